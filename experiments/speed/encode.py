@@ -1,0 +1,112 @@
+"""Encoding: memlab's embedder against ``SentenceTransformer.encode`` with its defaults, same weights, same precision.
+
+    python experiments/speed/encode.py --locomo FILE --longmemeval FILE
+
+Prints, per text set, the times of both (interleaved, the best of several turns each, since another process may
+disturb any one of them), their ratio, the lowest cosine between the two sets of vectors, the padding share, and the
+share of the machine's measured matrix-product peak that the model's linear layers come to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import SentenceTransformer
+
+from memlab.models.backend import CPU_BUDGET
+from memlab.models.backend_onednn import PackedLinear, usable
+from memlab.models.batching import pack, padding_share, tokenise
+from memlab.models.embedder import SentenceEmbedder
+
+
+def locomo_turns(file: Path) -> list[str]:
+    """Every turn as 'speaker: text [caption]'."""
+    talks = [talk["conversation"] for talk in json.loads(file.read_text())]
+    turns = [turn for talk in talks for value in talk.values() if isinstance(value, list) for turn in value]
+    return [f"{t['speaker']}: {t['text']}" + (f" [{t['blip_caption']}]" if "blip_caption" in t else "") for t in turns]
+
+
+def longmemeval_rounds(file: Path, count: int) -> list[str]:
+    """A seeded sample of rounds: a user turn with the reply to it."""
+    records = json.loads(lzma.open(file).read() if file.suffix == ".xz" else file.read_bytes())
+    rounds = {f"{a['content']}\n{b['content']}" for record in records for session in record["haystack_sessions"]
+              for a, b in zip(session, session[1:], strict=False) if (a["role"], b["role"]) == ("user", "assistant")}
+    return random.Random(0).sample(sorted(rounds), min(count, len(rounds)))
+
+
+def best(work: Callable[[], Any], turns: int = 5) -> float:
+    """Seconds of the fastest of several turns."""
+    seconds = []
+    for _ in range(turns):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def peak(size: int = 2048) -> float:
+    """Multiply-adds x 2 a second of the fastest fp32 matrix product that is to be had here."""
+    a, layer = torch.randn(size, size), torch.nn.Linear(size, size)
+    with torch.inference_mode():
+        ways: list[Callable[[], Any]] = [lambda: layer(a)]
+        if usable():
+            packed = PackedLinear(layer)
+            ways.append(lambda: packed(a))
+        return 2 * size**3 / min(best(way) for way in ways)
+
+
+def linear_work(model: SentenceTransformer) -> int:
+    """Floating-point operations a token in the layers of the encoder (attention products left out)."""
+    return sum(2 * m.in_features * m.out_features for name, m in model.named_modules()
+               if isinstance(m, torch.nn.Linear) and "pooler" not in name)
+
+
+def compare(name: str, texts: list[str], turns: int, top: float) -> None:
+    embedder = SentenceEmbedder()
+    reference = SentenceTransformer(str(embedder._folder()), device="cpu")
+    ours = np.zeros((len(texts), embedder.dim()), np.float32)
+    theirs = ours.copy()
+
+    def encode_ours() -> None:
+        for at, vectors in embedder.encode(texts, "document"):
+            ours[at] = vectors
+
+    def encode_theirs() -> None:
+        theirs[:] = reference.encode(texts)
+
+    times = [(best(encode_theirs, 1), best(encode_ours, 1)) for _ in range(turns)]
+    slow, fast = (min(column) for column in zip(*times, strict=True))
+    tokens = tokenise(reference.tokenizer, texts, reference.max_seq_length)
+    share = linear_work(reference) * int(tokens.lengths.sum()) / fast / top
+    print(f"{name}: {len(texts)} texts, {int(tokens.lengths.sum())} tokens | sentence-transformers {slow:.2f} s, "
+          f"memlab {fast:.2f} s, ratio {slow / fast:.2f} (a turn: {', '.join(f'{a / b:.2f}' for a, b in times)}) | "
+          f"lowest cosine {(ours * theirs).sum(1).min():.7f} | "
+          f"padding {padding_share(tokens.lengths, pack(tokens.lengths, CPU_BUDGET)):.1%} | "
+          f"{share:.0%} of the {top / 1e9:.0f} GFLOP/s peak", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--locomo", type=Path, help="locomo10.json")
+    parser.add_argument("--longmemeval", type=Path, help="longmemeval_s_cleaned.json, or .xz")
+    parser.add_argument("--rounds", type=int, default=500, help="rounds sampled from LongMemEval")
+    parser.add_argument("--turns", type=int, default=3, help="how often each side encodes everything")
+    given = parser.parse_args()
+    top = peak()
+    if given.locomo:
+        compare("LoCoMo turns", locomo_turns(given.locomo), given.turns, top)
+    if given.longmemeval:
+        compare("LongMemEval rounds", longmemeval_rounds(given.longmemeval, given.rounds), given.turns, top)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Stemmed BM25 over LongMemEval haystacks: memlab's stage against bm25s tokenising and indexing each haystack.
+
+    python experiments/speed/lexical.py --longmemeval FILE            # about 30 s
+
+Keys are the user turns of a session joined by a space. Both start from texts and end with a score for every session
+of every question's haystack; memlab's also ends with the ranked table. The two are timed in turns, the best of
+each is kept, and the largest difference between their scores is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import polars as pl
+import Stemmer
+
+from memlab.data.longmemeval import LongMemEval
+from memlab.query.original import Original
+from memlab.search.lexical import BM25
+from memlab.store import Store
+from memlab.tables import Tables
+from memlab.write.chunk import Session
+
+
+def tables(file: Path) -> Tables:
+    """Sessions as memories, questions as queries."""
+    data, store = LongMemEval(path=file).load(), Store()
+    data = data.updated(Session(roles=("user",)).run(data.only(Session.reads), store))
+    return data.updated(Original().run(data.only(Original.reads), store))
+
+
+def haystacks(data: Tables) -> list[tuple[list[str], str]]:
+    """The keys of each question's corpus, by memory id, and the question."""
+    texts = data["texts"].rename({"hash": "key", "text": "said"})
+    keys = data["memories"].join(texts, on="key").sort("memory").group_by("corpus").agg("said")
+    asked = data["questions"].join(data["texts"].rename({"hash": "text", "text": "asked"}), on="text")
+    both = asked.join(keys, on="corpus").sort("question")
+    return list(zip(both["said"].to_list(), both["asked"].to_list()))
+
+
+def theirs(stacks: list[tuple[list[str], str]]) -> list[np.ndarray]:
+    """Scores by bm25s, haystack by haystack."""
+    stemmer, scores = Stemmer.Stemmer("english"), []
+    for keys, asked in stacks:
+        index = bm25s.BM25(method="lucene")
+        index.index(bm25s.tokenize(keys, stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
+        query = bm25s.tokenize(asked, stopwords="en", stemmer=stemmer, return_ids=False, show_progress=False)[0]
+        scores.append(index.get_scores(query))
+    return scores
+
+
+def main() -> None:
+    """Time both, in turns."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--longmemeval", type=Path, required=True)
+    parser.add_argument("--turns", type=int, default=5)
+    args = parser.parse_args()
+    data = tables(args.longmemeval)
+    stacks, store, seconds = haystacks(data), Store(), {"memlab": [], "bm25s": []}
+    for _ in range(args.turns):
+        start = time.perf_counter()
+        hits = BM25().run(data, store)["hits"]
+        seconds["memlab"].append(time.perf_counter() - start)
+        start = time.perf_counter()
+        scores = theirs(stacks)
+        seconds["bm25s"].append(time.perf_counter() - start)
+    ours = hits.sort("query", "memory")["score"].to_numpy()
+    gap = np.abs(ours - np.concatenate(scores))
+    print(f"{len(stacks)} haystacks, {len(ours)} sessions, {pl.thread_pool_size()} polars threads")
+    for name, values in seconds.items():
+        print(f"{name}: {min(values):.2f} s (all turns: {', '.join(f'{v:.2f}' for v in values)})")
+    print(f"ratio {min(seconds['bm25s']) / min(seconds['memlab']):.1f}; in each turn "
+          f"{', '.join(f'{b / m:.1f}' for m, b in zip(seconds['memlab'], seconds['bm25s']))}")
+    print(f"scores differ by more than 1e-5 in {(gap > 1e-5).sum()} of {len(gap)}, by {gap.max():.1e} at most")
+
+
+if __name__ == "__main__":
+    main()

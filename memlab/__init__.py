@@ -1,0 +1,3 @@
+"""memlab finds out what makes retrieval for long-term conversational memory work."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,89 @@
+"""The small commands around benchmark files: ``python -m memlab.data list | fetch NAME | check PATH | show ID``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from memlab.data import official, registry
+from memlab.data.terminal import plain, plain_lines
+from memlab.errors import MemlabError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; return 0 if all is well, 1 with a message if not."""
+    given = _parser().parse_args(arguments)
+    try:
+        return int(given.run(given))
+    except MemlabError as fault:
+        print(plain_lines(str(fault)), file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m memlab.data", description="Benchmark files.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser("list", help="name the datasets and say which files are here")
+    command.set_defaults(run=_list)
+    command = commands.add_parser("fetch", help="download a benchmark's official file and verify it")
+    command.add_argument("name", help=", ".join(official.FILES))
+    command.add_argument("--base", help="address of the folder that holds the file, such as a mirror")
+    command.set_defaults(run=_fetch)
+    command = commands.add_parser("check", help="say what a file or folder holds and what is wrong with it")
+    command.add_argument("path", type=Path)
+    command.set_defaults(run=_check)
+    command = commands.add_parser("show", help="print a question with its answer and evidence")
+    command.add_argument("id", help="the benchmark's id of the question (LoCoMo: conv-26:3), or its number")
+    command.add_argument("--data", default="locomo", metavar="NAME", help="dataset (default: locomo)")
+    command.add_argument("--path", type=Path, help="its file, if it is not where fetch puts it")
+    command.set_defaults(run=_show)
+    return parser
+
+
+def _list(given: argparse.Namespace) -> int:  # noqa: ARG001 - every command has this form
+    width = max(map(len, registry.names()))
+    for name in registry.names():
+        if name in official.FILES:
+            entry = official.FILES[name]
+            size = f"{entry.size / 1e6:,.0f} MB" if entry.size else "about 2.7 GB"
+            place = official.data_folder() / entry.file
+            state = f"here: {place}" if place.exists() else f"not here; python -m memlab.data fetch {name}"
+            print(f"{name:<{width}}  {entry.licence}, {size}; {plain(state)}")
+        else:
+            print(f"{name:<{width}}  no file to fetch; see conf/data/{name}.yaml")
+    return 0
+
+
+def _fetch(given: argparse.Namespace) -> int:
+    from memlab.data.fetch import fetch
+
+    print(f"verified: {plain(str(fetch(given.name, base=given.base)))}")
+    return 0
+
+
+def _check(given: argparse.Namespace) -> int:
+    from memlab.data.inspect import inspect
+
+    finding = inspect(given.path)
+    print(f"{plain(str(given.path))}: {finding.benchmark}")
+    for fact in finding.facts:
+        print(f"  {plain(fact)}")
+    for problem in finding.problems:
+        print(f"  problem: {plain(problem)}")
+    if not finding.problems:
+        print("  no problem found")
+    return 1 if finding.problems else 0
+
+
+def _show(given: argparse.Namespace) -> int:
+    from memlab.data.show import show
+
+    fields = {} if given.path is None else {"path": given.path}
+    print(show(registry.make(given.data, **fields).load(), given.id))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""Any local folder in BEIR's format: corpus.jsonl, queries.jsonl, qrels/<part>.tsv.
+
+Thakur et al., "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models" (NeurIPS
+2021), github.com/beir-cellar/beir. A document is a session of one turn; all documents are one corpus.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from memlab.data import source, subset
+from memlab.data.build import Builder
+from memlab.errors import MemlabError
+from memlab.stage import LocalPath, stage
+from memlab.tables import Tables
+
+
+def add_document(build: Builder, corpus: int, session: int, name: str, title: str, text: str) -> None:
+    """Add a document as a session of one turn without a date; its text is title and text, as BEIR joins them."""
+    build.session(corpus=corpus, session=session, said_on=None, name=name)
+    build.turn(corpus=corpus, session=session, turn=0, role="user", speaker=None, text=f"{title} {text}".strip(),
+               name=name)
+
+
+@stage
+class Beir:
+    """Queries with a judgement in ``qrels`` are the questions; a document judged above 0 is evidence."""
+
+    path: LocalPath | None = None
+    qrels: str = "test"
+    limit: Annotated[int, Field(ge=1)] | None = None
+    split: Literal["a", "b"] | None = None
+
+    # every document lies in one pile as it is, and there is one type of question
+    types = None
+    pool = False
+
+    def __post_init__(self) -> None:
+        for file in self._files():
+            if not file.is_file():
+                raise MemlabError(f"{file} is not there", where="data.path",
+                                  fix=f"give a folder with corpus.jsonl, queries.jsonl and qrels/{self.qrels}.tsv")
+
+    @property
+    def name(self) -> str:
+        """The folder's name, after ``beir-``."""
+        return f"beir-{self._files()[0].parent.name}"
+
+    def load(self) -> Tables:
+        """Read the folder; raises MemlabError naming file, line and field where it is not as expected."""
+        corpus, queries, qrels = self._files()
+        build = Builder()
+        build.corpus(corpus=0, name=corpus.parent.name)
+        documents: dict[str, int] = {}
+        for where, line in _lines(corpus):
+            name = source.need(line, "_id", str, where)
+            if name in documents:
+                raise MemlabError(f"document '{name}' was there before", where=where, fix="give every document one _id")
+            title = source.need(line, "title", str, where) if line.get("title") else ""
+            add_document(build, 0, len(documents), name, title, source.need(line, "text", str, where))
+            documents[name] = len(documents)
+        judged = _judgements(qrels)
+        for number, (where, line) in enumerate(_lines(queries)):
+            name = source.need(line, "_id", str, where)
+            if name not in judged:
+                continue
+            evidence = sorted(documents[d] for d in judged[name] if d in documents)
+            build.question(question=number, corpus=0, text=source.need(line, "text", str, where), asked_on=None,
+                           name=name, answer=None, category="all", abstain=False, scored=bool(evidence))
+            for session in evidence:
+                build.evidence(question=number, session=session, turn=0)
+        return subset.cut(build.tables(), limit=self.limit, split=self.split)
+
+    def identity(self) -> dict[str, Any]:
+        """Checksums of the three files, and options."""
+        names = ("corpus", "queries", "qrels")
+        sums = {name: source.sha256(file) for name, file in zip(names, self._files())}
+        return {"benchmark": "beir", **sums, **subset.options(self)}
+
+    def notes(self) -> list[str]:
+        """What a reader of the results must know."""
+        return ["Documents have no dates, so the as-of filter hides nothing; graded judgements count as relevant "
+                "(above 0) or not.", *subset.notes(self)]
+
+    def clusters(self) -> bool:
+        """Queries are taken as independent, as is usual in retrieval."""
+        return False
+
+    def _files(self) -> tuple[Path, Path, Path]:
+        folder = self.path or Path()
+        return folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / f"{self.qrels}.tsv"
+
+
+def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (place, object) a line."""
+    try:
+        with path.open(encoding="utf-8-sig") as stream:
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    where = f"{path}, line {number}"
+                    try:
+                        yield where, json.loads(line)
+                    except json.JSONDecodeError as fault:
+                        raise MemlabError(f"this is not JSON ({fault})", where=where) from fault
+    except (OSError, UnicodeDecodeError) as fault:
+        raise MemlabError(f"the file cannot be read ({fault})", where=str(path)) from fault
+
+
+def _judgements(path: Path) -> dict[str, list[str]]:
+    """Read query -> relevant documents from lines ``query-id<TAB>corpus-id<TAB>score`` below a heading."""
+    judged: dict[str, list[str]] = {}
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        for number, row in enumerate(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
+            if number == 1 or not row:
+                continue
+            try:
+                query, document, score = row
+                relevant = int(score) > 0
+            except ValueError:
+                raise MemlabError(f"expected query-id, corpus-id and a whole number, separated by tabs, got {row}",
+                                  where=f"{path}, line {number}") from None
+            judged.setdefault(query, []).extend([document] if relevant else [])
+    return judged

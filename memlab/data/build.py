@@ -1,0 +1,77 @@
+"""Collects a benchmark's sessions, questions and gold row by row, and makes the tables of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from memlab.tables import Tables, frame, text_hash
+
+_KEPT = ("sessions", "turns", "questions", "gold", "evidence", "ids")
+
+
+class Builder:
+    """Column lists that grow a row at a time; a text is hashed and stored once however often it occurs.
+
+    >>> b = Builder()
+    >>> b.session(corpus=0, session=0, said_on=None, name="s1")
+    >>> b.turn(corpus=0, session=0, turn=0, role="user", speaker=None, text="hello", name="s1_1")
+    >>> b.tables()["turns"].height
+    1
+    """
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, str] = {}
+        self._columns: dict[str, dict[str, list[Any]]] = {name: {} for name in _KEPT}
+
+    def text(self, text: str) -> str:
+        """Keep a text and return its hash."""
+        digest = self._hashes.get(text)
+        if digest is None:
+            digest = self._hashes[text] = text_hash(text)
+        return digest
+
+    def corpus(self, *, corpus: int, name: str) -> None:
+        """Name a corpus (haystack or conversation)."""
+        self._name("corpus", name, corpus=corpus)
+
+    def session(self, *, corpus: int, session: int, said_on: datetime | None, name: str) -> None:
+        """Add a session."""
+        self._add("sessions", corpus=corpus, session=session, said_on=said_on)
+        self._name("session", name, corpus=corpus, session=session)
+
+    def turn(self, *, corpus: int, session: int, turn: int, role: str, speaker: str | None, text: str,
+             name: str) -> None:
+        """Add a turn."""
+        self._add("turns", corpus=corpus, session=session, turn=turn, role=role, speaker=speaker,
+                  text=self.text(text))
+        self._name("turn", name, corpus=corpus, session=session, turn=turn)
+
+    def question(self, *, question: int, corpus: int, text: str, asked_on: datetime | None, name: str,
+                 answer: str | None, category: str, abstain: bool, scored: bool,
+                 label_error: str | None = None) -> None:
+        """Add a question with its gold."""
+        self._add("questions", question=question, corpus=corpus, text=self.text(text), asked_on=asked_on)
+        self._add("gold", question=question, answer=answer, category=category, abstain=abstain, scored=scored,
+                  label_error=label_error)
+        self._name("question", name, corpus=corpus, question=question)
+
+    def evidence(self, *, question: int, session: int, turn: int | None) -> None:
+        """Add one piece of evidence; turn is null where only the session is known."""
+        self._add("evidence", question=question, session=session, turn=turn)
+
+    def tables(self) -> Tables:
+        """Return texts, sessions, turns, questions, gold, evidence and ids."""
+        texts = frame("texts", {"hash": list(self._hashes.values()), "text": list(self._hashes)})
+        return Tables(texts=texts, **{name: frame(name, columns) for name, columns in self._columns.items()})
+
+    def _name(self, kind: str, name: str, corpus: int, session: int | None = None, turn: int | None = None,
+              question: int | None = None) -> None:
+        self._add("ids", kind=kind, corpus=corpus, session=session, turn=turn, question=question, name=name)
+
+    def _add(self, table: str, **row: Any) -> None:
+        columns = self._columns[table]
+        if not columns:
+            columns.update({column: [] for column in row})
+        for column, value in row.items():
+            columns[column].append(value)

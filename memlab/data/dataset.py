@@ -1,0 +1,37 @@
+"""What the pipeline asks of a benchmark."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from memlab.tables import Tables
+
+
+@runtime_checkable
+class Dataset(Protocol):
+    """Sessions, questions and gold, under integers that tell nothing.
+
+    Corpora, questions, sessions and turns keep their number however a dataset is cut down (limit, types, split),
+    so numbers may have gaps, and the same question has the same number in every arm.
+    """
+
+    @property
+    def name(self) -> str:
+        """A short name for folders, such as ``locomo`` or ``longmemeval_s-pooled``."""
+        ...
+
+    def load(self) -> Tables:
+        """Return texts, sessions, turns, questions, gold, evidence and ids, each sorted by its integers."""
+        ...
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides what ``load`` returns: benchmark, checksums of its files, options; never a path."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What a reader of the results must know about these data."""
+        ...
+
+    def clusters(self) -> bool:
+        """Tell whether the questions of a corpus depend on one another, so that a corpus is one observation."""
+        ...

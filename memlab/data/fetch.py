@@ -1,0 +1,126 @@
+"""Downloading a benchmark's official file: resumed where it broke off, checked by SHA-256, never half there.
+
+The file grows as ``NAME.part`` and gets its name only when its checksum is right. Where nobody has published a
+checksum, the one seen at the first download is written to ``NAME.sha256`` and verified from then on.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import httpx
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from memlab.data import official, source
+from memlab.errors import MemlabError
+
+BASE = "MEMLAB_DATA_BASE"
+"""Environment variable with another address to fetch from, such as a mirror."""
+
+_TIMEOUT = httpx.Timeout(30.0)
+
+
+def fetch(name: str, *, base: str | None = None, folder: Path | None = None, quiet: bool = False) -> Path:
+    """Download a benchmark's file unless it is there, verify it and return its path.
+
+    ``base`` is the address of the folder that holds it (default: ``$MEMLAB_DATA_BASE``, then the official place).
+    Raises MemlabError saying where to put the file by hand when it cannot be had, or when its checksum is wrong.
+    """
+    entry = official.official(name)
+    target = (folder or official.data_folder()) / entry.file
+    url = f"{(base or os.environ.get(BASE) or entry.base).rstrip('/')}/{entry.file}"
+    if not target.exists():
+        part = target.with_name(target.name + ".part")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _download(url, part, quiet)
+        except httpx.ConnectError as fault:
+            raise MemlabError(f"there is no connection ({fault})", where=url, fix=_by_hand(entry, target)) from fault
+        except httpx.TransportError as fault:
+            raise MemlabError(f"the download broke off ({fault or type(fault).__name__})", where=url,
+                              fix=f"run the same command again to go on, or {_by_hand(entry, target)}") from fault
+        except (httpx.HTTPError, httpx.InvalidURL) as fault:
+            raise MemlabError(f"cannot be fetched ({fault})", where=url, fix=_by_hand(entry, target)) from fault
+        except MemlabError as fault:
+            raise MemlabError(fault.what, where=fault.where, fix=_by_hand(entry, target)) from fault
+        except OSError as fault:
+            raise MemlabError(f"cannot be written ({fault.strerror or fault})", where=str(part),
+                              fix="free the disk or mend its permissions, then run the same command again") from fault
+        _verify(entry, part, target)
+        part.replace(target)
+        _etag(part).unlink(missing_ok=True)
+    else:
+        _verify(entry, target, target)
+    return target
+
+
+def checksum(name: str, target: Path) -> str | None:
+    """Return the checksum that a file must have: the published one, else the one recorded at first download."""
+    sidecar = target.with_name(target.name + ".sha256")
+    known = official.official(name).sha256
+    return known or (sidecar.read_text().split()[0] if sidecar.is_file() else None)
+
+
+def _verify(entry: official.OfficialFile, there: Path, target: Path) -> None:
+    """Compare a file with its checksum, or record it; a wrong ``.part`` is removed, so that a retry starts over."""
+    expected, got = checksum(entry.name, target), source.sha256(there)
+    if expected is None:
+        target.with_name(target.name + ".sha256").write_text(f"{got}  {target.name}\n")
+    elif got != expected:
+        if there != target:
+            there.unlink()
+        raise MemlabError(f"the checksum is {got}, expected {expected}", where=str(target),
+                          fix="remove the file if it is there and fetch it again; if it stays so, the source has "
+                              "changed or is not the official one")
+
+
+def _by_hand(entry: official.OfficialFile, target: Path) -> str:
+    check = f" (SHA-256 {entry.sha256})" if entry.sha256 else ""
+    return f"download {entry.base}/{entry.file}{check} by other means and put it at {target}"
+
+
+def _etag(part: Path) -> Path:
+    return part.with_name(part.name + ".etag")
+
+
+def _download(url: str, part: Path, quiet: bool) -> None:
+    """Write the body at ``url`` to ``part``, going on after what is already there if the server lets us."""
+    start = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"}  # a packed body could not be resumed
+    if start:
+        headers["Range"] = f"bytes={start}-"
+        if _etag(part).is_file():  # start over if the file has changed in the meantime
+            headers["If-Range"] = _etag(part).read_text()
+    with (
+        httpx.Client(follow_redirects=True, timeout=_TIMEOUT) as client,
+        client.stream("GET", url, headers=headers) as reply,
+    ):
+        if reply.status_code == 416 and reply.headers.get("Content-Range") == f"bytes */{start}":
+            return  # all of it was there already
+        if reply.status_code == 416:
+            part.unlink()
+            raise MemlabError("the server refused to go on after the part that was there; it was removed", where=url)
+        if reply.status_code not in (200, 206):
+            raise MemlabError(f"the server answered {reply.status_code} {reply.reason_phrase}", where=url)
+        resumed = reply.status_code == 206 and reply.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+        if reply.status_code == 206 and not resumed:
+            raise MemlabError("the server sent another range than was asked for", where=url)
+        tag = reply.headers.get("ETag", "")
+        if tag and not tag.startswith("W/"):  # only a strong tag may stand in If-Range
+            _etag(part).write_text(tag)
+        else:
+            _etag(part).unlink(missing_ok=True)
+        _write(reply, part, start if resumed else 0, quiet)
+
+
+def _write(reply: httpx.Response, part: Path, start: int, quiet: bool) -> None:
+    length = reply.headers.get("Content-Length")
+    total = start + int(length) if length and length.isdigit() else None
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
+               TimeRemainingColumn())
+    with Progress(*columns, disable=quiet) as progress, part.open("ab" if start else "wb") as out:
+        task = progress.add_task(part.name.removesuffix(".part"), total=total, completed=start)
+        for block in reply.iter_bytes(1 << 18):
+            out.write(block)
+            progress.advance(task, len(block))

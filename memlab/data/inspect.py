@@ -1,0 +1,95 @@
+"""What a file holds: which benchmark it is, counts, oddities, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from memlab.data import official, source
+from memlab.data.locomo import LoCoMo
+from memlab.data.longmemeval import LongMemEval
+from memlab.errors import Faults, MemlabError
+from memlab.tables import Tables
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Counts and oddities in words; problems stop the file from being read."""
+
+    benchmark: str
+    facts: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def inspect(path: Path) -> Finding:
+    """Look into a benchmark file, or into a folder or .jsonl file of the user's own."""
+    if not path.exists():
+        raise MemlabError("no such file or folder", where=str(path))
+    if path.is_dir() or path.suffix == ".jsonl":
+        from memlab.data.custom import validate
+
+        return Finding("custom", problems=[str(problem) for problem in validate(path)])
+    try:
+        kind = source.detect(next(source.records(path)))
+        if kind is None:
+            return Finding("unknown", problems=[f"{path}, record 0: neither LoCoMo nor LongMemEval"])
+        data = LoCoMo(path=path) if kind == "LoCoMo" else LongMemEval(variant=_variant(path), path=path)
+        return Finding(data.name, [*_checksum(path), *_facts(data.load())])
+    except Faults as fault:
+        return Finding("unreadable", problems=fault.faults)
+    except MemlabError as fault:
+        return Finding("unreadable", problems=[str(fault)])
+
+
+def _variant(path: Path) -> Literal["oracle", "s", "m"]:
+    """Tell the three LongMemEval files apart by their first record: no filler, tens or hundreds of sessions."""
+    first = next(source.records(path))
+    where = f"{path}, record 0"
+    haystack = source.need(first, "haystack_session_ids", list, where)
+    if set(haystack) <= set(source.need(first, "answer_session_ids", list, where)):
+        return "oracle"
+    return "m" if len(haystack) > 200 else "s"
+
+
+def _checksum(path: Path) -> list[str]:
+    digest = source.sha256(path)
+    name = next((f.file for f in official.FILES.values() if f.sha256 == digest), None)
+    return [f"SHA-256 {digest}" + (f" (the official {name})" if name else " (not a file with a known checksum)")]
+
+
+def _facts(tables: Tables) -> list[str]:
+    gold, turns, ids, evidence = tables["gold"], tables["turns"], tables["ids"], tables["evidence"]
+    kinds = gold.group_by("category").len().sort("category")
+    facts = [
+        f"{tables['questions'].height:,} questions over {tables['questions']['corpus'].n_unique():,} corpora, "
+        f"{tables['sessions'].height:,} sessions, {turns.height:,} turns, {tables['texts'].height:,} distinct texts, "
+        f"{tables['texts']['text'].str.len_chars().sum():,} characters",
+        "types: " + ", ".join(f"{kind} {count}" for kind, count in kinds.iter_rows()),
+        f"{evidence['turn'].drop_nulls().len():,} pieces of turn evidence, {evidence['turn'].null_count():,} of "
+        f"session evidence alone; {gold['abstain'].sum()} questions to decline",
+    ]
+    without = ids.filter(pl.col("kind") == "question").join(evidence, on="question", how="anti")["name"].to_list()
+    if without:
+        listed = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")
+        facts.append(f"{len(without)} questions without evidence that can be found, not scored: {listed}")
+    blank = tables["texts"].filter(pl.col("text").str.strip_chars() == "")["hash"]
+    oddities = {
+        "blank turns": turns.filter(pl.col("text").is_in(blank.implode())).height,
+        "sessions without a turn": tables["sessions"].join(turns, on=["corpus", "session"], how="anti").height,
+        "sessions whose id occurs twice in their haystack": _repeated(ids),
+        "sessions stamped later than their question": _late(tables),
+    }
+    return facts + [f"{count:,} {what}" for what, count in oddities.items() if count]
+
+
+def _repeated(ids: pl.DataFrame) -> int:
+    slots = ids.filter(pl.col("kind") == "session").group_by("corpus", "name").len()
+    return slots.filter(pl.col("len") > 1).height
+
+
+def _late(tables: Tables) -> int:
+    asked = tables["questions"].group_by("corpus").agg(pl.col("asked_on").max())
+    return tables["sessions"].join(asked, on="corpus").filter(pl.col("said_on") > pl.col("asked_on")).height

@@ -1,0 +1,178 @@
+"""LongMemEval: five hundred questions, each over its own haystack of a user's chat sessions.
+
+Wu et al., "LongMemEval: Benchmarking Chat Assistants on Long-Term Interactive Memory" (ICLR 2025),
+github.com/xiaowu0162/LongMemEval, cleaned release. Read record by record, so that M (2.7 GB) fits as well as S.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from memlab.data import official, source, subset
+from memlab.data.build import Builder
+from memlab.errors import MemlabError
+from memlab.stage import LocalPath, Names, stage
+from memlab.tables import Tables
+
+TYPES = ("single-session-user", "single-session-assistant", "single-session-preference", "multi-session",
+         "temporal-reasoning", "knowledge-update")
+
+_DATE = re.compile(r"(\d{4})/(\d\d?)/(\d\d?) (?:\(\w+\) )?(\d\d?):(\d\d)")
+_ROLES = ("user", "assistant")
+
+
+@stage
+class LongMemEval:
+    """A record is a corpus with one question; a session is its place among the haystack's dates.
+
+    Ids stay in the table ``ids``: those of evidence start with ``answer_``, those of abstention hold ``_abs``,
+    and a session id may occur twice in a haystack.
+    """
+
+    variant: Literal["oracle", "s", "m"] = "s"
+    path: LocalPath | None = None
+    limit: Annotated[int, Field(ge=1)] | None = None
+    types: Names | None = None
+    split: Literal["a", "b"] | None = None
+    pool: bool = False
+
+    def __post_init__(self) -> None:
+        official.find(self._file(), self.path)
+        subset.known_types(self.types, TYPES)
+
+    @property
+    def name(self) -> str:
+        """``longmemeval_s`` and the like, with ``-pooled`` where so."""
+        return self._file() + ("-pooled" if self.pool else "")
+
+    def load(self) -> Tables:
+        """Read the file; raises MemlabError naming file, record and field where it is not as expected."""
+        path = official.find(self._file(), self.path)
+        build, fillers = Builder(), 0
+        for corpus, record, where in self._records():
+            fillers += _add(build, corpus, record, where)
+        if (fillers == 0) != (self.variant == "oracle"):
+            holds = "evidence sessions only" if fillers == 0 else "more than evidence sessions"
+            other = "longmemeval_oracle" if fillers == 0 else "longmemeval_s or longmemeval_m"
+            raise MemlabError(f"the haystacks hold {holds}, so this is not the file of {self._file()}",
+                              where=str(path), fix=f"read it with data={other} (their dates differ: never mix them)")
+        return subset.cut(build.tables(), limit=self.limit, types=self.types, split=self.split, pool=self.pool)
+
+    def identity(self) -> dict[str, Any]:
+        """Benchmark, checksum and options."""
+        return {"benchmark": self._file(), "sha256": source.sha256(official.find(self._file(), self.path)),
+                **subset.options(self)}
+
+    def notes(self) -> list[str]:
+        """What a reader of the results must know."""
+        return subset.notes(self)
+
+    def clusters(self) -> bool:
+        """Every question has a haystack of its own."""
+        return False
+
+    def _file(self) -> str:
+        return f"longmemeval_{self.variant}"
+
+    def _records(self) -> Iterator[tuple[int, dict[str, Any], str]]:
+        """Yield (number, record, place) of what must be read; ``subset.cut`` alone decides what is kept.
+
+        Without a split, whose halves depend on all records, the rest of the file need not be read.
+        """
+        path, kept = official.find(self._file(), self.path), 0
+        for number, record in enumerate(source.records(path)):
+            where = f"{path}, record {number}"
+            source.expect_format(record, "LongMemEval", where)
+            where += f" ({source.need(record, 'question_id', str, where)})"
+            kind = source.need(record, "question_type", str, where)
+            if kind not in TYPES:
+                raise MemlabError(f"expected one of {', '.join(TYPES)}, got '{kind}'",
+                                  where=f"{where}, field question_type")
+            if self.split is None and self.types is not None and kind not in self.types:
+                continue
+            yield number, record, where
+            kept += 1
+            if self.split is None and kept == self.limit:
+                return
+        if kept == 0:
+            raise MemlabError(f"no question is of the types {', '.join(self.types or ())}", where=str(path))
+
+
+def _add(build: Builder, corpus: int, record: dict[str, Any], where: str) -> int:
+    """Add a record, with its number as the question's and the corpus's; return how many sessions hold no evidence."""
+    name = record["question_id"]
+    evidence = set(source.need(record, "answer_session_ids", list, where))
+    build.corpus(corpus=corpus, name=name)
+    found, fillers = False, 0
+    for session, (said_on, session_name, turns, spot) in enumerate(_haystack(record, where)):
+        build.session(corpus=corpus, session=session, said_on=said_on, name=session_name)
+        holding = _add_turns(build, corpus, session, turns, session_name, spot)
+        if session_name in evidence:
+            found = True
+            for turn in holding:
+                build.evidence(question=corpus, session=session, turn=turn)
+            if not holding:
+                build.evidence(question=corpus, session=session, turn=None)
+        else:
+            fillers += 1
+    abstain = "_abs" in name
+    build.question(
+        question=corpus, corpus=corpus, text=source.need(record, "question", str, where), name=name,
+        asked_on=_moment(source.need(record, "question_date", str, where), f"{where}, field question_date"),
+        answer=str(source.need(record, "answer", (str, int, float), where)), category=record["question_type"],
+        abstain=abstain, scored=found and not abstain,
+    )
+    return fillers
+
+
+def _haystack(record: dict[str, Any], where: str) -> list[tuple[datetime, str, list[Any], str]]:
+    """Return (date, id, turns, place in the file) of each session, sorted stably by date.
+
+    The file is sorted by day only.
+    """
+    lists = [source.need(record, f"haystack_{part}", list, where) for part in ("dates", "session_ids", "sessions")]
+    if len({len(part) for part in lists}) != 1:
+        raise MemlabError("expected as many dates and ids as sessions, got "
+                          + ", ".join(str(len(part)) for part in lists) + " (dates, ids, sessions)",
+                          where=f"{where}, field haystack_sessions")
+    slots = []
+    for at, (date, name, turns) in enumerate(zip(*lists)):
+        said_on = _moment(source.text_of(date, f"{where}, field haystack_dates[{at}]"),
+                          f"{where}, field haystack_dates[{at}]")
+        spot = f"{where}, field haystack_sessions[{at}]"
+        if type(turns) is not list:
+            raise MemlabError("expected a list of turns", where=spot)
+        slots.append((said_on, source.text_of(name, f"{where}, field haystack_session_ids[{at}]"), turns, spot))
+    slots.sort(key=lambda slot: slot[0])
+    return slots
+
+
+def _add_turns(build: Builder, corpus: int, session: int, turns: list[Any], name: str, where: str) -> list[int]:
+    """Add a session's turns, blank ones too; return those that hold the answer (an absent mark means no)."""
+    holding = []
+    for turn, item in enumerate(turns):
+        spot = f"{where}[{turn}]"
+        role = source.need(item, "role", str, spot)
+        if role not in _ROLES:
+            raise MemlabError(f"expected user or assistant, got '{role}'", where=f"{spot}, field role")
+        build.turn(corpus=corpus, session=session, turn=turn, role=role, speaker=None,
+                   text=source.need(item, "content", str, spot), name=f"{name}_{turn + 1}")
+        if "has_answer" in item and source.need(item, "has_answer", bool, spot):
+            holding.append(turn)
+    return holding
+
+
+def _moment(text: str, where: str) -> datetime:
+    """Read a date such as ``2023/05/20 (Sat) 02:21``."""
+    match = _DATE.fullmatch(text.strip())
+    try:
+        if match is not None:
+            return datetime(*(int(part) for part in match.groups()))  # type: ignore[arg-type]
+    except ValueError:
+        pass
+    raise MemlabError(f"'{text}' is not a date", where=where, fix="write it as 2023/05/20 (Sat) 02:21")

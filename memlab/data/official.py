@@ -1,0 +1,74 @@
+"""The official benchmark files: what they are called, where they come from and what they must contain."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from memlab.errors import MemlabError, did_you_mean
+
+HUB = "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned/resolve/main"
+LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/main/data"
+
+
+@dataclass(frozen=True)
+class OfficialFile:
+    """One file of a benchmark; size (bytes) and sha256 are null where nobody has published them."""
+
+    name: str
+    file: str
+    base: str
+    size: int | None
+    sha256: str | None
+    licence: str
+
+
+FILES = {
+    f.name: f
+    for f in (
+        OfficialFile("locomo", "locomo10.json", LOCOMO, 2_805_274,
+                     "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4", "CC BY-NC 4.0"),
+        OfficialFile("longmemeval_oracle", "longmemeval_oracle.json", HUB, 15_388_478,
+                     "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c", "MIT"),
+        OfficialFile("longmemeval_s", "longmemeval_s_cleaned.json", HUB, 277_383_467,
+                     "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442", "MIT"),
+        OfficialFile("longmemeval_m", "longmemeval_m_cleaned.json", HUB, None, None, "MIT"),
+    )
+}
+
+
+def official(name: str) -> OfficialFile:
+    """Look a file up by the benchmark's name; an unknown name is answered with the nearest known one."""
+    if name not in FILES:
+        raise MemlabError(f"there is no benchmark file '{name}'", fix=did_you_mean(name, FILES))
+    return FILES[name]
+
+
+def data_folder() -> Path:
+    """Where benchmark files lie: ``$MEMLAB_HOME/data``, with ``~/.cache/memlab`` for ``MEMLAB_HOME``."""
+    return Path(os.environ.get("MEMLAB_HOME") or Path.home() / ".cache" / "memlab") / "data"
+
+
+def find(name: str, path: Path | None) -> Path:
+    """Return the file to read: the given one, else the official one in the data folder (.gz or .xz too).
+
+    Raises MemlabError with the way to get the file when there is none.
+    """
+    entry = official(name)
+    home = data_folder() / entry.file
+    if path is None:
+        packed = [home.with_name(home.name + suffix) for suffix in ("", ".gz", ".xz")]
+        path = next((p for p in packed if p.exists()), home)
+    if path.is_file():
+        return path
+    what = "a folder, expected a file" if path.is_dir() else "no such file"
+    raise MemlabError(what, where=str(path), fix=f"run `python -m memlab.data fetch {name}`, or put {entry.file} "
+                      f"from {entry.base} at {home}, or point data.path at your copy")
+
+
+def find_extra(path: Path | None, field: str) -> Path | None:
+    """Return the path of a further file that the user named; raise MemlabError if it is not there."""
+    if path is not None and not path.is_file():
+        raise MemlabError("no such file", where=str(path), fix=f"correct data.{field}, or set it to null")
+    return path

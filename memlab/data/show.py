@@ -1,0 +1,72 @@
+"""One question with its gold and evidence, as text for a terminal."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+import polars as pl
+
+from memlab.data.terminal import plain
+from memlab.errors import MemlabError
+from memlab.tables import Tables
+
+WIDTH = 600
+"""Characters of a turn that are shown; the longest official turn has 76,560."""
+
+
+def show(tables: Tables, wanted: str) -> str:
+    """Describe the question of that benchmark id, else of that integer; raises MemlabError if there is none."""
+    question, name = _find(tables, wanted)
+    asked = tables["questions"].filter(pl.col("question") == question).row(0, named=True)
+    gold = tables["gold"].filter(pl.col("question") == question).row(0, named=True)
+    words = dict(tables["texts"].filter(pl.col("hash") == asked["text"]).iter_rows())
+    answer = "(decline)" if gold["answer"] is None else gold["answer"]
+    lines = [
+        f"question {question} ({plain(name)}) of corpus {asked['corpus']}, asked on {asked['asked_on']}",
+        f"  {plain(words[asked['text']], WIDTH)}",
+        f"answer: {plain(answer, WIDTH)}",
+        f"type: {plain(gold['category'])}" + (", to be declined" if gold["abstain"] else "")
+        + ("" if gold["scored"] else ", not scored in retrieval"),
+    ]
+    if gold["label_error"] is not None:
+        lines.append(f"label error: {plain(gold['label_error'])}")
+    return "\n".join([*lines, *_evidence(tables, question, asked["corpus"])])
+
+
+def _find(tables: Tables, wanted: str) -> tuple[int, str]:
+    named = tables["ids"].filter(pl.col("kind") == "question")
+    # a benchmark's id first: some consist of digits only
+    rows = named.filter(pl.col("name") == wanted)
+    if rows.is_empty() and wanted.isdecimal():
+        rows = named.filter(pl.col("question") == int(wanted))
+    if rows.is_empty():
+        nearest = _nearest(wanted, named["name"].to_list())
+        raise MemlabError(f"there is no question '{wanted}'", fix=f"{nearest}, or give a number")
+    return rows["question"][0], rows["name"][0]
+
+
+def _nearest(wanted: str, names: list[str]) -> str:
+    close = get_close_matches(wanted, names, n=3)
+    return "did you mean " + ", ".join(f"'{name}'" for name in close) if close else f"ids look like '{names[0]}'"
+
+
+def _evidence(tables: Tables, question: int, corpus: int) -> list[str]:
+    here = pl.col("corpus") == corpus
+    rows = (
+        tables["evidence"].filter(pl.col("question") == question)
+        .join(tables["sessions"].filter(here), on="session")
+        .join(tables["turns"].filter(here).drop("corpus"), on=["session", "turn"], how="left")
+        .join(tables["texts"].rename({"text": "words"}), left_on="text", right_on="hash", how="left")
+        .sort("session", "turn", nulls_last=True)
+    )
+    sessions = tables["ids"].filter(here & (pl.col("kind") == "session"))
+    names = dict(sessions.select("session", "name").iter_rows())
+    lines = ["evidence:" if rows.height else "evidence: none that can be found"]
+    for row in rows.iter_rows(named=True):
+        place = f"  session {row['session']} ({plain(names[row['session']])}) of {row['said_on']}"
+        if row["turn"] is None:
+            lines.append(f"{place}: the session as a whole")
+        else:
+            lines.append(f"{place}, turn {row['turn']}, {plain(row['speaker'] or row['role'])}: "
+                         f"{plain(row['words'], WIDTH)}")
+    return lines

@@ -1,0 +1,124 @@
+"""Reading benchmark files: plain, .gz or .xz JSON lists, record by record, with errors that name the place."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import lzma
+import zlib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, cast
+
+import ijson
+
+from memlab.errors import MemlabError
+
+FORMATS = {
+    "LoCoMo": ("locomo", {"sample_id", "conversation", "qa"}),
+    "LongMemEval": ("longmemeval_s", {"question_id", "haystack_sessions", "answer_session_ids"}),
+}
+"""Benchmark -> (a data option that reads it, the keys that tell its records from others)."""
+
+_KINDS = {str: "text", list: "a list", dict: "an object", int: "a whole number", float: "a number",
+          bool: "true or false", type(None): "null"}
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading, unpacking .gz and .xz by the ending of its name."""
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    if path.suffix == ".xz":
+        return lzma.open(path, "rb")
+    return path.open("rb")
+
+
+def records(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a JSON list one by one; only one is in memory at a time.
+
+    Raises MemlabError naming the file and the record where it is unreadable, cut off or not such a list.
+    """
+    count = 0
+    try:
+        with open_bytes(path) as stream:
+            for record in ijson.items(stream, "item", use_float=True, buf_size=1 << 18):
+                if type(record) is not dict:
+                    raise MemlabError(f"expected an object, got {_KINDS.get(type(record), 'something else')}",
+                                      where=f"{path}, record {count}", fix="give the official file")
+                yield record
+                count += 1
+    except ijson.IncompleteJSONError as fault:
+        raise MemlabError(f"the JSON ends too early or is damaged ({_first_line(fault)})",
+                          where=f"{path}, record {count}", fix="fetch or copy the file again") from fault
+    except ijson.JSONError as fault:
+        raise MemlabError(f"this is not JSON ({_first_line(fault)})", where=f"{path}, record {count}",
+                          fix="give the official file") from fault
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as fault:
+        raise MemlabError(f"the file cannot be read ({_first_line(fault)})", where=f"{path}, record {count}",
+                          fix="check its permissions and that the copy is whole") from fault
+    if count == 0:
+        raise MemlabError("there is no record; expected a JSON list of objects", where=str(path),
+                          fix="give the official file")
+
+
+def _first_line(fault: BaseException) -> str:
+    return (str(fault).strip().splitlines() or [type(fault).__name__])[0]
+
+
+def detect(record: dict[str, Any]) -> str | None:
+    """Name the benchmark that a record is of, or null."""
+    return next((name for name, (_, keys) in FORMATS.items() if keys <= record.keys()), None)
+
+
+def expect_format(record: dict[str, Any], benchmark: str, where: str) -> None:
+    """Raise MemlabError if a record is plainly of another benchmark."""
+    found = detect(record)
+    if found is not None and found != benchmark:
+        raise MemlabError(f"this is a {found} record, expected {benchmark}", where=where,
+                          fix=f"read the file with data={FORMATS[found][0]}")
+
+
+def need(holder: object, key: str, kinds: type | tuple[type, ...], where: str) -> Any:
+    """Return ``holder[key]`` if its type is one of ``kinds``; raise MemlabError saying what was expected.
+
+    >>> need({"text": 3}, "text", str, "f.json, record 0")
+    Traceback (most recent call last):
+    ...
+    memlab.errors.MemlabError: f.json, record 0, field text: expected text, got a whole number
+    """
+    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+    if type(holder) is not dict:
+        raise MemlabError(f"expected an object, got {_KINDS.get(type(holder), 'something else')}", where=where)
+    value = holder.get(key, need)
+    if type(value) in wanted:
+        return value
+    names = " or ".join(_KINDS[k] for k in wanted)
+    if value is need:
+        here = ", ".join(list(holder)[:12]) or "none"
+        raise MemlabError(f"is missing, expected {names} (fields here: {here})", where=f"{where}, field {key}")
+    raise MemlabError(f"expected {names}, got {_KINDS.get(type(value), 'something else')}",
+                      where=f"{where}, field {key}")
+
+
+def text_of(value: object, where: str) -> str:
+    """Return a value that must be a text."""
+    if type(value) is not str:
+        raise MemlabError(f"expected text, got {_KINDS.get(type(value), 'something else')}", where=where)
+    return value
+
+
+def sha256(path: Path) -> str:
+    """Digest a file's bytes as they lie on disk; computed once a process while the file stays unchanged."""
+    try:
+        status = path.stat()
+        return _sha256(path, status.st_size, status.st_mtime_ns)
+    except OSError as fault:
+        raise MemlabError(f"the file cannot be read ({_first_line(fault)})", where=str(path),
+                          fix="check that it exists and its permissions") from fault
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: Path, size: int, changed: int) -> str:  # noqa: ARG001 - they make the cache key
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

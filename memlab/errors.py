@@ -1,0 +1,43 @@
+"""Errors that a user reads: what was wrong, where, what was expected and how to fix it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class MemlabError(Exception):
+    """A fault that the user can mend; commands print it without a traceback.
+
+    >>> print(MemlabError("date is not a date", where="lives.jsonl, line 3, field said_on", fix="write 2023-05-20"))
+    lives.jsonl, line 3, field said_on: date is not a date. Fix: write 2023-05-20
+    """
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
+        self.what, self.where, self.fix = what, where, fix
+        text = f"{where}: {what}" if where else what
+        super().__init__(f"{text}. Fix: {fix}" if fix else text)
+
+
+class Faults(MemlabError):
+    """Several faults found in one pass, shown together."""
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.faults = list(faults)
+        lines = "\n".join(f"  * {fault}" for fault in self.faults)
+        count = f"{len(self.faults)} fault" + ("s" if len(self.faults) != 1 else "")
+        super().__init__(f"{count}:\n{lines}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Suggest the nearest known name, and list the known ones when there are few.
+
+    >>> did_you_mean("colbrt", ["colbert", "bm25"])
+    "did you mean 'colbert'? (known: bm25, colbert)"
+    >>> did_you_mean("xyz", ["colbert", "bm25"])
+    'known: bm25, colbert'
+    """
+    options = sorted(set(known))
+    close = get_close_matches(name, options, n=1)
+    listed = "known: " + ", ".join(options[:30]) + (", ..." if len(options) > 30 else "")
+    return f"did you mean '{close[0]}'? ({listed})" if close else listed

@@ -1,0 +1,68 @@
+"""Per-question rows -> the flat figures of metrics.json, the same to the bit for any order or split of the rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+import polars as pl
+
+from memlab.evaluate.questions import metric_names
+
+COSTS = ("context/tokens", "selected/k")
+"""Metrics that are amounts; their average is named ``..._mean``."""
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """Arithmetic mean by the exactly rounded sum, hence independent of order; None of nothing.
+
+    >>> mean([1e16, 1.0, -1e16])
+    0.3333333333333333
+    """
+    listed = list(values)
+    return math.fsum(listed) / len(listed) if listed else None
+
+
+def averaged_name(metric: str) -> str:
+    """Name the average of a metric.
+
+    >>> averaged_name("context/tokens"), averaged_name("session/mrr")
+    ('context/tokens_mean', 'session/mrr')
+    """
+    return f"{metric}_mean" if metric in COSTS else metric
+
+
+def views(questions: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield (prefix, rows): all questions, those of each type, and, where labels were audited, those without error."""
+    yield "", questions
+    for category in sorted(questions["category"].drop_nulls().unique()):
+        yield f"type={category}/", questions.filter(pl.col("category") == category)
+    if questions["label_error"].is_not_null().any():
+        yield "clean/", questions.filter(pl.col("label_error").is_null())
+
+
+def view(questions: pl.DataFrame, name: str) -> tuple[pl.DataFrame, str]:
+    """Return the rows and the column behind a name of metrics.json, such as ``type=multi-session/session/mrr``."""
+    if name.startswith("type="):
+        category, _, name = name.removeprefix("type=").partition("/")
+        questions = questions.filter(pl.col("category") == category)
+    elif name.startswith("clean/"):
+        name = name.removeprefix("clean/")
+        questions = questions.filter(pl.col("label_error").is_null())
+    return questions, name.removesuffix("_mean") if name.removesuffix("_mean") in COSTS else name
+
+
+def averages(questions: pl.DataFrame) -> dict[str, float]:
+    """Average a per-question frame: overall, ``type=.../`` and ``clean/``; what no question defines is left out.
+
+    ``questions`` counts the rows, ``questions/scored`` those that count in retrieval averages.
+    """
+    figures: dict[str, float] = {}
+    for prefix, rows in views(questions):
+        figures[f"{prefix}questions"] = rows.height
+        figures[f"{prefix}questions/scored"] = int(rows["scored"].sum())
+        for metric in metric_names(questions):
+            value = mean(rows[metric].drop_nulls())
+            if value is not None:
+                figures[prefix + averaged_name(metric)] = value
+    return figures

@@ -1,0 +1,86 @@
+"""TREC run and qrels files, under the benchmark's own names, for trec_eval, ir-measures and the like."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+
+from memlab.evaluate.found import grain, holders, scored_evidence
+from memlab.tables import Tables
+
+
+def escape(name: str) -> str:
+    """Write a name as one word: whitespace and % become %XX, as in addresses, so that it can be read back.
+
+    >>> escape("my session%1")
+    'my%20session%251'
+    """
+    return re.sub(r"[\s%]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), name) or "%00"
+
+
+def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
+    """Name every unit: (unit, document). Sessions and turns bear the benchmark's names, passages session:first-last.
+
+    A name that occurs twice in a corpus (a session in two places of a haystack) is told apart by ``#unit``.
+    """
+    place = ["corpus", "session"]
+    first, last = pl.col("turns").list.min(), pl.col("turns").list.max()
+    sessions = ids.filter(pl.col("kind") == "session").select(*place, pl.col("name").alias("session_name"))
+    turns = ids.filter(pl.col("kind") == "turn").select(*place, "turn", pl.col("name").alias("turn_name"))
+    named = units.join(sessions, on=place, how="left").with_columns(
+        pl.coalesce("session_name", pl.format("{}-{}", "corpus", "session")))
+    span = pl.format("{}:{}-{}", "session_name", first + 1, last + 1)
+    if grain(units) == "session":
+        named = named.with_columns(pl.col("session_name").alias("document"))
+    elif grain(units) == "turn":
+        named = named.with_columns(first.alias("turn")).join(turns, on=[*place, "turn"], how="left").with_columns(
+            pl.coalesce("turn_name", span).alias("document"))
+    else:
+        named = named.with_columns(span.alias("document"))
+    twice = pl.len().over("corpus", "document") > 1
+    return named.select("unit", "corpus", _escaped("document")).select(
+        "unit", pl.when(twice).then(pl.format("{}#{}", "document", "unit")).otherwise("document").alias("document"))
+
+
+def question_names(tables: Tables) -> pl.DataFrame:
+    """Name every question: (question, topic); its number where the benchmark has no name for it."""
+    names = tables["ids"].filter(pl.col("kind") == "question").select("question", "name")
+    named = tables["questions"].select("question").join(names, on="question", how="left")
+    return named.select("question", pl.coalesce("name", pl.col("question").cast(pl.String)).alias("topic")
+                        ).with_columns(_escaped("topic"))
+
+
+def write_run(ranking: pl.DataFrame, tables: Tables, path: Path, *, name: str) -> None:
+    """Write ``topic Q0 document rank score name`` for rows (question, unit, rank).
+
+    The score is 1 / rank: TREC tools sort by score again and break ties in ways of their own, which must not
+    change the order. The scores themselves are in ranking.parquet.
+    """
+    rows = ranking.select("question", "unit", "rank").join(question_names(tables), on="question").join(
+        unit_names(tables["units"], tables["ids"]), on="unit").sort("question", "rank")
+    _write(rows.select("topic", pl.lit("Q0").alias("iteration"), "document", "rank",
+                       (1 / pl.col("rank")).alias("score"), pl.lit(escape(name)).alias("name")), path)
+
+
+def write_qrels(tables: Tables, path: Path) -> None:
+    """Write ``topic 0 document 1`` for every unit that holds evidence of a question that counts.
+
+    Units finer than sessions are relevant by the turns they cover; evidence whose turn is unknown is left out.
+    """
+    units, evidence = tables["units"], scored_evidence(tables)
+    if grain(units) != "session":
+        evidence = evidence.filter(pl.col("turn").is_not_null())
+    held = holders(units, evidence).select("question", "unit").unique()
+    rows = held.join(question_names(tables), on="question").join(
+        unit_names(units, tables["ids"]), on="unit").sort("question", "unit")
+    _write(rows.select("topic", pl.lit(0).alias("iteration"), "document", pl.lit(1).alias("relevance")), path)
+
+
+def _escaped(column: str) -> pl.Expr:
+    return pl.col(column).map_elements(escape, return_dtype=pl.String)
+
+
+def _write(rows: pl.DataFrame, path: Path) -> None:
+    rows.write_csv(path, separator=" ", include_header=False, quote_style="never")

@@ -1,0 +1,109 @@
+"""At which rank each piece of evidence is found: all that a retrieval metric needs to know.
+
+Rankings list units (sessions, turns, or memories that cover several turns). A session is found at the first of
+its units, counting distinct sessions; a turn is found at the first unit that covers it. This file turns tables
+into one matrix (questions x evidence) of such ranks; it knows no metric.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from memlab.tables import Tables
+
+Ranks = NDArray[np.float64]
+"""Shape (questions, evidence): rank from 1, inf = never found, NaN = no such evidence (padding)."""
+
+Grain = Literal["session", "turn", "passage"]
+
+
+def grain(units: pl.DataFrame) -> Grain:
+    """Tell what a unit stands for: a whole session, one turn, or a passage of several turns.
+
+    Memories are judged by what they cover: one memory a session makes sessions, one turn a memory makes turns.
+    """
+    levels = set(units["level"].unique())
+    if levels <= {"session"}:
+        return "session"
+    if levels == {"turn"}:
+        return "turn"
+    if units.select("corpus", "session").n_unique() == units.height:
+        return "session"
+    return "turn" if (units["turns"].list.len() == 1).all() else "passage"
+
+
+def scored_evidence(tables: Tables) -> pl.DataFrame:
+    """Return (question, corpus, session, turn) of the questions that count in retrieval averages."""
+    scored = tables["gold"].filter("scored").select("question")
+    corpus = tables["questions"].select("question", "corpus")
+    return (tables["evidence"].join(scored, on="question", how="semi").join(corpus, on="question")
+            .select("question", "corpus", "session", "turn").unique(maintain_order=True))
+
+
+def holders(units: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
+    """Pair each piece of evidence with every unit that holds it: (question, session, turn, unit).
+
+    A session holds the evidence said in it; a finer unit holds the turns that it covers, and, where only the
+    session of the evidence is known, belongs to it.
+    """
+    place = ["corpus", "session"]
+    near = units.select("unit", *place, "turns").join(evidence.select(place).unique(), on=place, how="semi")
+    by_session = near.select("unit", *place)
+    known = evidence.filter(pl.col("turn").is_not_null())
+    if grain(units) == "session":
+        held = evidence.join(by_session, on=place)
+    else:
+        covered = near.explode("turns").rename({"turns": "turn"})
+        held = pl.concat([
+            known.join(covered, on=[*place, "turn"]).select(*evidence.columns, "unit"),
+            evidence.filter(pl.col("turn").is_null()).join(by_session, on=place).select(*evidence.columns, "unit"),
+        ])
+    return held.select("question", "session", "turn", "unit").unique()
+
+
+def session_ranks(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
+    """Return (question, session, rank) of evidence sessions, rank counting distinct sessions; null = not found."""
+    wanted = evidence.select("question", "session").unique()
+    placed = ranking.select("question", "unit", "rank").join(wanted.select("question").unique(), on="question",
+                                                             how="semi").join(
+        units.select("unit", "session"), on="unit")
+    first = placed.group_by("question", "session").agg(pl.col("rank").min())
+    counted = first.with_columns(pl.col("rank").rank("ordinal").over("question"))
+    return wanted.join(counted, on=["question", "session"], how="left").sort("question", "session")
+
+
+def unit_ranks(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,
+               level: Literal["session", "turn"]) -> pl.DataFrame:
+    """Return (question, session[, turn], rank): the rank of the first unit in that session, or over that turn."""
+    if level == "turn":
+        wanted = evidence.filter(pl.col("turn").is_not_null())
+    else:
+        wanted = evidence.with_columns(pl.lit(None, pl.Int32).alias("turn")).unique()
+    key = ["question", "session"] + (["turn"] if level == "turn" else [])
+    first = (holders(units, wanted).join(ranking.select("question", "unit", "rank"), on=["question", "unit"])
+             .group_by(key).agg(pl.col("rank").min()))
+    return wanted.select(key).join(first, on=key, how="left").sort(key)
+
+
+def matrix(ranks: pl.DataFrame, questions: pl.Series) -> Ranks:
+    """Lay out rows (question, rank) as one row of ranks a question, in the order of ``questions`` (q,).
+
+    Returns shape (q, g), g the most evidence that a question has; each row ascending, inf before NaN.
+
+    >>> rows = pl.DataFrame({"question": [7, 7, 9], "rank": [4, None, 1]})
+    >>> matrix(rows, pl.Series([7, 8, 9]))
+    array([[ 4., inf],
+           [nan, nan],
+           [ 1., nan]])
+    """
+    order = pl.DataFrame({"question": questions}).with_row_index("row")
+    rows = (ranks.join(order.cast({"question": ranks.schema["question"]}), on="question")
+            .with_columns(pl.col("rank").cast(pl.Float64).fill_null(np.inf)).sort("row", "rank")
+            .with_columns(pl.int_range(pl.len()).over("row").alias("place")))
+    out = np.full((len(questions), int(rows["place"].max() or 0) + 1), np.nan)  # type: ignore[call-overload, arg-type]
+    out[rows["row"].to_numpy(), rows["place"].to_numpy()] = rows["rank"].to_numpy()
+    return out

@@ -1,0 +1,37 @@
+"""The no-op detector: did an arm change anything at all, compared with its comparator?
+
+A technique that changes no output has no effect to test; that must read "changed nothing", never "no effect".
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+OUTPUTS = ("ranking", "selection", "context")
+
+KEPT_RANKS = 200
+"""Deeper ranks lie in a run folder only where they were selected, so they are not compared as a ranking."""
+
+
+def identical(ranking: pl.DataFrame, context: pl.DataFrame, other_ranking: pl.DataFrame,
+              other_context: pl.DataFrame) -> list[str]:
+    """Name the outputs, of ``OUTPUTS``, that are the same in two arms.
+
+    Rankings are the same if every rank holds the same unit: unit numbers are compared together with level,
+    session and turns where both frames have them, since two chunkings can give one number to different memories.
+    Scores are not compared. Contexts are the same if they show the same texts in the same order.
+    """
+    about = [c for c in ("level", "session", "turns") if c in ranking.columns and c in other_ranking.columns]
+    pairs = {
+        "ranking": [frame.filter(pl.col("rank") <= KEPT_RANKS).select("question", "rank", "unit", *about)
+                    for frame in (ranking, other_ranking)],
+        "selection": [frame.filter("selected").select("question", "unit", *about)
+                      for frame in (ranking, other_ranking)],
+        "context": [frame.select("question", "position", "text") for frame in (context, other_context)],
+    }
+    return [name for name in OUTPUTS if _same(*pairs[name])]
+
+
+def _same(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    key = one.columns[:2]
+    return one.sort(key).equals(other.sort(key))

@@ -1,0 +1,50 @@
+"""What was selected and packed: is the evidence in it, and what did it cost?"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from memlab.evaluate.found import Ranks, grain, holders, matrix, scored_evidence, unit_ranks
+from memlab.evaluate.retrieval import Values, as_columns, recall, recall_all, recall_any
+from memlab.tables import Tables
+
+
+def within(found: Ranks, k: float, prefix: str) -> dict[str, Values]:
+    """Any, all and the share of the evidence up to rank k: ``{prefix}/recall_any`` and so on. (q, g) -> (q,)."""
+    return {f"{prefix}/recall_any": recall_any(found, k), f"{prefix}/recall_all": recall_all(found, k),
+            f"{prefix}/recall": recall(found, k)}
+
+
+def selection(tables: Tables) -> pl.DataFrame:
+    """Score what ``ranking`` marks as selected, and ``context``: one row a question.
+
+    ``selected/session/...`` and, where units are finer than sessions, ``selected/turn/...`` as in ``within``;
+    ``selected/k`` units selected; ``context/tokens`` tokens shown to the reader; ``context/evidence_share`` of
+    those tokens the share in units that hold evidence, null for an empty context. The last two describe what was
+    packed, which a token budget may have cut; the recall columns describe what was selected.
+    """
+    questions, units, evidence = tables["questions"]["question"], tables["units"], scored_evidence(tables)
+    chosen = tables["ranking"].filter("selected").with_columns(pl.lit(1).alias("rank"))  # in or out, no order
+    columns = within(matrix(unit_ranks(chosen, units, evidence, "session"), questions), 1, "selected/session")
+    if grain(units) != "session":
+        columns |= within(matrix(unit_ranks(chosen, units, evidence, "turn"), questions), 1, "selected/turn")
+    return as_columns(questions, columns).join(cost(tables, chosen, evidence), on="question", how="left",
+                                               maintain_order="left")
+
+
+def cost(tables: Tables, chosen: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
+    """Return (question, selected/k, context/tokens, context/evidence_share)."""
+    held = holders(tables["units"], evidence).select("question", "unit").unique().with_columns(
+        pl.lit(True).alias("held"))
+    packed = tables["context"].join(held, on=["question", "unit"], how="left").group_by("question").agg(
+        pl.col("tokens").sum().cast(pl.Float64).alias("context/tokens"),
+        pl.col("tokens").filter("held").sum().alias("evidence"))
+    counted = chosen.group_by("question").agg(pl.len().cast(pl.Float64).alias("selected/k"))
+    has = evidence.select("question").unique().with_columns(pl.lit(True).alias("has"))
+    rows = tables["questions"].select("question")
+    for part in (counted, packed, has):
+        rows = rows.join(part, on="question", how="left", maintain_order="left")
+    return rows.select(
+        "question", pl.col("selected/k").fill_null(0.0), pl.col("context/tokens").fill_null(0.0),
+        pl.when(pl.col("has") & (pl.col("context/tokens") > 0))
+        .then(pl.col("evidence") / pl.col("context/tokens")).alias("context/evidence_share"))

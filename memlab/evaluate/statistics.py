@@ -1,0 +1,91 @@
+"""Paired tests and the correction for testing several contrasts. All p-values are two-sided.
+
+Whether a difference points the way that was predicted is judged by its sign, not by halving p.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Values = NDArray[np.float64]
+
+RESAMPLES = 9_999
+"""Random sign flips; the smallest p that they can give is 1 / 10,000."""
+CHUNK = 1_000
+"""Resamples held in memory at once."""
+
+
+def mcnemar(wins: int, losses: int) -> float:
+    """Exact McNemar test (McNemar, Psychometrika 1947): a sign test on the questions where two arms differ.
+
+    p = P(|X - m/2| >= |wins - m/2|), X ~ Binomial(m = wins + losses, 1/2); 1 where they never differ.
+
+    >>> mcnemar(9, 1)
+    0.021484375
+    """
+    if wins + losses == 0:
+        return 1.0
+    return float(stats.binomtest(wins, wins + losses, 0.5).pvalue)
+
+
+def sign_flip(differences: Values, seed: int = 0, resamples: int = RESAMPLES) -> float:
+    """Paired permutation test (Fisher 1935) of differences (n,): how often is a sum with random signs as far from 0?
+
+    Exact where all sign patterns of the nonzero differences number at most ``resamples``, else Monte Carlo with
+    p = (hits + 1) / (resamples + 1) (Phipson and Smyth 2010). Zeros keep every sum as it is and are left out. The
+    same test as ``scipy.stats.permutation_test(permutation_type="samples")`` with the mean as statistic.
+
+    >>> sign_flip(np.array([1.0, 2.0, 3.0, 0.0]))
+    0.25
+    """
+    moving = differences[differences != 0]
+    if len(moving) == 0:
+        return 1.0
+    observed = abs(moving.sum()) * (1 - 1e-12)  # equal sums must count as equal after rounding
+    if 2 ** min(len(moving), 62) <= resamples:
+        patterns = np.arange(2 ** len(moving))[:, None] >> np.arange(len(moving)) & 1
+        return float((np.abs((1 - 2 * patterns) @ moving) >= observed).mean())
+    rng, hits = np.random.default_rng(seed), 0
+    for start in range(0, resamples, CHUNK):
+        signs = 1 - 2 * rng.integers(0, 2, (min(CHUNK, resamples - start), len(moving)), dtype=np.int8)
+        hits += int((np.abs(signs @ moving) >= observed).sum())
+    return (hits + 1) / (resamples + 1)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values for their number (Holm, Scand. J. Statist. 1979), in the order given.
+
+    The i-th smallest of m is multiplied by m - i + 1, then made no smaller than the one before, at most 1.
+
+    >>> holm([.01, .04, .03])
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    adjusted, floor = [1.0] * len(p_values), 0.0
+    for place, index in enumerate(order):
+        floor = min(1.0, max(floor, (len(p_values) - place) * p_values[index]))
+        adjusted[index] = floor
+    return adjusted
+
+
+def by_cluster(values: Values, clusters: NDArray[np.int64]) -> Values:
+    """Average values (n,) within each cluster (n,), in the order of the cluster numbers. Shape (clusters,).
+
+    >>> by_cluster(np.array([1.0, 0.0, 4.0]), np.array([7, 7, 2]))
+    array([4. , 0.5])
+    """
+    names, where = np.unique(clusters, return_inverse=True)
+    return np.bincount(where, values, len(names)) / np.bincount(where, minlength=len(names))
+
+
+def smallest_p(units: int) -> float:
+    """Smallest two-sided p that a sign test or sign-flip test on so many units can give: 2 / 2^n.
+
+    >>> smallest_p(5), smallest_p(10) < .05 / 3
+    (0.0625, True)
+    """
+    return min(1.0, 2.0 ** (1 - units))

@@ -1,0 +1,68 @@
+"""An arm's figures with their intervals: Wilson for 0/1 metrics, BCa for graded ones, clustered t for conversations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.evaluate.averages import COSTS, averaged_name, mean, views
+from memlab.evaluate.intervals import Interval, bca, clustered, wilson
+from memlab.evaluate.questions import metric_names
+
+HEADLINE = (
+    "session/recall_any@1", "session/recall_all@5", "session/recall_all@10", "session/recall@10", "session/ndcg@10",
+    "turn/recall_all@10", "turn/recall@10", "turn/ndcg@10", "selected/session/recall_all", "selected/turn/recall_all",
+    "context/tokens",
+)
+"""Metrics that are shown by type and compared between arms beside the declared ones."""
+
+RESAMPLES = 1_999
+"""For intervals of single means, of which a report has hundreds; contrasts draw 9,999."""
+
+
+def summary(questions: pl.DataFrame, by_conversation: bool, seed: int = 0) -> dict[str, dict[str, Any]]:
+    """Return ``{name: {"value", "low", "high", "n"}}`` with the names of metrics.json.
+
+    All metrics over all questions; the ``HEADLINE`` ones also by type and without label errors.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for prefix, rows in views(questions):
+        names = [m for m in metric_names(questions) if not prefix or m in HEADLINE]
+        for metric, (value, interval, n) in intervals(rows, names, by_conversation, seed).items():
+            low, high = interval if interval else (None, None)
+            found[prefix + averaged_name(metric)] = {"value": value, "low": low, "high": high, "n": n}
+    return found
+
+
+def intervals(rows: pl.DataFrame, metrics: list[str], by_conversation: bool,
+              seed: int) -> dict[str, tuple[float, Interval, int]]:
+    """Return metric -> (mean, interval, questions that define it); metrics that no question defines are left out."""
+    found: dict[str, tuple[float, Interval, int]] = {}
+    graded: dict[bytes, list[str]] = {}  # columns defined for the same questions share their resamples
+    for metric in metrics:
+        kept = rows[metric].drop_nulls()
+        value = mean(kept)
+        if value is None:
+            continue
+        values, interval = kept.to_numpy(), None
+        if by_conversation:
+            interval = clustered(values, rows.filter(pl.col(metric).is_not_null())["corpus"].to_numpy())
+            if interval:  # a mean of shares or amounts has bounds that a t-interval does not know
+                interval = max(0.0, interval[0]), interval[1] if metric in COSTS else min(1.0, interval[1])
+        elif is_binary(values):
+            interval = wilson(int(values.sum()), len(values))
+        else:
+            graded.setdefault(rows[metric].is_not_null().to_numpy().tobytes(), []).append(metric)
+        found[metric] = (value, interval, len(values))
+    for same in graded.values():
+        block = rows.select(same).drop_nulls().to_numpy()
+        for metric, interval in zip(same, bca(block, seed, RESAMPLES)):
+            found[metric] = (found[metric][0], interval, found[metric][2])
+    return {metric: found[metric] for metric in metrics if metric in found}
+
+
+def is_binary(values: np.ndarray) -> bool:
+    """Tell whether all values are 0 or 1."""
+    return bool(np.isin(values, (0.0, 1.0)).all())

@@ -1,0 +1,74 @@
+"""Where a model's files lie, and the digest that names them.
+
+A local folder and the same model from the hub have the same digest, so that vectors made with one serve the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from memlab.errors import MemlabError
+
+_WEIGHTS = (".safetensors", ".bin", ".model", ".json", ".txt", ".py")
+_COPIES = ["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.onnx", "*.jpg", "*.png"]
+"""Further copies of the weights that hub repositories carry, and pictures; nothing here reads them."""
+
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+def is_local(path: str | Path) -> bool:
+    """Tell whether a path means a folder rather than a model on the hub."""
+    return isinstance(path, Path) or Path(path).expanduser().is_dir() or not _HUB_NAME.fullmatch(path)
+
+
+def check_path(path: str | Path) -> None:
+    """Raise ValueError unless path is a folder with a config.json or may be the name of a model on the hub."""
+    if not is_local(path):
+        return
+    folder = Path(path).expanduser()
+    if not folder.is_dir():
+        raise ValueError(f"there is no model folder {folder}. Fix: give the folder that holds config.json")
+    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
+        raise ValueError(f"{folder} holds neither config.json nor modules.json. Fix: give a model's own folder")
+
+
+@lru_cache(maxsize=32)
+def model_folder(path: str | Path, revision: str | None, option: str) -> Path:
+    """Return the local folder of a model, fetching it from the hub if it is not a folder.
+
+    ``option`` is the override that sets the path, for the message when the hub cannot be reached.
+    """
+    if is_local(path):
+        return Path(path).expanduser()
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(str(path), revision=revision, ignore_patterns=_COPIES))
+    except Exception as error:
+        raise MemlabError(f"the model hub did not give '{path}' ({type(error).__name__}: {str(error)[:160]})",
+                          fix=f"give a local folder: {option}=FOLDER") from error
+
+
+def resolved_revision(folder: Path) -> str | None:
+    """Return the hub commit of a fetched folder; null for any other folder."""
+    return folder.name if folder.parent.name == "snapshots" else None
+
+
+@lru_cache(maxsize=32)
+def files_digest(folder: Path) -> str:
+    """Digest the weights, tokenizer and configuration of a model folder (BLAKE2b, 128 bits, hexadecimal)."""
+    files = sorted(f for f in folder.rglob("*") if f.is_file() and f.suffix in _WEIGHTS
+                   and f.relative_to(folder).parts[0] not in {"onnx", "openvino"})
+    twins = {f.parent for f in files if f.suffix == ".safetensors"}
+    files = [f for f in files if not (f.suffix == ".bin" and f.parent in twins)]
+    if not any(f.suffix in {".safetensors", ".bin"} for f in files):
+        raise MemlabError("there are no weights (*.safetensors or *.bin)", where=str(folder))
+    total = hashlib.blake2b(digest_size=16)
+    for file in files:
+        with file.open("rb") as handle:
+            total.update(f"{file.relative_to(folder).as_posix()}={file.stat().st_size};".encode())
+            total.update(hashlib.file_digest(handle, "blake2b").digest())
+    return total.hexdigest()

@@ -1,0 +1,119 @@
+"""Texts to batches of tokens: tokenised once, sorted by token length, packed to a token budget.
+
+Knows nothing of models. A batch costs its padded size (longest text x number of texts), so texts of one length
+belong together; with the whole list at hand the padding share falls to a percent or two, whatever the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memlab.models.protocols import Ints
+
+CHUNK = 8192
+"""Texts handed to the tokenizer at a time: enough for its threads, little beside the texts themselves."""
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Token ids of n texts, end to end: text i has ``ids[starts[i]:starts[i + 1]]``."""
+
+    ids: NDArray[np.int32]
+    starts: Ints
+
+    @property
+    def lengths(self) -> Ints:
+        """Tokens a text, shape (n,)."""
+        return np.diff(self.starts)
+
+    def padded(self, positions: Ints, pad: int) -> tuple[Ints, Ints]:
+        """Return ids (b, length) filled with ``pad`` on the right, and the mask (b, length) of real tokens."""
+        lengths = self.lengths[positions]
+        columns = np.arange(int(lengths.max(initial=0)))
+        mask = columns < lengths[:, None]
+        ids = np.full(mask.shape, pad, np.int64)
+        ids[mask] = self.ids[(self.starts[positions, None] + columns)[mask]]
+        return ids, mask.astype(np.int64)
+
+
+def join(rows: Iterable[Sequence[int]]) -> Tokens:
+    """Lay rows of token ids end to end.
+
+    >>> join([[5, 6], [7]]).padded(np.array([0, 1]), pad=0)[0].tolist()
+    [[5, 6], [7, 0]]
+    """
+    parts = [np.asarray(row, np.int32) for row in rows]
+    starts = np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)]).astype(np.int64)
+    return Tokens(np.concatenate([*parts, np.zeros(0, np.int32)]), starts)
+
+
+def tokenise(tokenizer: Any, texts: Sequence[str], max_length: int, *, special: bool = True) -> Tokens:
+    """Tokenise texts with a transformers tokenizer, each cut to ``max_length`` tokens."""
+    parts = []
+    for start in range(0, len(texts), CHUNK):
+        rows = tokenizer(list(texts[start:start + CHUNK]), truncation=True, max_length=max_length, padding=False,
+                         add_special_tokens=special, return_attention_mask=False, return_token_type_ids=False)
+        parts.append(join(rows["input_ids"]))
+    lengths = np.concatenate([part.lengths for part in parts] or [np.zeros(0, np.int64)])
+    return Tokens(np.concatenate([part.ids for part in parts] or [np.zeros(0, np.int32)]),
+                  np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+
+def pack(lengths: Ints, budget: int) -> list[Ints]:
+    """Group positions into batches of at most ``budget`` padded tokens, longest first.
+
+    A text longer than the budget is a batch of its own. Equal lengths keep their order.
+
+    >>> [batch.tolist() for batch in pack(np.array([2, 9, 2, 3]), budget=8)]
+    [[1], [3, 0], [2]]
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        size = max(1, budget // max(1, int(lengths[order[start]])))
+        batches.append(order[start:start + size])
+        start += size
+    return batches
+
+
+def padding_share(lengths: Ints, batches: Sequence[Ints]) -> float:
+    """Share of the padded tokens that is padding, 0 when there are none.
+
+    >>> padding_share(np.array([4, 2]), [np.array([0, 1])])
+    0.25
+    """
+    padded = sum(len(batch) * int(lengths[batch].max()) for batch in batches)
+    return 1.0 - int(lengths.sum()) / padded if padded else 0.0
+
+
+def spread(jobs: Iterable[Job], workers: Sequence[Callable[[Job], Result]]) -> Iterator[tuple[Job, Result]]:
+    """Run each job on whichever worker is free, one thread a worker; yield (job, result) as they come.
+
+    One worker runs in the calling thread. Workers are devices: with several, each holds its own copy of a model.
+    """
+    if len(workers) == 1:
+        for job in jobs:
+            yield job, workers[0](job)
+        return
+    stream = iter(jobs)
+    with ThreadPoolExecutor(len(workers)) as pool:
+        running: dict[Future[Result], tuple[Job, Callable[[Job], Result]]] = {}
+        for worker, job in zip(workers, stream, strict=False):
+            running[pool.submit(worker, job)] = (job, worker)
+        while running:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                job, worker = running.pop(future)
+                for following in stream:
+                    running[pool.submit(worker, following)] = (following, worker)
+                    break
+                yield job, future.result()

@@ -1,0 +1,118 @@
+"""One JSON service over HTTP: bounded retries with back-off, a rate limit, and errors that name the remedy.
+
+The key is read from the environment when a call starts; it enters no message, no log and no identity.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Annotated, Any
+
+import httpx
+from pydantic import Field
+
+from memlab.errors import MemlabError
+
+Url = Annotated[str, Field(pattern=r"^https?://")]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+"""Name of an environment variable."""
+
+FIRST_WAIT = 1.0
+"""Seconds before the first retry; each further wait is twice as long."""
+LONGEST_WAIT = 120.0
+"""Seconds; a service that asks for more has run out of quota, and waiting in silence helps nobody."""
+
+_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+
+class Service:
+    """Posts JSON to one address; may be used by several threads, and is closed by leaving its ``with`` block."""
+
+    def __init__(self, url: str, key_env: str | None, *, retries: int, timeout: float,
+                 requests_per_minute: float | None) -> None:
+        address = httpx.URL(url)
+        self.where = f"{address.scheme}://{address.netloc.decode()}{address.path}"
+        self.retries, self._url, self._key_env = retries, url, key_env
+        self._key = os.environ.get(key_env, "") if key_env else ""
+        if key_env and not self._key:
+            raise MemlabError("the service wants a key", where=self.where, fix=f"export {key_env}=YOUR_KEY")
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        self._client = httpx.Client(headers=headers, timeout=timeout)
+        self._gap = 60.0 / requests_per_minute if requests_per_minute else 0.0
+        self._lock, self._next = threading.Lock(), 0.0
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def post(self, body: dict[str, Any]) -> Any:
+        """Return the reply to ``body``, both JSON; raises MemlabError when the service refuses or stays away."""
+        for attempt in range(self.retries + 1):
+            self._take_turn()
+            wait = FIRST_WAIT * 2**attempt
+            try:
+                reply = self._client.post(self._url, json=body)
+                if reply.status_code == 200:
+                    return reply.json()
+            except httpx.TransportError as error:  # refused, timed out, cut off
+                trouble = f"{type(error).__name__}: {error}"
+            except json.JSONDecodeError:
+                trouble = "the reply is not JSON"
+            else:
+                trouble = f"status {reply.status_code}: {self._shown(reply)}"
+                if reply.status_code not in _AGAIN:
+                    raise MemlabError(trouble, where=self.where, fix=self._fix(reply.status_code))
+                wait = _asked_wait(reply.headers.get("retry-after"), wait)
+            if attempt < self.retries:
+                time.sleep(min(wait, LONGEST_WAIT))
+        raise MemlabError(f"no answer after {self.retries + 1} attempts, last: {trouble}", where=self.where,
+                          fix="see that the service is up and its quota is not used up, then start again: "
+                              "what was answered so far is stored")
+
+    def _take_turn(self) -> None:
+        """Wait until the rate limit lets one more request go."""
+        if self._gap:
+            with self._lock:
+                turn = max(self._next, time.monotonic())
+                self._next = turn + self._gap
+            time.sleep(max(0.0, turn - time.monotonic()))
+
+    def _shown(self, reply: httpx.Response) -> str:
+        """Return the beginning of a reply, without the key that some services echo."""
+        text = " ".join(reply.text.split())
+        return (text.replace(self._key, "***") if self._key else text)[:300]
+
+    def _fix(self, status: int) -> str:
+        if status in (401, 403):
+            return f"check the key in {self._key_env}" if self._key_env else "name the key's variable with key_env"
+        if status == 404:
+            return "check url and model"
+        if status in (400, 413, 422):
+            return "check model and dimensions, or send less at once (batch, max_characters)"
+        return "check url and the service's own log"
+
+
+def _asked_wait(header: str | None, otherwise: float) -> float:
+    """Read a Retry-After header: seconds, or a date."""
+    if not header:
+        return otherwise
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return otherwise
+
+
+def malformed(service: Service, what: str) -> MemlabError:
+    """Return the error for a reply that is JSON of the wrong form."""
+    return MemlabError(f"the reply {what}", where=service.where, fix="check that url is a service of this form")

@@ -1,0 +1,50 @@
+"""What the rest of memlab asks of a model: three small protocols, one an expensive call.
+
+Models are constructed without loading weights; they load on first use, and stay loaded for the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Role = Literal["query", "document"]
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Texts to vectors of unit length, so that an inner product is a cosine."""
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a vector: weights digest, pooling, prefixes, max length, dtype, backend."""
+        ...
+
+    def dim(self) -> int:
+        """Length of a vector."""
+        ...
+
+    def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
+        """Yield (positions (b,), vectors (b, dim)) until every text has been given exactly once, in any order."""
+        ...
+
+    def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
+        """Tell, a text, whether the model sees only its beginning. Shape (n,)."""
+        ...
+
+
+@runtime_checkable
+class PairScorer(Protocol):
+    """(query, passage) pairs to scores: a cross-encoder, or late interaction over token vectors."""
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a score."""
+        ...
+
+    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
+        ...

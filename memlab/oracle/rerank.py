@@ -1,0 +1,43 @@
+"""The upper bound of reranking: the pool in perfect order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import polars as pl
+from pydantic import Field
+
+from memlab.learn.labels import EvidenceLevel, found_at
+from memlab.rank.units import ranked
+from memlab.stage import stage
+from memlab.tables import Tables
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+
+@stage
+class OracleRerank:
+    """Move the units that hold evidence to the front of the first ``pool``: what a perfect reranker would do.
+
+    Of each item of evidence (``level``) the first unit that holds it comes first, so that no item is crowded
+    out by a second unit of another; everything else keeps its order, and scores keep their distances.
+    """
+
+    oracle: ClassVar = True
+    reads: ClassVar = ("ranking", "units", "evidence")
+    writes: ClassVar = ("ranking",)
+
+    pool: Annotated[int, Field(ge=1)] = 50
+    level: EvidenceLevel = "session"
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the reordered ranking."""
+        ranking = tables["ranking"]
+        pool = ranking.filter(pl.col("rank") <= self.pool)
+        holders = found_at(pool, tables["units"], tables["evidence"], self.level).drop_nulls("unit").select(
+            "question", "unit").unique().with_columns(pl.lit(1.0).alias("holds"))
+        span = (pl.col("score").max() - pl.col("score").min()).over("question") + 1
+        lifted = ranking.join(holders, on=["question", "unit"], how="left", maintain_order="left").with_columns(
+            pl.col("score") + pl.col("holds").fill_null(0.0) * span).drop("holds")
+        return Tables(ranking=ranked(lifted))

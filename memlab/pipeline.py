@@ -1,0 +1,139 @@
+"""The pipeline: the only file that wires stages together.
+
+Sessions are written to memories, questions become queries, lanes search, scores are fused, reranked, rolled up,
+and as many units as the selection allows are packed for a reader. Every slot holds one stage; the constructor
+checks all of them before a model loads. Usable without Hydra::
+
+    tables = Pipeline(select=Fixed(k=5)).run(LoCoMo(path="locomo10.json").load(), Store())
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+
+import polars as pl
+from pydantic import Field, model_validator
+from pydantic.dataclasses import dataclass
+
+from memlab.errors import MemlabError
+from memlab.models.embedder import SentenceEmbedder
+from memlab.query.original import Original
+from memlab.rank.rerank import Keep
+from memlab.rank.rollup import NoRollup
+from memlab.rank.score import Score
+from memlab.rank.select import Fixed
+from memlab.read.measure import Measure
+from memlab.read.pack import ByRank
+from memlab.search.dense import Dense
+from memlab.search.lexical import BM25
+from memlab.search.none import Off
+from memlab.stage import STRICT, Stage, spec_digest
+from memlab.store import Store
+from memlab.tables import GOLD, Tables
+from memlab.write.chunk import Turn
+from memlab.write.context import NoContext
+
+MAY_SEE_GOLD = ("memlab.learn.", "memlab.oracle.")
+"""Packages whose stages may read gold; whatever they touch is marked in the report."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Pipeline:
+    """One configuration of every slot, in the order in which the tables flow."""
+
+    chunk: Stage = Field(default_factory=Turn)
+    context: Stage = Field(default_factory=NoContext)
+    query: Stage = Field(default_factory=Original)
+    dense: Stage = Field(default_factory=lambda: Dense(embedder=SentenceEmbedder()))
+    lexical: Stage = Field(default_factory=BM25)
+    late: Stage = Field(default_factory=Off)
+    score: Stage = Field(default_factory=Score)
+    rerank: Stage = Field(default_factory=Keep)
+    rollup: Stage = Field(default_factory=NoRollup)
+    measure: Stage = Field(default_factory=Measure)
+    select: Stage = Field(default_factory=Fixed)
+    pack: Stage = Field(default_factory=ByRank)
+
+    @model_validator(mode="after")
+    def _no_stage_sees_gold(self) -> Pipeline:
+        for slot, stage in self.stages():
+            seen = GOLD & set(stage.reads)
+            if seen and not type(stage).__module__.startswith(MAY_SEE_GOLD):
+                raise ValueError(f"{slot}: {type(stage).__name__} reads {', '.join(sorted(seen))}; only stages of "
+                                 "memlab.learn and memlab.oracle may")
+        return self
+
+    def stages(self) -> Iterator[tuple[str, Stage]]:
+        """Give (slot, stage) in the order in which they run."""
+        for field in dataclasses.fields(self):
+            yield field.name, getattr(self, field.name)
+
+    def uses_oracle(self) -> bool:
+        """Tell whether a stage looks at gold at the moment of ranking, so that the arm is an upper bound."""
+        return any(type(stage).__module__.startswith("memlab.oracle.") for _, stage in self.stages())
+
+    def replace(self, **stages: Stage) -> Pipeline:
+        """Return this pipeline with some slots filled otherwise."""
+        return dataclasses.replace(self, **stages)
+
+    def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None) -> Tables:
+        """Run every stage; return all tables. ``watch(slot, seconds)`` is called as each slot ends."""
+        hits: list[pl.DataFrame] = []
+        for slot, stage in self.stages():
+            start = time.perf_counter()
+            new = apply(stage, tables, store)
+            if slot in LANES:
+                hits.append(new["hits"])
+                new = Tables(hits=pl.concat(hits))
+                if slot == LANES[-1]:
+                    refuse_later_days(tables.updated(new))
+            tables = tables.updated(new)
+            if watch:
+                watch(slot, time.perf_counter() - start)
+        return tables
+
+
+LANES = ("dense", "lexical", "late")
+"""Slots whose hits are put side by side."""
+
+_MEMO: OrderedDict[tuple[str, str], Tables] = OrderedDict()
+_MEMO_SIZE = 96
+
+
+def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
+    """Run one stage on just the tables that it declares, or return what the same stage made of them before.
+
+    Arms of a sweep run in one process and share all that they have in common: a result is remembered by the
+    stage's specification and the digest of its inputs.
+    """
+    key = (spec_digest(stage), tables.digest(stage.reads))
+    if key in _MEMO:
+        _MEMO.move_to_end(key)
+        return _MEMO[key]
+    made = stage.run(tables.only(stage.reads), store)
+    if set(made) != set(stage.writes):
+        raise MemlabError(f"{type(stage).__name__} returned {sorted(made)}, declared {sorted(stage.writes)}")
+    made.digest(made)  # kept with the tables, so that no later arm computes it again
+    _MEMO[key] = made
+    if len(_MEMO) > _MEMO_SIZE:
+        _MEMO.popitem(last=False)
+    return made
+
+
+def refuse_later_days(tables: Tables) -> None:
+    """Raise if a hit was said on a later day than its question was asked: a second guard behind the lanes' own."""
+    asked = tables["queries"].select("query", "question").join(
+        tables["questions"].select("question", "asked_on"), on="question")
+    late = (
+        tables["hits"].lazy().select("query", "memory", "lane")
+        .join(tables["memories"].lazy().select("memory", "said_on"), on="memory")
+        .join(asked.lazy().select("query", "asked_on"), on="query")
+        .filter(pl.col("said_on").dt.date() > pl.col("asked_on").dt.date())
+        .collect()
+    )
+    if late.height:
+        raise MemlabError(f"lane {late['lane'][0]} retrieved memory {late['memory'][0]}, said on a later day than "
+                          "its question was asked", fix="filter by search.eligible before ranking")

@@ -1,0 +1,112 @@
+"""``plan=true``: what would run, what is cached, and what the rest would cost; nothing expensive is run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from memlab.arm import Arm, load
+from memlab.pipeline import apply
+from memlab.stage import spec_digest
+from memlab.store import Store
+from memlab.sweep import Sweep
+from memlab.tables import Tables
+
+WRITTEN = ("chunk", "context", "query")
+"""Slots that cost little, so that a plan runs them to know what would be encoded."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one arm still has to make."""
+
+    texts: int = 0
+    characters: int = 0
+    pairs: int = 0
+
+
+def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
+    """Count the texts and pairs that are not in the store; texts counted for an earlier arm count once."""
+    tables = load(arm.dataset)
+    for slot, stage in arm.pipeline.stages():
+        if slot in WRITTEN:
+            tables = tables.updated(apply(stage, tables, store))
+    texts = characters = pairs = 0
+    for slot, stage in arm.pipeline.stages():
+        embedder: Any = getattr(stage, "embedder", None)
+        if embedder is not None:
+            for role, hashes in (("document", tables["memories"]["key"]), ("query", tables["queries"]["text"])):
+                key = (spec_digest(embedder) + role, spec_digest(sorted(hashes.unique().to_list())))
+                if key in counted:
+                    continue
+                counted.add(key)
+                asked = tables["texts"].filter(pl.col("hash").is_in(hashes.implode()))
+                missing = store.missing(embedder, asked, role)
+                texts += missing
+                if asked.height:
+                    share = missing / asked.height
+                    characters += round(share * int(asked["text"].str.len_chars().sum()))
+        if getattr(stage, "scorer", None) is not None:
+            pairs += _pairs(slot, stage, tables)
+    return Cost(texts, characters, pairs)
+
+
+def _pairs(slot: str, stage: Any, tables: Tables) -> int:
+    """Count the pairs that a scorer is asked for, at most: a lane's whole corpora, a reranker's pools."""
+    if slot == "rerank":
+        return tables["queries"].height * int(stage.pool)
+    kinds = getattr(stage, "kinds", None)
+    memories = tables["memories"] if kinds is None else tables["memories"].filter(pl.col("kind").is_in(list(kinds)))
+    sizes = memories.group_by("corpus").len()
+    asked = tables["queries"].join(tables["questions"], on="question").group_by("corpus").len(name="queries")
+    joined = sizes.join(asked, on="corpus").select((pl.col("len").cast(pl.Int64) * pl.col("queries")).sum())
+    return int(joined.item() or 0)
+
+
+def rates(out: Path) -> dict[str, float]:
+    """Read from finished runs how many vectors and pair scores this machine made in a second, the best of each."""
+    found: dict[str, float] = {}
+    for path in sorted(out.glob("*/*/*/manifest.json")):
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, json.JSONDecodeError):
+            continue
+        for what, slot in (("vectors", "dense"), ("pairs", "late")):
+            made, seconds = manifest.get("made", {}).get(what, 0), manifest.get("seconds", {}).get(slot, 0)
+            if made >= 500 and seconds > 1:
+                found[what] = max(found.get(what, 0.0), made / seconds)
+    return found
+
+
+def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
+    """Print a row an arm, and what all of them would take."""
+    table = Table("arm", "state", "texts to encode", "characters", "pairs, at most", "folder")
+    total, counted = Cost(), set[tuple[str, str]]()
+    for arm in sweep.arms:
+        if arm.finished():
+            table.add_row(arm.name, "finished", "", "", "", arm.folder().name)
+            continue
+        one = cost(arm, store, counted)
+        total = Cost(total.texts + one.texts, total.characters + one.characters, max(total.pairs, one.pairs))
+        table.add_row(arm.name, "to run", f"{one.texts:,}", f"{one.characters:,}", f"{one.pairs:,}", arm.folder().name)
+    out.print(table)
+    out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "
+              f"{total.characters // 4:,} tokens) and at most {total.pairs:,} pairs")
+    out.print(_time(total, rates(Path(str(sweep.settings.out)))))
+
+
+def _time(total: Cost, speed: dict[str, float]) -> str:
+    asked: Iterable[tuple[str, int]] = (("vectors", total.texts), ("pairs", total.pairs))
+    parts = [(what, n / speed[what]) for what, n in asked if n and what in speed]
+    unknown = [what for what, n in asked if n and what not in speed]
+    told = " + ".join(f"{seconds / 60:.1f} min ({what})" for what, seconds in parts)
+    if unknown:
+        told += ("; " if told else "") + f"no finished run here tells the rate of: {', '.join(unknown)}"
+    return f"estimated time, at the rates of finished runs: {told or 'seconds'}"

@@ -1,0 +1,60 @@
+"""The class of a question, told from its wording alone by rules; never from a benchmark's label.
+
+Classes: ``counting`` (an answer gathered from many places), ``temporal``, ``preference`` (advice that should fit the
+person), ``assistant`` (what the assistant said), ``update`` (the present state of what changes), ``factual``.
+"""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+_SPAN = r"(?:second|minute|hour|day|week|month|year|decade)s?"
+
+RULES: tuple[tuple[str, str], ...] = (
+    ("preference", r"\b(?:can|could|would) you (?:\w+ )?(?:recommend|suggest|help|give)|\b(?:recommend|suggest) "
+                   r"(?:me |some |a |an )|\b(?:any|some) (?:\w+ )?(?:tips|advice|ideas?|suggestions?|recommendations?)"
+                   r"|\bwhat should i\b|\bshould i\b|\bdo you think\b|\bany (?:\w+ )?thoughts\b"),
+    ("assistant", r"\byou (?:\w+ )?(?:suggest|recommend|mention|told|tell|said|say|gave|give|provid|list|describ|"
+                  r"explain|advis|creat|wrote|made|shar)\w*|"
+                  r"\b(?:our|previous|earlier|last) (?:\w+ )?(?:conversation|chat|discussion)|"
+                  r"\bwe (?:\w+ )?(?:discuss|talk|chat)\w*|\byour (?:\w+ )?(?:suggestion|recommendation|"
+                  r"answer|list)"),
+    # a distance in time is asked with "how many" too, but is found in one or two places
+    ("temporal", rf"\bhow many {_SPAN}\b.*\b(?:ago|between|before|after|since|passed|elapsed|from|until|took|take|"
+                 rf"later|had)\b|\bhow long\b|^when\b|\bwhen (?:did|was|is|were|will|does|do|has|have)\b|"
+                 rf"\bwhat (?:date|day|month|year|time)\b|\bwhich (?:date|day|month|year)\b|"
+                 rf"\b(?:first|earlier|later|earliest|latest of)\b.*\bor\b|\bin what order\b|\border of\b|"
+                 rf"\bfrom (?:earliest|first|oldest)\b|\b{_SPAN} ago\b|\blast (?:{_SPAN}|monday|tuesday|wednesday|"
+                 rf"thursday|friday|saturday|sunday|weekend)\b"),
+    ("counting", r"\bhow many\b|\bhow much\b.*\b(?:total|altogether|spen[dt]|earn\w*|rais\w*|sav\w*|all)\b|"
+                 r"\b(?:total|number|sum|average) (?:\w+ )?(?:of|amount|number|cost|distance|money|time|weight|days|"
+                 r"hours)\b|\bin total\b|\bhow often\b|\blist (?:all|every|the)\b|\ball (?:of )?(?:the|my)\b|"
+                 # what is asked for in the plural is a list
+                 r"\b(?:what|which) (?:[\w+'-]+ ){0,3}?[\w-]+(?<![sui])s (?:of [\w' -]+ )?(?:has|have|did|does|do|are|"
+                 r"were|can|could)\b|\b(?:what|which) (?:kinds|types|sorts) of\b"),
+    ("update", r"\bcurrent(?:ly)?\b|\bright now\b|\bnow\b|\bmost recent(?:ly)?\b|\blatest\b|\bnewest\b|\bstill\b|"
+               r"\bthese days\b|\bat the moment\b|\bso far\b|\bnowadays\b"),
+)
+"""(class, pattern) in order of precedence; a question that fits none is factual."""
+
+CLASSES: tuple[str, ...] = (*(name for name, _ in RULES), "factual")
+
+_COMPILED = tuple((name, re.compile(pattern, re.IGNORECASE | re.DOTALL)) for name, pattern in RULES)
+
+
+def classify(question: str) -> str:
+    """Name the class of a question.
+
+    >>> [classify(q) for q in ("How many plants did I buy?", "How many days ago did I buy it?", "Who is Ann?")]
+    ['counting', 'temporal', 'factual']
+    """
+    return next((name for name, pattern in _COMPILED if pattern.search(question)), "factual")
+
+
+def classified(questions: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
+    """Return (question, class) for the rows of ``questions``."""
+    worded = questions.select("question", pl.col("text").alias("hash")).join(
+        texts, on="hash", how="left", maintain_order="left")
+    return worded.select("question", pl.Series("class", [classify(t or "") for t in worded["text"]], pl.String))

@@ -1,0 +1,69 @@
+"""What a ranking is worth that ignores the question: chance, and length alone.
+
+Both rank every unit that the question may see (its own corpus, said on no later day), whatever the lanes found. A
+technique that does not beat them has learnt the style of evidence, not its content.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import polars as pl
+
+from memlab.rank.score import project
+from memlab.rank.units import Level, ranked
+from memlab.stage import stage
+from memlab.tables import Tables
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+
+@stage
+class RandomScore:
+    """Rank in a random order, another for each question, the same for the same seed."""
+
+    reads: ClassVar = ("questions", "memories", "sessions", "turns")
+    writes: ClassVar = ("units", "ranking")
+
+    level: Level = "turn"
+    seed: int = 0
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return ``units`` (all of the level) and ``ranking``."""
+        units, visible = candidates(self.level, tables)
+        pairs = visible.select("question", "unit").unique().sort("question", "unit")
+        chance = np.random.default_rng(self.seed).random(pairs.height)
+        return Tables(units=units, ranking=ranked(pairs.with_columns(pl.Series("score", chance))))
+
+
+@stage
+class LongestFirst:
+    """Rank by length: the characters of the longest memory of a unit. The same order for all questions."""
+
+    reads: ClassVar = ("questions", "memories", "sessions", "turns", "texts")
+    writes: ClassVar = ("units", "ranking")
+
+    level: Level = "turn"
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return ``units`` (all of the level) and ``ranking``."""
+        units, visible = candidates(self.level, tables)
+        length = tables["memories"].select("memory", "value").join(tables["texts"], left_on="value", right_on="hash")
+        scores = visible.join(length, on="memory").group_by("question", "unit").agg(
+            pl.col("text").str.len_chars().max().cast(pl.Float64).alias("score"))
+        return Tables(units=units, ranking=ranked(scores))
+
+
+def candidates(level: Level, tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return all units, and (question, memory, unit) for all memories that a question may see.
+
+    Raises MemlabError where memories of several kinds would be ranked at level memory.
+    """
+    asked, memories = tables["questions"], tables["memories"]
+    units, members = project(level, memories, tables)
+    day, today = pl.col("said_on").dt.date(), pl.col("asked_on").dt.date()
+    visible = asked.select("question", "corpus", "asked_on").join(
+        memories.select("memory", "corpus", "said_on"), on="corpus").filter((day <= today).fill_null(True))
+    return units, visible.select("question", "memory").join(members, on="memory")

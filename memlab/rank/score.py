@@ -1,0 +1,92 @@
+"""Hits of any number of queries and lanes -> units, and their first ranking.
+
+A question's hits become one column a lane: what several queries found in a lane is fused, projected from
+memories on units, and handed to the scorer. A memory that names several turns (a session, a window) speaks for
+each of them, so lanes of any chunking combine at any level.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from memlab.errors import MemlabError
+from memlab.rank.scorer import Scorer
+from memlab.rank.units import PLACE, Level, memory_units, ranked, session_units, turn_units
+from memlab.stage import stage
+from memlab.tables import Tables, empty
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+
+@stage
+class Score(Scorer):
+    """Rank the units of ``level`` by the fused scores of the lanes; every unit with a hit is ranked.
+
+    A unit's signal is the best of its memories in that lane; signals stay null where the lane did not reach, so
+    that a report can tell "not found" from "found last". A lane of memories that span many turns gives all of
+    them its score.
+    """
+
+    reads: ClassVar = ("hits", "queries", "memories", "sessions", "turns")
+    writes: ClassVar = ("units", "ranking")
+
+    level: Level = "turn"
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return ``units`` (all of the level) and ``ranking``."""
+        hits = fused_queries(tables["hits"], tables["queries"], self.rrf_k)
+        found = tables["memories"].join(hits, on="memory", how="semi")
+        units, members = project(self.level, found, tables)
+        signals = pivot(hits, members)
+        lanes = [c for c in signals.columns if c not in ("question", "unit")]
+        ranking = ranked(self.scored(signals, lanes)) if lanes else empty("ranking")
+        return Tables(units=units, ranking=ranking)
+
+
+def fused_queries(hits: pl.DataFrame, queries: pl.DataFrame, rrf_k: int) -> pl.DataFrame:
+    """Reduce the hits of a question's queries to one score a (question, lane, memory).
+
+    A question with one query keeps its raw scores; with several, ranks are fused: sum of weight / (rrf_k + rank)
+    over its queries, since scores of differently worded queries share no scale.
+    """
+    asked = queries.select("query", "question", pl.col("weight").fill_null(1.0),
+                           (pl.len().over("question") > 1).alias("several"))
+    rows = hits.join(asked, on="query", how="inner")
+    alone = rows.filter(~pl.col("several")).select("question", "lane", "memory", "score")
+    if alone.height == rows.height:
+        return alone
+    together = rows.filter("several").sort("question", "lane", "memory", "query").group_by(
+        "question", "lane", "memory", maintain_order=True).agg(
+        (pl.col("weight") / (rrf_k + pl.col("rank"))).sum().alias("score"))
+    return pl.concat([alone, together])
+
+
+def project(level: Level, found: pl.DataFrame, tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the units of a level and the pairs (memory, unit) of the memories that were found."""
+    if level == "memory":
+        kinds = sorted(found["kind"].unique())
+        if len(kinds) > 1:
+            raise MemlabError(f"memories of several kinds ({', '.join(kinds)}) cannot be ranked together",
+                              where="rank/score, level", fix="rank at level turn or session, or search one kind")
+        units = memory_units(tables["memories"].filter(pl.col("kind").is_in(kinds)))
+        return units, found.select("memory", pl.col("memory").alias("unit"))
+    if level == "turn":
+        units = turn_units(tables["turns"])
+        left = found.select("memory", *PLACE, pl.col("turns").alias("turn")).explode("turn")
+        return units, left.join(units.explode("turns"), left_on=[*PLACE, "turn"], right_on=[*PLACE, "turns"]
+                                ).select("memory", "unit")
+    units = session_units(tables["sessions"], tables["turns"])
+    return units, found.select("memory", *PLACE).join(units, on=PLACE).select("memory", "unit")
+
+
+def pivot(hits: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
+    """Return (question, unit) with one column a lane: the best score among the unit's memories, null for none."""
+    wide = pl.DataFrame(schema={"question": pl.Int32, "unit": pl.Int64})
+    for (lane,), rows in sorted(hits.partition_by("lane", as_dict=True).items()):
+        best = rows.select("question", "memory", "score").join(members, on="memory").group_by(
+            "question", "unit").agg(pl.col("score").max().alias(str(lane)))
+        wide = wide.join(best, on=["question", "unit"], how="full", coalesce=True) if wide.width > 2 else best
+    return wide.sort("question", "unit")

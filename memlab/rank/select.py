@@ -1,0 +1,134 @@
+"""How many units of a ranking are shown: a constant, by class of question, at the largest gap, within a budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import polars as pl
+from pydantic import Field, model_validator
+
+from memlab.errors import MemlabError
+from memlab.query.classify import classified
+from memlab.stage import stage
+from memlab.tables import Tables
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+Count = Annotated[int, Field(ge=1)]
+
+
+def cut(ranking: pl.DataFrame, k: pl.DataFrame) -> Tables:
+    """Select the first k units of each question, k given as a frame (question, k); none where k is missing."""
+    rows = ranking.join(k.select("question", pl.col("k").alias("\0k")), on="question", how="left",
+                        maintain_order="left")
+    chosen = (pl.col("rank") <= pl.col("\0k")).fill_null(False).alias("selected")
+    return Tables(ranking=rows.with_columns(chosen).drop("\0k"))
+
+
+def need(ranking: pl.DataFrame, column: str, fix: str) -> None:
+    """Raise MemlabError if the ranking lacks a column that an earlier slot adds."""
+    if column not in ranking.columns and ranking.height:
+        raise MemlabError(f"the ranking has no column '{column}'", where="rank/select", fix=fix)
+
+
+@stage
+class Fixed:
+    """Select the first k units of every question."""
+
+    reads: ClassVar = ("ranking",)
+    writes: ClassVar = ("ranking",)
+
+    k: Count = 10
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``selected``."""
+        ranking = tables["ranking"]
+        return Tables(ranking=ranking.with_columns((pl.col("rank") <= self.k).alias("selected")))
+
+
+@stage
+class ByType:
+    """Select k units by the class of the question, told from its wording by rules (memlab.query.classify).
+
+    Counting 40 and factual 10 are RAG Memory Provider v1's plan; it names no other class, so the others take its
+    default of 20, or 10 where one place should hold the answer.
+    """
+
+    reads: ClassVar = ("ranking", "questions", "texts")
+    writes: ClassVar = ("ranking",)
+
+    counting: Count = 40
+    factual: Count = 10
+    temporal: Count = 20
+    update: Count = 10
+    preference: Count = 20
+    assistant: Count = 10
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``selected``."""
+        classes = classified(tables["questions"], tables["texts"])
+        k = pl.Series("k", [getattr(self, name) for name in classes["class"]], pl.Int32)
+        return cut(tables["ranking"], classes.with_columns(k))
+
+
+@stage
+class Gap:
+    """Cut at the largest drop between consecutive scores, and show ``buffer`` units more (Adaptive-k).
+
+    Taguchi, Maekawa, Bhutani: Efficient Context Selection for Long-Context QA: No Tuning, No Iteration, Just
+    Adaptive-k, EMNLP 2025. K = min(i + buffer, max_k), with i the first rank in [min_k, max_k] that maximises
+    score(i) - score(i + 1). The paper bars cuts in the last tenth of all passages, ``max_k`` bars them beyond a
+    rank, since pools here hold hundreds.
+    """
+
+    reads: ClassVar = ("ranking",)
+    writes: ClassVar = ("ranking",)
+
+    min_k: Count = 1
+    max_k: Count = 40
+    buffer: Annotated[int, Field(ge=0)] = 5
+
+    @model_validator(mode="after")
+    def _range(self) -> Gap:
+        if self.min_k > self.max_k:
+            raise ValueError(f"min_k {self.min_k} is above max_k {self.max_k}")
+        return self
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``selected``."""
+        ranking = tables["ranking"].sort("question", "rank")
+        drop = (pl.col("score") - pl.col("score").shift(-1).over("question")).round(6)
+        k = (
+            ranking.with_columns(drop.alias("drop"))
+            .filter(pl.col("rank").is_between(self.min_k, self.max_k), pl.col("drop").is_not_null())
+            .group_by("question", maintain_order=True)
+            .agg(pl.col("rank").get(pl.col("drop").arg_max()).alias("k"))
+            .with_columns((pl.col("k") + self.buffer).clip(upper_bound=self.max_k))
+        )
+        short = ranking.select(pl.col("question").unique()).join(k, on="question", how="anti").with_columns(
+            pl.lit(self.max_k, pl.Int32).alias("k"))  # no cut is possible in the range: all of few units
+        return cut(ranking, pl.concat([k, short]))
+
+
+@stage
+class Budget:
+    """Select units in order of rank while they fit in a number of tokens; the first is always shown.
+
+    Stops at the first unit that does not fit, so that what is shown is a head of the ranking.
+    """
+
+    reads: ClassVar = ("ranking",)
+    writes: ClassVar = ("ranking",)
+
+    tokens: Count = 1000
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``selected``."""
+        ranking = tables["ranking"].sort("question", "rank")
+        need(ranking, "tokens", "run read/measure before the selection")
+        if not ranking.height:
+            return Tables(ranking=ranking)
+        spent = pl.col("tokens").cum_sum().over("question")
+        fits = ((spent <= self.tokens) | (pl.col("rank") == 1)).fill_null(False)  # not measured that deep
+        return Tables(ranking=ranking.with_columns(fits.alias("selected")))

@@ -1,0 +1,75 @@
+"""What is ranked (a memory, a turn or a session), and the one order in which rankings lie.
+
+A unit's number is the memory's id, or the row number of the turn (session) among all turns (sessions) sorted by
+corpus, session and turn: known to every stage from the tables alone.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import polars as pl
+
+from memlab.tables import SCHEMAS, empty
+
+Level = Literal["memory", "turn", "session"]
+
+PLACE = ["corpus", "session"]
+DIGITS = 6
+"""Scores are compared after rounding to so many decimals; equal ones are ordered by unit."""
+
+
+def turn_units(turns: pl.DataFrame) -> pl.DataFrame:
+    """Make every turn of a ``turns`` table a unit.
+
+    >>> turn_units(pl.DataFrame({"corpus": [0, 0], "session": [1, 0], "turn": [0, 3]},
+    ...            schema_overrides=dict.fromkeys(["corpus", "session", "turn"], pl.Int32)))["session"].to_list()
+    [0, 1]
+    """
+    placed = turns.select(*PLACE, "turn").sort(*PLACE, "turn")
+    return placed.select(
+        pl.int_range(pl.len(), dtype=pl.Int64).alias("unit"), *PLACE,
+        pl.col("turn").reshape((-1, 1)).arr.to_list().alias("turns"), pl.lit("turn").alias("level"),
+    ) if placed.height else empty("units")
+
+
+def session_units(sessions: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
+    """Make every session a unit that stands for all its turns; a session without turns stands for none."""
+    held = turns.sort(*PLACE, "turn").group_by(PLACE, maintain_order=True).agg(pl.col("turn").alias("turns"))
+    placed = sessions.select(PLACE).sort(PLACE).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("unit"))
+    return placed.join(held, on=PLACE, how="left", maintain_order="left").select(
+        "unit", *PLACE, pl.col("turns").fill_null([]).cast(SCHEMAS["units"]["turns"]),
+        pl.lit("session").alias("level"))
+
+
+def memory_units(memories: pl.DataFrame) -> pl.DataFrame:
+    """Make every memory a unit that stands for the turns it names."""
+    return memories.select(pl.col("memory").alias("unit"), *PLACE, "turns", pl.lit("memory").alias("level"))
+
+
+def ranked(scored: pl.DataFrame) -> pl.DataFrame:
+    """Order rows (question, unit, score, signals...) as a ``ranking``: best score first, nothing selected.
+
+    Scores are rounded to six decimals, so that two machines whose vectors agree to 1e-7 agree on the order; ties
+    go to the smaller unit.
+    """
+    first = ["question", "unit", "score", "rank", "selected"]
+    rows = scored.with_columns(pl.col("score").round(DIGITS) + 0.0)  # -0.0 and 0.0 are one score
+    return with_ranks(rows.sort("question", "score", "unit", descending=[False, True, False])).select(
+        *first, pl.exclude(first))
+
+
+def with_ranks(ordered: pl.DataFrame) -> pl.DataFrame:
+    """Count ranks from 1 within each question, in the order of the rows, and select nothing."""
+    return ordered.with_columns(
+        pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("question").alias("rank"),
+        pl.lit(False).alias("selected"))
+
+
+def signals_of(ranking: pl.DataFrame) -> list[str]:
+    """Name the signal columns of a ranking: those of no schema and not added by measuring or learning."""
+    return [c for c in ranking.columns if c not in SCHEMAS["ranking"] and c not in MEASURED]
+
+
+MEASURED = frozenset({"tokens", "coverage", "unreachable"})
+"""Columns of a ranking that describe a unit's cost or a cut, not its relevance."""

@@ -1,0 +1,42 @@
+"""What a unit looks like to the reader: the day on top, then the text.
+
+    [2023-05-20]
+    user: I adopted a cat.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import polars as pl
+
+from memlab.speech import BETWEEN, spoken
+from memlab.tables import Tables
+
+Value = Literal["unit", "turn", "session"]
+RENDER_READS = ("texts", "sessions", "turns", "memories", "units")
+_SESSION = ["corpus", "session"]
+
+
+def rendered(units: pl.DataFrame, tables: Tables, value: Value) -> pl.DataFrame:
+    """Render units (rows of ``units``) as (unit, text).
+
+    value "unit" shows a memory's value, a turn, or a session, whatever was ranked; "turn" the turns that the
+    unit stands for; "session" the whole session that it lies in. A memory whose session has no date shows none.
+    """
+    memory = pl.col("level").eq("memory") if value == "unit" else pl.lit(False)
+    session = pl.lit(True) if value == "session" else pl.col("level").eq("session")
+    by_value, rest = units.filter(memory), units.filter(~memory)
+    texts = tables["texts"].rename({"hash": "value", "text": "body"})
+    values = (by_value.join(tables["memories"].select("memory", "value"), left_on="unit", right_on="memory")
+              .join(texts, on="value").select("unit", *_SESSION, "body"))
+    here = tables["turns"].join(rest.select(_SESSION).unique(), on=_SESSION, how="semi")
+    lines = spoken(here, tables["texts"]).select(*_SESSION, "turn", "line")
+    body = pl.col("line").str.join(BETWEEN).alias("body")
+    whole = rest.filter(session).join(lines.group_by(_SESSION, maintain_order=True).agg(body), on=_SESSION)
+    named = rest.filter(~session).select("unit", *_SESSION, pl.col("turns").alias("turn")).explode("turn")
+    parts = named.join(lines, on=[*_SESSION, "turn"]).sort("unit", "turn").group_by(
+        ["unit", *_SESSION], maintain_order=True).agg(body)
+    bodies = pl.concat([f.select("unit", *_SESSION, "body") for f in (values, whole, parts)])
+    day = pl.col("said_on").dt.strftime("[%Y-%m-%d]\n").fill_null("")
+    return bodies.join(tables["sessions"], on=_SESSION, how="left").select("unit", (day + pl.col("body")).alias("text"))

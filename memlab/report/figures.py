@@ -1,0 +1,191 @@
+"""The report's charts as plotly figures: plain dictionaries of data and layout, drawn by the page.
+
+Colours are Okabe and Ito's (jfly.uni-koeln.de/color), told apart by colour-blind readers; every arm also has a
+symbol of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from memlab.report.folders import ArmRun
+from memlab.report.view import by_type, types
+from memlab.report.words import figure, known, one_line
+
+BLUE, VERMILLION, GREY, INK = "#0072B2", "#D55E00", "#9AA0A6", "#24292f"
+PALETTE = (BLUE, VERMILLION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5B5B5B", "#8C6BB1")
+SYMBOLS = ("circle", "square", "triangle-up", "cross", "star", "pentagon", "triangle-down", "hexagon")
+HEAT = [[0.0, "#f4f7fa"], [0.25, "#cfdfee"], [0.5, "#a3c6e2"], [0.75, "#3f86bb"], [1.0, "#08436f"]]
+
+SPAN = 0.2
+"""Least range of a heat map's colours, so that a spread of a point or two does not look like day and night."""
+
+Figure = dict[str, Any]
+
+
+def _layout(height: int, **more: Any) -> Figure:
+    axis: Figure = {"gridcolor": "#e9e7e1", "zerolinecolor": "#c9c6bd", "linecolor": "#c9c6bd", "automargin": True}
+    layout: Figure = {
+        "height": height, "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 13, "color": INK},
+        "margin": {"l": 64, "r": 16, "t": 16, "b": 52}, "hoverlabel": {"align": "left"},
+        "xaxis": dict(axis), "yaxis": dict(axis),
+    }
+    for name, value in more.items():
+        layout[name] = {**layout[name], **value} if isinstance(layout.get(name), dict) else value
+    return layout
+
+
+def _title(text: str) -> Figure:
+    return {"text": text, "font": {"size": 12.5, "color": "#57606a"}, "standoff": 14}
+
+
+def heat_map(arms: Sequence[ArmRun], metrics: Sequence[str]) -> dict[str, Figure]:
+    """One heat map a metric: arms down, question types across. Metrics without figures by type are left out."""
+    kinds, out = types(arms), {}
+    for metric in metrics:
+        z = by_type(arms, metric, [name for name, _ in kinds])
+        if not any(value is not None for row in z for value in row):
+            continue
+        there = [value for row in z for value in row if value is not None]
+        out[metric] = {
+            "data": [{
+                "type": "heatmap", "z": z, "x": [f"{_folded(name)}<br>n = {size:,}" for name, size in kinds],
+                "zmin": min(min(there), max(there) - SPAN), "zmax": max(there),
+                "y": [one_line(arm.name) for arm in arms], "colorscale": HEAT, "xgap": 3, "ygap": 3,
+                "text": [[figure(v) if v is not None else "" for v in row] for row in z], "texttemplate": "%{text}",
+                "hovertemplate": "%{y}<br>%{x}<br><b>%{text}</b><extra></extra>", "hoverongaps": False,
+                "colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}},
+            }],
+            "layout": _layout(92 + 38 * len(arms), xaxis={"side": "top", "showgrid": False, "tickangle": 0},
+                              yaxis={"autorange": "reversed", "showgrid": False},
+                              margin={"t": 72, "b": 8, "l": 120}),
+        }
+    return out
+
+
+def _folded(name: str, width: int = 15) -> str:
+    """Break a long type name at its hyphens and underscores, as plotly's markup has it.
+
+    >>> _folded("single-session-preference")
+    'single-session-<br>preference'
+    """
+    lines = [""]
+    for part in re.split(r"(?<=[-_ ])", _hover(one_line(name))):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "<br>".join(lines)
+
+
+def recall_against_tokens(comparison: dict[str, Any], metrics: Sequence[str]) -> dict[str, Figure]:
+    """One chart a metric: the constant-K curve as a line, the arms as points with their intervals."""
+    out = {}
+    for metric in dict.fromkeys([*comparison.get("constant_k", {}), *metrics]):
+        line = [p for p in comparison.get("constant_k", {}).get(metric, []) if known(p["tokens"]) and known(p["value"])]
+        points = [_point(name, i, arm, metric, bool(arm.get("oracle")))
+                  for i, (name, arm) in enumerate(comparison["arms"].items())
+                  if known(arm.get("tokens_mean")) and known((arm["metrics"].get(metric) or {}).get("value"))]
+        if not points or not line:
+            continue
+        curve = {"type": "scatter", "mode": "lines+markers+text", "name": "constant K",
+                 "x": [p["tokens"] for p in line], "y": [p["value"] for p in line],
+                 "text": _sparse([f"K {p['k']}" for p in line], line),
+                 "customdata": [p["k"] for p in line],
+                 "textposition": "top left", "textfont": {"size": 10, "color": "#6e7781"}, "cliponaxis": False,
+                 "line": {"color": GREY, "width": 2}, "marker": {"size": 4, "color": GREY},
+                 "hovertemplate": "constant K = %{customdata}<br>%{x:,.0f} tokens<br><b>%{y:.3f}</b><extra></extra>"}
+        out[metric] = {"data": [curve, *points],
+                       "layout": _layout(460, xaxis={"title": _title("mean context tokens a question"), "rangemode":
+                                                     "tozero", "tickformat": ",.0f"},
+                                         yaxis={"title": _title(metric), "tickformat": ".2f"},
+                                         legend={"font": {"size": 12}, "bgcolor": "rgba(0,0,0,0)"})}
+    return out
+
+
+def _sparse(labels: list[str], line: list[dict[str, Any]]) -> list[str]:
+    """Keep only the labels that do not lie on each other: at least 5 % of the width apart."""
+    width = max((p["tokens"] for p in line), default=0) or 1
+    out, last = [], float("-inf")
+    for label, point in zip(labels, line):
+        near = point["tokens"] - last < 0.05 * width
+        out.append("" if near else label)
+        last = last if near else point["tokens"]
+    return out
+
+
+def _point(name: str, i: int, arm: dict[str, Any], metric: str, oracle: bool) -> Figure:
+    entry = arm["metrics"][metric]
+    value, low, high = entry["value"], entry.get("low"), entry.get("high")
+    label = one_line(name) + (" (upper bound)" if oracle else "")
+    colour = INK if oracle else PALETTE[i % len(PALETTE)]
+    point: Figure = {
+        "type": "scatter", "mode": "markers", "name": label, "x": [arm["tokens_mean"]], "y": [value],
+        "marker": {"size": 12, "color": "#ffffff" if oracle else colour, "line": {"color": colour, "width": 1.5},
+                   "symbol": "diamond" if oracle else SYMBOLS[i % len(SYMBOLS)]},
+        "hovertemplate": f"<b>{_hover(label)}</b><br>%{{x:,.0f}} tokens<br><b>%{{y:.3f}}</b><extra></extra>",
+    }
+    if known(low) and known(high):
+        point["error_y"] = {"type": "data", "symmetric": False, "array": [max(0.0, high - value)],
+                            "arrayminus": [max(0.0, value - low)], "color": colour, "thickness": 1, "width": 3}
+    return point
+
+
+def _hover(text: str) -> str:
+    """Keep a name from being read as plotly's small markup or as a template field."""
+    return text.replace("<", "‹").replace(">", "›").replace("%{", "% {")
+
+
+def wins_and_losses(contrasts: Sequence[dict[str, Any]]) -> Figure | None:
+    """Bars of questions won (right) and lost (left), one pair a contrast; None without any."""
+    rows = [c for c in contrasts if known(c.get("wins")) and known(c.get("losses"))]
+    if not rows:
+        return None
+    y = [f"{_hover(one_line(c['arm']))} against {_hover(one_line(c['comparator']))}<br>"
+         f"<span style='color:#57606a;font-size:11px'>{_hover(c['metric'])}</span>" for c in rows]
+    top = max(max(c["wins"], c["losses"]) for c in rows) or 1
+    bars = []
+    for name, key, colour, sign in (("losses", "losses", VERMILLION, -1), ("wins", "wins", BLUE, 1)):
+        bars.append({
+            "type": "bar", "orientation": "h", "name": name, "y": y, "x": [sign * c[key] for c in rows],
+            "text": [f"{c[key]:,}" for c in rows], "textposition": "outside", "cliponaxis": False,
+            "marker": {"color": colour}, "customdata": [[c[key], c.get("ties") or 0] for c in rows],
+            "hovertemplate": f"%{{customdata[0]:,}} {name}, %{{customdata[1]:,}} ties<extra></extra>"})
+    return {"data": bars,
+            "layout": _layout(96 + 52 * len(rows), barmode="relative", bargap=0.45, showlegend=True,
+                              legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom",
+                                      "traceorder": "normal"},
+                              xaxis={"range": [-1.18 * top, 1.18 * top], "title": _title("questions"),
+                                     "showticklabels": False},
+                              yaxis={"autorange": "reversed", "showgrid": False}, margin={"t": 36, "l": 220})}
+
+
+def reliability(arms: Sequence[ArmRun]) -> Figure | None:
+    """Estimated against observed coverage, one line an arm that fitted it; None when no arm did.
+
+    Read from ``reliability`` in the manifest: a list of bins {"estimated", "observed", "n"}.
+    """
+    lines = []
+    for i, arm in enumerate(arms):
+        bins = [b for b in arm.manifest.get("reliability") or []
+                if isinstance(b, dict) and known(b.get("estimated")) and known(b.get("observed"))]
+        if bins:
+            most = max((b.get("n") or 1) for b in bins)
+            lines.append({
+                "type": "scatter", "mode": "lines+markers", "name": one_line(arm.name),
+                "x": [b["estimated"] for b in bins], "y": [b["observed"] for b in bins],
+                "customdata": [b.get("n") for b in bins], "line": {"color": PALETTE[i % len(PALETTE)], "width": 2},
+                "marker": {"symbol": SYMBOLS[i % len(SYMBOLS)],
+                           "size": [7 + 11 * ((b.get("n") or 1) / most) ** 0.5 for b in bins]},
+                "hovertemplate": "estimated %{x:.2f}<br>observed <b>%{y:.2f}</b><br>n = %{customdata}<extra></extra>"})
+    if not lines:
+        return None
+    diagonal = {"type": "scatter", "mode": "lines", "x": [0, 1], "y": [0, 1], "name": "perfectly calibrated",
+                "line": {"color": GREY, "dash": "dash", "width": 1.5}, "hoverinfo": "skip"}
+    return {"data": [diagonal, *lines],
+            "layout": _layout(430, xaxis={"range": [-0.02, 1.02], "tickformat": ".1f",
+                                          "title": _title("estimated probability that the evidence is complete")},
+                              yaxis={"range": [-0.02, 1.05], "tickformat": ".1f",
+                                     "title": _title("share of questions with complete evidence")})}

@@ -1,0 +1,144 @@
+"""Finished run folders: which there are, and what lies in them.
+
+A folder is finished when its manifest is there, since that is written last. Of several finished folders of one
+arm (its configuration or the code has changed) the newest counts; the others are named, never mixed in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from memlab.errors import MemlabError
+
+
+@dataclass(frozen=True)
+class ArmRun:
+    """One arm's finished run folder; tables are read when first asked for."""
+
+    name: str
+    digest: str
+    folder: Path
+    manifest: dict[str, Any]
+    metrics: dict[str, float]
+
+    @cached_property
+    def questions(self) -> pl.DataFrame:
+        """Per-question metrics, with the question's text, answer and type."""
+        return self._table("questions")
+
+    @cached_property
+    def ranking(self) -> pl.DataFrame:
+        """The ranked units with their signals (at most 200 a question)."""
+        return self._table("ranking")
+
+    @cached_property
+    def context(self) -> pl.DataFrame:
+        """What the reader would be shown."""
+        return self._table("context")
+
+    @cached_property
+    def shown(self) -> pl.DataFrame:
+        """The first 20 units of each question as text."""
+        return self._table("shown")
+
+    @property
+    def oracle(self) -> bool:
+        """Whether the arm looked at gold, so that it is an upper bound and no system."""
+        return bool(self.manifest.get("oracle")) or "memlab.oracle" in self.config
+
+    @property
+    def seconds(self) -> float | None:
+        """Wall-clock seconds of the run; what came from the store was not computed again."""
+        value = self.manifest.get("total_seconds")
+        return float(value) if isinstance(value, int | float) else None
+
+    @property
+    def tainted(self) -> bool:
+        """Whether the arm was shown what a system must not see (benchmark ids), and says so."""
+        return bool(self.manifest.get("tainted"))
+
+    @cached_property
+    def config(self) -> str:
+        """The configuration as YAML text; empty when the file is missing."""
+        path = self.folder / "config.yaml"
+        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+    def _table(self, name: str) -> pl.DataFrame:
+        path = self.folder / f"{name}.parquet"
+        try:
+            return pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise MemlabError(f"cannot be read ({error})", where=str(path),
+                              fix=f"delete the folder {self.folder} and run the arm again") from error
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a data folder of an experiment holds."""
+
+    arms: tuple[ArmRun, ...]
+    older: tuple[Path, ...]
+    broken: tuple[str, ...]
+
+
+def read_arm(folder: Path) -> ArmRun:
+    """Read a finished run folder; raise MemlabError if its manifest or metrics cannot be read."""
+    manifest, metrics = _json(folder / "manifest.json"), _json(folder / "metrics.json")
+    name, _, digest = folder.name.rpartition("-")
+    return ArmRun(str(manifest.get("arm") or name or digest), str(manifest.get("digest") or digest), folder,
+                  manifest, metrics)
+
+
+def finished(folder: Path, order: Iterable[str] = ()) -> Found:
+    """Find the finished arms in ``runs/<exp>/<data>``: those named in order first, upper bounds last.
+
+    A twin follows its arm. What cannot be read is told in ``broken`` and stops nothing.
+    """
+    newest: dict[str, ArmRun] = {}
+    older: list[Path] = []
+    broken: list[str] = []
+    for path in sorted(folder.glob("*/manifest.json")):
+        try:
+            arm = read_arm(path.parent)
+        except MemlabError as error:
+            broken.append(str(error))
+            continue
+        rival = newest.get(arm.name)
+        if rival is not None and _written(rival) > _written(arm):
+            older.append(arm.folder)
+            continue
+        if rival is not None:
+            older.append(rival.folder)
+        newest[arm.name] = arm
+    place = {name: i for i, name in enumerate(order)}
+    twin = ".twin"  # a token-matched constant K stands behind the arm that it matches
+    arms = sorted(newest.values(), key=lambda arm: (
+        arm.oracle, place.get(arm.name.removesuffix(twin), len(place)), arm.name.removesuffix(twin), arm.name))
+    return Found(tuple(arms), tuple(sorted(older)), tuple(broken))
+
+
+def _written(arm: ArmRun) -> float:
+    """When the manifest says that the run ended, else when the file was written; seconds since 1970."""
+    try:
+        return datetime.fromisoformat(str(arm.manifest.get("finished"))).timestamp()
+    except ValueError:
+        return (arm.folder / "manifest.json").stat().st_mtime
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise MemlabError(f"cannot be read ({error})", where=str(path),
+                          fix="delete its folder and run the arm again") from error
+    if not isinstance(value, dict):
+        raise MemlabError("is not a JSON object", where=str(path), fix="delete its folder and run the arm again")
+    return value

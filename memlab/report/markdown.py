@@ -1,0 +1,151 @@
+"""The report as Markdown: the same figures in tables, for a terminal, a diff or a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from memlab.report import view
+from memlab.report.folders import ArmRun
+from memlab.report.words import EMPTY, count, figure, known, one_line
+
+LISTED = 25
+"""Questions named for each contrast; all of them lie in questions.parquet."""
+
+
+def escape(text: object) -> str:
+    """Make foreign text stand in a table cell as it is: one line, nothing read as Markdown or HTML.
+
+    >>> print(escape("a|b <b> *x*\\n_y_"))
+    a\\|b &lt;b&gt; \\*x\\* \\_y\\_
+    >>> escape("an_arm")
+    'an_arm'
+    """
+    safe = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", safe)  # an underscore inside a word is safe
+
+
+def code(text: object) -> str:
+    """A name in code style; a backtick or pipe inside it would break out and is replaced.
+
+    >>> code("session/recall_all@5")
+    '`session/recall_all@5`'
+    """
+    return "`" + one_line(text).replace("`", "'").replace("|", "¦") + "`"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int = 1) -> str:
+    """A Markdown table; columns from numbers_from on are right-aligned."""
+    rule = ["---" if i < numbers_from else "---:" for i in range(len(head))]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows]) + "\n"
+
+
+def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence[str] = (),
+             broken: Sequence[str] = ()) -> str:
+    """Render the report; the sections are those of the HTML page, charts as the figures behind them."""
+    how = "conversation by conversation" if comparison["clustered"] else "paired by question"
+    parts = [f"# {escape(comparison['experiment'])} on {escape(comparison['data'])}",
+             f"{len(comparison['arms'])} arms, {comparison['questions']:,} questions, {how}.",
+             "## Finding", _finding(comparison, broken), "## Arms", _arms(comparison)]
+    if view.contrast_rows(comparison, "exploratory"):
+        parts += ["### Exploratory, where any question differs (no correction: to be confirmed elsewhere)",
+                  _contrasts(comparison, "exploratory")]
+    kinds = view.types(arms)
+    if kinds:
+        parts += ["## By question type", _types(comparison, arms, kinds)]
+    if comparison.get("constant_k"):
+        parts += ["## Recall against context tokens", "What a constant K buys:", _curve(comparison["constant_k"])]
+    bins = [(arm.name, b) for arm in arms for b in arm.manifest.get("reliability") or []]
+    if bins:
+        parts += ["## Reliability of the coverage estimate", table(
+            ["arm", "estimated", "observed", "n"],
+            [[escape(name), figure(b.get("estimated")), figure(b.get("observed")), figure(b.get("n"))]
+             for name, b in bins])]
+    differing = _questions(comparison, arms)
+    if differing:
+        parts += ["## Questions on which the arms differ", differing]
+    parts += ["## Provenance", _provenance(arms, older)]
+    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _finding(comparison: dict[str, Any], broken: Sequence[str]) -> str:
+    rows = view.contrast_rows(comparison)
+    lines = [f"* **{escape(row.words)}**" for row in rows]
+    lines = lines or ["No contrast was declared: every difference below is exploratory."]
+    quotes = [f"> **{heading}:** {escape(sentence)}" for heading, sentence in view.notices(comparison)]
+    quotes += [f"> **Left out:** {escape(fault)}" for fault in broken]
+    notes = [f"* {escape(note)}" for note in view.notes(comparison)]
+    blocks = ["\n".join(lines), _contrasts(comparison, "contrasts") if rows else "", "\n>\n".join(quotes),
+              "\n".join(notes)]
+    return "\n\n".join(block.strip("\n") for block in blocks if block)
+
+
+def _contrasts(comparison: dict[str, Any], listed: str) -> str:
+    rows = view.contrast_rows(comparison, listed)
+    return table(["arm", "against", "metric", *(name for name, _ in rows[0].facts)],
+                 [[escape(r.arm), escape(r.comparator), code(r.metric), *(escape(v) for _, v in r.facts)]
+                  for r in rows], 3)
+
+
+def _arms(comparison: dict[str, Any]) -> str:
+    rows = view.arm_rows(comparison)
+    body = []
+    for row in rows:
+        name = escape(row.name) + "".join(f" ({escape(b)})" for b in row.badges)
+        body.append([name, *("".join(sign for sign, _ in c.marks) + " " * bool(c.marks) + c.text
+                             + (f" ({c.detail})" if c.detail else "") for c in row.cells)])
+    legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (adjusted p &lt; .05), "
+              "△ ▽ exploratory. Tokens and K are means a question.")
+    head = ["arm", *map(code, view.metric_columns(comparison)), "tokens", "K", "time"]
+    return table(head, body) + "\n" + legend
+
+
+def _types(comparison: dict[str, Any], arms: Sequence[ArmRun], kinds: Sequence[tuple[str, int]]) -> str:
+    parts = []
+    for metric in view.metric_columns(comparison):
+        values = view.by_type(arms, metric, [name for name, _ in kinds])
+        if any(v is not None for row in values for v in row):
+            head = [code(metric), *(f"{escape(name)} (n = {size:,})" for name, size in kinds)]
+            parts.append(table(head, [[escape(arm.name), *map(figure, row)] for arm, row in zip(arms, values)]))
+    return "\n".join(parts)
+
+
+def _curve(curves: dict[str, list[dict[str, Any]]]) -> str:
+    first = next(iter(curves.values()))
+    head = ["K", "tokens", *map(code, curves)]
+    return table(head, [[figure(p["k"]), count(p["tokens"]), *(figure(c[i]["value"]) if i < len(c) else EMPTY
+                                                               for c in curves.values())]
+                        for i, p in enumerate(first)], 0)
+
+
+def _questions(comparison: dict[str, Any], arms: Sequence[ArmRun]) -> str:
+    by_name, parts = {arm.name: arm for arm in arms}, []
+    for contrast in comparison.get("contrasts", []):
+        one, two, metric = by_name.get(contrast["arm"]), by_name.get(contrast["comparator"]), contrast["metric"]
+        if one is None or two is None or metric not in one.questions.columns or metric not in two.questions.columns:
+            continue
+        pairs = one.questions.join(two.questions.select("question", other=metric), on="question").sort("question")
+        unlike = [row for row in pairs.iter_rows(named=True)
+                  if known(row[metric]) and known(row["other"]) and row[metric] != row["other"]]
+        if unlike:
+            rest = f" ({LISTED} of {len(unlike)})" if len(unlike) > LISTED else ""
+            title = f"### {escape(one.name)} against {escape(two.name)} on {code(metric)}{rest}"
+            rows = [[str(r["question"]), escape(r["category"] or ""), escape(r["text"])[:300],
+                     escape(r["answer"] or "")[:200], figure(r[metric], 2), figure(r["other"], 2)]
+                    for r in unlike[:LISTED]]
+            head = ["question", "type", "text", "gold answer", escape(one.name), escape(two.name)]
+            parts += [title, table(head, rows, 4)]
+    return "\n\n".join(part.strip("\n") for part in parts)
+
+
+def _provenance(arms: Sequence[ArmRun], older: Sequence[str]) -> str:
+    shared, differing = view.manifests(arms)
+    parts = [table(["shared by all arms", ""], [[code(k), escape(v)] for k, v in shared.items()], 2)]
+    if differing:
+        parts.append(table(["differing", *(escape(a.name) for a in arms)],
+                           [[code(k), *map(escape, v.values())] for k, v in differing.items()]))
+    parts.append(table(["arm", "folder"], [[escape(a.name), code(a.folder.name)] for a in arms], 2))
+    if older:
+        parts.append("Older runs of the same arms, not used: " + ", ".join(map(code, older)) + ".")
+    return "\n".join(parts)

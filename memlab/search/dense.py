@@ -1,0 +1,60 @@
+"""Dense search: the cosine between a query's vector and a memory's key vector, one lane a kind of memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from memlab.models.protocols import Embedder
+from memlab.search.eligible import pools
+from memlab.search.hits import HitsBuilder
+from memlab.search.index import Flat, Index
+from memlab.search.vectors import Rows, encode, index_folder
+from memlab.stage import Names, stage
+from memlab.tables import Tables, empty
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+
+@stage
+class Dense:
+    """Search by vectors. Each distinct text is encoded once, whatever the number of corpora that hold it.
+
+    A query's ``weight`` is not applied here. Lanes are named ``<name>:<kind>``.
+    """
+
+    reads: ClassVar = ("queries", "questions", "memories", "texts")
+    writes: ClassVar = ("hits",)
+
+    embedder: Embedder
+    index: Index = Flat()
+    kinds: Names | None = None
+    depth: Annotated[int, Field(ge=1)] = 1000
+    name: str = "dense"
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the best ``depth`` memories of every kind for every query.
+
+        Raises MemlabError for an unknown kind, or where an index needs a package that is not installed.
+        """
+        queries, memories = tables["queries"], tables["memories"]
+        layout = list(pools(queries, tables["questions"], memories, self.kinds))
+        if not layout:
+            return Tables(hits=empty("hits"))
+        keyed = np.unique(np.concatenate([p.memories for p in layout]))
+        asked = np.unique(np.concatenate([p.queries for p in layout]))
+        keys = encode(store, self.embedder, tables["texts"], memories["key"].gather(keyed), "document")
+        asks = encode(store, self.embedder, tables["texts"], queries["text"].gather(asked), "query")
+        memory_ids, query_ids = memories["memory"].to_numpy(), queries["query"].to_numpy()
+        hits = HitsBuilder()
+        for pool in layout:
+            vectors = Rows(keys.base, keys.rows[np.searchsorted(keyed, pool.memories)])
+            searcher = self.index.open(vectors, index_folder(store))
+            found = searcher.search(asks[np.searchsorted(asked, pool.queries)], pool.seen, self.depth)
+            for query, (at, scores) in zip(pool.queries, found):
+                hits.add(f"{self.name}:{pool.kind}", query_ids[query], memory_ids[pool.memories[at]], scores,
+                         self.depth)
+        return Tables(hits=hits.frame())

@@ -1,0 +1,106 @@
+"""Texts to token counts, once for all corpora: a term is an integer, a text a sparse row."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_array
+
+from memlab.models.protocols import Ints
+
+LUCENE_STOP_WORDS = (
+    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
+    "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
+)
+"""Lucene's English stop words, which are bm25s's too."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each term occurs in each text.
+
+    texts, queries: (n, terms) counts of the texts searched and of the texts searched for; lengths: (n,) tokens of
+    each text searched, those in no query included.
+    """
+
+    texts: csr_array
+    queries: csr_array
+    lengths: Ints
+
+
+def words(texts: pl.Series, pattern: str, stop_words: tuple[str, ...], stemmer: Literal["english", "none"]
+          ) -> pl.DataFrame:
+    """Split lower-cased texts by a regular expression; one row a token, in no set order: text (row number), term.
+
+    Stop words are dropped before stemming. Each distinct word is stemmed once. The expression is matched by the
+    Rust engine, for which a combining mark is a word character (Python's re breaks words there).
+
+    >>> words(pl.Series(["The cats sat"]), r"\\w+", ("the",), "english")["term"].sort().to_list()
+    ['cat', 'sat']
+    """
+    tokens = _explode(texts, pl.col("text").str.to_lowercase().str.extract_all(pattern))
+    distinct = tokens.select(pl.col("term").unique()).filter(~pl.col("term").is_in(stop_words))
+    stems = distinct["term"].to_list()
+    if stemmer == "english":
+        import Stemmer
+
+        stems = Stemmer.Stemmer("english").stemWords(stems)
+    return tokens.join(distinct.with_columns(stem=pl.Series(stems, dtype=pl.String)), on="term").select(
+        "text", term="stem")
+
+
+def split(texts: pl.Series) -> pl.DataFrame:
+    """Split texts at every single space, as ``str.split(" ")`` does; empty tokens stay, case stays.
+
+    >>> split(pl.Series(["A  b", ""]))["term"].to_list()
+    ['A', '', 'b', '']
+    """
+    return _explode(texts, pl.col("text").str.split(" "))
+
+
+def count(texts: pl.DataFrame, queries: pl.DataFrame, sizes: tuple[int, int], whole: bool) -> Counts:
+    """Count the tokens of texts and queries (as ``words`` or ``split`` give them).
+
+    sizes: how many texts and queries there are; whole: count every term, else only those that some query holds,
+    which are all that a score needs (a small part of the vocabulary).
+    """
+    lengths = np.bincount(texts["text"].to_numpy(), minlength=sizes[0])
+    known = pl.concat([queries, texts]) if whole else queries
+    terms = known.select(pl.col("term").unique().sort()).with_row_index("id")
+    return Counts(_matrix(texts, terms, sizes[0]), _matrix(queries, terms, sizes[1]), lengths)
+
+
+def _matrix(tokens: pl.DataFrame, terms: pl.DataFrame, size: int) -> csr_array:
+    """Return how often each term (its id is its column) occurs in each text (its row)."""
+    cells = tokens.join(terms, on="term").group_by("text", "id").len("n")
+    at = cells["text"].to_numpy(), cells["id"].to_numpy()
+    matrix = csr_array((cells["n"].to_numpy().astype(np.int32), at), shape=(size, terms.height))
+    matrix.sort_indices()  # terms are added up in one order, whatever order the counting threads had
+    return matrix
+
+
+def valid_pattern(pattern: str) -> str:
+    """Return the pattern if the tokeniser can use it; raise ValueError otherwise.
+
+    >>> valid_pattern("(?<=a)b")
+    Traceback (most recent call last):
+    ...
+    ValueError: pattern '(?<=a)b' is not a regular expression without look-around and back-references
+    """
+    try:
+        re.compile(pattern)
+        pl.Series(["a"]).str.extract_all(pattern)
+    except (re.error, pl.exceptions.PolarsError):
+        raise ValueError(
+            f"pattern '{pattern}' is not a regular expression without look-around and back-references") from None
+    return pattern
+
+
+def _explode(texts: pl.Series, tokens: pl.Expr) -> pl.DataFrame:
+    """Return one row a token: text (row number), term."""
+    table = texts.alias("text").to_frame().select(tokens.alias("term")).with_row_index("text")
+    return table.explode("term").drop_nulls("term")

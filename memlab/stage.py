@@ -1,0 +1,79 @@
+"""What a stage is: a small frozen class whose fields are its configuration, checked when it is made.
+
+A stage declares the tables that it reads and writes, is handed only those, and returns the new ones::
+
+    @stage
+    class Fixed:
+        reads: ClassVar = ("ranking",)
+        writes: ClassVar = ("ranking",)
+        k: Annotated[int, Field(ge=1)] = 10
+
+        def run(self, tables: Tables, store: Store) -> Tables: ...
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, dataclass_transform, runtime_checkable
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass as pydantic_dataclass
+
+from memlab.tables import Tables
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+"""Unknown fields are refused, and ``true`` never becomes 1."""
+
+Names = Annotated[tuple[str, ...], Field(strict=False)]
+"""A list of names, as YAML gives it."""
+
+LocalPath = Annotated[Path, Field(strict=False)]
+"""A path, as YAML gives it."""
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(Field, dataclasses.field))
+def stage(cls: type) -> Any:
+    """Make a class a frozen, validated dataclass that refuses unknown fields and loose types."""
+    return pydantic_dataclass(frozen=True, config=STRICT)(cls)
+
+
+@runtime_checkable
+class Stage(Protocol):
+    """One step of the pipeline: tables in, tables out."""
+
+    reads: ClassVar[tuple[str, ...]]
+    writes: ClassVar[tuple[str, ...]]
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the tables named in ``writes``, made from those named in ``reads``."""
+        ...
+
+
+def spec(thing: Any) -> Any:
+    """Describe a stage by everything that can change its result, as plain JSON values.
+
+    A part that has an ``identity`` method (a model) speaks for itself, so that a path, an address or a device
+    number never enters; of any other dataclass the class and the fields count.
+    """
+    if hasattr(thing, "identity"):
+        return thing.identity()
+    if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        fields = {f.name: spec(getattr(thing, f.name)) for f in dataclasses.fields(thing)}
+        return {"is": f"{type(thing).__module__}.{type(thing).__qualname__}", **fields}
+    if isinstance(thing, dict):
+        return {str(k): spec(v) for k, v in thing.items()}
+    if isinstance(thing, list | tuple | set | frozenset):
+        return [spec(v) for v in thing]
+    return str(thing) if isinstance(thing, Path) else thing
+
+
+def spec_digest(thing: Any) -> str:
+    """Digest a specification; equal specifications give equal digests in any process."""
+    text = json.dumps(spec(thing), sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

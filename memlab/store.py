@@ -1,0 +1,186 @@
+"""Content-addressed cache of the expensive calls: what a model said once, it is not asked again.
+
+A vector's key is the fingerprint of (the model's identity, the role) and the text's hash; a pair score's key is the
+fingerprint of the scorer and both texts' hashes. A fingerprint is a folder (``memlab.folder``) of immutable files
+(``memlab.segments``).
+Whatever ends a process, what it flushed stays, and any number of processes may fill one store at once.
+``python -m memlab.store info | verify | compact | prune`` looks after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import MemlabError
+from memlab.folder import Arrays, Folder, Gone
+from memlab.intake import Intake, Made, model_name
+from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role
+from memlab.segments import key_columns
+
+KEYS = {"vectors": ["h0", "h1"], "pairs": ["q0", "q1", "p0", "p1"]}
+"""Key columns of a segment, by kind: the halves of the hashes of a text, or of a query and a passage."""
+
+_FORMAT = 1  # enters every fingerprint: a change of the files' layout starts new folders
+_TRIES = 5  # rounds of "look up, make, read" before giving up on a folder that others keep deleting
+
+
+def default_root() -> Path:
+    """Return where the store lies unless told: ``$MEMLAB_HOME/store``."""
+    return Path(os.environ.get("MEMLAB_HOME") or "~/.cache/memlab").expanduser() / "store"
+
+
+class Store:
+    """Vectors and pair scores, made once.
+
+    Args:
+        root: Folder of the store; None is ``$MEMLAB_HOME/store``.
+        flush_mb: Results are written when so many MB have gathered. 64 MB are 40,000 vectors of 384 numbers: few
+            segments to list, and memory that nobody misses.
+        flush_seconds: Or when the last write is so long ago: the most work that a ``kill -9`` can cost.
+        memory_mb: Values kept in memory for a second call; beyond that they are read again.
+
+    Attributes:
+        made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs").
+        found: Rows answered from what had been stored before, by kind.
+    """
+
+    def __init__(self, root: Path | None = None, *, flush_mb: float = 64, flush_seconds: float = 30,
+                 memory_mb: float = 1024) -> None:
+        self.root = Path(root).expanduser() if root is not None else default_root()
+        self.made: Counter[str] = Counter()
+        self.found: Counter[str] = Counter()
+        self._flush = flush_mb * 1e6, flush_seconds
+        self._arrays = Arrays(int(memory_mb * 1e6))
+        self._folders: dict[Path, Folder] = {}
+
+    def vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
+        """Return the vectors (n, dim) of a ``texts`` table, in its order; only what is missing is encoded."""
+        out = np.empty((texts.height, embedder.dim()), np.float32)
+        for at, block in self._vectors(embedder, texts, role):
+            out[at] = block
+        return out
+
+    def iter_vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role, batch: int = 65536) -> Made:
+        """Yield (rows of the table (b,), their vectors (b, dim)), b <= batch, each row once, in the store's order.
+
+        For corpora beyond memory: besides ``memory_mb``, one segment is held at a time.
+        """
+        for at, block in self._vectors(embedder, texts, role):
+            for start in range(0, len(at), batch):
+                yield at[start : start + batch], block[start : start + batch]
+
+    def pair_scores(self, scorer: PairScorer, queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> Floats:
+        """Return the scores (n,) of pairs (n, 2) of row numbers in two ``texts`` tables; scores what is missing.
+
+        The scorer is given only the queries and passages of missing pairs, ordered by passage, then query, so
+        that late interaction can work through the passages block by block.
+        """
+        pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
+        folder = self._folder("pairs", scorer)
+        wanted = _pair_keys(queries, passages, pairs)
+
+        def make(rows: Ints) -> None:
+            rows = rows[np.lexsort((pairs[rows, 0], pairs[rows, 1]))]
+            some_q, q = np.unique(pairs[rows, 0], return_inverse=True)
+            some_p, p = np.unique(pairs[rows, 1], return_inverse=True)
+            q_texts, p_texts = queries["text"].gather(some_q).to_list(), passages["text"].gather(some_p).to_list()
+            intake = Intake(folder, wanted.select(folder.keys)[rows], model_name(scorer), "pairs", (),
+                            lambda i: f"{q_texts[q[i]]!r:.80} with {p_texts[p[i]]!r:.80}", *self._flush)
+            self._take(intake, "pairs", scorer, scorer.score(q_texts, p_texts, np.stack([q, p], axis=1)))
+
+        out = np.empty(len(pairs), np.float32)
+        for at, block in self._get(folder, "pairs", wanted, make):
+            out[at] = block
+        return out
+
+    def missing(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> int:
+        """Count the distinct texts whose vectors would have to be made."""
+        folder = self._folder("vectors", embedder, role)
+        return len(_missing(folder, folder.find(_text_keys(texts))))
+
+    def missing_pairs(self, scorer: PairScorer, queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> int:
+        """Count the distinct pairs whose scores would have to be made."""
+        folder = self._folder("pairs", scorer)
+        return len(_missing(folder, folder.find(_pair_keys(queries, passages, pairs))))
+
+    def _vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Made:
+        folder = self._folder("vectors", embedder, role)
+        wanted = _text_keys(texts)
+
+        def make(rows: Ints) -> None:
+            some = texts["text"].gather(rows).to_list()
+            intake = Intake(folder, wanted.select(folder.keys)[rows], model_name(embedder), "texts",
+                            (embedder.dim(),), lambda i: f"{some[i]!r:.120}", *self._flush)
+            self._take(intake, "vectors", embedder, embedder.encode(some, role))
+
+        return self._get(folder, "vectors", wanted, make)
+
+    def _take(self, intake: Intake, kind: str, model: Any, made: Made) -> None:
+        """Store what a model makes; its ``note() -> str``, if it has one, is shown beside the progress."""
+        try:
+            intake.take(made, getattr(model, "note", lambda: ""))
+        finally:
+            self.made[kind] += intake.stored
+
+    def _folder(self, kind: str, model: Embedder | PairScorer, role: Role | None = None) -> Folder:
+        """Return the folder of a fingerprint; the first write creates it."""
+        said = {"format": _FORMAT, "kind": kind, "role": role, "identity": model.identity()}
+        mark = hashlib.blake2b(json.dumps(said, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+        path = self.root / kind / mark
+        if path not in self._folders:
+            # the name is for people: two folders with one model's weights are one fingerprint
+            text = json.dumps({"name": model_name(model), **said}, indent=1, default=str)
+            self._folders[path] = Folder(path, KEYS[kind], self._arrays, text)
+        return self._folders[path]
+
+    def _get(self, folder: Folder, kind: str, wanted: pl.DataFrame, make: Callable[[Ints], None]) -> Made:
+        """Yield (at, values) until every wanted row was given; ``make(rows)`` computes and stores missing rows."""
+        for attempt in range(_TRIES):
+            found = folder.find(wanted)
+            if not attempt:
+                self.found[kind] += found.height - found["segment"].null_count()
+            missing = _missing(folder, found)
+            if len(missing):
+                make(missing)
+                found = folder.find(wanted)
+            given = [np.empty(0, np.int64)]
+            try:
+                for at, block in folder.take(found):
+                    yield at, block
+                    given.append(at)
+                return
+            except Gone:  # another process merged or pruned the folder, or damage came to light: look again
+                wanted = wanted.join(pl.DataFrame({"at": np.concatenate(given)}), on="at", how="anti")
+        raise MemlabError("segments keep vanishing while they are read", where=str(folder.path),
+                          fix="end whatever else clears this store")
+
+
+def _text_keys(texts: pl.DataFrame) -> pl.DataFrame:
+    keys = pl.DataFrame(key_columns(texts["hash"]), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64))
+    return keys.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
+
+
+def _pair_keys(queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> pl.DataFrame:
+    q, p = key_columns(queries["hash"])[pairs[:, 0]], key_columns(passages["hash"])[pairs[:, 1]]
+    keys = pl.DataFrame(np.hstack([q, p]), schema=dict.fromkeys(KEYS["pairs"], pl.UInt64))
+    return keys.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
+
+
+def _missing(folder: Folder, found: pl.DataFrame) -> Ints:
+    """Return the first row of every key that was not found, in order."""
+    return found.filter(pl.col("segment").is_null()).unique(folder.keys, keep="first")["at"].sort().to_numpy()
+
+
+if __name__ == "__main__":
+    from memlab.upkeep import main
+
+    raise SystemExit(main())

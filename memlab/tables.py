@@ -1,0 +1,172 @@
+"""The tables that flow from stage to stage: column names, types, meaning, and the check at each boundary.
+
+Every id is an integer that means nothing outside its run: benchmarks hide labels in their own ids (an id
+that starts with ``answer_`` is evidence), so those ids live in the table ``ids`` alone, which no stage reads.
+Texts are stored once, in ``texts``; other tables carry their hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator, Mapping
+
+import polars as pl
+
+from memlab.errors import MemlabError, did_you_mean
+
+Schema = dict[str, pl.DataType]
+
+_INT, _LONG, _STR, _REAL, _BOOL = pl.Int32(), pl.Int64(), pl.String(), pl.Float64(), pl.Boolean()
+_TIME, _TURNS = pl.Datetime("us"), pl.List(pl.Int32)
+
+SCHEMAS: dict[str, Schema] = {
+    # every text once; hash = text_hash(text)
+    "texts": {"hash": _STR, "text": _STR},
+    # a session is its position in its corpus (haystack or conversation); dates belong to the slot, not the text
+    "sessions": {"corpus": _INT, "session": _INT, "said_on": _TIME},
+    # role is user or assistant (two people talking are both users); speaker is a name or null; text is a hash
+    "turns": {"corpus": _INT, "session": _INT, "turn": _INT, "role": _STR, "speaker": _STR, "text": _STR},
+    # all that a system may know of a question; text is a hash
+    "questions": {"question": _INT, "corpus": _INT, "text": _STR, "asked_on": _TIME},
+    # the key (hash) is searched, the value (hash) is shown to the reader; turns names what the value covers;
+    # kind names the chunking (turn, round, session, ...), one lane per kind; source names who wrote the memory
+    "memories": {
+        "memory": _LONG, "corpus": _INT, "session": _INT, "turns": _TURNS, "kind": _STR, "source": _STR,
+        "key": _STR, "value": _STR, "said_on": _TIME, "happened_on": _TIME, "valid_from": _TIME,
+        "valid_to": _TIME, "importance": _REAL,
+    },
+    # what is searched for; kind is "original" for the question itself; window is [start, end] or null
+    "queries": {"query": _LONG, "question": _INT, "kind": _STR, "text": _STR, "weight": _REAL,
+                "window": pl.List(pl.Datetime("us"))},
+    # long form: any number of queries and lanes; rank counts from 1 within (query, lane)
+    "hits": {"query": _LONG, "lane": _STR, "memory": _LONG, "score": _REAL, "rank": _INT},
+    # what is ranked: a memory, a turn or a session (level), and the turns that it stands for
+    "units": {"unit": _LONG, "corpus": _INT, "session": _INT, "turns": _TURNS, "level": _STR},
+    # one further float column a signal (a lane's name, "rerank", ...); rank counts from 1 within a question
+    "ranking": {"question": _INT, "unit": _LONG, "score": _REAL, "rank": _INT, "selected": _BOOL},
+    # what the reader is shown, in order; text is a hash, tokens are counted by the one token counter
+    "context": {"question": _INT, "position": _INT, "unit": _LONG, "text": _STR, "tokens": _INT},
+    # gold: session- and turn-level evidence; turn is null where only the session is known
+    "evidence": {"question": _INT, "session": _INT, "turn": _INT},
+    # gold: abstain = the right answer is to decline; scored = counts in retrieval averages;
+    # label_error = what an audit found wrong with the label, else null
+    "gold": {"question": _INT, "answer": _STR, "category": _STR, "abstain": _BOOL, "scored": _BOOL,
+             "label_error": _STR},
+    # kind is corpus, session, turn or question; name is the benchmark's own id
+    "ids": {"kind": _STR, "corpus": _INT, "session": _INT, "turn": _INT, "question": _INT, "name": _STR},
+}
+
+GOLD = frozenset({"evidence", "gold", "ids"})
+"""Tables that only data, judge, evaluate, learn, oracle and report may declare."""
+
+OPEN = frozenset({"ranking"})
+"""Tables that may carry further float columns (signals)."""
+
+
+def text_hash(text: str) -> str:
+    """Name a text by 128 bits of its BLAKE2b digest, in hexadecimal.
+
+    >>> text_hash("hello")
+    '46fb7408d4f285228f4af516ea25851b'
+    """
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def texts_frame(texts: Iterable[str]) -> pl.DataFrame:
+    """Build a ``texts`` table: one row a distinct text, in order of first appearance."""
+    distinct = list(dict.fromkeys(texts))
+    return pl.DataFrame({"hash": [text_hash(t) for t in distinct], "text": distinct}, schema=SCHEMAS["texts"])
+
+
+def empty(name: str) -> pl.DataFrame:
+    """Return the table of that name without rows."""
+    return pl.DataFrame(schema=SCHEMAS[name])
+
+
+def frame(name: str, columns: Mapping[str, object]) -> pl.DataFrame:
+    """Build a table from columns; columns of its schema that are missing become null, order is the schema's."""
+    schema = SCHEMAS[name]
+    given = pl.DataFrame(dict(columns), schema_overrides={c: t for c, t in schema.items() if c in columns})
+    absent = [pl.lit(None, dtype=t).alias(c) for c, t in schema.items() if c not in columns]
+    return check(name, given.with_columns(absent).select([*schema, *(c for c in given.columns if c not in schema)]))
+
+
+def check(name: str, table: pl.DataFrame) -> pl.DataFrame:
+    """Return the table if its columns are those of its schema; raise MemlabError otherwise."""
+    if name not in SCHEMAS:
+        raise MemlabError(f"there is no table '{name}'", fix=did_you_mean(name, SCHEMAS))
+    schema = SCHEMAS[name]
+    wrong = [f"{c} is {table.schema[c]}, expected {t}" for c, t in schema.items()
+             if c in table.columns and table.schema[c] != t]
+    wrong += [f"{c} is missing" for c in schema if c not in table.columns]
+    for column in table.columns:
+        if column not in schema and not (name in OPEN and table.schema[column].is_float()):
+            wrong.append(f"{column} is not a column of this table")
+    if wrong:
+        raise MemlabError("; ".join(wrong), where=f"table {name}")
+    return table
+
+
+class Tables(Mapping[str, pl.DataFrame]):
+    """An immutable set of tables, checked against their schemas on entry.
+
+    >>> t = Tables(texts=texts_frame(["a", "b", "a"]))
+    >>> t["texts"].height
+    2
+    >>> t["gold"]
+    Traceback (most recent call last):
+    ...
+    memlab.errors.MemlabError: table 'gold' is not here (here: texts). Fix: declare it in the stage's reads
+    """
+
+    def __init__(self, **frames: pl.DataFrame) -> None:
+        self._frames = {name: check(name, table) for name, table in frames.items()}
+        self._digests: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in self._frames:
+            here = ", ".join(sorted(self._frames)) or "none"
+            raise MemlabError(f"table '{name}' is not here (here: {here})", fix="declare it in the stage's reads")
+        return self._frames[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._frames
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._frames)
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def only(self, names: Iterable[str]) -> Tables:
+        """Return just these tables; those absent are left out, so that reading them raises."""
+        part = Tables()
+        for name in names:
+            if name in self._frames:
+                part._frames[name] = self._frames[name]
+                if name in self._digests:
+                    part._digests[name] = self._digests[name]
+        return part
+
+    def updated(self, frames: Mapping[str, pl.DataFrame]) -> Tables:
+        """Return these tables with some added or replaced."""
+        merged = self.only(self._frames)
+        for name, table in frames.items():
+            merged._frames[name] = check(name, table)
+            merged._digests.pop(name, None)
+            if isinstance(frames, Tables) and name in frames._digests:
+                merged._digests[name] = frames._digests[name]
+        return merged
+
+    def digest(self, names: Iterable[str]) -> str:
+        """Digest the content of these tables; the same content gives the same digest in any process."""
+        total = hashlib.blake2b(digest_size=16)
+        for name in sorted(names):
+            if name in self._frames:
+                if name not in self._digests:
+                    buffer = io.BytesIO()
+                    self._frames[name].rechunk().write_ipc(buffer)
+                    self._digests[name] = hashlib.blake2b(buffer.getbuffer(), digest_size=16).hexdigest()
+                total.update(f"{name}={self._digests[name]};".encode())
+        return total.hexdigest()

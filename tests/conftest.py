@@ -1,0 +1,27 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of benchmark dev files beside the checkout; tests that need it skip when it is absent."""
+    folder = Path(os.environ.get("MEMLAB_SHARED_DATA", SHARED))
+    if not folder.is_dir():
+        pytest.skip(f"benchmark dev files are not at {folder} (set MEMLAB_SHARED_DATA)")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def memlab_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has a home of its own, so that no test reads or fills a user's store."""
+    home = tmp_path_factory.mktemp("memlab-home")
+    monkeypatch.setenv("MEMLAB_HOME", str(home))
+    return home

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memlab.data.beir import Beir
+from memlab.data.dataset import Dataset
+from memlab.errors import MemlabError
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    corpus = [{"_id": "d1", "title": "Cats", "text": "purr"}, {"_id": "d2", "text": "Dogs bark"},
+              {"_id": "d3", "title": "", "text": "Fish"}]
+    queries = [{"_id": "q1", "text": "who purrs", "metadata": {}}, {"_id": "q2", "text": "not judged"},
+               {"_id": "q3", "text": "who barks"}, {"_id": "q4", "text": "who flies"}]
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
+    (tmp_path / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    (tmp_path / "qrels" / "test.tsv").write_text(
+        "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t1\nq1\td2\t0\nq3\td2\t1\nq4\tgone\t1\n")
+    return tmp_path
+
+
+def test_documents_are_sessions_of_one_turn(tiny):
+    data = Beir(path=str(tiny))
+    assert isinstance(data, Dataset)
+    tables = data.load()
+    texts = dict(tables["texts"].iter_rows())
+    assert [texts[h] for h in tables["turns"]["text"]] == ["Cats purr", "Dogs bark", "Fish"]
+    assert tables["sessions"]["said_on"].null_count() == 3
+    assert [texts[h] for h in tables["questions"]["text"]] == ["who purrs", "who barks", "who flies"]
+    assert tables["evidence"].rows() == [(0, 0, 0), (0, 2, 0), (2, 1, 0)]
+    assert tables["gold"]["scored"].to_list() == [True, True, False]  # a document that is gone cannot be found
+    assert Beir(path=tiny, limit=1).load()["questions"].height == 1
+    assert not data.clusters()
+
+
+def test_identity_follows_the_judgements(tiny):
+    before = Beir(path=tiny).identity()
+    (tiny / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    assert Beir(path=tiny).identity() != before
+    assert str(tiny) not in str(before)
+
+
+def test_faults_name_their_place(tiny):
+    with pytest.raises(MemlabError, match=r"dev\.tsv is not there"):
+        Beir(path=tiny, qrels="dev")
+    (tiny / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1 d1 1\n")
+    with pytest.raises(MemlabError, match="line 2.*separated by tabs"):
+        Beir(path=tiny).load()
+    (tiny / "corpus.jsonl").write_text('{"_id": "d1", "text": "a"}\n{"_id": "d1", "text": "b"}\n')
+    with pytest.raises(MemlabError, match="line 2.*was there before"):
+        Beir(path=tiny).load()
+    (tiny / "corpus.jsonl").write_text('{"_id": "d1"}\n')
+    with pytest.raises(MemlabError, match="line 1, field text: is missing"):
+        Beir(path=tiny).load()

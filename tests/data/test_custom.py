@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from memlab.data.custom import Custom, validate
+from memlab.data.dataset import Dataset
+from memlab.errors import Faults, MemlabError
+
+SESSIONS = [
+    {"corpus": "ann", "session": "late", "said_on": "2023-05-21T08:00:00+02:00", "turns": [
+        {"role": "user", "text": "The cat is called Tom."}]},
+    {"corpus": "ann", "session": "early", "said_on": "2023-05-20", "turns": [
+        {"role": "user", "text": "I adopted a cat.", "speaker": "Ann"}, {"role": "assistant", "text": "Lovely!"}]},
+    {"corpus": "bob", "session": "early", "said_on": "2023-01-01", "turns": []},  # nothing was said
+]
+QUESTIONS = [
+    {"question": "q1", "corpus": "ann", "text": "Which pet?", "asked_on": "2023-05-21", "answer": "a cat",
+     "category": "pets", "evidence": [{"session": "early", "turn": 0}, {"session": "late"}]},
+    {"question": "q2", "corpus": "ann", "text": "Which dog?", "abstain": True},
+]
+
+
+def folder(path: Path, sessions: list, questions: list) -> Path:
+    for name, lines in (("sessions", sessions), ("questions", questions)):
+        said = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        (path / f"{name}.jsonl").write_text("\n".join(said) + "\n", "utf-8")
+    return path
+
+
+def test_a_folder_becomes_tables(tmp_path):
+    data = Custom(path=str(folder(tmp_path, SESSIONS, QUESTIONS)))
+    assert isinstance(data, Dataset)
+    tables = data.load()
+    assert tables["sessions"].filter(corpus=0)["said_on"].to_list() == [datetime(2023, 5, 20), datetime(2023, 5, 21, 8)]
+    texts = dict(tables["texts"].iter_rows())
+    assert [(s, t, r, n, texts[h]) for _, s, t, r, n, h in tables["turns"].iter_rows()] == [
+        (0, 0, "user", "Ann", "I adopted a cat."), (0, 1, "assistant", None, "Lovely!"),
+        (1, 0, "user", None, "The cat is called Tom.")]
+    assert tables["questions"]["asked_on"].to_list() == [datetime(2023, 5, 21), datetime(2023, 5, 21, 8)]
+    assert tables["evidence"].rows() == [(0, 0, 0), (0, 1, None)]
+    assert tables["gold"].rows() == [(0, "a cat", "pets", False, True, None), (1, None, "all", True, False, None)]
+    assert tables["ids"].filter(kind="session")["name"].to_list() == ["early", "late", "early"]
+    assert data.clusters()
+    assert "1 questions have no date" in data.notes()[0]
+
+
+def test_identity_is_of_content_not_of_place(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    one, two = (Custom(path=folder(tmp_path / n, SESSIONS, QUESTIONS)) for n in "ab")
+    assert one.identity() == two.identity()
+    folder(tmp_path / "b", SESSIONS, QUESTIONS[:1])
+    assert one.identity() != two.identity()
+    assert not two.clusters()
+
+
+def test_every_fault_is_named_by_file_line_and_field(tmp_path):
+    sessions = [
+        *SESSIONS,
+        {"corpus": "ann", "session": "x", "said_on": "yesterday", "turns": [{"role": "bot", "text": 3, "name": "A"}]},
+        {"corpus": "ann", "sesion": "x", "said_on": "2023-05-20", "turns": {}},
+        "{'corpus': 1}", "",
+        SESSIONS[0],
+    ]
+    questions = [{"question": "q1", "corpus": "ann"}, {**QUESTIONS[0], "asked": "2023-01-01"}, QUESTIONS[1],
+                 {**QUESTIONS[1], "corpus": "anne", "abstain": "no"}, {**QUESTIONS[1], "corpus": "nobody"}]
+    path = folder(tmp_path, sessions, questions)
+    faults = validate(path)
+    for place, words in [
+        ("sessions.jsonl, line 4, field said_on", "expected a date"),
+        ("sessions.jsonl, line 4, field turns[0].role", "'user' or 'assistant'"),
+        ("sessions.jsonl, line 4, field turns[0].text", "valid string"),
+        ("sessions.jsonl, line 4, field turns[0].name", "known: role, speaker, text"),
+        ("sessions.jsonl, line 5, field session", "missing"),
+        ("sessions.jsonl, line 5, field sesion", "did you mean 'session'?"),
+        ("sessions.jsonl, line 5, field turns", "array"),
+        ("sessions.jsonl, line 6", "invalid JSON"),
+        ("sessions.jsonl, line 8, field session", "'late' was there before in 'ann'"),
+        ("questions.jsonl, line 1, field text", "missing"),
+        ("questions.jsonl, line 2, field asked", "did you mean 'asked_on'?"),
+        ("questions.jsonl, line 4, field abstain", "boolean"),
+        ("questions.jsonl, line 5, field corpus", "no session has the corpus 'nobody'"),
+        ("questions.jsonl, line 5, field question", "'q2' was there before"),
+    ]:
+        assert any(f.startswith(f"{place}:") and words in f for f in faults), (place, faults)
+    assert len(faults) == 14
+    with pytest.raises(Faults, match="14 faults"):
+        Custom(path=path).load()
+    assert validate(path / "sessions.jsonl") == faults
+
+
+def test_evidence_must_exist_and_be_said_in_time(tmp_path):
+    questions = [{**QUESTIONS[0], "asked_on": "2023-05-20", "evidence": [
+        {"session": "early", "turn": 2}, {"session": "erly"}, {"session": "late"}]}]
+    faults = validate(folder(tmp_path, SESSIONS, questions))
+    assert [f.split(": ")[0] for f in faults] == [
+        f"questions.jsonl, line 1, field evidence[{i}].{name}" for i, name in enumerate(["turn", "session", "session"])]
+    assert "has 2 turns" in faults[0]
+    assert "after the question" in faults[2]
+
+
+def test_missing_empty_and_undecodable_files(tmp_path):
+    assert [f.split(":")[0] for f in validate(tmp_path)] == ["sessions.jsonl", "questions.jsonl"]
+    folder(tmp_path, [], QUESTIONS)
+    assert validate(tmp_path)[0] == "sessions.jsonl: there is no line in it"
+    (tmp_path / "sessions.jsonl").write_bytes(b"\xff\xfe")
+    assert "not UTF-8" in validate(tmp_path)[0]
+    with pytest.raises(MemlabError, match=r"sessions\.jsonl and questions\.jsonl"):
+        Custom()
+    with pytest.raises(MemlabError, match="is no folder"):
+        Custom(path=str(tmp_path / "no"))

@@ -1,0 +1,124 @@
+"""The commands: what they print, their exit status, and that data cannot steer the terminal."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from official_records import conversation, record
+from official_records import write as write_file
+
+from memlab.data import registry
+from memlab.data.__main__ import main
+from memlab.data.terminal import plain
+
+
+def write(path: Path, records: object) -> str:
+    return str(write_file(path, records))
+
+
+def test_list_names_the_benchmarks_and_where_they_are(memlab_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (memlab_home / "data").mkdir()
+    write(memlab_home / "data" / "locomo10.json", [])
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    assert f"here: {memlab_home}/data/locomo10.json" in printed
+    assert "not here; python -m memlab.data fetch longmemeval_m" in printed
+
+
+def test_check_tells_the_benchmark_and_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "l.json", [conversation()])
+    assert main(["check", path]) == 0
+    printed = capsys.readouterr().out
+    assert "7 questions over 1 corpora, 3 sessions, 5 turns" in printed
+    assert "not scored: conv-1:3, conv-1:5" in printed
+    assert "no problem found" in printed
+
+
+def test_check_tells_the_longmemeval_files_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", write(tmp_path / "s.json", [record()])]) == 0
+    printed = capsys.readouterr().out
+    assert "s.json: longmemeval_s\n" in printed
+    assert "2 blank turns" in printed
+    assert "1 sessions whose id occurs twice" in printed
+    assert "1 sessions stamped later" in printed
+    oracle = record(answer_session_ids=["f1", "answer_1", "answer_2"])
+    assert main(["check", write(tmp_path / "o.json", [oracle])]) == 0
+    assert "o.json: longmemeval_oracle\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("records", [[{"other": 1}], [], [{**conversation(), "qa": 3}]])
+def test_check_fails_with_the_problem(tmp_path: Path, records: object, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", write(tmp_path / "x.json", records)]) == 1
+    assert "problem: " in capsys.readouterr().out
+
+
+def test_check_of_a_path_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(tmp_path / "none.json")]) == 1
+    assert "no such file or folder" in capsys.readouterr().err
+
+
+def test_show_by_id_and_by_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "l.json", [conversation()])
+    assert main(["show", "conv-1:1", "--path", path]) == 0
+    by_id = capsys.readouterr().out
+    assert "answer: Yes\n" in by_id
+    assert "session 0 (session_1) of 2023-05-08 13:56:00, turn 0, Ann: Hello Bob" in by_id
+    assert "[image: a lake]" in by_id
+    assert main(["show", "1", "--path", path]) == 0
+    assert capsys.readouterr().out == by_id
+    assert main(["show", "4", "--path", path]) == 0
+    assert "answer: (decline)" in capsys.readouterr().out
+    assert main(["show", "3", "--path", path]) == 0
+    assert "evidence: none that can be found" in capsys.readouterr().out
+
+
+def test_show_of_an_id_that_consists_of_digits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "s.json", [record("a"), record("0", question="named 0")])
+    assert main(["show", "0", "--data", "longmemeval_s", "--path", path]) == 0
+    printed = capsys.readouterr().out
+    assert "named 0" in printed
+    assert "session 1 (answer_2) of 2023-05-20 02:21:00: the session as a whole" in printed
+
+
+def test_show_of_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "l.json", [conversation()])
+    assert main(["show", "conv-1:77", "--path", path]) == 1
+    assert "did you mean 'conv-1:" in capsys.readouterr().err
+    assert main(["show", "1", "--data", "locomos", "--path", path]) == 1
+    assert "did you mean 'locomo'" in capsys.readouterr().err
+
+
+def test_data_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evil = conversation()
+    evil["sample_id"] = "conv\x1b]0;title\x07"
+    evil["conversation"]["session_1"][0]["text"] = "a\x1b[2Jb\u202ec\nd\x9b1m"
+    path = write(tmp_path / "l.json", [evil])
+    assert main(["show", "1", "--path", path]) == 0
+    assert "a\\x1b[2Jb\\u202ec\\nd\\x9b1m" in capsys.readouterr().out
+    evil["qa"][0]["category"] = 9
+    assert main(["show", "1", "--path", write(tmp_path / "m.json", [evil])]) == 1
+    assert main(["check", str(tmp_path / "m.json")]) == 1
+    both = "".join(capsys.readouterr())
+    assert "\x1b" not in both
+    assert "\x07" not in both
+
+
+def test_plain_keeps_what_is_visible() -> None:
+    assert plain("naïve 日本 🙂 tab") == "naïve 日本 🙂 tab"
+
+
+def test_every_file_of_conf_data_is_made_by_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.json", [record()])
+    for name in ("longmemeval_oracle", "longmemeval_s", "longmemeval_m"):
+        assert registry.make(name, path=path).name == name
+    assert registry.make("locomo", path=path, pool=True).name == "locomo-pooled"
+
+
+def test_the_module_runs() -> None:
+    ran = subprocess.run([sys.executable, "-m", "memlab.data", "fetch", "lokomo"], capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert "did you mean 'locomo'" in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -1,0 +1,162 @@
+"""Cutting and pooling: what stays, what goes, and that no evidence lies in both halves."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.data.build import Builder
+from memlab.data.locomo import LoCoMo
+from memlab.data.longmemeval import LongMemEval
+from memlab.data.subset import cut, half, notes, options, pooled
+from memlab.errors import MemlabError
+from memlab.tables import SCHEMAS, Tables
+
+DAY = datetime(2024, 1, 1)
+
+
+def make(evidence_of: list[set[int]], corpora: list[int] | None = None) -> Tables:
+    """Build a question each; its corpus holds the shared sessions it cites, one of its own, all by falling date."""
+    build = Builder()
+    owners = corpora or list(range(len(evidence_of)))
+    for corpus in sorted(set(owners)):
+        build.corpus(corpus=corpus, name=f"c{corpus}")
+        cited = sorted(set().union(*(e for e, owner in zip(evidence_of, owners) if owner == corpus)))
+        texts = [f"own {corpus}"] + [f"shared {s}" for s in cited]
+        for session, text in enumerate(texts):
+            build.session(corpus=corpus, session=session, said_on=DAY + timedelta(days=session - corpus),
+                          name=f"s{session}")
+            build.turn(corpus=corpus, session=session, turn=0, role="user", speaker=None, text=text, name="t")
+        for question, owner in enumerate(owners):
+            if owner == corpus:
+                build.question(question=question, corpus=corpus, text=f"q {question}", asked_on=DAY,
+                               name=f"q{question}", answer="a", category=["even", "odd"][question % 2],
+                               abstain=False, scored=True)
+                for shared in sorted(evidence_of[question]):
+                    build.evidence(question=question, session=1 + cited.index(shared), turn=0)
+    return build.tables()
+
+
+def evidence_texts(tables: Tables) -> set[tuple[int, str]]:
+    """(question, text of its evidence)."""
+    rows = (
+        tables["evidence"].join(tables["questions"].select("question", "corpus"), on="question")
+        .join(tables["turns"], on=["corpus", "session", "turn"]).join(tables["texts"], left_on="text", right_on="hash")
+    )
+    return set(rows.select("question", "text_right").rows())
+
+
+def test_nothing_asked_for_changes_nothing() -> None:
+    tables = make([{0}, {1}])
+    assert cut(tables).digest(tables) == tables.digest(tables)
+
+
+def test_limit_keeps_the_first_questions_with_their_numbers_and_drops_the_rest() -> None:
+    tables = cut(make([{0}, {1}, {2}]), limit=2)
+    assert tables["questions"]["question"].to_list() == [0, 1]
+    assert tables["gold"]["question"].to_list() == [0, 1]
+    assert set(tables["sessions"]["corpus"]) == {0, 1}
+    assert set(tables["evidence"]["question"]) == {0, 1}
+    assert set(tables["texts"]["text"]) == {"own 0", "own 1", "shared 0", "shared 1", "q 0", "q 1"}
+    assert tables["ids"].filter(pl.col("kind") == "question")["name"].to_list() == ["q0", "q1"]
+
+
+def test_types_keep_numbers_and_unknown_ones_are_refused() -> None:
+    tables = cut(make([{0}, {1}, {2}, {3}]), types=["odd"])
+    assert tables["questions"]["question"].to_list() == [1, 3]
+    with pytest.raises(MemlabError, match="did you mean 'odd'"):
+        cut(make([{0}, {1}]), types=["ood"])
+
+
+def test_types_come_before_the_limit() -> None:
+    tables = cut(make([{0}, {1}, {2}, {3}]), types=["odd"], limit=1)
+    assert tables["questions"]["question"].to_list() == [1]
+
+
+def test_nothing_left_is_an_error() -> None:
+    with pytest.raises(MemlabError, match="no question is left"):
+        cut(make([{0}]), split="b")
+
+
+def test_a_corpus_stays_whole_for_any_of_its_questions() -> None:
+    tables = cut(make([{0}, {1}, {2}], corpora=[0, 0, 1]), limit=1)
+    assert tables["sessions"]["corpus"].to_list() == [0, 0, 0]
+
+
+@given(st.lists(st.sets(st.integers(0, 12), max_size=3), min_size=1, max_size=25), st.booleans())
+def test_halves_are_disjoint_in_evidence_and_balanced(evidence_of: list[set[int]], together: bool) -> None:
+    corpora = [i // 3 for i in range(len(evidence_of))] if together else None
+    tables = make(evidence_of, corpora)
+    sides = dict(zip(tables["questions"]["question"], half(tables)))
+    held = {side: {s for q, e in enumerate(evidence_of) if sides[q] == side for s in e} for side in "ab"}
+    assert not held["a"] & held["b"]
+    if corpora:
+        assert all(sides[q] == sides[p] for q in sides for p in sides if corpora[q] == corpora[p])
+    if not together and all(not e for e in evidence_of):
+        assert abs(list(sides.values()).count("a") - list(sides.values()).count("b")) <= 1
+
+
+def test_halves_do_not_depend_on_the_order_of_the_file() -> None:
+    evidence_of = [{i} for i in range(8)]
+    forward = make(evidence_of)
+    backward = forward.updated({"questions": forward["questions"].reverse()})
+    sides = dict(zip(forward["questions"]["question"], half(forward)))
+    assert dict(zip(backward["questions"]["question"], half(backward))) == sides
+
+
+def test_pool_is_one_corpus_in_the_order_of_dates_with_every_slot() -> None:
+    tables = make([{0, 5}, {5}])
+    pile = pooled(tables)
+    assert pile["sessions"]["corpus"].unique().to_list() == [0]
+    assert pile["sessions"]["session"].to_list() == list(range(5))
+    assert pile["sessions"]["said_on"].is_sorted()
+    assert pile["turns"].height == tables["turns"].height  # the shared text stands there under both dates
+    assert pile["questions"]["corpus"].unique().to_list() == [0]
+    assert evidence_texts(pile) == evidence_texts(tables)
+    for name in pile:
+        assert dict(pile[name].schema) == SCHEMAS[name]
+
+
+def test_pooled_evidence_keeps_the_date_of_the_questions_own_slot() -> None:
+    pile = pooled(make([{5}, {5}]))
+    dated = pile["evidence"].join(pile["sessions"], on="session").sort("question")
+    assert dated["said_on"].to_list() == [DAY + timedelta(days=1), DAY]
+
+
+def test_pooled_names_tell_the_corpus() -> None:
+    ids = pooled(make([{0}, {1}]))["ids"]
+    assert ids.filter(pl.col("kind") == "corpus").select("corpus", "name").rows() == [(0, "pool")]
+    assert ids.filter(pl.col("kind") == "session")["name"].is_unique().all()
+    assert "c1/s0" in ids["name"].to_list()
+    assert ids.filter(pl.col("kind") == "question")["name"].to_list() == ["q0", "q1"]
+
+
+def test_options_and_notes(tmp_path: Path) -> None:
+    (tmp_path / "l.json").write_text("[]")
+    plain, cutting = (LoCoMo(path=tmp_path / "l.json", **fields)
+                      for fields in ({}, {"limit": 3, "types": ["temporal", "multi-hop"], "pool": True}))
+    assert options(cutting) == {"limit": 3, "types": ["multi-hop", "temporal"], "split": None, "pool": True}
+    assert notes(plain) == []
+    assert any("limit=3" in note for note in notes(cutting))
+
+
+def test_halves_of_the_dev_files(shared_data: Path) -> None:
+    locomo = [LoCoMo(path=shared_data / "locomo10.dev.json", split=side).load() for side in ("a", "b")]
+    assert [t["questions"]["corpus"].n_unique() for t in locomo] == [3, 3]
+    assert sum(t["questions"].height for t in locomo) == 1111
+    oracle = shared_data / "longmemeval_oracle.dev.json.xz"
+    halves = [LongMemEval(variant="oracle", path=oracle, split=side).load() for side in ("a", "b")]
+    assert sorted(t["questions"].height for t in halves) == [75, 76]
+    cited = [{text for _, text in evidence_texts(t)} for t in halves]
+    assert not cited[0] & cited[1]
+
+
+def test_pooled_dev_file(shared_data: Path) -> None:
+    pile = LongMemEval(variant="oracle", path=shared_data / "longmemeval_oracle.dev.json.xz", pool=True).load()
+    assert pile["sessions"]["session"].to_list() == list(range(284))
+    assert pile["evidence"].null_count()["session"].item() == 0

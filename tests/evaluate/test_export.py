@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import ir_measures
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ir_measures import RR, P, R, nDCG
+
+from memlab.evaluate.export import escape, unit_names, write_qrels, write_run
+from memlab.evaluate.retrieval import KS, retrieval
+from memlab.tables import frame
+
+
+def with_ids(tables, session_name="s {}", turn_name="s{} t{}"):
+    sessions, turns, questions = tables["sessions"], tables["turns"], tables["questions"]
+    rows = [("session", s["corpus"], s["session"], None, None, session_name.format(s["session"]))
+            for s in sessions.to_dicts()]
+    rows += [("turn", t["corpus"], t["session"], t["turn"], None, turn_name.format(t["session"], t["turn"]))
+             for t in turns.to_dicts()]
+    rows += [("question", q["corpus"], None, None, q["question"], f"q {q['question']}") for q in questions.to_dicts()]
+    columns = ["kind", "corpus", "session", "turn", "question", "name"]
+    return tables.updated({"ids": frame("ids", {c: [r[i] for r in rows] for i, c in enumerate(columns)})})
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+def test_standard_metrics_equal_those_of_ir_measures(make_random_world, tmp_path, level: str) -> None:
+    tables = with_ids(make_random_world(11, questions=60, level=level))
+    write_run(tables["ranking"], tables, tmp_path / "run.trec", name="an arm")
+    write_qrels(tables, tmp_path / "qrels.txt")
+    run = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
+    qrels = list(ir_measures.read_trec_qrels(str(tmp_path / "qrels.txt")))
+    names = {RR: f"{level}/mrr"}
+    for k in KS:
+        names |= {R @ k: f"{level}/recall@{k}", nDCG @ k: f"{level}/ndcg@{k}", P @ k: f"{level}/precision@{k}"}
+    ours = retrieval(tables)
+    scores = list(ir_measures.iter_calc(list(names), qrels, run))
+    assert len(scores) > 20 * len(names)
+    for score in scores:
+        question = int(unquote(score.query_id).removeprefix("q "))
+        expected = ours.filter(pl.col("question") == question)[names[score.measure]].item()
+        assert score.value == pytest.approx(expected, abs=1e-6), score
+
+
+def test_lines_by_hand(make_world, tmp_path) -> None:
+    tables = with_ids(make_world({0: [["user"], ["user"]]}, {0: [(1, 0)]}, {0: [1, 0]}))
+    write_run(tables["ranking"], tables, tmp_path / "run.trec", name="rank/select=gap, 5 %")
+    write_qrels(tables, tmp_path / "qrels.txt")
+    assert (tmp_path / "run.trec").read_text() == (
+        "q%200 Q0 s1%20t0 1 1.0 rank/select=gap,%205%20%25\nq%200 Q0 s0%20t0 2 0.5 rank/select=gap,%205%20%25\n")
+    assert (tmp_path / "qrels.txt").read_text() == "q%200 0 s1%20t0 1\n"
+
+
+def test_passages_are_named_by_their_turns_and_judged_by_what_they_cover(make_world, tmp_path) -> None:
+    tables = with_ids(make_world({0: [["user"] * 3, ["user"]]}, {0: [(0, 1), (1, None)]}, {0: [2, 1, 0]},
+                                 level="memory", spans=[(0, 0, [0, 1]), (0, 0, [1, 2]), (0, 1, [0])]))
+    write_qrels(tables, tmp_path / "qrels.txt")
+    assert (tmp_path / "qrels.txt").read_text() == "q%200 0 s%200:1-2 1\nq%200 0 s%200:2-3 1\n"
+
+
+def test_a_session_in_two_places_of_a_haystack_has_two_names(make_world) -> None:
+    tables = with_ids(make_world({0: [["user"], ["user"]]}, {0: [(0, 0)]}, {0: [0, 1]}, level="session"),
+                      session_name="twin")
+    assert unit_names(tables["units"], tables["ids"])["document"].to_list() == ["twin#0", "twin#1"]
+
+
+def test_names_are_made_where_the_benchmark_has_none(make_world, tmp_path) -> None:
+    tables = make_world({0: [["user"], ["user"]]}, {0: [(0, 0)]}, {0: [0, 1]})
+    tables = tables.updated({"ids": frame("ids", {"kind": []})})
+    write_run(tables["ranking"], tables, tmp_path / "run.trec", name="x")
+    assert (tmp_path / "run.trec").read_text().splitlines()[0] == "0 Q0 0-0:1-1 1 1.0 x"
+
+
+@given(st.text())
+def test_an_escaped_name_is_one_word_and_can_be_read_back(name: str) -> None:
+    word = escape(name)
+    assert len(word.split()) == 1
+    assert unquote(word) == (name or "\0")

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import polars as pl
+
+from memlab.evaluate.selection import selection
+
+
+def test_selected_sets_and_their_cost(make_world) -> None:
+    # units 0,1 = session 0; 2,3 = session 1; each (unit + 1) * 10 tokens; the first two ranks are selected
+    tables = make_world({0: [["user"] * 2, ["user"] * 2]}, {0: [(0, 0), (1, 1)], 1: [(0, 1)], 2: []},
+                        {0: [0, 2, 3], 1: [3, 0], 2: [1, 0]})
+    metrics = selection(tables)
+    assert metrics["selected/session/recall_all"].to_list() == [1, 1, None]
+    assert metrics["selected/turn/recall_any"].to_list() == [1, 0, None]
+    assert metrics["selected/turn/recall"].to_list() == [.5, 0, None]
+    assert metrics["selected/turn/recall_all"].to_list() == [0, 0, None]
+    assert metrics["selected/k"].to_list() == [2, 2, 2]
+    assert metrics["context/tokens"].to_list() == [10 + 30, 40 + 10, 20 + 10]
+    assert metrics["context/evidence_share"].to_list() == [10 / 40, 0, None]
+
+
+def test_what_the_packer_dropped_lowers_the_cost_not_the_recall(make_world) -> None:
+    tables = make_world({0: [["user"] * 2, ["user"] * 2]}, {0: [(0, 0), (1, 1)]}, {0: [0, 3]})
+    cut = selection(tables.updated({"context": tables["context"].filter(pl.col("unit") == 3)}))
+    assert cut["context/tokens"].to_list() == [40]
+    assert cut["context/evidence_share"].to_list() == [1]
+    assert cut["selected/turn/recall_all"].to_list() == [1]
+
+
+def test_nothing_selected_costs_nothing(make_world) -> None:
+    metrics = selection(make_world({0: [["user"]]}, {0: [(0, 0)]}, {0: [0]}, selected=0))
+    row = metrics.row(0, named=True)
+    assert row["selected/k"] == 0
+    assert row["context/tokens"] == 0
+    assert row["context/evidence_share"] is None
+    assert row["selected/session/recall_all"] == 0
+
+
+def test_sessions_selected_have_no_turn_metrics_and_evidence_by_session(make_world) -> None:
+    metrics = selection(make_world({0: [["user"], ["user"]]}, {0: [(1, None)]}, {0: [0, 1]}, level="session"))
+    assert "selected/turn/recall" not in metrics.columns
+    assert metrics["context/evidence_share"].to_list() == [20 / 30]

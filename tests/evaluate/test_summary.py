@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab.evaluate.averages import averages
+from memlab.evaluate.intervals import bca, clustered, wilson
+from memlab.evaluate.questions import per_question
+from memlab.evaluate.summary import RESAMPLES, is_binary, summary
+
+
+def test_values_are_those_of_metrics_json_and_intervals_fit_the_kind(make_random_world) -> None:
+    rows = per_question(make_random_world(2, questions=60))
+    found, figures = summary(rows, by_conversation=False), averages(rows)
+    for name, entry in found.items():
+        assert entry["value"] == figures[name]
+        assert entry["low"] <= entry["value"] <= entry["high"], name
+    hits = rows["session/recall_all@5"].drop_nulls()
+    assert (found["session/recall_all@5"]["low"], found["session/recall_all@5"]["high"]) == wilson(
+        int(hits.sum()), len(hits))
+    graded = rows["turn/ndcg@10"].drop_nulls().to_numpy()
+    expected = bca(graded[:, None], 0, RESAMPLES)[0]
+    assert (found["turn/ndcg@10"]["low"], found["turn/ndcg@10"]["high"]) == pytest.approx(expected)
+    assert found["turn/ndcg@10"]["n"] == len(graded)
+    assert "type=multi/session/recall_all@5" in found
+    assert "type=multi/session/recall_all@3" not in found
+
+
+def test_conversations_give_cluster_intervals_within_bounds(make_random_world) -> None:
+    rows = per_question(make_random_world(2, questions=60))
+    found = summary(rows, by_conversation=True)
+    kept = rows.filter(pl.col("session/mrr").is_not_null())
+    expected = clustered(kept["session/mrr"].to_numpy(), kept["corpus"].to_numpy())
+    assert (found["session/mrr"]["low"], found["session/mrr"]["high"]) == pytest.approx(
+        (max(0, expected[0]), min(1, expected[1])))
+    assert all(e["low"] >= 0 for e in found.values() if e["low"] is not None)
+
+
+def test_is_binary() -> None:
+    assert is_binary(np.array([0.0, 1.0]))
+    assert not is_binary(np.array([0.0, .5]))

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from memlab.query.classify import CLASSES, classified, classify
+from memlab.tables import frame, text_hash, texts_frame
+
+
+@pytest.mark.parametrize(("question", "expected"), [
+    ("How many model kits have I worked on or bought?", "counting"),
+    ("How much money did I spend on workshops in total?", "counting"),
+    ("What is the total distance of my hikes?", "counting"),
+    ("How many days passed between the two concerts?", "temporal"),
+    ("How many weeks ago did I meet my aunt?", "temporal"),
+    ("When did Melanie paint a sunrise?", "temporal"),
+    ("Which event happened first, the trip or the wedding?", "temporal"),
+    ("Can you recommend some hotels for my trip?", "preference"),
+    ("Any tips for keeping my kitchen clean?", "preference"),
+    ("What was the name of the restaurant you recommended in Rome?", "assistant"),
+    ("I'm looking back at our previous conversation about jazz. Who played the bass?", "assistant"),
+    ("Where do I currently keep my old sneakers?", "update"),
+    ("What degree did I graduate with?", "factual"),
+    ("", "factual"),
+])
+def test_classes_follow_the_wording(question: str, expected: str) -> None:
+    assert classify(question) == expected
+    assert classify(question.upper()) == expected
+    assert expected in CLASSES
+
+
+def test_classified_keeps_the_order_of_questions() -> None:
+    asked = ["Who is Ann?", "How many cats do I have?", "Who is Ann?"]
+    questions = frame("questions", {"question": [5, 3, 4], "corpus": [0, 0, 0], "text": [text_hash(a) for a in asked]})
+    got = classified(questions, texts_frame(asked))
+    assert got.equals(pl.DataFrame({"question": [5, 3, 4], "class": ["factual", "counting", "factual"]},
+                                   schema_overrides={"question": pl.Int32}))

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+from rankings import TURNS, hits, world
+
+from memlab.errors import MemlabError
+from memlab.rank.score import Score
+from memlab.store import Store
+from memlab.tables import Tables, empty, frame
+
+STORE = Store()
+
+
+def run(stage: Score, found, tables: Tables | None = None) -> Tables:
+    tables = (tables or world()).updated({"hits": found})
+    return stage.run(tables.only(stage.reads), STORE)
+
+
+def test_units_are_row_numbers_of_sorted_turns_and_sessions() -> None:
+    found = hits((0, "a:turn", 4, 1.0, 1))
+    turns = run(Score(), found)["units"]
+    assert turns["unit"].to_list() == list(range(len(TURNS)))
+    assert turns["turns"].to_list() == [[t] for _, _, t in TURNS]
+    sessions = run(Score(level="session"), found)["units"]
+    assert sessions["turns"].to_list() == [[0, 1], [0, 1, 2], [0], [0, 1]]
+    assert sessions["unit"].to_list() == [0, 1, 2, 3]
+
+
+def test_lanes_become_columns_and_a_session_lane_speaks_for_all_its_turns() -> None:
+    found = hits((0, "d:turn", 2, .9, 1), (0, "d:turn", 0, .1, 2), (0, "l:session", 101, 5.0, 1),
+                 (0, "l:session", 102, 3.0, 2))
+    table = run(Score(normaliser="none"), found)["ranking"]
+    rows = {u: (dense, lexical) for u, dense, lexical in table.select("unit", "d:turn", "l:session").iter_rows()}
+    assert rows == {0: (.1, None), 2: (.9, 5.0), 3: (None, 5.0), 4: (None, 5.0), 5: (None, 3.0)}
+    # raw sums, a miss filled with the lane's lowest: unit 2: .9+5, 3 and 4: .1+5, 0 and 5: .1+3
+    assert table["unit"].to_list() == [2, 3, 4, 0, 5]
+    assert table["score"].to_list() == pytest.approx([5.9, 5.1, 5.1, 3.1, 3.1])
+    assert table.columns[:5] == ["question", "unit", "score", "rank", "selected"]
+
+
+def test_a_unit_takes_its_best_memory_of_a_lane() -> None:
+    found = hits((0, "d:turn", 2, .2, 2), (0, "d:turn", 4, .9, 1), (0, "d:turn", 0, .3, 3))
+    table = run(Score(level="session", normaliser="none"), found)["ranking"]
+    assert table.select("unit", "d:turn").rows() == [(1, .9), (0, .3)]
+
+
+def test_several_queries_of_a_question_are_fused_by_weighted_ranks() -> None:
+    queries = frame("queries", {"query": [0, 1, 2], "question": [0, 1, 0], "weight": [2.0, 1.0, 1.0]})
+    found = hits((0, "d:turn", 0, .9, 1), (0, "d:turn", 2, .8, 2), (2, "d:turn", 2, 40.0, 1), (1, "d:turn", 6, .5, 1))
+    table = run(Score(normaliser="none"), found, world().updated({"queries": queries}))["ranking"]
+    assert table.select("question", "unit").rows() == [(0, 2), (0, 0), (1, 6)]
+    assert table["score"].to_list() == pytest.approx([2 / 62 + 1 / 61, 2 / 61, .5], abs=1e-6)
+
+
+def test_level_memory_ranks_one_kind_and_refuses_two() -> None:
+    found = hits((0, "d:session", 101, .9, 1), (0, "d:session", 100, .1, 2))
+    one = run(Score(level="memory", normaliser="none"), found)
+    assert one["ranking"]["unit"].to_list() == [101, 100]
+    assert one["units"].filter(unit=101)["turns"].to_list() == [[0, 1, 2]]
+    with pytest.raises(MemlabError, match="several kinds \\(session, turn\\)"):
+        run(Score(level="memory"), hits((0, "d:session", 101, .9, 1), (0, "d:turn", 0, .1, 2)))
+
+
+def test_a_weight_for_an_absent_lane_is_refused() -> None:
+    with pytest.raises(MemlabError, match="did you mean 'd:turn'"):
+        run(Score(weights={"d:turns": 1.0}), hits((0, "d:turn", 0, 1.0, 1)))
+
+
+def test_no_hits_give_an_empty_ranking() -> None:
+    made = run(Score(), empty("hits"))
+    assert made["ranking"].is_empty()
+    assert made["units"].height == len(TURNS)
+
+
+def test_gold_is_not_read() -> None:
+    assert not {"evidence", "gold", "ids"} & set(Score.reads)

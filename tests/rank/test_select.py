@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from rankings import ranking, shown, world
+
+from memlab.errors import MemlabError
+from memlab.rank.calibrated import Calibrated
+from memlab.rank.select import Budget, ByType, Fixed, Gap
+from memlab.store import Store
+from memlab.tables import Tables
+
+STORE = Store()
+
+
+def cut(stage, table) -> list[list[int]]:
+    tables = world().updated({"ranking": table})
+    made = stage.run(tables.only(stage.reads), STORE)["ranking"]
+    assert made.drop("selected", "unreachable", strict=False).equals(table.drop("selected"))
+    return shown(made)
+
+
+def test_fixed_takes_the_first_k_or_all_there_are() -> None:
+    assert cut(Fixed(k=2), ranking([3, 2, 1], [5.0])) == [[1, 2], [1]]
+
+
+def test_gap_cuts_at_the_largest_drop_and_adds_the_buffer() -> None:
+    table = ranking([.9, .8, .3, .2, .1, .0], [.9, .1, .05, .04, .03, .02])
+    assert cut(Gap(buffer=0), table) == [[1, 2], [1]]
+    assert cut(Gap(buffer=1), table) == [[1, 2, 3], [1, 2]]
+
+
+def test_gap_looks_only_between_min_and_max_and_shows_at_most_max() -> None:
+    table = ranking([.9, .1, .08, .05, .04, -3.0])
+    assert cut(Gap(min_k=2, max_k=4, buffer=0), table) == [[1, 2, 3]]  # .08 -> .05, not .9 -> .1 nor .04 -> -3
+    assert cut(Gap(min_k=2, max_k=4, buffer=5), table) == [[1, 2, 3, 4]]
+
+
+def test_gap_of_equal_drops_takes_the_first_and_a_single_unit_is_shown() -> None:
+    assert cut(Gap(buffer=0), ranking([4, 3, 2, 1], [7.0])) == [[1], [1]]
+
+
+def test_gap_checks_its_range() -> None:
+    with pytest.raises(ValidationError, match="min_k 9 is above max_k 3"):
+        Gap(min_k=9, max_k=3)
+
+
+def test_budget_stops_at_the_first_that_does_not_fit_and_always_shows_one() -> None:
+    table = ranking([3, 2, 1], [3, 2, 1], tokens=[60.0, 50.0, 10.0, 500.0, 1.0, 1.0])
+    assert cut(Budget(tokens=115), table) == [[1, 2], [1]]
+    with pytest.raises(MemlabError, match="no column 'tokens'"):
+        cut(Budget(), ranking([1.0]))
+
+
+def test_by_type_reads_the_wording() -> None:
+    # question 0 counts, question 1 asks who
+    assert cut(ByType(counting=3, factual=1), ranking([3, 2, 1, 0], [3, 2, 1])) == [[1, 2, 3], [1]]
+
+
+def test_calibrated_takes_the_smallest_k_that_reaches_the_target_or_says_that_none_does() -> None:
+    table = ranking([3, 2, 1], [3, 2, 1], coverage=[.5, .9, .95, .1, .2, .3])
+    made = Calibrated(target=.9, max_k=2).run(Tables(ranking=table), STORE)["ranking"]
+    assert shown(made) == [[1, 2], [1, 2]]
+    assert made.group_by("question", maintain_order=True).first()["unreachable"].to_list() == [0, 1]
+    assert cut(Calibrated(target=.4, min_k=2), table) == [[1, 2], [1, 2, 3]]
+    with pytest.raises(MemlabError, match="learn/coverage=crossfit"):
+        cut(Calibrated(), ranking([1.0]))
+
+
+lists = st.lists(st.lists(st.integers(-30, 30).map(lambda i: i / 4), min_size=1, max_size=9), min_size=1, max_size=2)
+
+
+@settings(max_examples=30, deadline=None)
+@given(lists, st.integers(1, 4), st.integers(0, 3))
+def test_gap_shows_a_head_within_bounds_whatever_the_scale(scores, min_k, buffer) -> None:
+    scores = [sorted(s, reverse=True) for s in scores]
+    stage = Gap(min_k=min_k, max_k=5, buffer=buffer)
+    got = cut(stage, ranking(*scores))
+    assert got == cut(stage, ranking(*[[4 * x + 1 for x in s] for s in scores]))
+    for ranks, s in zip(got, scores):
+        assert ranks == list(range(1, len(ranks) + 1))
+        assert min(min_k, len(s)) <= len(ranks) <= 5
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 90).map(float), min_size=1, max_size=9), st.integers(1, 300))
+def test_budget_is_kept_unless_the_first_unit_breaks_it(tokens, budget) -> None:
+    n = len(tokens)
+    ranks = cut(Budget(tokens=budget), ranking([float(n - i) for i in range(n)], tokens=tokens))[0]
+    spent = sum(tokens[: len(ranks)])
+    assert spent <= budget or len(ranks) == 1
+    assert len(ranks) == n or spent + tokens[len(ranks)] > budget

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.evaluate.contrast import Contrast
+from memlab.report.__main__ import main
+from memlab.report.build import Built, build
+
+
+def test_the_three_files_lie_beside_the_runs_and_agree(report: Built) -> None:
+    folder = report.html.parent
+    assert sorted(p.name for p in folder.iterdir() if p.is_file()) == ["comparison.json", "report.html", "report.md"]
+    assert json.loads(report.json.read_text()) == report.comparison
+    assert report.comparison["experiment"] == "adaptive_k"
+    assert report.comparison["missing"] == ["budget"]
+    assert [name for name, arm in report.comparison["arms"].items() if arm["oracle"]] == ["oracle"]
+
+
+def test_contrasts_come_from_the_call_or_else_from_the_config(runs: Path) -> None:
+    from_config = build(runs).comparison["contrasts"]
+    assert [(c["arm"], c["comparator"]) for c in from_config] == [("gap", "fixed_10"), ("by_type", "fixed_5")]
+    given = build(runs, [Contrast("calibrated", "fixed_10", "session/recall_all@10")]).comparison["contrasts"]
+    assert [(c["arm"], c["metric"]) for c in given] == [("calibrated", "session/recall_all@10")]
+    assert build(runs, []).comparison["contrasts"] == []
+
+
+def test_one_finished_arm_of_two_declared_gives_a_report_that_says_what_is_missing(runs: Path) -> None:
+    next(runs.glob("fixed_10-*/manifest.json")).unlink()
+    comparison = build(runs, expected=["fixed_10", "gap"]).comparison
+    assert comparison["missing"] == ["fixed_10"]
+    assert "fixed_10 has no finished run" in comparison["contrasts"][0]["words"]
+
+
+def test_arms_of_different_source_or_data_are_told_apart(runs: Path) -> None:
+    path = next(runs.glob("gap-*/manifest.json"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"source": "other"}))
+    assert any("different versions of memlab's source" in note for note in build(runs).comparison["notes"])
+
+
+def test_no_finished_run_is_a_clear_error_and_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match="no finished run is here"):
+        build(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_report_whole(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = build(runs).html.read_text()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        build(runs)
+    assert (runs / "report.html").read_text() == before
+
+
+def test_the_command_builds_every_report_below_a_folder(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(runs.parents[1])]) == 0
+    assert str(runs / "report.html") in capsys.readouterr().out.replace("\n", "")
+    assert main([str(runs / "nothing")]) == 1
+    assert "no finished run under" in capsys.readouterr().err

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from memlab.report.build import Built
+from memlab.report.console import print_comparison
+
+
+def printed(comparison: dict, width: int) -> str:
+    out = io.StringIO()
+    print_comparison(comparison, Console(file=out, width=width, color_system=None))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_every_arm_and_every_contrast_is_printed_at_any_width(report: Built, width: int) -> None:
+    text = printed(report.comparison, width)
+    assert max(map(len, text.splitlines())) <= width
+    for arm in report.comparison["arms"]:
+        assert f" {arm} " in text
+    for contrast in report.comparison["contrasts"]:
+        assert contrast["words"].split() == text[text.index(contrast["words"][:30]):].split()[
+            :len(contrast["words"].split())]
+    assert "Not here: budget has no finished run." in text
+    first = report.comparison["arms"]["gap"]["metrics"]["selected/session/recall_all"]
+    assert f"▼ {first['value']:.3f}" in text
+    assert f"{first['low']:.3f} to {first['high']:.3f}" in text
+
+
+def test_names_are_neither_markup_nor_escape_sequences(report: Built) -> None:
+    comparison = json.loads(json.dumps(report.comparison).replace("gap", "[red]x[/red] \\u001b[31m"))
+    text = printed(comparison, 160)
+    assert "[red]x[/red] ⟨U+001B⟩[31m" in text
+    assert "\x1b" not in text

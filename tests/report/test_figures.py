@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from memlab.report import figures, view
+from memlab.report.build import Built
+from memlab.report.folders import ArmRun
+
+
+def every(report: Built, arms: tuple[ArmRun, ...]) -> list[figures.Figure]:
+    columns = view.metric_columns(report.comparison)
+    made = [*figures.heat_map(arms, columns).values(),
+            *figures.recall_against_tokens(report.comparison, columns).values(),
+            figures.wins_and_losses(report.comparison["contrasts"]), figures.reliability(arms)]
+    assert None not in made
+    return made  # type: ignore[return-value]
+
+
+def test_plotly_accepts_every_figure(report: Built, arms: tuple[ArmRun, ...]) -> None:
+    go = pytest.importorskip("plotly.graph_objects")
+    made = every(report, arms)
+    assert len(made) >= 4
+    for figure in made:
+        go.Figure(figure)  # raises on any unknown property or value
+
+
+def test_bars_are_the_wins_and_losses(report: Built) -> None:
+    contrasts = report.comparison["contrasts"]
+    figure = figures.wins_and_losses(contrasts)
+    assert figure is not None
+    losses, wins = figure["data"]
+    assert wins["x"] == [c["wins"] for c in contrasts]
+    assert losses["x"] == [-c["losses"] for c in contrasts]
+
+
+def test_points_are_the_arms_and_the_line_is_the_constant_k_curve(report: Built) -> None:
+    metric = "selected/session/recall_all"
+    figure = figures.recall_against_tokens(report.comparison, [metric])[metric]
+    curve, *points = figure["data"]
+    assert curve["customdata"] == list(range(1, 31))
+    arm = report.comparison["arms"]["fixed_10"]
+    fixed = next(p for p in points if p["name"] == "fixed_10")
+    assert (fixed["x"], fixed["y"]) == ([arm["tokens_mean"]], [arm["metrics"][metric]["value"]])
+    assert fixed["y"][0] == pytest.approx(curve["y"][9])  # the arm of K = 10 lies on the curve at K = 10
+    assert [p["name"] for p in points if p["marker"]["symbol"] == "diamond"] == ["oracle (upper bound)"]
+
+
+def test_what_is_not_there_makes_no_chart(arms: tuple[ArmRun, ...]) -> None:
+    assert figures.wins_and_losses([]) is None
+    assert figures.reliability([a for a in arms if a.name != "calibrated"]) is None
+    assert figures.heat_map(arms, ["turn/ndcg@10"]) == {}
+    assert figures.recall_against_tokens({"arms": {}, "constant_k": {}}, ["x"]) == {}
+
+
+def test_a_name_cannot_speak_plotlys_markup() -> None:
+    contrast = {"arm": "<b>x</b>", "comparator": "%{y}", "metric": "m", "wins": 1, "losses": 2, "ties": 3}
+    figure = figures.wins_and_losses([contrast])
+    assert figure is not None
+    assert "<b>" not in figure["data"][0]["y"][0]
+    assert "%{" not in figure["data"][0]["y"][0]

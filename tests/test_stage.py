@@ -1,0 +1,53 @@
+"""Stages: configuration maps one to one onto validated fields; a specification holds all that matters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import pytest
+from pydantic import Field, ValidationError
+
+from memlab.stage import LocalPath, Names, spec, spec_digest, stage
+
+
+@stage
+class Toy:
+    reads: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ()
+    k: Annotated[int, Field(ge=1)] = 10
+    roles: Names = ("user",)
+    path: LocalPath | None = None
+
+
+class Model:
+    def identity(self) -> dict[str, Any]:
+        return {"weights": "abc"}
+
+
+def test_unknown_fields_loose_types_and_ranges_are_refused_together() -> None:
+    with pytest.raises(ValidationError) as error:
+        Toy(k=0, roles=5, colour="red")
+    assert {e["loc"][0] for e in error.value.errors()} >= {"k", "roles"}
+
+
+def test_true_is_not_one() -> None:
+    with pytest.raises(ValidationError):
+        Toy(k=True)
+
+
+def test_lists_and_strings_come_from_yaml() -> None:
+    toy = Toy(roles=["user", "assistant"], path="/tmp/x")
+    assert toy.roles == ("user", "assistant")
+    assert toy.path == Path("/tmp/x")
+
+
+def test_spec_names_class_and_fields_and_lets_models_speak() -> None:
+    assert spec(Toy(k=3))["k"] == 3
+    assert spec(Toy())["is"].endswith("Toy")
+    assert spec({"m": Model()}) == {"m": {"weights": "abc"}}
+
+
+def test_digest_changes_with_any_field() -> None:
+    assert spec_digest(Toy(k=3)) != spec_digest(Toy(k=4))
+    assert spec_digest(Toy(k=3)) == spec_digest(Toy(k=3))

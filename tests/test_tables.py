@@ -1,0 +1,71 @@
+"""Tables: schemas hold at every boundary, digests follow content."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.errors import MemlabError
+from memlab.tables import SCHEMAS, Tables, check, empty, frame, text_hash, texts_frame
+
+
+def test_texts_are_stored_once_in_order_of_appearance() -> None:
+    table = texts_frame(["b", "a", "b"])
+    assert table["text"].to_list() == ["b", "a"]
+    assert table["hash"].to_list() == [text_hash("b"), text_hash("a")]
+
+
+@given(st.lists(st.text(max_size=5)))
+def test_distinct_texts_get_distinct_hashes(texts: list[str]) -> None:
+    assert texts_frame(texts)["hash"].n_unique() == len(set(texts))
+
+
+def test_a_wrong_type_a_missing_and_an_unknown_column_are_all_named() -> None:
+    table = pl.DataFrame({"hash": [1], "colour": ["red"]})
+    with pytest.raises(MemlabError) as error:
+        check("texts", table)
+    told = str(error.value)
+    assert "hash is Int64, expected String" in told
+    assert "text is missing" in told
+    assert "colour is not a column" in told
+
+
+def test_only_ranking_takes_further_columns_and_only_floats() -> None:
+    ranking = empty("ranking").with_columns(pl.lit(0.5).alias("dense:turn"))
+    assert check("ranking", ranking) is ranking
+    with pytest.raises(MemlabError, match="note is not a column"):
+        check("ranking", empty("ranking").with_columns(pl.lit("x").alias("note")))
+
+
+def test_frame_fills_missing_columns_with_nulls_of_the_right_type() -> None:
+    table = frame("gold", {"question": [3], "answer": ["blue"]})
+    assert dict(table.schema) == SCHEMAS["gold"]
+    assert table.row(0) == (3, "blue", None, None, None, None)
+
+
+def test_a_stage_that_reads_an_undeclared_table_is_told_so() -> None:
+    tables = Tables(texts=empty("texts"), gold=empty("gold"))
+    with pytest.raises(MemlabError, match="declare it in the stage's reads"):
+        tables.only(["texts"])["gold"]
+
+
+def test_updating_leaves_the_original_alone() -> None:
+    before = Tables(texts=empty("texts"))
+    after = before.updated({"texts": texts_frame(["x"])})
+    assert (before["texts"].height, after["texts"].height) == (0, 1)
+
+
+def test_digest_follows_content_not_order_of_names_or_history() -> None:
+    one = Tables(texts=texts_frame(["x"]), gold=empty("gold"))
+    other = Tables(gold=empty("gold"), texts=empty("texts"))
+    assert one.digest(["texts"]) != other.digest(["texts"])
+    other = other.updated({"texts": texts_frame(["x"])})
+    assert one.digest(["gold", "texts"]) == other.digest(["texts", "gold"])
+
+
+def test_digest_changes_when_a_table_is_replaced_after_it_was_taken() -> None:
+    tables = Tables(texts=texts_frame(["x"]))
+    before = tables.digest(["texts"])
+    assert tables.updated({"texts": texts_frame(["y"])}).digest(["texts"]) != before

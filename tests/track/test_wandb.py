@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
+from pydantic import ValidationError
+
+from memlab.config import CONF
+from memlab.track.__main__ import main
+from memlab.track.off import Off
+from memlab.track.wandb import MARKER, WandbTrack, run_id
+
+pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
+SAMPLES = Path(__file__).resolve().parents[1] / "report" / "samples.py"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    spec = importlib.util.spec_from_file_location("report_samples", SAMPLES)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["report_samples"] = module
+    spec.loader.exec_module(module)
+    return module.make_runs(tmp_path_factory.mktemp("made") / "adaptive_k" / "synthetic", questions=12,
+                            arms=("gap", "fixed_10", "oracle"))
+
+
+@pytest.fixture
+def runs(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "runs" / "adaptive_k" / "synthetic")
+
+
+def inspected(where: str) -> dict:
+    """What W&B's own reader finds in an offline run."""
+    (file,) = Path(where).glob("*.wandb")
+    tool = shutil.which("wandb", path=Path(sys.executable).parent) or "wandb"
+    done = subprocess.run([tool, "leet", "inspect", "--summary", "--json", str(file)], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_published_arm_reads_back_with_its_metrics_config_group_and_tags(runs: Path) -> None:
+    folder = next(runs.glob("gap-*"))
+    where = WandbTrack(tags=("trial",)).publish(folder)
+    assert where is not None
+    assert Path(where).parent == runs.parents[1] / "wandb"
+    found = inspected(where)
+    text = json.dumps(found)
+    metrics = json.loads((folder / "metrics.json").read_text())
+    summary = found.get("summary", found)
+    for name, value in metrics.items():
+        assert summary[name] == pytest.approx(value), name
+    for word in ("trial", "synthetic", "adaptive_k", run_id(folder)):
+        assert word in text or word in Path(where).name, word
+
+
+def test_an_arm_already_published_is_not_published_again_until_it_is_run_again(runs: Path) -> None:
+    folder = next(runs.glob("gap-*"))
+    first = WandbTrack().publish(folder)
+    assert WandbTrack().publish(folder) == first
+    assert len(list((runs.parents[1] / "wandb").glob("offline-run-*"))) == 1
+    manifest = folder / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"finished": "2026-12-01T00:00:00"}))
+    assert WandbTrack().publish(folder) is not None
+    marker = json.loads((folder / MARKER).read_text())
+    assert marker["id"] == run_id(folder)  # the same run, not a second one
+
+
+def test_arms_are_runs_of_their_own_and_the_oracle_is_tagged(runs: Path) -> None:
+    assert main([str(runs)]) == 0
+    names = [p.name for p in (runs.parents[1] / "wandb").glob("offline-run-*")]
+    assert len({name.rsplit("-", 1)[-1] for name in names}) == 3
+
+
+def test_a_failure_is_a_warning_and_leaves_no_marker(runs: Path, tmp_path: Path) -> None:
+    folder = next(runs.glob("gap-*"))
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.warns(UserWarning, match="was not published to W&B.*its run folder is complete"):
+        assert WandbTrack(dir=blocked / "sub").publish(folder) is None
+    assert not (folder / MARKER).exists()
+    with pytest.warns(UserWarning, match=r"manifest\.json"):
+        assert WandbTrack().publish(tmp_path / "nowhere") is None
+
+
+def test_a_damaged_marker_is_written_anew(runs: Path) -> None:
+    folder = next(runs.glob("gap-*"))
+    (folder / MARKER).write_text("{")
+    assert WandbTrack().publish(folder) is not None
+    assert json.loads((folder / MARKER).read_text())["where"]
+
+
+def test_off_publishes_nothing_and_the_configurations_make_both(runs: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Off().publish(next(runs.glob("gap-*"))) is None
+    made = {name: instantiate(OmegaConf.load(CONF / "track" / f"{name}.yaml"), _convert_="all")
+            for name in ("wandb", "none")}
+    assert made == {"wandb": WandbTrack(), "none": Off()}
+
+
+def test_a_misspelt_setting_is_refused() -> None:
+    with pytest.raises(ValidationError, match="onlin"):
+        WandbTrack(mode="onlin")  # type: ignore[arg-type]
