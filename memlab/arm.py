@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
+import shutil
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
+from omegaconf import OmegaConf
 
 from memlab import manifest
 from memlab.data.dataset import Dataset
@@ -21,16 +22,18 @@ from memlab.evaluate.curve import constant_k
 from memlab.evaluate.export import write_run
 from memlab.evaluate.questions import per_question
 from memlab.learn import coverage
-from memlab.pipeline import LANES, Pipeline
-from memlab.rank.twin import twin
+from memlab.pipeline import Pipeline
+from memlab.rank.twin import Matched, twin
+from memlab.shown import shown
 from memlab.stage import spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
+from memlab.truncation import truncated_share
 
 KEPT_RANKS = 200
 """Ranks of a question that a run folder keeps; deeper ones only where they were selected."""
-SHOWN_RANKS = 20
-"""Ranks that the report's drill-down shows."""
+STALE = 3600.0
+"""Seconds after which a folder that was being written is taken for the rest of a killed process."""
 
 _LOADED: dict[str, Tables] = {}
 
@@ -92,32 +95,38 @@ class Arm:
                 watch(slot, spent)
 
         tables = self.pipeline.run(tables, store, note)
+        total = time.perf_counter() - start
         matched = self._twin(tables, store) if getattr(self.pipeline.select, "adaptive", False) else None
-        self._write(folder, tables, store, before, seconds, time.perf_counter() - start, matched)
+        self._write(folder, tables, store, before, seconds, total, matched)
         return folder
 
     def _twin(self, tables: Tables, store: Store) -> str:
         matched = twin(tables["ranking"], seed=self.seed)
-        other = replace(self, name=f"{self.name}.twin", pipeline=self.pipeline.replace(select=matched))
+        config = OmegaConf.create(self.config)
+        OmegaConf.update(config, "rank.select", {"_target_": f"{Matched.__module__}.Matched", "k": matched.k,
+                                                 "seed": matched.seed}, merge=False)
+        other = replace(self, name=f"{self.name}.twin", pipeline=self.pipeline.replace(select=matched),
+                        config=OmegaConf.to_yaml(config))
         return other.run(store).name
 
     def _write(self, folder: Path, tables: Tables, store: Store, before: Counter[str], seconds: dict[str, float],
                total: float, matched: str | None) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        """Write the run folder aside and rename it, then its manifest: two processes may finish one arm at once."""
         start = time.perf_counter()
         questions = per_question(tables)
         metrics = averages(questions)
         seconds["evaluate"] = time.perf_counter() - start
-        ranked = tables["ranking"].join(tables["units"].select("unit", "level", "session", "turns"), on="unit")
-        kept = ranked.filter((pl.col("rank") <= KEPT_RANKS) | pl.col("selected")).sort("question", "rank")
-        (folder / "config.yaml").write_text(self.config, encoding="utf-8")
-        kept.write_parquet(folder / "ranking.parquet")
-        tables["context"].write_parquet(folder / "context.parquet")
-        questions.write_parquet(folder / "questions.parquet")
-        tables["ids"].write_parquet(folder / "ids.parquet")
-        shown(kept, tables).write_parquet(folder / "shown.parquet")
-        write_run(kept, tables, folder / "run.trec", name=self.name)
-        manifest.write_json(folder / "metrics.json", metrics)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _sweep_up(folder)
+        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            aside.chmod(0o755)  # a temporary folder is closed to others, a result is not
+            self._fill(aside, tables, questions)
+            manifest.write_json(aside / "metrics.json", metrics)
+            if not folder.exists():
+                _rename(aside, folder)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
         manifest.write_json(folder / "manifest.json", {
             "arm": self.name, "experiment": self.experiment, "data": self.dataset.identity(), "digest": self.digest(),
             "dataset": self.dataset.name, "questions": questions.height, "clustered": self.dataset.clusters(),
@@ -132,6 +141,34 @@ class Arm:
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         })
 
+    def _fill(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
+        ranked = tables["ranking"].join(tables["units"].select("unit", "level", "session", "turns"), on="unit")
+        kept = ranked.filter((pl.col("rank") <= KEPT_RANKS) | pl.col("selected")).sort("question", "rank")
+        (folder / "config.yaml").write_text(self.config, encoding="utf-8")
+        kept.write_parquet(folder / "ranking.parquet")
+        tables["context"].write_parquet(folder / "context.parquet")
+        questions.write_parquet(folder / "questions.parquet")
+        tables["ids"].write_parquet(folder / "ids.parquet")
+        shown(kept, tables).write_parquet(folder / "shown.parquet")
+        write_run(kept, tables, folder / "run.trec", name=self.name)
+
+
+def _rename(aside: Path, folder: Path) -> None:
+    """Give the folder its name, unless another process was quicker: its content is the same."""
+    try:
+        aside.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+
+
+def _sweep_up(folder: Path) -> None:
+    """Remove what killed processes left of this folder."""
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        with suppress(OSError):  # another process may sweep as well
+            if time.time() - left.stat().st_mtime > STALE:
+                shutil.rmtree(left)
+
 
 def safe(name: str) -> str:
     """Make a folder name of an arm's name; what was dropped is told apart by the digest that follows.
@@ -142,65 +179,6 @@ def safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._=+-]+", "_", name)[:80]
 
 
-def shown(ranked: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Make the drill-down's table: the first ranks of a question with a snippet and whether they hold evidence."""
-    texts = tables["texts"]
-    turn_texts = tables["turns"].join(texts, left_on="text", right_on="hash", how="left").select(
-        "corpus", "session", "turn", "speaker", "role", pl.col("text_right").alias("text"))
-    top = ranked.filter(pl.col("rank") <= SHOWN_RANKS).join(
-        tables["units"].select("unit", "corpus"), on="unit").select(
-        "question", "rank", "unit", "corpus", "session", "turns", "selected")
-    lines = (
-        top.select("unit", "corpus", "session", "turns").unique("unit").explode("turns")
-        .join(turn_texts, left_on=["corpus", "session", "turns"], right_on=["corpus", "session", "turn"])
-        .sort("unit", "turns")
-        .with_columns((pl.coalesce("speaker", "role") + ": " + pl.col("text")).alias("line"))
-        .group_by("unit", maintain_order=True).agg(pl.col("line").str.join("\n").str.slice(0, 400).alias("text"))
-    )
-    evidence = tables["evidence"]
-    by_turn = evidence.filter(pl.col("turn").is_not_null()).with_columns(pl.lit(True).alias("gold"))
-    by_session = evidence.filter(pl.col("turn").is_null()).select("question", "session").unique().with_columns(
-        pl.lit(True).alias("gold_session"))
-    gold = (
-        top.select("question", "unit", "session", "turns").explode("turns")
-        .join(by_turn, left_on=["question", "session", "turns"], right_on=["question", "session", "turn"], how="left")
-        .join(by_session, on=["question", "session"], how="left")
-        .group_by("question", "unit").agg((pl.col("gold").any() | pl.col("gold_session").any()).alias("gold"))
-    )
-    dates = tables["sessions"].select("corpus", "session", "said_on")
-    return (
-        top.join(lines, on="unit", how="left").join(gold, on=["question", "unit"], how="left")
-        .join(dates, on=["corpus", "session"], how="left")
-        .select("question", "rank", "unit", "session", "turns", "said_on", "text",
-                pl.col("gold").fill_null(False), "selected")
-        .sort("question", "rank")
-    )
-
-
-def truncated_share(pipeline: Pipeline, tables: Tables) -> dict[str, float]:
-    """Give, by kind of memory, the share of distinct keys of which the embedder sees only the beginning."""
-    embedder: Any = next((s.embedder for slot, s in pipeline.stages() if slot in LANES and hasattr(s, "embedder")),
-                         None)
-    if embedder is None:
-        return {}
-    found: dict[str, float] = {}
-    for (kind,), part in tables["memories"].select("kind", "key").unique().group_by(["kind"], maintain_order=True):
-        keys = tables["texts"].join(part.select("key"), left_on="hash", right_on="key", how="semi").sort("hash")
-        key = f"{spec_digest(embedder)}:{_digest(keys['hash'])}"
-        if key not in _TRUNCATED:
-            cut = embedder.truncated(keys["text"].to_list(), "document")
-            _TRUNCATED[key] = float(cut.mean()) if len(cut) else 0.0
-        found[str(kind)] = round(_TRUNCATED[key], 4)
-    return dict(sorted(found.items()))
-
-
-_TRUNCATED: dict[str, float] = {}
-
-
-def _digest(hashes: pl.Series) -> str:
-    return hashlib.blake2b("".join(hashes.to_list()).encode(), digest_size=16).hexdigest()
-
-
 def reliability(pipeline: Pipeline, tables: Tables) -> list[dict[str, float]]:
     """Hold a learned coverage against what came true, in ten bins; empty where nothing was learned."""
     learned = getattr(pipeline.select, "coverage", None)
@@ -208,9 +186,3 @@ def reliability(pipeline: Pipeline, tables: Tables) -> list[dict[str, float]]:
         return []
     needed = coverage.labels(tables, getattr(learned, "level", "session"))
     return coverage.reliability(tables["ranking"], needed).to_dicts()
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read a finished run's manifest."""
-    content: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    return content

@@ -44,7 +44,7 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
     made = _find(str(node["_target_"]), where, faults)
     if made is None:
         return None
-    known = [f.name for f in dataclasses.fields(made) if f.init] if dataclasses.is_dataclass(made) else list(fields)
+    known = [f.name for f in dataclasses.fields(made) if f.init]
     for name, value in fields.items():
         if name not in known:
             faults.append(f"{where}.{name}: {made.__name__} has no such setting; {did_you_mean(name, known)}")
@@ -77,8 +77,8 @@ def _find(target: str, where: str, faults: list[str]) -> Any:
     except (ImportError, AttributeError) as error:
         faults.append(f"{where}._target_: '{target}' cannot be found ({error})")
         return None
-    if not isinstance(made, type):
-        faults.append(f"{where}._target_: '{target}' is not a class")
+    if not (isinstance(made, type) and dataclasses.is_dataclass(made) and made.__module__.startswith("memlab.")):
+        faults.append(f"{where}._target_: '{target}' is not a class of memlab that is made from configuration")
         return None
     return made
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent
-BESIDE_THE_RESULT = ("report", "track", "run.py", "plan.py", "doctor.py", "console.py", "progress.py", "manifest.py")
+BESIDE_THE_RESULT = ("report", "track", "run.py", "plan.py", "overrides.py", "doctor.py", "upkeep.py", "progress.py",
+                     "manifest.py")
 """Parts of memlab that cannot change a ranking or a metric: their source is left out of an arm's digest."""
 
 LIBRARIES = ("numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers", "faiss-cpu",
@@ -45,7 +46,6 @@ def versions() -> dict[str, str]:
     return found
 
 
-@functools.cache
 def hardware() -> dict[str, Any]:
     """Name the processor, the cores that this process may use, the memory and the GPUs."""
     gpus: list[str] = []
@@ -58,6 +58,7 @@ def hardware() -> dict[str, Any]:
             else os.cpu_count(), "memory_gb": round(pages / 2**30, 1), "gpus": gpus}
 
 
+@functools.cache
 def _processor() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():

@@ -5,7 +5,8 @@ Hydra stops at the first bad override and suggests nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
@@ -14,45 +15,87 @@ from hydra.errors import HydraException
 from memlab.config import CONF
 from memlab.errors import did_you_mean
 
+Fault = tuple[str, str]
+"""An override, and what is wrong with it."""
+
 
 def groups() -> set[str]:
     """Name the slots: every configuration folder that holds files, as ``rank/select``."""
     return {p.parent.relative_to(CONF).as_posix() for p in CONF.rglob("*.yaml")} - {"."}
 
 
-def faults(words: Iterable[str]) -> list[str]:
+def faults(words: Iterable[str]) -> list[Fault]:
     """Say what is wrong with each override, as far as it can be told without composing.
 
-    >>> faults(["rank/select=fixd"])[0].startswith("rank/select=fixd: there is no 'fixd' here; did you mean 'fixed'?")
+    >>> faults(["rank/select=fixd"])[0][1].startswith("there is no 'fixd' here; did you mean 'fixed'?")
     True
     """
-    found: list[str] = []
+    found: list[Fault] = []
     slots = groups()
     for word in words:
-        try:
-            override = OverridesParser.create().parse_override(word)
-        except HydraException:
-            found.append(f"{word}: cannot be read as key=value; quote values that hold spaces, commas, brackets "
-                         "or '=', e.g. 'data.path=\"my file.json\"'")
+        override = parsed(word)
+        if override is None:
+            found.append((word, "cannot be read as key=value; quote values that hold spaces, commas, brackets "
+                                "or '=', e.g. 'data.path=\"my file.json\"'"))
             continue
         key = override.key_or_group
         if key == "exp" and not override.is_add() and not override.is_delete():
-            found.append(f"{word}: an experiment is added to the defaults; write +{word}")
+            found.append((word, f"an experiment is added to the defaults; write +{word}"))
         elif key in slots:
-            found.extend(_unknown_files(word, key, override))
+            found.extend((word, fault) for fault in _unknown_files(key, override))
         elif "/" in key:
-            found.append(f"{word}: there is no slot '{key}'; {did_you_mean(key, slots)}")
+            found.append((word, f"there is no slot '{key}'; {did_you_mean(key, slots)}"))
         elif not key.startswith("hydra") and key.split(".")[0] not in _top():
             known = slots | _top()
-            found.append(f"{word}: there is no setting '{key}'; {did_you_mean(key.split('.')[0], known)}")
+            found.append((word, f"there is no setting '{key}'; {did_you_mean(key.split('.')[0], known)}"))
     return found
 
 
-def _unknown_files(word: str, key: str, override: Override) -> list[str]:
+def misspelt(words: Iterable[str], config: Mapping[str, Any]) -> list[Fault]:
+    """Name the overrides of settings that a composed configuration (plain values) does not have.
+
+    >>> misspelt(["rank.select.kk=3"], {"rank": {"select": {"k": 10}}})
+    [('rank.select.kk=3', "rank.select has no setting 'kk'; did you mean 'k'? (known: k)")]
+    """
+    found: list[Fault] = []
+    slots = groups()
+    for word in words:
+        override = parsed(word)
+        if override is None or override.is_add() or override.key_or_group in slots | {"exp"}:
+            continue
+        node: Any = config
+        parts = override.key_or_group.split(".")
+        for i, part in enumerate(parts):
+            if part.startswith("hydra") or not isinstance(node, Mapping):
+                break
+            if part not in node:
+                known = [str(k) for k in node if k != "_target_"]
+                found.append((word, f"{'.'.join(parts[:i])} has no setting '{part}'; {did_you_mean(part, known)}"))
+                break
+            node = node[part]
+    return found
+
+
+def settled(words: Sequence[str], bad: Iterable[str]) -> list[str]:
+    """Return the overrides that can be judged without the bad ones: neither bad nor a setting of a bad slot."""
+    dropped = set(bad)
+    slots = [word.lstrip("+~").partition("=")[0].replace("/", ".") + "." for word in dropped]
+    return [w for w in words if w not in dropped and not w.lstrip("+~").startswith(tuple(slots))]
+
+
+def parsed(word: str) -> Override | None:
+    """Parse an override; None where it cannot be read."""
+    try:
+        return OverridesParser.create().parse_override(word)
+    except HydraException:
+        return None
+
+
+def _unknown_files(key: str, override: Override) -> list[str]:
     files = {p.stem for p in (CONF / key).rglob("*.yaml")} | {
         p.relative_to(CONF / key).with_suffix("").as_posix() for p in (CONF / key).rglob("*.yaml")}
     values = [v.strip() for v in (override.get_value_string() or "").strip("[]").split(",")]
-    return [f"{word}: there is no '{v}' here; {did_you_mean(v, files)}"
+    return [f"there is no '{v}' here; {did_you_mean(v, files)}"
             for v in values if v and v != "null" and v not in files]
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from memlab.arm import Arm, load
+from memlab.models.protocols import Role
 from memlab.pipeline import apply
 from memlab.stage import spec_digest
 from memlab.store import Store
@@ -42,7 +43,9 @@ def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
     for slot, stage in arm.pipeline.stages():
         embedder: Any = getattr(stage, "embedder", None)
         if embedder is not None:
-            for role, hashes in (("document", tables["memories"]["key"]), ("query", tables["queries"]["text"])):
+            asks: tuple[tuple[Role, pl.Series], ...] = (
+                ("document", tables["memories"]["key"]), ("query", tables["queries"]["text"]))
+            for role, hashes in asks:
                 key = (spec_digest(embedder) + role, spec_digest(sorted(hashes.unique().to_list())))
                 if key in counted:
                     continue

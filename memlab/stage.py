@@ -17,7 +17,7 @@ import dataclasses
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, dataclass_transform, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, dataclass_transform, runtime_checkable
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
@@ -47,8 +47,15 @@ def stage(cls: type) -> Any:
 class Stage(Protocol):
     """One step of the pipeline: tables in, tables out."""
 
-    reads: ClassVar[tuple[str, ...]]
-    writes: ClassVar[tuple[str, ...]]
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Tables that the stage is handed; a class attribute."""
+        ...
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Tables that the stage returns; a class attribute."""
+        ...
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the tables named in ``writes``, made from those named in ``reads``."""

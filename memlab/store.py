@@ -23,10 +23,10 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.folder import Arrays, Folder, Gone
 from memlab.intake import Intake, Made, model_name
-from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role
+from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher
 from memlab.segments import key_columns
 
-KEYS = {"vectors": ["h0", "h1"], "pairs": ["q0", "q1", "p0", "p1"]}
+KEYS = {"vectors": ["h0", "h1"], "pairs": ["q0", "q1", "p0", "p1"], "matches": ["q0", "q1", "p0", "p1"]}
 """Key columns of a segment, by kind: the halves of the hashes of a text, or of a query and a passage."""
 
 _FORMAT = 1  # enters every fingerprint: a change of the files' layout starts new folders
@@ -49,7 +49,7 @@ class Store:
         memory_mb: Values kept in memory for a second call; beyond that they are read again.
 
     Attributes:
-        made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs").
+        made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs", "matches").
         found: Rows answered from what had been stored before, by kind.
     """
 
@@ -84,8 +84,17 @@ class Store:
         The scorer is given only the queries and passages of missing pairs, ordered by passage, then query, so
         that late interaction can work through the passages block by block.
         """
+        return self._pairs(scorer, scorer.score, "pairs", (), queries, passages, pairs)
+
+    def pair_matches(self, matcher: TokenMatcher, queries: pl.DataFrame, passages: pl.DataFrame,
+                     pairs: Ints) -> Floats:
+        """Return the matches (n, query_tokens) of pairs, as ``pair_scores`` does their scores."""
+        return self._pairs(matcher, matcher.match, "matches", (matcher.query_tokens,), queries, passages, pairs)
+
+    def _pairs(self, model: Any, call: Callable[..., Made], kind: str, shape: tuple[int, ...], queries: pl.DataFrame,
+               passages: pl.DataFrame, pairs: Ints) -> Floats:
         pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
-        folder = self._folder("pairs", scorer)
+        folder = self._folder(kind, model)
         wanted = _pair_keys(queries, passages, pairs)
 
         def make(rows: Ints) -> None:
@@ -93,12 +102,12 @@ class Store:
             some_q, q = np.unique(pairs[rows, 0], return_inverse=True)
             some_p, p = np.unique(pairs[rows, 1], return_inverse=True)
             q_texts, p_texts = queries["text"].gather(some_q).to_list(), passages["text"].gather(some_p).to_list()
-            intake = Intake(folder, wanted.select(folder.keys)[rows], model_name(scorer), "pairs", (),
+            intake = Intake(folder, wanted.select(folder.keys)[rows], model_name(model), "pairs", shape,
                             lambda i: f"{q_texts[q[i]]!r:.80} with {p_texts[p[i]]!r:.80}", *self._flush)
-            self._take(intake, "pairs", scorer, scorer.score(q_texts, p_texts, np.stack([q, p], axis=1)))
+            self._take(intake, kind, model, call(q_texts, p_texts, np.stack([q, p], axis=1)))
 
-        out = np.empty(len(pairs), np.float32)
-        for at, block in self._get(folder, "pairs", wanted, make):
+        out = np.empty((len(pairs), *shape), np.float32)
+        for at, block in self._get(folder, kind, wanted, make):
             out[at] = block
         return out
 
@@ -131,7 +140,7 @@ class Store:
         finally:
             self.made[kind] += intake.stored
 
-    def _folder(self, kind: str, model: Embedder | PairScorer, role: Role | None = None) -> Folder:
+    def _folder(self, kind: str, model: Embedder | PairScorer | TokenMatcher, role: Role | None = None) -> Folder:
         """Return the folder of a fingerprint; the first write creates it."""
         said = {"format": _FORMAT, "kind": kind, "role": role, "identity": model.identity()}
         mark = hashlib.blake2b(json.dumps(said, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hydra import initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.hydra import Hydra
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
@@ -17,12 +20,16 @@ from omegaconf import DictConfig, OmegaConf
 
 from memlab import overrides
 from memlab.arm import Arm
-from memlab.config import CONF, build
+from memlab.config import CONF, build, part
 from memlab.errors import Faults, MemlabError
 from memlab.evaluate.contrast import Contrast
 
-QUIET = ("data", "out", "store", "plan", "track", "name", "contrasts", "swept", "seed", "exp", "hydra", "embedder.device")
+QUIET = ("data", "out", "store", "plan", "track", "name", "contrasts", "swept", "seed", "exp", "hydra",
+         "embedder.device")
 """Overrides that say where and on what, not how: they do not enter the name of a single arm."""
+
+MOST_CONTRASTS = 3
+"""Every further declared contrast costs the others power."""
 
 
 @dataclass(frozen=True)
@@ -31,61 +38,99 @@ class Sweep:
 
     arms: list[Arm]
     contrasts: list[Contrast]
+    track: Any
     swept: list[str]
     multirun: bool
     settings: DictConfig
 
 
-@contextmanager
-def _hydra() -> Iterator[GlobalHydra]:
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(config_dir=str(CONF), version_base="1.3"):
-        yield GlobalHydra.instance()
-    GlobalHydra.instance().clear()
+@dataclass(frozen=True)
+class Composed:
+    """A command line as Hydra reads it: the configuration of every arm, and what they have in common."""
+
+    base: DictConfig
+    arms: list[DictConfig]
+    swept: list[str]
+    multirun: bool
 
 
 def read(words: list[str], multirun: bool = False) -> Sweep:
     """Compose every arm of a command line and construct its objects; raise Faults with all that is wrong."""
-    wrong = overrides.faults(words)
-    if wrong:
+    bad = overrides.faults(words)
+    with _hydra() as hydra:
+        found = _composed(hydra, words, multirun, bad)
+    wrong = [f"{word}: {fault}" if word else fault for word, fault in bad]
+    if found is None:
         raise Faults(wrong)
-    with _hydra() as state:
-        hydra = state.hydra
-        assert hydra is not None
+    arms: list[Arm] = []
+    for cfg in found.arms:
         try:
-            base = hydra.compose_config("config", words, RunMode.MULTIRUN, with_log_configuration=False)
-            multirun = multirun or base.hydra.mode == RunMode.MULTIRUN
-            params = [f"{k}={v}" for k, v in (base.hydra.sweeper.params or {}).items()] if multirun else []
-            given = list(base.hydra.overrides.task)
-            parsed = OverridesParser.create(config_loader=hydra.config_loader).parse_overrides([*params, *given])
-            several = {o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()}
-            swept = several | {p.split("=")[0].lstrip("+") for p in params}
-            if several and not multirun:
-                raise MemlabError(f"{', '.join(sorted(several))} has several values", fix="add -m to run one arm each")
-            batches = BasicSweeper.split_arguments(parsed, None)[0] if multirun else [given]
-            cfgs = [hydra.config_loader.load_sweep_config(base, list(job)) for job in batches]
-        except HydraException as error:
-            raise Faults([_told(error)]) from error
-        arms: list[Arm] = []
-        for cfg in cfgs:
-            if multirun:
-                OmegaConf.update(cfg, "swept", sorted(swept), force_add=True)
-            try:
-                arms.append(arm_of(cfg))
-            except Faults as error:
-                wrong += [f"{f}" for f in error.faults if f not in wrong]
-    try:
-        contrasts = [Contrast(**dict(c)) for c in OmegaConf.to_container(base.contrasts) or ()]
-    except (TypeError, ValueError) as error:
-        wrong.append(f"contrasts: {str(error).splitlines()[0]}; expected arm, comparator, metric, direction")
-        contrasts = []
-    twins = {a.digest() for a in arms}
-    if not wrong and len(twins) < len(arms):
-        names = ", ".join(a.name for a in arms)
-        wrong.append(f"two arms of this sweep are the same configuration (arms: {names})")
+            arms.append(arm_of(cfg))
+        except Faults as error:
+            wrong += [fault for fault in error.faults if fault not in wrong]
+    track = part(found.base, "track", wrong)
+    contrasts = _contrasts(found.base, wrong)
+    if not wrong:
+        _tell_apart(arms, wrong)
     if wrong:
         raise Faults(wrong)
-    return Sweep(arms, contrasts, sorted(swept) if multirun else [], multirun, base)
+    return Sweep(arms, contrasts, track, found.swept, found.multirun, found.base)
+
+
+@contextmanager
+def _hydra() -> Iterator[Hydra]:
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(config_dir=str(CONF), version_base="1.3"):
+        hydra = GlobalHydra.instance().hydra
+        assert hydra is not None
+        yield hydra
+    GlobalHydra.instance().clear()
+
+
+def _composed(hydra: Hydra, words: list[str], multirun: bool, bad: list[overrides.Fault]) -> Composed | None:
+    """Compose what can be composed without the bad overrides; append what Hydra finds wrong with the others."""
+    kept = overrides.settled(words, [word for word, _ in bad])
+    try:
+        return _compose(hydra, kept, multirun)
+    except HydraException as error:
+        more = _misspelt(hydra, kept)
+        bad += more or [("", _told(error))]
+        return _composed(hydra, kept, multirun, bad) if more else None
+
+
+def _compose(hydra: Hydra, words: list[str], multirun: bool) -> Composed:
+    base = hydra.compose_config("config", words, RunMode.MULTIRUN, with_log_configuration=False)
+    multirun = multirun or base.hydra.mode == RunMode.MULTIRUN
+    params = _params(base) if multirun else {}
+    given = list(base.hydra.overrides.task)
+    parsed = OverridesParser.create(config_loader=hydra.config_loader).parse_overrides(
+        [*(f"{k}={v}" for k, v in params.items()), *given])
+    several = {o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()}
+    if several and not multirun:
+        raise HydraException(f"{', '.join(sorted(several))} has several values; add -m to run one arm each")
+    swept = sorted(several | {key.lstrip("+") for key in params}) if multirun else []
+    jobs = BasicSweeper.split_arguments(parsed, None)[0] if multirun else [given]
+    arms = [hydra.config_loader.load_sweep_config(base, list(job)) for job in jobs]
+    for arm in arms:
+        OmegaConf.update(arm, "swept", swept, force_add=True)
+    return Composed(base, arms, swept, multirun)
+
+
+def _params(base: DictConfig) -> dict[str, Any]:
+    return {str(key): value for key, value in (base.hydra.sweeper.params or {}).items()}
+
+
+def _misspelt(hydra: Hydra, words: list[str]) -> list[overrides.Fault]:
+    """Find the settings that the chosen techniques do not have; those of a swept slot are not judged."""
+    slots = overrides.groups()
+    chosen = [w for w in words if (o := overrides.parsed(w)) and o.key_or_group in slots and not o.is_sweep_override()]
+    try:
+        base = hydra.compose_config("config", chosen, RunMode.MULTIRUN, with_log_configuration=False)
+    except HydraException:
+        return []
+    swept = [w for w in words if (o := overrides.parsed(w)) and o.is_sweep_override()] + list(_params(base))
+    plain: Any = OmegaConf.to_container(base, resolve=False)
+    return overrides.misspelt(overrides.settled(words, swept), plain)
 
 
 def _told(error: BaseException) -> str:
@@ -94,13 +139,53 @@ def _told(error: BaseException) -> str:
     return " ".join(lines[:6])
 
 
+def _contrasts(base: DictConfig, wrong: list[str]) -> list[Contrast]:
+    made: list[Contrast] = []
+    listed: Any = OmegaConf.to_container(base.contrasts) or []
+    for i, given in enumerate(listed):
+        try:
+            made.append(Contrast(**given))
+        except MemlabError as error:
+            wrong.append(f"contrasts[{i}]: {error}")
+        except TypeError:
+            wrong.append(f"contrasts[{i}]: expected arm, comparator, metric and direction, given {given}")
+    if len(made) > MOST_CONTRASTS:
+        wrong.append(f"contrasts: {len(made)} are declared, at most {MOST_CONTRASTS} may be; what else is compared is "
+                     "shown as exploratory")
+    return made
+
+
+def _tell_apart(arms: list[Arm], wrong: list[str]) -> None:
+    """Refuse arms of one name, or of one configuration: a report could not tell them apart."""
+    try:
+        digests = Counter(arm.digest() for arm in arms)
+    except MemlabError as error:  # a file that is there but cannot be read
+        wrong.append(str(error))
+        return
+    names = Counter((arm.beside(), arm.name) for arm in arms)
+    wrong += [f"{n} arms of this sweep are named '{name}'; leave name out" for (_, name), n in names.items() if n > 1]
+    same = [arm.name for arm in arms if digests[arm.digest()] > 1]
+    if same:
+        wrong.append(f"arms of this sweep are the same configuration: {', '.join(same)}")
+
+
 def arm_of(cfg: DictConfig) -> Arm:
     """Construct the arm that a composed configuration describes; raise Faults with all that is wrong."""
-    pipeline, dataset = build(cfg)
+    wrong = [f"{key}: {cfg[key]!r} is not {what}" for key, kind, what in SETTINGS if type(cfg[key]) is not kind]
+    try:
+        pipeline, dataset = build(cfg)
+    except Faults as error:
+        raise Faults([*wrong, *error.faults]) from None
+    if wrong:
+        raise Faults(wrong)
     experiment = OmegaConf.select(cfg, "hydra.runtime.choices.exp") or "single"
-    plain = OmegaConf.masked_copy(cfg, [k for k in cfg if k not in ("hydra", "plan", "out", "store", "swept")])
-    return Arm(name=cfg.name or arm_name(cfg), experiment=str(experiment), pipeline=pipeline, dataset=dataset,
-               out=Path(str(cfg.out)), seed=int(cfg.seed), config=OmegaConf.to_yaml(plain, resolve=True))
+    plain = OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k not in ("hydra", "plan", "out", "store", "swept")])
+    return Arm(name=str(cfg.name or arm_name(cfg)), experiment=str(experiment), pipeline=pipeline, dataset=dataset,
+               out=Path(cfg.out), seed=cfg.seed, config=OmegaConf.to_yaml(plain, resolve=True))
+
+
+SETTINGS = (("seed", int, "a whole number"), ("plan", bool, "true or false"), ("out", str, "a folder"))
+"""Settings of the run itself, with their types."""
 
 
 def arm_name(cfg: DictConfig) -> str:

@@ -11,7 +11,7 @@ import string
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -63,6 +63,19 @@ def resolve(device: Device, dtype: Dtype, backend: Backend) -> Runtime:
     return Runtime(devices, kind, "onednn" if packs else "torch")
 
 
+def budget_for(runtime: Runtime) -> int:
+    """Padded tokens a batch where the configuration names none."""
+    return CPU_BUDGET if runtime.cpu else GPU_BUDGET
+
+
+def prepare(model: Any, runtime: Runtime) -> None:
+    """Give a loaded model the layers of its backend, in place."""
+    if runtime.backend == "onednn":
+        from memlab.models.backend_onednn import pack_linears
+
+        pack_linears(model)
+
+
 def torch_dtype(name: str) -> Any:
     """Return the torch dtype that fp32, fp16 or bf16 names."""
     import torch
@@ -85,21 +98,19 @@ class Encoder:
         from sentence_transformers import SentenceTransformer
 
         quietly()
-        self.model = SentenceTransformer(str(folder), device=device, trust_remote_code=trust,
-                                         model_kwargs={"dtype": torch_dtype(runtime.dtype)}).eval()
+        model = SentenceTransformer(str(folder), device=device, trust_remote_code=trust,
+                                    model_kwargs={"dtype": torch_dtype(runtime.dtype)})
+        self.model = cast(Any, model.eval())
         self.device = device
         self.tokenizer = self.model.tokenizer
         self.max_length = int(self.model.max_seq_length or 512)
         self.config = self.model[0].auto_model.config
         self.width = self._width()
         self.pad = int(self.tokenizer.pad_token_id or 0)
-        self.position_limit = max(self.max_length, int(getattr(self.config, "max_position_embeddings", 0)) or 10**9)
+        self.position_limit = self._positions()
         if pooling is not None:
             self._pool_by(pooling)
-        if runtime.backend == "onednn":
-            from memlab.models.backend_onednn import pack_linears
-
-            pack_linears(self.model)
+        prepare(self.model, runtime)
 
     def _pool_by(self, pooling: Pooling) -> None:
         """Replace the model's pooling module."""
@@ -108,6 +119,13 @@ class Encoder:
                 setattr(self.model, name, type(module)(self.config.hidden_size, pooling_mode=pooling))
                 return
         raise MemlabError(f"pooling={pooling}, and this model has no pooling module", fix="pooling=null")
+
+    def _positions(self) -> int:
+        """Tokens that the model has positions for; RoBERTa and its kin begin to count after the padding index."""
+        embeddings = getattr(self.model[0].auto_model, "embeddings", None)
+        padding = getattr(embeddings, "padding_idx", None)
+        positions = int(getattr(self.config, "max_position_embeddings", None) or 10**9)
+        return positions if padding is None else positions - int(padding) - 1
 
     def _width(self) -> int:
         """Length of a sentence vector; sentence-transformers renamed the method in version 6."""

@@ -35,6 +35,10 @@ class Tokens:
         """Tokens a text, shape (n,)."""
         return np.diff(self.starts)
 
+    def row(self, i: int) -> NDArray[np.int32]:
+        """Token ids of text i."""
+        return self.ids[self.starts[i]:self.starts[i + 1]]
+
     def padded(self, positions: Ints, pad: int) -> tuple[Ints, Ints]:
         """Return ids (b, length) filled with ``pad`` on the right, and the mask (b, length) of real tokens."""
         lengths = self.lengths[positions]

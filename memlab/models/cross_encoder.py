@@ -77,7 +77,7 @@ def cut_longest_first(first: Ints, second: Ints, room: int) -> tuple[Ints, Ints]
 class CrossEncoderScorer:
     """A cross-encoder with one label, from a folder or the hub. Loading waits for the first call."""
 
-    path: str | LocalPath
+    path: str | LocalPath | None = None
     name: str = "cross_encoder"
     max_length: Annotated[int, Field(ge=16)] | None = None
     revision: str | None = None
@@ -89,6 +89,9 @@ class CrossEncoderScorer:
 
     @model_validator(mode="after")
     def _check(self) -> CrossEncoderScorer:
+        if self.path is None:
+            raise ValueError("a cross-encoder needs weights. Fix: cross_encoder.path=FOLDER, or "
+                             "cross_encoder=bge_reranker_v2_m3 where the model hub can be reached")
         check_path(self.path)
         return self
 
@@ -129,6 +132,7 @@ class CrossEncoderScorer:
         return resolve(self.device, self.dtype, self.backend)
 
     def _folder(self) -> Path:
+        assert self.path is not None  # checked on construction
         return model_folder(self.path, self.revision, "cross_encoder.path")
 
     def _models(self) -> tuple[LoadedCrossEncoder, ...]:

@@ -12,14 +12,13 @@ from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
 from memlab.models.backend import (
-    CPU_BUDGET,
-    GPU_BUDGET,
     Backend,
     Device,
     Dtype,
     Encoder,
     Pooling,
     Runtime,
+    budget_for,
     load_encoders,
     resolve,
 )
@@ -107,9 +106,7 @@ class SentenceEmbedder:
         import torch
 
         tokens = self._tokenise(texts, role)
-        first = self._encoders()[0]
-        dropped = np.concatenate([first.outside_text() if not special else [],
-                                  first.punctuation() if not punctuation else []]).astype(np.int64)
+        dropped = self._dropped(special, punctuation)
 
         def work(encoder: Encoder, batch: Ints) -> tuple[Any, Any]:
             ids, mask = tokens.padded(batch, encoder.pad)
@@ -120,6 +117,17 @@ class SentenceEmbedder:
         for batch, (vectors, kept) in self._spread(tokens, work):
             yield batch, vectors, kept
 
+    def token_ids(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> list[Ints]:
+        """Return, a text, the vocabulary ids of the tokens that ``token_vectors`` counts, in order."""
+        tokens = self._tokenise(texts, role)
+        dropped = self._dropped(special, punctuation)
+        found = []
+        for i in range(len(texts)):
+            row = tokens.row(i).astype(np.int64)
+            kept = row[~np.isin(row, dropped)]
+            found.append(kept if len(kept) else row)
+        return found
+
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Tell, a text, whether the model sees only its beginning. Shape (n,)."""
         limit = self._limit()
@@ -129,6 +137,12 @@ class SentenceEmbedder:
         for i in np.flatnonzero(lengths > limit):
             cut[rows[i]] = True
         return cut
+
+    def _dropped(self, special: bool, punctuation: bool) -> Ints:
+        """Return the vocabulary ids that do not count."""
+        first = self._encoders()[0]
+        return np.concatenate([first.outside_text() if not special else [],
+                               first.punctuation() if not punctuation else []]).astype(np.int64)
 
     def _runtime(self) -> Runtime:
         return resolve(self.device, self.dtype, self.backend)
@@ -156,7 +170,7 @@ class SentenceEmbedder:
         return tokenise(self._encoders()[0].tokenizer, [prefix + text for text in texts], limit or self._limit())
 
     def _spread(self, tokens: Tokens, work: Any) -> Iterator[tuple[Ints, Any]]:
-        budget = self.token_budget or (CPU_BUDGET if self._runtime().cpu else GPU_BUDGET)
+        budget = self.token_budget or budget_for(self._runtime())
         return spread(pack(tokens.lengths, budget), [partial(work, encoder) for encoder in self._encoders()])
 
 

@@ -10,12 +10,14 @@ beyond an encoder's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from memlab.models.embedder import SentenceEmbedder
-from memlab.models.protocols import Floats, Ints
+from memlab.models.late_interaction_colbert import ColbertEncoder
+from memlab.models.protocols import Floats, Ints, Role
 from memlab.stage import stage
 
 _CELLS = 1 << 24
@@ -26,10 +28,11 @@ _CELLS = 1 << 24
 class LateInteraction:
     """MaxSim over the token vectors of an encoder; every passage is encoded once a call and scored at once."""
 
-    embedder: SentenceEmbedder
+    embedder: SentenceEmbedder | ColbertEncoder
     special: bool = False
     query_punctuation: bool = True
     passage_punctuation: bool = False
+    query_tokens: Annotated[int, Field(ge=1)] = 48
 
     version: ClassVar[int] = 1
 
@@ -37,15 +40,47 @@ class LateInteraction:
         """All that can change a score."""
         return {"is": "LateInteraction", "version": self.version, "embedder": self.embedder.identity(),
                 "special": self.special, "query_punctuation": self.query_punctuation,
-                "passage_punctuation": self.passage_punctuation}
+                "passage_punctuation": self.passage_punctuation, "query_tokens": self.query_tokens}
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
+        for where, best, starts in self._best(queries, passages, pairs):
+            lengths = np.diff(starts)[:, None]
+            means = (np.add.reduceat(best, starts[:-1], axis=0) / lengths).astype(np.float32)  # (queries, passages)
+            yield where.reshape(-1), means.reshape(-1)
+
+    def match(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """Yield (positions in pairs (b,), the best inner product of each query token (b, query_tokens)).
+
+        Rows are filled with 0 beyond a query's last token; of a longer query the first ``query_tokens`` count.
+        """
+        for where, best, starts in self._best(queries, passages, pairs):
+            rows = np.zeros((*where.shape, self.query_tokens), np.float32)
+            for i, (start, end) in enumerate(zip(starts, starts[1:])):
+                n = min(end - start, self.query_tokens)
+                rows[i, :, :n] = best[start:start + n].T
+            yield where.reshape(-1), rows.reshape(-1, self.query_tokens)
+
+    def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
+        """Return, a text, the vocabulary ids of the tokens that count, in order."""
+        return self.embedder.token_ids(texts, role, special=self.special, punctuation=self._punctuation(role))
+
+    def _punctuation(self, role: Role) -> bool:
+        return self.query_punctuation if role == "query" else self.passage_punctuation
+
+    def _best(self, queries: Sequence[str], passages: Sequence[str],
+              pairs: Ints) -> Iterator[tuple[Ints, Floats, Ints]]:
+        """Yield (positions in pairs (q, p), best products of their query tokens (t, p), where queries begin (q + 1,)).
+
+        Every passage is encoded once, and all its pairs are scored while its token vectors are at hand.
+        """
         import torch
 
+        if not len(pairs):
+            return
         asked, query_of = np.unique(pairs[:, 0], return_inverse=True)
         used, passage_of = np.unique(pairs[:, 1], return_inverse=True)
-        vectors, starts = self._query_tokens([queries[i] for i in asked])
+        vectors, starts = self._query_vectors([queries[i] for i in asked])
         order = np.lexsort((query_of, passage_of))  # pairs by passage, then by query
         bounds = np.searchsorted(passage_of[order], np.arange(len(used) + 1))
         blocks = self.embedder.token_vectors([passages[i] for i in used], "document", special=self.special,
@@ -54,12 +89,10 @@ class LateInteraction:
             for rows, facing in _facing(batch, bounds, query_of[order]):
                 index = np.concatenate([np.arange(starts[q], starts[q + 1]) for q in facing])
                 best = _best_products(vectors[torch.from_numpy(index)].to(tokens.device), tokens[rows], kept[rows])
-                sums = np.add.reduceat(best, np.concatenate([[0], np.cumsum(np.diff(starts)[facing])[:-1]]), axis=0)
-                means = sums / np.diff(starts)[facing][:, None]  # (queries, rows)
                 where = np.stack([order[bounds[p]:bounds[p + 1]] for p in batch[rows]], axis=1)
-                yield where.reshape(-1), means.reshape(-1).astype(np.float32)
+                yield where, best.astype(np.float32), np.concatenate([[0], np.cumsum(np.diff(starts)[facing])])
 
-    def _query_tokens(self, queries: Sequence[str]) -> tuple[Any, Ints]:
+    def _query_vectors(self, queries: Sequence[str]) -> tuple[Any, Ints]:
         """Return the token vectors of all queries end to end (t, dim), and where each begins (n + 1,)."""
         import torch
 

@@ -48,3 +48,22 @@ class PairScorer(Protocol):
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
         ...
+
+
+@runtime_checkable
+class TokenMatcher(Protocol):
+    """(query, passage) pairs to one number a query token: how well the passage answers that token."""
+
+    query_tokens: int
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a match."""
+        ...
+
+    def match(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """Yield (positions in pairs (b,), matches (b, query_tokens)), 0 beyond a query's last token."""
+        ...
+
+    def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
+        """Return, a text, the vocabulary ids of the tokens that count, in the order of the matches."""
+        ...

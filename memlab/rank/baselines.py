@@ -27,7 +27,7 @@ class RandomScore:
     reads: ClassVar = ("questions", "memories", "sessions", "turns")
     writes: ClassVar = ("units", "ranking")
 
-    level: Level = "turn"
+    level: Level = "auto"
     seed: int = 0
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
@@ -45,7 +45,7 @@ class LongestFirst:
     reads: ClassVar = ("questions", "memories", "sessions", "turns", "texts")
     writes: ClassVar = ("units", "ranking")
 
-    level: Level = "turn"
+    level: Level = "auto"
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""

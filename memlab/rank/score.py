@@ -13,7 +13,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.rank.scorer import Scorer
-from memlab.rank.units import PLACE, Level, memory_units, ranked, session_units, turn_units
+from memlab.rank.units import PLACE, Level, finest, memory_units, ranked, session_units, turn_units
 from memlab.stage import stage
 from memlab.tables import Tables, empty
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class Score(Scorer):
     """Rank the units of ``level`` by the fused scores of the lanes; every unit with a hit is ranked.
 
+    Level ``auto`` is the finest that the memories found allow (``memlab.rank.units.finest``).
+
     A unit's signal is the best of its memories in that lane; signals stay null where the lane did not reach, so
     that a report can tell "not found" from "found last". A lane of memories that span many turns gives all of
     them its score.
@@ -33,7 +35,7 @@ class Score(Scorer):
     reads: ClassVar = ("hits", "queries", "memories", "sessions", "turns")
     writes: ClassVar = ("units", "ranking")
 
-    level: Level = "turn"
+    level: Level = "auto"
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""
@@ -66,6 +68,8 @@ def fused_queries(hits: pl.DataFrame, queries: pl.DataFrame, rrf_k: int) -> pl.D
 
 def project(level: Level, found: pl.DataFrame, tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the units of a level and the pairs (memory, unit) of the memories that were found."""
+    if level == "auto":
+        level = finest(found["kind"].unique())
     if level == "memory":
         kinds = sorted(found["kind"].unique())
         if len(kinds) > 1:

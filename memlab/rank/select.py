@@ -57,6 +57,7 @@ class ByType:
 
     reads: ClassVar = ("ranking", "questions", "texts")
     writes: ClassVar = ("ranking",)
+    adaptive: ClassVar = True  # its K differs by question, so it is compared with a token-matched twin
 
     counting: Count = 40
     factual: Count = 10
@@ -84,6 +85,7 @@ class Gap:
 
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
+    adaptive: ClassVar = True  # its K differs by question, so it is compared with a token-matched twin
 
     min_k: Count = 1
     max_k: Count = 40
@@ -120,6 +122,7 @@ class Budget:
 
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
+    adaptive: ClassVar = True  # its K differs by question, so it is compared with a token-matched twin
 
     tokens: Count = 1000
 

@@ -6,17 +6,34 @@ corpus, session and turn: known to every stage from the tables alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import polars as pl
 
 from memlab.tables import SCHEMAS, empty
 
-Level = Literal["memory", "turn", "session"]
+Level = Literal["auto", "turn", "session", "memory"]
 
 PLACE = ["corpus", "session"]
 DIGITS = 6
 """Scores are compared after rounding to so many decimals; equal ones are ordered by unit."""
+
+
+def finest(kinds: Iterable[str]) -> Level:
+    """Return the level that ``auto`` stands for: the finest one that memories of these kinds tell apart.
+
+    Sessions alone are ranked as sessions. One kind of passage (rounds, windows) is ranked as it is. As soon as
+    there are turns among them, or kinds that share no unit but the turn, turns are ranked.
+
+    >>> finest(["session.user"]), finest(["session", "turn"]), finest(["window"]), finest(["round", "window"])
+    ('session', 'turn', 'memory', 'turn')
+    """
+    known = set(kinds)
+    chunkings = {kind.partition(".")[0] for kind in known}
+    if chunkings == {"session"}:
+        return "session"
+    return "memory" if len(known) == 1 and "turn" not in chunkings else "turn"
 
 
 def turn_units(turns: pl.DataFrame) -> pl.DataFrame:

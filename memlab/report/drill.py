@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import polars as pl
@@ -16,7 +18,7 @@ from memlab.report.folders import ArmRun
 from memlab.report.words import clean, known, one_line
 
 BUDGET = 4_000_000
-"""Characters of JSON; with plotly's 4.8 MB a page stays under 10 MB."""
+"""Bytes of JSON; with plotly's 4.8 MB a page stays under 10 MB."""
 
 SHOWN, SIGNALS, LETTERS = 20, 8, 320
 """Units a question, signals a unit, letters a text."""
@@ -31,7 +33,7 @@ def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], budget: int = BUD
     and 1, one a row. A row is [unit, session, date, tokens, score, gold, text number, signals...].
     """
     signals = list(dict.fromkeys(c for arm in arms for c in arm.ranking.columns if c not in _FIXED))[:SIGNALS]
-    details = [_details(arm, signals) for arm in arms]
+    details = _details(arms, signals)
     heads = _heads(arms, metrics)
     texts: dict[str, int] = {}
     out: list[dict[str, Any]] = []
@@ -39,9 +41,9 @@ def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], budget: int = BUD
     for head in sorted(heads, key=lambda h: (not h["differs"], h["q"])):
         fresh = len(texts)
         entry = _entry(head, details, texts)
-        size = len(json.dumps(entry, ensure_ascii=False)) + sum(len(t) + 4 for t in list(texts)[fresh:])
+        size = _bytes(entry) + sum(_bytes(t) + 1 for t in islice(texts, fresh, None))
         if spent + size > budget:
-            for text in list(texts)[fresh:]:
+            for text in list(islice(texts, fresh, None)):
                 del texts[text]
             left_out += 1
             continue
@@ -69,41 +71,71 @@ def _heads(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[dict[str, Any
     return list(heads.values())
 
 
-def _details(arm: ArmRun, signals: Sequence[str]) -> dict[int, tuple[list[list[Any]], str]]:
-    """Question -> its shown rows, best first, and which of them the arm selected."""
-    have = [s for s in signals if s in arm.ranking.columns]
-    keys = ["question", "rank"]
-    extra = [c for c in ("tokens", "score", *have) if c in arm.ranking.columns]
-    table = (arm.shown.filter(pl.col("rank") <= SHOWN)
-             .join(arm.ranking.select(*keys, *extra).unique(keys), on=keys, how="left").sort(keys))
-    out: dict[int, tuple[list[list[Any]], str]] = {}
-    for row in table.iter_rows(named=True):
-        rows, chosen = out.get(row["question"], ([], ""))
-        said = row["said_on"].date().isoformat() if row["said_on"] is not None else ""
-        rows.append([row["unit"], row["session"], said, _short(row.get("tokens"), 0), _short(row.get("score")),
-                     int(bool(row["gold"])), _trim(row["text"] or ""), *(_short(row.get(s)) for s in signals)])
-        out[row["question"]] = (rows, chosen + ("1" if row["selected"] else "0"))
+@dataclass(frozen=True)
+class _Detail:
+    """One arm's shown units: question -> rows, best first, and question -> which were selected, as 0 and 1."""
+
+    frame: pl.DataFrame
+    rows: dict[int, list[list[Any]]]
+    chosen: dict[int, str]
+
+
+def _details(arms: Sequence[ArmRun], signals: Sequence[str]) -> list[_Detail]:
+    """Read every arm's units; arms that rank alike get the same row objects, made once."""
+    out: list[_Detail] = []
+    for arm in arms:
+        frame, chosen = _frame(arm, signals)
+        like = next((made for made in out if made.frame.equals(frame)), None)
+        rows: dict[int, list[list[Any]]] = {}
+        if like is None:
+            for question, *row in frame.iter_rows():
+                rows.setdefault(question, []).append(row)
+        out.append(_Detail(frame, like.rows if like else rows, chosen))
     return out
 
 
-def _entry(head: dict[str, Any], details: Sequence[dict[int, tuple[list[list[Any]], str]]],
-           texts: dict[str, int]) -> dict[str, Any]:
+def _frame(arm: ArmRun, signals: Sequence[str]) -> tuple[pl.DataFrame, dict[int, str]]:
+    keys, figures = ["question", "rank"], ["tokens", "score", *signals]
+    have = [c for c in figures if c in arm.ranking.columns]
+    table = (arm.shown.filter(pl.col("rank") <= SHOWN)
+             .join(arm.ranking.select(*keys, *have).unique(keys), on=keys, how="left").sort(keys)
+             .with_columns(pl.lit(None, pl.Float64).alias(c) for c in figures if c not in have))
+    texts = table["text"].unique().drop_nulls()
+    short = pl.DataFrame({"text": texts, "short": [_trim(t) for t in texts]}, schema=dict.fromkeys(
+        ("text", "short"), pl.String))
+    rows = table.join(short, on="text", how="left", maintain_order="left").select(
+        "question", "unit", "session", pl.col("said_on").dt.strftime("%Y-%m-%d").fill_null(""),
+        pl.col("tokens").cast(pl.Float64).fill_nan(None).round(0), _rounded("score"),
+        pl.col("gold").fill_null(False).cast(pl.Int8), pl.col("short").fill_null(""), *map(_rounded, signals))
+    flags = table.group_by("question").agg(pl.col("selected").fill_null(False).cast(pl.Int8).cast(pl.String).str.join())
+    return rows, dict(flags.iter_rows())
+
+
+def _rounded(column: str) -> pl.Expr:
+    value = pl.col(column).cast(pl.Float64)
+    return pl.when(value.is_finite()).then(value.round(3)).alias(column)
+
+
+def _entry(head: dict[str, Any], details: Sequence[_Detail], texts: dict[str, int]) -> dict[str, Any]:
     rankings: list[list[list[Any]]] = []
+    place: dict[int, int] = {}
     which: list[list[Any] | None] = []
     for detail in details:
-        if head["q"] not in detail:
+        rows = detail.rows.get(head["q"])
+        if rows is None:
             which.append(None)
             continue
-        rows, chosen = detail[head["q"]]
-        numbered = [[*row[:6], texts.setdefault(row[6], len(texts)), *row[7:]] for row in rows]
-        if numbered not in rankings:
-            rankings.append(numbered)
-        which.append([rankings.index(numbered), chosen])
+        if id(rows) not in place:
+            numbered = [[*row[:6], texts.setdefault(row[6], len(texts)), *row[7:]] for row in rows]
+            if numbered not in rankings:
+                rankings.append(numbered)
+            place[id(rows)] = rankings.index(numbered)
+        which.append([place[id(rows)], detail.chosen[head["q"]]])
     return {**head, "rankings": rankings, "which": which}
 
 
-def _short(value: Any, places: int = 3) -> float | None:
-    return round(float(value), places) if known(value) else None
+def _bytes(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
 
 
 def _trim(text: str) -> str:

@@ -83,10 +83,10 @@ def _folded(name: str, width: int = 15) -> str:
 def recall_against_tokens(comparison: dict[str, Any], metrics: Sequence[str]) -> dict[str, Figure]:
     """One chart a metric: the constant-K curve as a line, the arms as points with their intervals."""
     out = {}
-    for metric in dict.fromkeys([*comparison.get("constant_k", {}), *metrics]):
+    for metric in dict.fromkeys([*metrics, *comparison.get("constant_k", {})]):
         line = [p for p in comparison.get("constant_k", {}).get(metric, []) if known(p["tokens"]) and known(p["value"])]
-        points = [_point(name, i, arm, metric, bool(arm.get("oracle")))
-                  for i, (name, arm) in enumerate(comparison["arms"].items())
+        looks = styles(list(comparison["arms"]))
+        points = [_point(name, arm, metric, looks[name]) for name, arm in comparison["arms"].items()
                   if known(arm.get("tokens_mean")) and known((arm["metrics"].get(metric) or {}).get("value"))]
         if not points or not line:
             continue
@@ -116,15 +116,28 @@ def _sparse(labels: list[str], line: list[dict[str, Any]]) -> list[str]:
     return out
 
 
-def _point(name: str, i: int, arm: dict[str, Any], metric: str, oracle: bool) -> Figure:
-    entry = arm["metrics"][metric]
+def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Give each arm a colour and a symbol, no two the same; a twin is its arm's, hollow.
+
+    >>> styles(["gap", "gap.twin"])
+    {'gap': ('#0072B2', 'circle'), 'gap.twin': ('#0072B2', 'circle-open')}
+    """
+    bases = list(dict.fromkeys(name.removesuffix(".twin") for name in names))
+    looks = {base: (PALETTE[i % len(PALETTE)], SYMBOLS[(i + i // len(PALETTE)) % len(SYMBOLS)])
+             for i, base in enumerate(bases)}
+    for base, (colour, symbol) in list(looks.items()):
+        looks.setdefault(f"{base}.twin", (colour, f"{symbol}-open"))
+    return {name: looks[name] for name in names}
+
+
+def _point(name: str, arm: dict[str, Any], metric: str, look: tuple[str, str]) -> Figure:
+    entry, oracle = arm["metrics"][metric], bool(arm.get("oracle"))
     value, low, high = entry["value"], entry.get("low"), entry.get("high")
     label = one_line(name) + (" (upper bound)" if oracle else "")
-    colour = INK if oracle else PALETTE[i % len(PALETTE)]
+    colour, symbol = (INK, "diamond-open") if oracle else look
     point: Figure = {
         "type": "scatter", "mode": "markers", "name": label, "x": [arm["tokens_mean"]], "y": [value],
-        "marker": {"size": 12, "color": "#ffffff" if oracle else colour, "line": {"color": colour, "width": 1.5},
-                   "symbol": "diamond" if oracle else SYMBOLS[i % len(SYMBOLS)]},
+        "marker": {"size": 12, "color": colour, "line": {"color": colour, "width": 1.5}, "symbol": symbol},
         "hovertemplate": f"<b>{_hover(label)}</b><br>%{{x:,.0f}} tokens<br><b>%{{y:.3f}}</b><extra></extra>",
     }
     if known(low) and known(high):
@@ -168,7 +181,8 @@ def reliability(arms: Sequence[ArmRun]) -> Figure | None:
     Read from ``reliability`` in the manifest: a list of bins {"estimated", "observed", "n"}.
     """
     lines = []
-    for i, arm in enumerate(arms):
+    looks = styles([arm.name for arm in arms])
+    for arm in arms:
         bins = [b for b in arm.manifest.get("reliability") or []
                 if isinstance(b, dict) and known(b.get("estimated")) and known(b.get("observed"))]
         if bins:
@@ -176,8 +190,8 @@ def reliability(arms: Sequence[ArmRun]) -> Figure | None:
             lines.append({
                 "type": "scatter", "mode": "lines+markers", "name": one_line(arm.name),
                 "x": [b["estimated"] for b in bins], "y": [b["observed"] for b in bins],
-                "customdata": [b.get("n") for b in bins], "line": {"color": PALETTE[i % len(PALETTE)], "width": 2},
-                "marker": {"symbol": SYMBOLS[i % len(SYMBOLS)],
+                "customdata": [b.get("n") for b in bins], "line": {"color": looks[arm.name][0], "width": 2},
+                "marker": {"symbol": looks[arm.name][1],
                            "size": [7 + 11 * ((b.get("n") or 1) / most) ** 0.5 for b in bins]},
                 "hovertemplate": "estimated %{x:.2f}<br>observed <b>%{y:.2f}</b><br>n = %{customdata}<extra></extra>"})
     if not lines:

@@ -7,6 +7,7 @@ arm (its configuration or the code has changed) the newest counts; the others ar
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -120,9 +121,18 @@ def finished(folder: Path, order: Iterable[str] = ()) -> Found:
         newest[arm.name] = arm
     place = {name: i for i, name in enumerate(order)}
     twin = ".twin"  # a token-matched constant K stands behind the arm that it matches
-    arms = sorted(newest.values(), key=lambda arm: (
-        arm.oracle, place.get(arm.name.removesuffix(twin), len(place)), arm.name.removesuffix(twin), arm.name))
+
+    def order_of(arm: ArmRun) -> tuple[bool, int, list[str | int], str]:
+        base = arm.name.removesuffix(twin)
+        return arm.oracle, place.get(base, len(place)), _natural(base), arm.name
+
+    arms = sorted(newest.values(), key=order_of)
     return Found(tuple(arms), tuple(sorted(older)), tuple(broken))
+
+
+def _natural(name: str) -> list[str | int]:
+    """Order numbers in names as numbers: fixed_5 before fixed_10."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
 
 
 def _written(arm: ArmRun) -> float:

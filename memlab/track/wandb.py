@@ -107,7 +107,8 @@ def _config(arm: ArmRun) -> dict[str, Any]:
 
     config = OmegaConf.to_container(OmegaConf.create(arm.config)) if arm.config else {}
     config = config if isinstance(config, dict) else {"config": config}
-    return {**{str(k): v for k, v in config.items()}, "manifest": arm.manifest}
+    manifest = {k: v for k, v in arm.manifest.items() if k not in ("constant_k", "reliability")}  # curves, no settings
+    return {**{str(k): v for k, v in config.items()}, "manifest": manifest}
 
 
 def _numbers(manifest: dict[str, Any]) -> dict[str, float]:

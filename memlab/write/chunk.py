@@ -1,6 +1,7 @@
 """Sessions to memories along the lines of the conversation: the turn, the round, the session, or several at once.
 
-The roles decide what enters the key; the value covers the whole chunk. A chunk whose key is blank is no memory.
+The roles decide what enters the key; the value covers the whole chunk. A turn or round whose key is blank is no
+memory; a session always is one.
 """
 
 from __future__ import annotations
@@ -46,9 +47,13 @@ def kind_of(name: str, roles: tuple[str, ...]) -> str:
     return name if len(heard) > 1 else f"{name}.{heard.pop()}"
 
 
-def memories(chunks: pl.DataFrame, kind: str, tables: Tables) -> Tables:
-    """Turn chunks (corpus, session, turns, key, value: plain text) into memories, in order, and grow the texts."""
-    chunks = chunks.filter(pl.col("key").str.strip_chars() != "")
+def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = False) -> Tables:
+    """Turn chunks (corpus, session, turns, key, value: plain text) into memories, in order, and grow the texts.
+
+    Chunks with a blank key are dropped unless ``blank``.
+    """
+    if not blank:
+        chunks = chunks.filter(pl.col("key").str.strip_chars() != "")
     keys, values = hashes(chunks["key"]), hashes(chunks["value"])
     dated = chunks.select(_SESSION).join(tables["sessions"], on=_SESSION, how="left", maintain_order="left")
     made = frame("memories", {
@@ -91,7 +96,7 @@ class Turn:
         turns = spoken(tables["turns"], tables["texts"], self.speakers).filter(pl.col("role").is_in(list(self.roles)))
         chunks = turns.select(*_SESSION, pl.concat_list("turn").alias("turns"),
                               pl.col("said").alias("key"), pl.col("line").alias("value"))
-        return memories(chunks.filter(turns["raw"].str.strip_chars() != ""), self.kind, tables)
+        return memories(chunks, self.kind, tables)
 
 
 @stage
@@ -125,7 +130,11 @@ class Round:
 
 @stage
 class Session:
-    """One memory a session; with ``roles=[user]`` the key is that of LongMemEval's official protocol."""
+    """One memory a session; with ``roles=[user]`` the key is that of LongMemEval's official protocol.
+
+    There a session in which only the assistant speaks is a document with an empty key: it is never found, but it
+    counts in the statistics of BM25.
+    """
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
@@ -140,7 +149,7 @@ class Session:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return one memory a session."""
         turns = spoken(tables["turns"], tables["texts"], self.speakers)
-        return memories(_joined(turns, _SESSION, self.roles), self.kind, tables)
+        return memories(_joined(turns, _SESSION, self.roles), self.kind, tables, blank=True)
 
 
 @stage

@@ -68,12 +68,14 @@ def test_only_questions_on_which_the_chosen_arms_differ(page: Any, report: Built
 
 
 def test_words_and_types_filter_and_combine(page: Any, report: Built) -> None:
+    from selenium.webdriver.common.keys import Keys
+
     table = finished(report.html.parent).arms[0].questions
     page.find_element("id", "f-text").send_keys("CELLO")  # in answers only, and whatever the case
     assert listed(page) == set(table.filter(pl.col("answer").str.contains("cello"))["question"])
     choose(page, "f-type", "multi-session")
     assert listed(page) == set()
-    page.find_element("id", "f-text").clear()
+    page.find_element("id", "f-text").send_keys(Keys.CONTROL, "a", Keys.DELETE)
     assert listed(page) == set(table.filter(category="multi-session")["question"])
     choose(page, "f-type", "all types")
     page.find_element("id", "f-text").send_keys("#7")

@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from official_records import conversation, write
 
 from memlab.data.dataset import Dataset
 from memlab.data.locomo import LoCoMo
 from memlab.errors import MemlabError
 from memlab.tables import Tables
+from tests.data.official_records import conversation, write
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-from official_records import record, turn, write
 
 from memlab.data.dataset import Dataset
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
 from memlab.tables import Tables, text_hash
+from tests.data.official_records import record, turn, write
 
 
 @pytest.fixture

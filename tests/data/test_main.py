@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from official_records import conversation, record
-from official_records import write as write_file
 
 from memlab.data import registry
 from memlab.data.__main__ import main
 from memlab.data.terminal import plain
+from tests.data.official_records import conversation, record
+from tests.data.official_records import write as write_file
 
 
 def write(path: Path, records: object) -> str:

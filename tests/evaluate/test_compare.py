@@ -89,6 +89,7 @@ def test_what_was_not_declared_is_exploratory(arms) -> None:
     assert pairs == {("gap", "gap.twin"), ("nothing", "fixed")}
     assert (METRIC, "gap") not in {(r["metric"], r["arm"]) for r in made["exploratory"]}
     assert all(r["p_adjusted"] is None for r in made["exploratory"])
+    assert {r["direction"] for r in made["exploratory"] if r["metric"] == "context/tokens"} == {"less"}
     assert {r["verdict"] for r in made["exploratory"]} == {"exploratory", "changed nothing"}
 
 

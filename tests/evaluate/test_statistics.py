@@ -40,6 +40,7 @@ def test_sign_flip_equals_scipy() -> None:
     assert sign_flip(few) == pytest.approx(scipy_p(few))
     assert sign_flip(many) == pytest.approx(scipy_p(many), abs=.02)
     assert sign_flip(many, seed=1) == sign_flip(many, seed=1)
+    assert sign_flip(np.ones(60)) == 1 / 10_000  # random flips never prove that p is 0
 
 
 def test_sign_flip_on_0_1_differences_is_mcnemar() -> None:

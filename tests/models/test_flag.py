@@ -16,7 +16,6 @@ import pytest
 pytest.importorskip("FlagEmbedding", reason="FlagEmbedding is not installed (pip install -e '.[flag]')")
 
 import torch  # noqa: E402  (only where FlagEmbedding is)
-from flag_models import save_classifier, save_language_model, save_m3  # noqa: E402
 from pydantic import ValidationError  # noqa: E402
 
 from memlab.errors import MemlabError  # noqa: E402
@@ -26,6 +25,7 @@ from memlab.models.flag_reranker import FlagPairScorer  # noqa: E402
 from memlab.models.protocols import Embedder, PairScorer  # noqa: E402
 from memlab.store import Store  # noqa: E402
 from memlab.tables import texts_frame  # noqa: E402
+from tests.models.flag_models import save_classifier, save_language_model, save_m3  # noqa: E402
 
 QUERIES = ["where did anna move", "was work good in oslo", "old dog"]
 PASSAGES = ["anna moved to lisbon last spring", "bob stayed in oslo because work was good there", "his old dog",

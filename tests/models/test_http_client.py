@@ -9,10 +9,10 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
-from loopback import Loopback, serving
 
 from memlab.errors import MemlabError
 from memlab.models.http_client import Service, _asked_wait
+from tests.models.loopback import Loopback, serving
 
 BODY = {"input": ["a"]}
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loopback import DIM, Loopback, serving, unit
 from pydantic import ValidationError
 
 from memlab.errors import MemlabError
@@ -16,6 +15,7 @@ from memlab.models.http_embedder import HttpEmbedder
 from memlab.models.protocols import Embedder
 from memlab.store import Store
 from memlab.tables import texts_frame
+from tests.models.loopback import DIM, Loopback, serving, unit
 
 TEXTS = [f"text {i}" for i in range(10)]
 

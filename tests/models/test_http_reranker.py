@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from loopback import Loopback, relevance, serving
 
 from memlab.errors import MemlabError
 from memlab.models.http_reranker import HttpReranker
 from memlab.models.protocols import PairScorer
 from memlab.store import Store
 from memlab.tables import texts_frame
+from tests.models.loopback import Loopback, relevance, serving
 
 QUERIES, PASSAGES = [f"q{i}" for i in range(3)], [f"p{i}" for i in range(5)]
 PAIRS = np.array([(q, p) for p in range(5) for q in range(3)])

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from rankings import TURNS, body, ranking, world
 
 from memlab.errors import MemlabError
 from memlab.rank.rerank import Keep, Rerank
 from memlab.rank.units import memory_units, session_units, turn_units
 from memlab.store import Store
 from memlab.tables import Tables
+from tests.rank.rankings import TURNS, body, ranking, world
 
 
 class Wanted:

@@ -6,13 +6,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rankings import ranking, world
 
 from memlab.errors import MemlabError
 from memlab.rank.rollup import NoRollup, Rollup
 from memlab.rank.units import memory_units, ranked, session_units, turn_units
 from memlab.store import Store
 from memlab.tables import Tables
+from tests.rank.rankings import ranking, world
 
 STORE = Store()
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from rankings import TURNS, hits, world
 
 from memlab.errors import MemlabError
 from memlab.rank.score import Score
 from memlab.store import Store
 from memlab.tables import Tables, empty, frame
+from tests.rank.rankings import TURNS, hits, world
 
 STORE = Store()
 

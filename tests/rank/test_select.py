@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from rankings import ranking, shown, world
 
 from memlab.errors import MemlabError
 from memlab.rank.calibrated import Calibrated
 from memlab.rank.select import Budget, ByType, Fixed, Gap
 from memlab.store import Store
 from memlab.tables import Tables
+from tests.rank.rankings import ranking, shown, world
 
 STORE = Store()
 

@@ -5,13 +5,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rankings import ranking, shown
 
 from memlab.errors import MemlabError
 from memlab.rank.select import Fixed, Gap
 from memlab.rank.twin import Matched, draw, mean_tokens, twin
 from memlab.store import Store
 from memlab.tables import Tables, empty
+from tests.rank.rankings import ranking, shown
 
 STORE = Store()
 

@@ -51,11 +51,18 @@ def test_what_a_unit_shows(level, value, text):
     assert len(shown) == tables["units"].height
 
 
+def test_turns_are_shown_in_the_order_of_the_talk():
+    tables = ranked("session", [])
+    backwards = pl.Series([[2, 0]], dtype=pl.List(pl.Int32))
+    units = tables["units"].head(1).with_columns(level=pl.lit("memory"), turns=backwards)
+    assert rendered(units, tables, "turn")["text"].to_list() == [ONE + "\n\nuser: Bye"]
+
+
 def test_measure_counts_the_shown_text_down_to_a_depth():
-    tables = ranked("turn", [(0, 0, False), (0, 3, False), (1, 1, False)])
+    tables = ranked("turn", [(0, 0, False), (0, 1, False), (1, 1, False)])
     out = Measure(depth=1).run(tables, Store())["ranking"]
     counts = [len(re.findall(TOKEN, text)) for text in (ONE, "[2023-05-20]\nassistant: Nice.")]
-    assert out["tokens"].to_list() == [counts[0], None, counts[1]]
+    assert out["tokens"].to_list() == [counts[0], None, counts[1]]  # unit 1 is near for question 1 only
     assert out["tokens"].dtype == pl.Float64
     assert out.drop("tokens").equals(tables["ranking"])
     again = Measure().run(tables.updated({"ranking": out}), Store())["ranking"]
@@ -64,6 +71,7 @@ def test_measure_counts_the_shown_text_down_to_a_depth():
 
 def test_pack_shows_selected_units_in_rank_order_and_each_text_once():
     tables = ranked("turn", [(0, 3, True), (0, 0, True), (0, 2, False), (0, 1, True), (1, 1, True)])
+    tables = tables.updated({"ranking": tables["ranking"].reverse()})
     out = tables.updated(ByRank().run(tables, Store()))
     assert out["context"].select("question", "position", "unit").rows() == [(0, 1, 3), (0, 2, 0), (0, 3, 1), (1, 1, 1)]
     texts = dict(out["texts"].iter_rows())

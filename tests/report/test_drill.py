@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import polars as pl
 
 from memlab.report.drill import SHOWN, drill_down
-from memlab.report.folders import ArmRun
+from memlab.report.folders import ArmRun, finished
 
 METRICS = ["selected/session/recall_all", "session/recall_any@5"]
+
+
+def weight(data: dict) -> int:
+    """Bytes in the page."""
+    return len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def test_rankings_evidence_and_selection_are_those_of_the_run_folder(arms: tuple[ArmRun, ...]) -> None:
@@ -40,14 +46,24 @@ def test_arms_that_rank_alike_share_a_ranking_and_texts_are_stored_once(arms: tu
 def test_a_small_budget_keeps_the_questions_on_which_arms_differ(arms: tuple[ArmRun, ...]) -> None:
     whole = drill_down(arms, METRICS)
     differing = {e["q"] for e in whole["questions"] if e["differs"]}
-    size = len(json.dumps(whole, ensure_ascii=False))
+    size = weight(whole)
     part = drill_down(arms, METRICS, budget=size // 3)
     kept = {e["q"] for e in part["questions"]}
     assert 0 < len(kept) < 60
     assert part["left_out"] == 60 - len(kept)
     assert kept <= differing or differing <= kept
-    assert len(json.dumps(part, ensure_ascii=False)) < size // 3 + 2_000
+    assert weight(part) < size // 3 + 1_000  # what is not a question: names of arms, metrics and signals
     assert max(r[6] for e in part["questions"] for ranking in e["rankings"] for r in ranking) < len(part["texts"])
+
+
+def test_rows_come_best_first_however_the_files_are_sorted(runs: Path) -> None:
+    before = drill_down(finished(runs).arms, METRICS)
+    for path in runs.glob("*/*.parquet"):
+        pl.read_parquet(path).sample(fraction=1.0, shuffle=True, seed=1).write_parquet(path)
+    after = drill_down(finished(runs).arms, METRICS)
+    assert after["questions"][5]["which"] == before["questions"][5]["which"]
+    ranks = [[after["texts"][row[6]] for row in e["rankings"][0]] for e in after["questions"]]
+    assert ranks == [[before["texts"][row[6]] for row in e["rankings"][0]] for e in before["questions"]]
 
 
 def test_undefined_metrics_are_null_and_not_zero(arms: tuple[ArmRun, ...]) -> None:

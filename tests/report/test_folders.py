@@ -31,6 +31,7 @@ def test_declared_order_first_twins_behind_their_arm_upper_bounds_last(runs: Pat
     (twin / "manifest.json").write_text(json.dumps(manifest | {"arm": "gap.twin"}))
     names = [arm.name for arm in finished(runs, ["oracle", "gap", "fixed_5"]).arms]
     assert names == ["gap", "gap.twin", "fixed_5", "by_type", "calibrated", "fixed_10", "oracle"]
+    assert [a.name for a in finished(runs).arms][2:4] == ["fixed_5", "fixed_10"]  # numbers as numbers
 
 
 def test_an_arm_that_configures_an_oracle_is_an_upper_bound_even_if_its_manifest_is_silent(runs: Path) -> None:

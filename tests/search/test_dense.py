@@ -8,12 +8,12 @@ import pytest
 from memlab.search import vectors
 from memlab.search.dense import Dense
 from memlab.store import Store
-
-from .world import WordEmbedder, day, world
+from tests.search.world import WordEmbedder, day, world
 
 MODEL = WordEmbedder()
-MEMORIES = [(c, text, day(d), kind) for c in (0, 1) for kind in ("turn", "session")
-            for d, text in enumerate(["tea in a cup", "a blue sea", "tea", "the car", "tea"])]
+TEXTS = {"turn": ["tea in a cup", "a blue sea", "tea", "the car", "tea"], "session": ["the car", "tea", "a red cup"]}
+MEMORIES = [(c, text, day(d), kind) for c in (0, 1) for kind, texts in TEXTS.items()
+            for d, text in enumerate(texts[c:])]
 QUESTIONS = [(0, "a cup", day(2)), (1, "blue tea", None), (1, "a cup", day(9))]
 
 
@@ -41,7 +41,7 @@ def test_equal_texts_tie_by_memory_id_and_depth_cuts() -> None:
 def test_each_text_is_encoded_once() -> None:
     store = Store()
     Dense(embedder=MODEL).run(world(MEMORIES, QUESTIONS), store)
-    assert store.made["vectors"] == 4 + 2  # distinct keys, distinct questions
+    assert store.made["vectors"] == 5 + 2  # distinct keys, distinct questions
 
 
 @pytest.mark.parametrize(("memories", "questions"), [([], QUESTIONS), (MEMORIES, []), ([], []),
@@ -60,9 +60,10 @@ def test_vectors_beyond_memory_are_mapped_and_give_the_same_hits(monkeypatch: py
     assert mapped.equals(held)
     files = list(vectors.index_folder(store).glob("*.npy"))
     assert len(files) == 2  # documents, queries
-    files[0].touch()
+    stamps = [f.stat().st_mtime_ns for f in files]
     assert Dense(embedder=MODEL).run(tables, store)["hits"].equals(held)
     assert {f for f in vectors.index_folder(store).iterdir()} == set(files)
+    assert [f.stat().st_mtime_ns for f in files] == stamps
 
 
 def test_digest_names_vectors_and_config() -> None:

@@ -19,8 +19,7 @@ from memlab.search.lexical import BM25
 from memlab.search.lexical_official import BM25Official
 from memlab.store import Store
 from memlab.tables import Tables, text_hash, texts_frame
-
-from .world import Overlap, WordEmbedder, day, world
+from tests.search.world import Overlap, WordEmbedder, day, world
 
 LANES = [Dense(embedder=WordEmbedder()), BM25(), BM25Official(), Late(scorer=Overlap()),
          Dense(embedder=WordEmbedder(), index=HNSW(exact_below=1, threads=1), name="graph")]

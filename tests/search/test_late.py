@@ -7,8 +7,7 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.search.late import Late
 from memlab.store import Store
-
-from .world import Overlap, day, world
+from tests.search.world import Overlap, day, world
 
 MEMORIES = [(0, "tea cup", day(0)), (0, "red tea", day(3)), (0, "sea", None), (1, "tea cup", day(0)),
             (1, "tea cup", day(0), "session")]

@@ -14,8 +14,7 @@ from memlab.search.bm25 import IDF
 from memlab.search.lexical import BM25
 from memlab.store import Store
 from memlab.tables import Tables
-
-from .world import day, world
+from tests.search.world import day, world
 
 WORDS = ["running", "runs", "cats", "cat", "the", "Blue", "sea", "a", "of", "walked", "walks", "2023", "x"]
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from memlab.search.lexical_official import BM25Official
-
-from .test_lexical import scores_by_corpus
+from tests.search.test_lexical import scores_by_corpus
 
 texts = st.lists(st.text(alphabet="aAb ", max_size=12), min_size=1, max_size=8)
 

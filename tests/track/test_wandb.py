@@ -39,29 +39,32 @@ def runs(made: Path, tmp_path: Path) -> Path:
     return shutil.copytree(made, tmp_path / "runs" / "adaptive_k" / "synthetic")
 
 
-def inspected(where: str) -> dict:
+def inspected(where: str, *flags: str) -> str:
     """What W&B's own reader finds in an offline run."""
     (file,) = Path(where).glob("*.wandb")
     tool = shutil.which("wandb", path=Path(sys.executable).parent) or "wandb"
-    done = subprocess.run([tool, "leet", "inspect", "--summary", "--json", str(file)], capture_output=True, text=True,
+    done = subprocess.run([tool, "leet", "inspect", *flags, "--json", str(file)], capture_output=True, text=True,
                           timeout=60)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return done.stdout
 
 
-def test_a_published_arm_reads_back_with_its_metrics_config_group_and_tags(runs: Path) -> None:
+def test_a_published_arm_reads_back_with_its_metrics_config_group_tags_and_tables(runs: Path) -> None:
     folder = next(runs.glob("gap-*"))
     where = WandbTrack(tags=("trial",)).publish(folder)
     assert where is not None
     assert Path(where).parent == runs.parents[1] / "wandb"
-    found = inspected(where)
-    text = json.dumps(found)
-    metrics = json.loads((folder / "metrics.json").read_text())
-    summary = found.get("summary", found)
-    for name, value in metrics.items():
-        assert summary[name] == pytest.approx(value), name
-    for word in ("trial", "synthetic", "adaptive_k", run_id(folder)):
-        assert word in text or word in Path(where).name, word
+    found = json.loads(inspected(where, "--summary"))
+    for name, value in json.loads((folder / "metrics.json").read_text()).items():
+        assert found["summary"][name] == pytest.approx(value), name
+    assert found["config"]["rank"]["select"]["_target_"] == "memlab.rank.select.gap"
+    assert found["config"]["manifest"]["versions"]["torch"] == "2.13.0"
+    assert (found["run_id"], found["name"], found["state"]) == (run_id(folder), "gap", "finished")
+    assert found["tags"] == ["trial", "adaptive_k", "synthetic"]
+    records = [json.loads(line) for line in inspected(where).splitlines()]
+    assert next(r["run"] for r in records if r["type"] == "run")["run_group"] == "adaptive_k"
+    tables = {p.name.split("_table_")[0].split("_0_")[0] for p in Path(where).rglob("*.table.json")}
+    assert tables == {"questions", "by type", "recall over k"}
 
 
 def test_an_arm_already_published_is_not_published_again_until_it_is_run_again(runs: Path) -> None:

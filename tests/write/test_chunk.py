@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import json
+import lzma
+from datetime import timedelta
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
 from memlab.store import Store
 from memlab.tables import Tables
@@ -37,11 +42,12 @@ def test_turns_are_raw_texts_of_their_roles_and_blank_ones_are_none():
 
 def test_session_key_is_the_official_one_and_its_value_the_whole_session():
     out = made(Session(roles=["user"]))
-    assert written(out) == [" ".join(["Hi ", "I ate figs", "  "])]  # as the official code: blanks joined, not stripped
-    assert out["memories"]["turns"].to_list() == [[0, 1, 2, 3, 4, 5]]
+    # as the official code: blanks joined, not stripped; an empty key where no user speaks, for BM25 counts it
+    assert written(out) == [" ".join(["Hi ", "I ate figs", "  "]), ""]
+    assert out["memories"]["turns"].to_list() == [[0, 1, 2, 3, 4, 5], [0]]
     assert written(out, "value")[0].startswith("assistant: Welcome.\n\nuser: Hi ")
-    assert out["memories"]["said_on"].to_list() == [DAY]
-    assert out["memories"]["session"].to_list() == [0]  # no key for a session without user turns, or without turns
+    assert out["memories"]["said_on"].to_list() == [DAY, DAY + timedelta(days=1)]
+    assert out["memories"]["session"].to_list() == [0, 1]  # none for a session without turns
     assert made(Session())["memories"]["session"].to_list() == [0, 1]
 
 
@@ -59,12 +65,14 @@ def test_named_people_are_named_and_the_first_speaker_opens_rounds():
     assert written(made(Turn(), PEOPLE))[:2] == ["Ann: Hello", "Bob: Hi Ann"]
     assert written(made(Turn(speakers=False), PEOPLE))[:2] == ["Hello", "Hi Ann"]
     assert written(made(Turn(speakers=False), PEOPLE), "value")[0] == "Ann: Hello"
+    silent = talk([("user", " ", "Ann"), ("user", "Hi", "Bob")])
+    assert written(made(Turn(), silent)) == ["Bob: Hi"]  # a name alone is nothing said
     assert written(made(Session(roles=["user"]), PEOPLE)) == ["Ann: Hello Bob: Hi Ann Bob: How is it? Ann: Fine"]
 
 
 def test_levels_number_memories_through_and_refuse_twins():
     out = made(Levels(chunkers=[Turn(roles=["user"]), Session(roles=["user"]), Round()]))
-    assert out["memories"]["memory"].to_list() == list(range(7))
+    assert out["memories"]["memory"].to_list() == list(range(8))
     assert out["memories"]["kind"].unique(maintain_order=True).to_list() == ["turn.user", "session.user", "round"]
     assert out["texts"]["hash"].is_unique().all()
     with pytest.raises(MemlabError, match="kind turn"):
@@ -77,7 +85,21 @@ def test_unknown_roles_and_fields_are_refused():
             Turn(**wrong)
 
 
-ONE_TURN = st.tuples(st.sampled_from(["user", "assistant"]), st.text(max_size=5))
+def test_user_keys_of_longmemeval_are_the_official_ones(shared_data):
+    """Recomputed from the file as the official code does: contents of user turns, joined by one space."""
+    path = shared_data / "longmemeval_oracle.dev.json.xz"
+    records = json.loads(lzma.decompress(path.read_bytes()))
+    tables = LongMemEval(variant="oracle", path=path).load()
+    sessions = [[t["content"] for t in s if t["role"] == "user"] for r in records for s in r["haystack_sessions"]]
+    joined = made(Session(roles=["user"]), tables)
+    assert sorted(written(joined)) == sorted(map(" ".join, sessions))
+    turns = made(Turn(roles=["user"]), tables)
+    assert sorted(written(turns)) == sorted(t for s in sessions for t in s if t.strip())
+
+
+# letters, digits, marks and spaces: Python takes some control characters for blanks that polars does not
+ONE_TURN = st.tuples(st.sampled_from(["user", "assistant"]),
+                     st.text(st.characters(categories=["L", "N", "P", "Zs"]), max_size=5))
 
 
 @given(st.lists(st.lists(ONE_TURN, max_size=6), max_size=4))

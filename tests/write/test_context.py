@@ -40,5 +40,11 @@ def test_switches_and_limits():
     assert keys(Header(**(off | {"previous_turn": True})), chunk=Round())[1].startswith("Before: assistant: Lovely.\n")
 
 
+def test_a_session_does_not_look_into_the_one_before():
+    two = talk([("user", "Hello")], [("assistant", "Back again?"), ("user", "Yes")])
+    assert keys(Header(date=False, speaker=False), two) == [
+        "Hello", "Conversation: user: Yes\nBack again?", "Before: assistant: Back again?\nYes"]
+
+
 def test_no_context_changes_nothing():
     assert len(NoContext().run(CHAT, Store())) == 0

@@ -33,6 +33,8 @@ def test_windows_cut_the_transcript_and_name_the_turns_they_touch():
     assert first["turns"].to_list()[1] == [1]
     assert first["turns"].to_list()[-1] == [1, 3]
     assert written(out) == written(out, "value")
+    exact = made(Window(size=len("user: Hi"), overlap=0))
+    assert exact["memories"]["turns"].to_list()[:2] == [[0], [1]]  # cut where a turn ends: touches it no more
 
 
 def test_recursive_pieces_prefer_coarse_separators_and_never_exceed_the_size():

@@ -1,0 +1,56 @@
+"""The drill-down's table: what the first ranks of a question say, and whether they hold evidence."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from memlab.tables import Tables
+
+SHOWN_RANKS = 20
+"""Ranks that the report's drill-down shows."""
+LETTERS = 400
+"""Letters of a unit's text that it shows."""
+
+
+def shown(ranked: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Return (question, rank, unit, session, turns, said_on, text, gold, selected) for the first ranks.
+
+    ``ranked`` is a ranking with the columns session and turns of its units.
+    """
+    top = ranked.filter(pl.col("rank") <= SHOWN_RANKS).join(
+        tables["units"].select("unit", "corpus"), on="unit").select(
+        "question", "rank", "unit", "corpus", "session", "turns", "selected")
+    dates = tables["sessions"].select("corpus", "session", "said_on")
+    return (
+        top.join(_lines(top, tables), on="unit", how="left")
+        .join(_gold(top, tables["evidence"]), on=["question", "unit"], how="left")
+        .join(dates, on=["corpus", "session"], how="left")
+        .select("question", "rank", "unit", "session", "turns", "said_on", "text",
+                pl.col("gold").fill_null(False), "selected")
+        .sort("question", "rank")
+    )
+
+
+def _lines(top: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Return (unit, text): who said what, a turn a line."""
+    said = tables["turns"].join(tables["texts"], left_on="text", right_on="hash", how="left").select(
+        "corpus", "session", "turn", (pl.coalesce("speaker", "role") + ": " + pl.col("text_right")).alias("line"))
+    return (
+        top.select("unit", "corpus", "session", "turns").unique("unit").explode("turns")
+        .join(said, left_on=["corpus", "session", "turns"], right_on=["corpus", "session", "turn"])
+        .sort("unit", "turns")
+        .group_by("unit", maintain_order=True).agg(pl.col("line").str.join("\n").str.slice(0, LETTERS).alias("text"))
+    )
+
+
+def _gold(top: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
+    """Return (question, unit, gold); evidence whose turn is unknown is anywhere in its session."""
+    by_turn = evidence.filter(pl.col("turn").is_not_null()).with_columns(pl.lit(True).alias("gold"))
+    by_session = evidence.filter(pl.col("turn").is_null()).select("question", "session").unique().with_columns(
+        pl.lit(True).alias("gold_session"))
+    return (
+        top.select("question", "unit", "session", "turns").explode("turns")
+        .join(by_turn, left_on=["question", "session", "turns"], right_on=["question", "session", "turn"], how="left")
+        .join(by_session, on=["question", "session"], how="left")
+        .group_by("question", "unit").agg((pl.col("gold").any() | pl.col("gold_session").any()).alias("gold"))
+    )
