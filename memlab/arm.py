@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 import tempfile
@@ -17,6 +18,7 @@ from omegaconf import OmegaConf
 
 from memlab import manifest
 from memlab.data.dataset import Dataset
+from memlab.errors import MemlabError
 from memlab.evaluate.averages import averages
 from memlab.evaluate.curve import constant_k
 from memlab.evaluate.export import write_run
@@ -114,19 +116,13 @@ class Arm:
         """Write the run folder aside and rename it, then its manifest: two processes may finish one arm at once."""
         start = time.perf_counter()
         questions = per_question(tables)
-        metrics = averages(questions)
         seconds["evaluate"] = time.perf_counter() - start
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _sweep_up(folder)
-        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
-            aside.chmod(0o755)  # a temporary folder is closed to others, a result is not
-            self._fill(aside, tables, questions)
-            manifest.write_json(aside / "metrics.json", metrics)
-            if not folder.exists():
-                _rename(aside, folder)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            self._place(folder, tables, questions)
+        except OSError as error:
+            raise MemlabError(f"the run folder cannot be written: {error.strerror or error} (vectors and scores are "
+                              "kept in the store)", where=str(folder.parent), fix="free some space there, or choose "
+                              "another place with out=DIR, and run the same line again") from error
         manifest.write_json(folder / "manifest.json", {
             "arm": self.name, "experiment": self.experiment, "data": self.dataset.identity(), "digest": self.digest(),
             "dataset": self.dataset.name, "questions": questions.height, "clustered": self.dataset.clusters(),
@@ -141,16 +137,31 @@ class Arm:
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         })
 
+    def _place(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
+        """Put all but the manifest in its place, whole or not at all."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _sweep_up(folder)
+        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            aside.chmod(0o755)  # a temporary folder is closed to others, a result is not
+            self._fill(aside, tables, questions)
+            if not folder.exists():
+                _rename(aside, folder)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
     def _fill(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
         ranked = tables["ranking"].join(tables["units"].select("unit", "level", "session", "turns"), on="unit")
         kept = ranked.filter((pl.col("rank") <= KEPT_RANKS) | pl.col("selected")).sort("question", "rank")
         (folder / "config.yaml").write_text(self.config, encoding="utf-8")
-        kept.write_parquet(folder / "ranking.parquet")
-        tables["context"].write_parquet(folder / "context.parquet")
-        questions.write_parquet(folder / "questions.parquet")
-        tables["ids"].write_parquet(folder / "ids.parquet")
-        shown(kept, tables).write_parquet(folder / "shown.parquet")
+        frames = {"ranking": kept, "context": tables["context"], "questions": questions, "ids": tables["ids"],
+                  "shown": shown(kept, tables)}
+        for name, frame in frames.items():
+            buffer = io.BytesIO()
+            frame.write_parquet(buffer)
+            (folder / f"{name}.parquet").write_bytes(buffer.getbuffer())  # polars hides what a full disk says
         write_run(kept, tables, folder / "run.trec", name=self.name)
+        manifest.write_json(folder / "metrics.json", averages(questions))
 
 
 def _rename(aside: Path, folder: Path) -> None:

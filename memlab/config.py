@@ -58,9 +58,9 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
         return made(**fields)
     except ValidationError as error:
         for fault in error.errors():
-            place = ".".join(str(part) for part in fault["loc"])
+            place = ".".join([where, *map(str, fault["loc"])])
             given = "" if fault["type"] == "missing" else f" (given: {_short(fault['input'])})"
-            faults.append(f"{where}.{place}: {fault['msg'].removeprefix('Value error, ')}{given}".replace("..", "."))
+            faults.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}{given}")
     except MemlabError as error:
         faults.append(f"{where}: {error}")
     return None

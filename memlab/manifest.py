@@ -95,3 +95,9 @@ def write_json(path: Path, content: Any) -> None:
     aside.write_text(json.dumps(content, indent=1, sort_keys=False, allow_nan=False, default=str) + "\n",
                      encoding="utf-8")
     os.replace(aside, path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object that ``write_json`` wrote."""
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content

@@ -34,6 +34,9 @@ def faults(words: Iterable[str]) -> list[Fault]:
     slots = groups()
     for word in words:
         override = parsed(word)
+        if word.startswith("-"):
+            found.append((word, f"there is no such flag; {did_you_mean(word, ('--multirun', '-m', '--help'))}"))
+            continue
         if override is None:
             found.append((word, "cannot be read as key=value; quote values that hold spaces, commas, brackets "
                                 "or '=', e.g. 'data.path=\"my file.json\"'"))
@@ -94,7 +97,8 @@ def parsed(word: str) -> Override | None:
 def _unknown_files(key: str, override: Override) -> list[str]:
     files = {p.stem for p in (CONF / key).rglob("*.yaml")} | {
         p.relative_to(CONF / key).with_suffix("").as_posix() for p in (CONF / key).rglob("*.yaml")}
-    values = [v.strip() for v in (override.get_value_string() or "").strip("[]").split(",")]
+    given = (override.input_line or "").partition("=")[2]  # empty for a deletion, ~slot
+    values = [v.strip() for v in given.strip("[]").split(",")]
     return [f"there is no '{v}' here; {did_you_mean(v, files)}"
             for v in values if v and v != "null" and v not in files]
 

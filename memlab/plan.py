@@ -56,7 +56,7 @@ def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
                 if asked.height:
                     share = missing / asked.height
                     characters += round(share * int(asked["text"].str.len_chars().sum()))
-        if getattr(stage, "scorer", None) is not None:
+        if getattr(stage, "scorer", None) is not None or getattr(stage, "matcher", None) is not None:
             pairs += _pairs(slot, stage, tables)
     return Cost(texts, characters, pairs)
 

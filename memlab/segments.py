@@ -49,7 +49,7 @@ def listed(folder: Path) -> list[str]:
     """Return the names of a folder's segments, sorted; none if there is no folder."""
     try:
         return sorted(name for name in os.listdir(folder) if SEGMENT.fullmatch(name))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the latter is told where something is to be written
         return []
 
 

@@ -171,7 +171,8 @@ def _tell_apart(arms: list[Arm], wrong: list[str]) -> None:
 
 def arm_of(cfg: DictConfig) -> Arm:
     """Construct the arm that a composed configuration describes; raise Faults with all that is wrong."""
-    wrong = [f"{key}: {cfg[key]!r} is not {what}" for key, kind, what in SETTINGS if type(cfg[key]) is not kind]
+    wrong = [f"{key}: {cfg[key]!r} is not {what}" for key, kinds, what in SETTINGS
+             if type(cfg[key]) not in kinds]
     try:
         pipeline, dataset = build(cfg)
     except Faults as error:
@@ -184,7 +185,8 @@ def arm_of(cfg: DictConfig) -> Arm:
                out=Path(cfg.out), seed=cfg.seed, config=OmegaConf.to_yaml(plain, resolve=True))
 
 
-SETTINGS = (("seed", int, "a whole number"), ("plan", bool, "true or false"), ("out", str, "a folder"))
+SETTINGS = (("seed", (int,), "a whole number"), ("plan", (bool,), "true or false"), ("out", (str,), "a folder"),
+            ("store", (str, type(None)), "a folder"))
 """Settings of the run itself, with their types."""
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -25,3 +27,14 @@ def memlab_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     home = tmp_path_factory.mktemp("memlab-home")
     monkeypatch.setenv("MEMLAB_HOME", str(home))
     return home
+
+
+settings.register_profile("memlab", deadline=None, derandomize=True)  # a busy machine is no failure
+settings.load_profile("memlab")
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> None:
+    """Stages run in every test: what the process remembers of an earlier one would hide what a store is asked."""
+    if "memlab.pipeline" in sys.modules:
+        sys.modules["memlab.pipeline"]._MEMO.clear()

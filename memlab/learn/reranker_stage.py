@@ -50,7 +50,7 @@ class CrossFitRerank:
     @model_validator(mode="after")
     def _readable(self) -> CrossFitRerank:
         if not self.paths:
-            raise ValueError("no model is given. Fix: train with python -m memlab.learn.reranker, then give the folders")
+            raise MemlabError("no model is given", fix="train one with python -m memlab.learn.reranker")
         for path in self.paths:
             read(path)
             self._stage(path)

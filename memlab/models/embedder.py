@@ -163,7 +163,7 @@ class SentenceEmbedder:
         if self.max_length is not None and self.max_length > encoder.position_limit:
             raise MemlabError(f"max_length={self.max_length}, and {self.name} has {encoder.position_limit} positions",
                               fix=f"embedder.max_length={encoder.position_limit} or less")
-        return self.max_length or encoder.max_length
+        return self.max_length or min(encoder.max_length, encoder.position_limit)
 
     def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> Tokens:
         prefix = self.query_prefix if role == "query" else self.document_prefix

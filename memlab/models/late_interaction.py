@@ -30,7 +30,7 @@ class LateInteraction:
 
     embedder: SentenceEmbedder | ColbertEncoder
     special: bool = False
-    query_punctuation: bool = True
+    query_punctuation: bool = False
     passage_punctuation: bool = False
     query_tokens: Annotated[int, Field(ge=1)] = 48
 

@@ -1,4 +1,4 @@
-"""Late interaction that counts rare words more, over single memories and over whole sessions.
+"""Late interaction that counts rare words more: over single memories, their neighbours, and whole sessions.
 
     score(q, p) = sum over tokens i of q of  w_i  max over tokens j of p of  <q_i, p_j>,   w_i >= 0, summing to 1
 
@@ -7,7 +7,9 @@ Plain MaxSim (Khattab & Zaharia, ColBERT, SIGIR 2020) gives every query token th
 memories that the query may see, log(1 + (n - df + .5) / (df + .5)), the form that BM25 uses in Lucene.
 
 A session's score takes, for each query token, its best answer anywhere in the session before they are added: a
-question whose parts are answered in different turns finds the session that answers all of them.
+question whose parts are answered in different turns finds the session that answers all of them. A window does the
+same with a memory and its neighbours: a reply is found by the words of what it replies to. Neither costs a model's
+work, since the matches of single memories are at hand.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -36,8 +39,9 @@ Weighting = Literal["uniform", "idf"]
 class WeightedLate:
     """MaxSim with weighted query tokens; corpora must be small, since every pair is matched.
 
-    Lanes: ``<name>:<kind>``, and with ``sessions`` also ``<name>_session:<kind>``, in which every memory carries
-    the score of its session.
+    Lanes: ``<name>:<kind>``; with ``window`` > 0 also ``<name>_window:<kind>``, in which a memory has the best
+    matches of those up to so many before and after it in its session; with ``sessions`` also
+    ``<name>_session:<kind>``, in which every memory carries the score of its session.
     """
 
     reads: ClassVar = ("queries", "questions", "memories", "texts")
@@ -45,6 +49,7 @@ class WeightedLate:
 
     matcher: TokenMatcher
     weighting: Weighting = "idf"
+    window: Annotated[int, Field(ge=0)] = 2
     sessions: bool = True
     kinds: Names | None = None
     depth: Annotated[int, Field(ge=1)] = 1000
@@ -57,21 +62,25 @@ class WeightedLate:
         if plan is None:
             return Tables(hits=empty("hits"))
         matches = store.pair_matches(self.matcher, plan.asks, plan.keys, plan.pairs)
-        query_ids = tables["queries"]["query"].to_numpy()
-        memory_ids, sessions = (tables["memories"][c].to_numpy() for c in ("memory", "session"))
-        corpora = tables["memories"]["corpus"].to_numpy()
+        query_ids, memory_ids = tables["queries"]["query"].to_numpy(), tables["memories"]["memory"].to_numpy()
+        places = session_rows(tables["memories"])
         hits, at = HitsBuilder(), 0
         for pool, weights in self._weights(plan):
-            place = session_rows(corpora[pool.memories], sessions[pool.memories])
             for query, seen, weight in zip(pool.queries, pool.seen.tolist(), weights):
                 rows = matches[plan.each[at:at + seen]]  # (seen, query_tokens)
-                ids = memory_ids[pool.memories[:seen]]
-                hits.add(f"{self.name}:{pool.kind}", query_ids[query], ids, rows @ weight, self.depth)
-                if self.sessions and seen:
-                    whole = best_in_session(rows, place[:seen]) @ weight
-                    hits.add(f"{self.name}_session:{pool.kind}", query_ids[query], ids, whole[place[:seen]], self.depth)
+                ids, place = memory_ids[pool.memories[:seen]], places[pool.memories[:seen]]
+                for lane, best in self._views(rows, place, ids):
+                    hits.add(f"{lane}:{pool.kind}", query_ids[query], ids, best @ weight, self.depth)
                 at += seen
         return Tables(hits=hits.frame())
+
+    def _views(self, rows: Floats, place: Ints, ids: Ints) -> Iterator[tuple[str, Floats]]:
+        """Yield each lane's name and matches (seen, query_tokens)."""
+        yield self.name, rows
+        if self.window and len(rows):
+            yield f"{self.name}_window", best_in_window(rows, place, ids, self.window)
+        if self.sessions and len(rows):
+            yield f"{self.name}_session", best_in_session(rows, place)
 
     def _weights(self, plan: Layout) -> Iterator[tuple[Pool, Floats]]:
         """Yield each pool with the token weights of its queries: shape (queries, query_tokens)."""
@@ -111,21 +120,43 @@ def idf_weights(df: NDArray[np.float64], n: int) -> Floats:
     return np.asarray(idf / idf.sum(), np.float32) if len(idf) else np.empty(0, np.float32)
 
 
-def session_rows(corpora: Ints, sessions: Ints) -> Ints:
-    """Number the sessions of memories (n,) from 0, by corpus and session: shape (n,)."""
-    both = np.stack([corpora, sessions], axis=1)
-    return np.unique(both, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+def session_rows(memories: pl.DataFrame) -> Ints:
+    """Number the sessions of memories (n,) by corpus and session: shape (n,)."""
+    both = memories.select("corpus", "session")
+    return both.select(pl.struct("corpus", "session").rank("dense")).to_series().to_numpy().astype(np.int64)
 
 
 def best_in_session(matches: Floats, place: Ints) -> Floats:
-    """Return each session's best match of every query token: (sessions, t) of matches (n, t) and places (n,).
+    """Give each memory (n,) the best match of every query token (t,) in its session ``place`` (n,): shape (n, t).
 
-    >>> print(best_in_session(np.array([[.1, .9], [.8, .2], [.5, .5]], np.float32), np.array([0, 0, 1])))
+    >>> print(best_in_session(np.array([[.1, .9], [.8, .2], [.5, .5]], np.float32), np.array([3, 3, 4])))
     [[0.8 0.9]
+     [0.8 0.9]
      [0.5 0.5]]
     """
-    best = np.full((int(place.max()) + 1, matches.shape[1]), -np.inf, np.float32)
     order = np.argsort(place, kind="stable")
     starts = np.flatnonzero(np.diff(place[order], prepend=-1))
-    best[place[order][starts]] = np.maximum.reduceat(matches[order], starts, axis=0)
-    return np.where(np.isfinite(best), best, 0).astype(np.float32)
+    best = np.empty_like(matches)
+    best[order] = np.repeat(np.maximum.reduceat(matches[order], starts, axis=0),
+                            np.diff(np.append(starts, len(place))), axis=0)
+    return best
+
+
+def best_in_window(matches: Floats, place: Ints, ids: Ints, reach: int) -> Floats:
+    """Give each memory the best matches of those up to ``reach`` places from it in its session: shape (n, t).
+
+    Memories of a session follow one another by id.
+
+    >>> print(best_in_window(np.array([[1.], [2.], [3.], [9.]]), np.array([0, 0, 0, 1]), np.arange(4), 1).ravel())
+    [2. 3. 3. 9.]
+    """
+    order = np.lexsort((ids, place))
+    rows, home = matches[order], place[order]
+    wide = rows.copy()
+    for step in range(1, reach + 1):
+        near = (home[step:] == home[:-step])[:, None]
+        np.maximum(wide[step:], rows[:-step], out=wide[step:], where=near)
+        np.maximum(wide[:-step], rows[step:], out=wide[:-step], where=near)
+    best = np.empty_like(matches)
+    best[order] = wide
+    return best

@@ -114,6 +114,31 @@ def test_token_vectors_leave_out_what_is_asked(minilm: SentenceEmbedder) -> None
     assert counts(special=False, punctuation=False) == [2, 3, 5]  # nothing but punctuation: all of it counts
 
 
+def test_token_ids_are_those_that_count(minilm: SentenceEmbedder) -> None:
+    given = ["a dog.", "yes, a dog!", "..."]
+    for special, punctuation in ((True, True), (False, True), (False, False)):
+        ids = minilm.token_ids(given, "document", special=special, punctuation=punctuation)
+        for at, _, keep in minilm.token_vectors(given, "document", special=special, punctuation=punctuation):
+            assert [len(ids[i]) for i in at] == keep.sum(dim=1).tolist()
+    assert [len(row) for row in ids] == [2, 3, 5]
+
+
+def test_a_plain_transformer_that_counts_positions_after_the_padding_index(folder: Path, tmp_path: Path) -> None:
+    import torch
+    from transformers import AutoTokenizer, XLMRobertaConfig, XLMRobertaModel
+
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.save_pretrained(tmp_path)
+    XLMRobertaModel(XLMRobertaConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=41, pad_token_id=0)).save_pretrained(tmp_path)
+    assert encode(SentenceEmbedder(path=tmp_path), ["dog " * 100, "dog"]).shape == (2, 16)
+    assert SentenceEmbedder(path=tmp_path).truncated(["dog " * 38, "dog " * 39], "query").tolist() == [False, True]
+    with pytest.raises(MemlabError, match="has 40 positions"):
+        next(SentenceEmbedder(path=tmp_path, max_length=41).encode(["dog"], "query"))
+
+
 def test_identity_follows_the_weights_not_the_path(folder: Path, tmp_path: Path) -> None:
     import shutil
 

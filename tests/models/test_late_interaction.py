@@ -47,7 +47,7 @@ def scores(scorer: LateInteraction, pairs: np.ndarray) -> np.ndarray:
     return out
 
 
-@pytest.mark.parametrize("fields", [{}, {"special": True}, {"query_punctuation": False, "passage_punctuation": True}])
+@pytest.mark.parametrize("fields", [{}, {"special": True}, {"query_punctuation": True, "passage_punctuation": True}])
 def test_equals_the_formula(embedder: SentenceEmbedder, reference, fields: dict) -> None:
     scorer = LateInteraction(embedder=embedder, **fields)
     pairs = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])

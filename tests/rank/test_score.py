@@ -4,6 +4,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.rank.score import Score
+from memlab.rank.units import finest
 from memlab.store import Store
 from memlab.tables import Tables, empty, frame
 from tests.rank.rankings import TURNS, hits, world
@@ -59,6 +60,22 @@ def test_level_memory_ranks_one_kind_and_refuses_two() -> None:
     assert one["units"].filter(unit=101)["turns"].to_list() == [[0, 1, 2]]
     with pytest.raises(MemlabError, match="several kinds \\(session, turn\\)"):
         run(Score(level="memory"), hits((0, "d:session", 101, .9, 1), (0, "d:turn", 0, .1, 2)))
+
+
+@pytest.mark.parametrize(("kinds", "level"), [
+    (["turn"], "turn"), (["turn.user"], "turn"), (["session"], "session"), (["session.user", "session"], "session"),
+    (["session", "turn"], "turn"), (["round"], "memory"), (["window.user"], "memory"), (["round", "window"], "turn"),
+    (["session", "round"], "turn"), ([], "turn")])
+def test_auto_is_the_finest_level_that_the_memories_tell_apart(kinds: list[str], level: str) -> None:
+    assert finest(kinds) == level
+
+
+def test_auto_goes_by_what_was_found() -> None:
+    sessions = run(Score(), hits((0, "d:session", 101, .9, 1), (0, "d:session", 100, .1, 2)))
+    assert sessions["units"]["level"].unique().to_list() == ["session"]
+    assert sessions["ranking"]["unit"].to_list() == [1, 0]
+    both = run(Score(), hits((0, "d:session", 101, .9, 1), (0, "d:turn", 0, .1, 2)))
+    assert both["units"]["level"].unique().to_list() == ["turn"]
 
 
 def test_a_weight_for_an_absent_lane_is_refused() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.models.protocols import Floats, Ints, Role, TokenMatcher
-from memlab.search.late_weighted import WeightedLate, best_in_session, idf_weights
+from memlab.search.late_weighted import WeightedLate, best_in_session, best_in_window, idf_weights
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
 
@@ -77,6 +77,13 @@ def test_a_session_adds_the_best_answers_to_each_word_of_all_its_memories(tmp_pa
     assert found["late_session:turn"] == pytest.approx({0: 1.0, 1: 1.0, 2: 0.5, 3: 0.5})
 
 
+def test_a_window_reaches_its_neighbours_and_no_further(tmp_path):
+    tables = world([(0, "cat", 1), (0, "dog", 1), (0, "sat", 1)], "cat sat")
+    found = scores(tables, tmp_path, weighting="uniform", window=1, sessions=False)
+    assert found["late_window:turn"] == pytest.approx({0: 0.5, 1: 1.0, 2: 0.5})
+    assert set(scores(tables, tmp_path, window=0, sessions=False)) == {"late:turn"}
+
+
 def test_a_later_day_is_neither_found_nor_counted(tmp_path):
     past = [(0, "the cat", 1), (1, "the dog", 2)]
     alone = scores(world(past, "the cat", asked_day=3), tmp_path / "a")
@@ -104,5 +111,16 @@ def test_weights_sum_to_one_and_fall_with_frequency(df: list[int]) -> None:
 def test_best_in_session_is_the_maximum_by_group(rows: list[tuple[int, float]]) -> None:
     place = np.unique([p for p, _ in rows], return_inverse=True)[1]
     best = best_in_session(np.array([[v] for _, v in rows], np.float32), place)
-    for group in set(place.tolist()):
-        assert best[group, 0] == max(np.float32(v) for (_, v), p in zip(rows, place) if p == group)
+    for i, home in enumerate(place):
+        assert best[i, 0] == max(np.float32(v) for (_, v), p in zip(rows, place) if p == home)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(-1, 1, width=32)), min_size=1, max_size=15), st.integers(1, 4))
+def test_best_in_window_looks_at_neighbours_of_the_session_only(rows: list[tuple[int, float]], reach: int) -> None:
+    place = np.array([p for p, _ in rows])
+    values = np.array([[v] for _, v in rows], np.float32)
+    best = best_in_window(values, place, np.arange(len(rows)), reach)
+    for i, home in enumerate(place):
+        session = [j for j in range(len(rows)) if place[j] == home]
+        at = session.index(i)
+        assert best[i, 0] == max(values[j, 0] for j in session[max(0, at - reach):at + reach + 1])

@@ -1,0 +1,57 @@
+"""Tiny lives, the words of small command lines, and a data set of tables that a test has made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memlab.arm import Arm
+from memlab.data.synthetic import Synthetic
+from memlab.pipeline import Pipeline
+from memlab.search.none import Off
+from memlab.tables import Tables
+
+LIVES = ("data.lives=2", "data.sessions=10", "data.questions=8", "data.evidence=[2,3]")
+"""16 questions over 160 turns."""
+
+
+def lives(**settings: Any) -> Synthetic:
+    """The data set that ``LIVES`` describes."""
+    return Synthetic(**{"lives": 2, "sessions": 10, "questions": 8, "evidence": (2, 3), **settings})
+
+
+def words(root: Path, *more: str) -> list[str]:
+    """A command line on tiny lives that loads no model and leaves everything below ``root``."""
+    return [*more, *LIVES, "search/dense=none", "track=none", f"out={root}/runs", f"store={root}/store"]
+
+
+def lexical(**stages: Any) -> Pipeline:
+    """A pipeline that searches by words alone."""
+    return Pipeline(**{"dense": Off(), **stages})
+
+
+@dataclass(frozen=True)
+class Given:
+    """Tables as a data set."""
+
+    tables: Tables
+    name: str = "given"
+
+    def load(self) -> Tables:
+        return self.tables
+
+    def identity(self) -> dict[str, Any]:
+        return {"tables": self.tables.digest(self.tables)}
+
+    def notes(self) -> list[str]:
+        return []
+
+    def clusters(self) -> bool:
+        return False
+
+
+def arm(root: Path, pipeline: Pipeline | None = None, data: Any = None, **more: Any) -> Arm:
+    """An arm on tiny lives, or on other data."""
+    return Arm(**{"name": "one", "experiment": "single", "pipeline": pipeline or lexical(), "dataset": data or lives(),
+                  "out": root / "runs", "seed": 0, "config": "name: one\nrank:\n  select:\n    k: 10\n", **more})

@@ -1,0 +1,165 @@
+"""The pipeline: every slot in its order, gold out of sight, nothing run twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import ClassVar
+
+import polars as pl
+import pytest
+from pydantic import ValidationError
+
+from memlab import pipeline
+from memlab.errors import MemlabError
+from memlab.oracle.select import OracleSelect
+from memlab.pipeline import Pipeline
+from memlab.rank.select import Fixed
+from memlab.search.lexical import BM25
+from memlab.search.lexical_official import BM25Official
+from memlab.search.none import Off
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import SCHEMAS, Tables
+from memlab.write.chunk import Turn
+from tests.small import lexical, lives
+
+RUNS: Counter[str] = Counter()
+
+
+@stage
+class CountedTurn:
+    """Writes turns, and counts how often."""
+
+    reads: ClassVar = Turn.reads
+    writes: ClassVar = Turn.writes
+    mark: str = ""
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        RUNS[self.mark] += 1
+        return Turn().run(tables, store)
+
+
+@stage
+class Peeking:
+    """Would select by gold."""
+
+    reads: ClassVar = ("ranking", "evidence")
+    writes: ClassVar = ("ranking",)
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        return tables.only(["ranking"])
+
+
+@stage
+class Undeclared:
+    """Reads what it does not declare."""
+
+    reads: ClassVar = ("ranking",)
+    writes: ClassVar = ("ranking",)
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        tables["gold"]
+        return tables
+
+
+@stage
+class Generous:
+    """Returns what it did not promise."""
+
+    reads: ClassVar = ("ranking", "units")
+    writes: ClassVar = ("ranking",)
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        return tables
+
+
+@stage
+class Prophet:
+    """Finds every memory of the question's corpus, whatever its date."""
+
+    reads: ClassVar = ("queries", "questions", "memories")
+    writes: ClassVar = ("hits",)
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        asked = tables["queries"].join(tables["questions"].select("question", "corpus"), on="question")
+        found = asked.join(tables["memories"].select("corpus", "memory"), on="corpus").select(
+            "query", pl.lit("prophet:turn").alias("lane"), "memory", pl.lit(1.0).alias("score"),
+            pl.lit(1, pl.Int32).alias("rank"))
+        return Tables(hits=found)
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) -> None:
+    seen: list[str] = []
+    tables = lexical().run(lives().load(), store, lambda slot, seconds: seen.append(slot))
+    assert seen == ["chunk", "context", "query", "dense", "lexical", "late", "score", "rerank", "rollup", "measure",
+                    "select", "pack"]
+    assert set(tables) == set(SCHEMAS)
+    assert tables["ranking"]["question"].n_unique() == tables["context"]["question"].n_unique() == 16
+    assert tables["ranking"].filter("selected").group_by("question").len()["len"].to_list() == [10] * 16
+
+
+def test_the_default_is_the_documented_one_and_loads_no_model() -> None:
+    made = Pipeline()
+    assert [type(s).__name__ for _, s in made.stages()] == [
+        "Turn", "NoContext", "Original", "Dense", "BM25", "Off", "Score", "Keep", "NoRollup", "Measure", "Fixed",
+        "ByRank"]
+    assert made.replace(select=Fixed(k=3)).select == Fixed(k=3)
+
+
+def test_lanes_lie_side_by_side(store: Store) -> None:
+    both = Pipeline(dense=BM25(name="stemmed"), lexical=Off(), late=BM25Official(name="official"))
+    tables = both.run(lives().load(), store)
+    assert set(tables["hits"]["lane"]) == {"stemmed:turn", "official:turn"}
+    assert {"stemmed:turn", "official:turn"} <= set(tables["ranking"].columns)
+
+
+def test_only_learn_and_oracle_may_see_gold() -> None:
+    with pytest.raises(ValidationError, match="select: Peeking reads evidence; only stages of memlab.learn"):
+        lexical(select=Peeking())
+    assert lexical(select=OracleSelect()).uses_oracle()
+    assert not lexical().uses_oracle()
+
+
+def test_a_stage_is_handed_what_it_declares_and_returns_what_it_declares(store: Store) -> None:
+    with pytest.raises(MemlabError, match="table 'gold' is not here .* declare it"):
+        lexical(select=Undeclared()).run(lives().load(), store)
+    with pytest.raises(MemlabError, match=r"Generous returned \['ranking', 'units'\], declared \['ranking'\]"):
+        lexical(select=Generous()).run(lives().load(), store)
+
+
+def test_a_lane_that_sees_the_future_is_refused(store: Store) -> None:
+    tables = lives().load()
+    assert lexical(late=Prophet()).run(tables, store)["hits"].height
+    early = tables["questions"].with_columns(pl.col("asked_on") - timedelta(days=200))
+    with pytest.raises(MemlabError, match="lane prophet:turn retrieved memory .* later day"):
+        lexical(late=Prophet()).run(tables.updated({"questions": early}), store)
+
+
+def test_arms_run_what_they_share_once(store: Store) -> None:
+    tables, RUNS["shared"] = lives().load(), 0
+    made = [lexical(chunk=CountedTurn(mark="shared"), select=Fixed(k=k)).run(tables, store) for k in (3, 5, 10)]
+    assert RUNS["shared"] == 1
+    assert made[0]["memories"] is made[2]["memories"]
+    assert [m["ranking"]["selected"].sum() for m in made] == [3 * 16, 5 * 16, 10 * 16]
+    again = lives().load()  # equal tables, made anew
+    assert again["turns"] is not tables["turns"]
+    lexical(chunk=CountedTurn(mark="shared")).run(again, store)
+    assert RUNS["shared"] == 1
+    lexical(chunk=CountedTurn(mark="shared")).run(lives(seed=1).load(), store)
+    assert RUNS["shared"] == 2
+
+
+def test_the_memory_of_results_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "_MEMO_SIZE", 4)
+    pipeline._MEMO.clear()
+    tables, RUNS["bounded"] = lives().load(), 0
+    for _ in range(2):
+        lexical(chunk=CountedTurn(mark="bounded")).run(tables, store)
+    assert RUNS["bounded"] == 2
+    assert len(pipeline._MEMO) == 4

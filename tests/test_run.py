@@ -1,0 +1,131 @@
+"""The command: exit status, what is printed, what lies where afterwards."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from memlab.run import main
+from tests.small import LIVES, words
+
+
+def folders(root: Path, place: str = "single/synthetic") -> list[str]:
+    return sorted(p.name.rpartition("-")[0] for p in (root / "runs" / place).iterdir() if p.is_dir())
+
+
+def test_one_arm_then_the_same_line_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words(tmp_path, "rank/select=gap")) == 0
+    told = capsys.readouterr().out
+    assert "single on synthetic: 1 arm\n" in told
+    assert f"report: {tmp_path}/runs/single/synthetic/report.html" in told.splitlines()[-1]
+    place = tmp_path / "runs" / "single" / "synthetic"
+    assert folders(tmp_path) == ["gap+none", "gap+none.twin"]
+    assert {"report.html", "report.md", "comparison.json"} <= {p.name for p in place.iterdir()}
+    before = {p: p.stat().st_mtime_ns for p in place.glob("*/*")}
+    assert main(words(tmp_path, "rank/select=gap")) == 0
+    told = capsys.readouterr().out
+    assert "1 arm, 1 finished before" in told
+    assert {p: p.stat().st_mtime_ns for p in place.glob("*/*")} == before
+
+
+def test_a_sweep_by_flag_and_one_failing_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # the weights of rank/score=weighted name a dense lane, and there is none
+    line = ["-m", *words(tmp_path, "rank/score=zscore,weighted,rrf", "name=null")]
+    assert main(line) == 1
+    told = capsys.readouterr().out
+    assert "weighted failed: " in told
+    assert "1 of 3 arms failed: weighted" in told.splitlines()[-1]
+    assert folders(tmp_path) == ["rrf", "zscore"]
+    place = tmp_path / "runs" / "single" / "synthetic"
+    comparison = json.loads((place / "comparison.json").read_text())
+    assert list(comparison["arms"]) == ["zscore", "rrf"]
+    assert comparison["missing"] == ["weighted"]
+    assert "weighted" in (place / "report.md").read_text()
+    (failure,) = place.glob("weighted-*.failed.txt")
+    assert "Traceback" in failure.read_text()
+    assert "Traceback" not in told
+    assert main(line) == 1  # the others are finished, the same one fails again
+    assert "3 arms, 2 finished before" in capsys.readouterr().out
+
+
+def test_an_experiment_and_one_of_its_arms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words(tmp_path, "+exp=adaptive_k", "rank/select=gap")) == 0
+    alone = capsys.readouterr().out
+    assert "adaptive_k on synthetic: 1 arm" in alone
+    assert "• gap " in alone
+    assert "• by_type " in alone  # declared, and said to be missing
+    one = json.loads((tmp_path / "runs/adaptive_k/synthetic/comparison.json").read_text())
+    assert {"by_type", "calibrated"} <= set(one["missing"])
+    assert main(words(tmp_path, "+exp=adaptive_k", "rank/select=fixed_10,by_type")) == 0
+    told = capsys.readouterr().out
+    assert "adaptive_k on synthetic: 2 arms\n" in told
+    assert folders(tmp_path, "adaptive_k/synthetic") == ["by_type", "by_type.twin", "fixed_10", "gap", "gap.twin"]
+    comparison = json.loads((tmp_path / "runs/adaptive_k/synthetic/comparison.json").read_text())
+    tested = {c["arm"]: c["p"] for c in comparison["contrasts"]}
+    assert set(tested) == {"by_type", "gap", "calibrated"}
+    assert tested["by_type"] is not None
+    assert tested["gap"] is not None  # its twin was found among finished runs
+    assert tested["calibrated"] is None
+
+
+def test_a_plan_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["+exp=adaptive_k", *LIVES, "track=none", f"out={tmp_path}/runs", f"store={tmp_path}/store"]
+    assert main([*line, "plan=true"]) == 0
+    told = capsys.readouterr().out
+    assert told.count("to run") == 10
+    assert "texts" in told
+    assert not (tmp_path / "runs").exists()
+    assert not list((tmp_path / "store").rglob("*.parquet"))
+
+
+def test_faults_end_with_status_2_before_anything_is_loaded(tmp_path: Path) -> None:
+    code = ("import sys; from memlab.run import main; status = main(sys.argv[1:]); "
+            "loaded = {'torch', 'transformers', 'sentence_transformers', 'faiss', 'wandb'} & set(sys.modules); "
+            "print(f'loaded: {sorted(loaded)}'); sys.exit(status)")
+    line = ["rank/select=gapp", "rank.score.lvl=turn", "data.livs=3", "serch/dense=none", "--multrun",
+            f"out={tmp_path}/runs"]
+    done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "loaded: []" in done.stdout
+    assert "5 faults:" in done.stdout
+    for nearest in ("'gap'", "'level'", "'lives'", "'search/dense'", "'--multirun'"):
+        assert f"did you mean {nearest}" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_arm_and_its_twin_are_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr("memlab.track.off.Off.publish", lambda self, folder: seen.append(folder.name))
+    assert main(words(tmp_path, "rank/select=gap")) == 0
+    assert [name.rpartition("-")[0] for name in seen] == ["gap+none", "gap+none.twin"]
+
+
+def test_help_is_hydras(capsys: pytest.CaptureFixture[str]) -> None:
+    before = list(sys.argv)
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code in (None, 0)
+    assert "rank/select" in capsys.readouterr().out
+    assert sys.argv == before
+
+
+def test_the_real_encoder_from_cold_and_warm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["name=both", *LIVES, "track=none", f"out={tmp_path}/runs", f"store={tmp_path}/store"]
+    assert main(line) == 0
+    assert "vectors made" in capsys.readouterr().out
+    (folder,) = (tmp_path / "runs" / "single" / "synthetic").glob("both-*")
+    ranking = pl.read_parquet(folder / "ranking.parquet")
+    assert {"dense:turn", "lexical:turn"} <= set(ranking.columns)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["made"]["vectors"] > 100
+    assert manifest["truncated"] == {"turn": 0.0}
+    assert main([*line, "rank.select.k=3", "name=other"]) == 0
+    assert "no model was asked anything new" in capsys.readouterr().out
+    (other,) = (tmp_path / "runs" / "single" / "synthetic").glob("other-*")
+    assert pl.read_parquet(other / "ranking.parquet").drop("selected").equals(ranking.drop("selected"))
