@@ -52,7 +52,7 @@ def test_a_fault_names_place_and_what_was_expected(node: dict[str, Any], expecte
 
 @pytest.mark.parametrize("target", [
     "os.system", "subprocess.Popen", "builtins.eval", "memlabx.evil.Class",
-    "memlab.arm.Path",  # a class, and reached through memlab, but not memlab's
+    "memlab.arm.Path", "memlab.overrides.Override",  # classes reached through memlab, but not memlab's
     "memlab.manifest.subprocess.Popen", "memlab.rank.select.cut", "memlab.rank.select.Fixd", "memlab.nowhere.Class",
     "memlab.store.Store",  # memlab's, but no part of a configuration
 ])
