@@ -63,7 +63,7 @@ class Arm:
 
     def digest(self) -> str:
         """All that can change a result: stages, models, data and memlab's own source; no path, URL or device."""
-        return spec_digest({"pipeline": spec(self.pipeline), "data": self.dataset.identity(),
+        return spec_digest({"seed": self.seed, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
                             "source": manifest.source_digest()})
 
     def beside(self) -> Path:

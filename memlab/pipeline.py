@@ -47,7 +47,7 @@ class Pipeline:
     chunk: Stage = Field(default_factory=Turn)
     context: Stage = Field(default_factory=NoContext)
     query: Stage = Field(default_factory=Original)
-    dense: Stage = Field(default_factory=lambda: Dense(embedder=SentenceEmbedder()))
+    dense: Stage = Field(default_factory=lambda: Dense(embedder=SentenceEmbedder(max_length=256)))
     lexical: Stage = Field(default_factory=BM25)
     late: Stage = Field(default_factory=Off)
     score: Stage = Field(default_factory=Score)

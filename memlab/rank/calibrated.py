@@ -34,7 +34,7 @@ class Calibrated:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected`` and ``unreachable``."""
         ranking = tables["ranking"]
-        need(ranking, "coverage", "choose learn/coverage=crossfit or learn/coverage=loaded")
+        need(ranking, "coverage", "choose rank/select=calibrated with learn/coverage=crossfit or loaded")
         if not ranking.height:
             return Tables(ranking=ranking)
         reached = ranking.filter(pl.col("coverage") >= self.target, pl.col("rank") <= self.max_k)

@@ -8,15 +8,16 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
+from memlab import run
 from memlab.errors import MemlabError
 from memlab.learn.coverage import (
     CrossFitCoverage,
     LoadedCoverage,
-    NoCoverage,
     apply,
     fit,
     labels,
     load,
+    main,
     reliability,
     save,
 )
@@ -173,6 +174,11 @@ def test_missing_truncated_and_unlabelled(tmp_path: Path) -> None:
         CrossFitCoverage(folds=1)
 
 
-def test_no_coverage_changes_nothing() -> None:
-    tables = world(questions=3)
-    assert NoCoverage().run(tables, STORE)["ranking"].equals(tables["ranking"])
+def test_a_saved_fit_is_applied_by_the_command_that_names_it(tmp_path: Path) -> None:
+    lives = ["data.lives=4", "data.questions=6", "data.sessions=8", "search/dense=none", f"store={tmp_path / 'store'}"]
+    assert main([f"file={tmp_path / 'fit.json'}", *lives]) == 0
+    assert run.main([*lives, "rank/select=calibrated", "learn/coverage=loaded", f"out={tmp_path}", "track=none",
+                     f"learn.coverage.path={tmp_path / 'fit.json'}", "name=transferred"]) == 0
+    folder, = tmp_path.glob("single/*/transferred-*")
+    assert "coverage" in pl.read_parquet(folder / "ranking.parquet").columns
+    assert main(lives) == 2
