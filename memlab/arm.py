@@ -21,7 +21,7 @@ from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
 from memlab.evaluate.averages import averages
 from memlab.evaluate.curve import constant_k
-from memlab.evaluate.export import write_run
+from memlab.evaluate.export import write_qrels, write_run
 from memlab.evaluate.questions import per_question
 from memlab.learn import coverage
 from memlab.pipeline import Pipeline
@@ -63,8 +63,13 @@ class Arm:
 
     def digest(self) -> str:
         """All that can change a result: stages, models, data and memlab's own source; no path, URL or device."""
-        return spec_digest({"seed": self.seed, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
+        drawn = self.seed if self.adaptive() else None  # it decides the twin, which belongs to the arm
+        return spec_digest({"seed": drawn, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
                             "source": manifest.source_digest()})
+
+    def adaptive(self) -> bool:
+        """Tell whether K differs by question, so that the arm is compared with a token-matched twin."""
+        return bool(getattr(self.pipeline.select, "adaptive", False))
 
     def beside(self) -> Path:
         """The folder of all arms of this experiment on this data."""
@@ -98,7 +103,7 @@ class Arm:
 
         tables = self.pipeline.run(tables, store, note)
         total = time.perf_counter() - start
-        matched = self._twin(tables, store) if getattr(self.pipeline.select, "adaptive", False) else None
+        matched = self._twin(tables, store) if self.adaptive() else None
         self._write(folder, tables, store, before, seconds, total, matched)
         return folder
 
@@ -161,6 +166,7 @@ class Arm:
             frame.write_parquet(buffer)
             (folder / f"{name}.parquet").write_bytes(buffer.getbuffer())  # polars hides what a full disk says
         write_run(kept, tables, folder / "run.trec", name=self.name)
+        write_qrels(tables, folder / "qrels.trec")
         manifest.write_json(folder / "metrics.json", averages(questions))
 
 

@@ -30,7 +30,7 @@ from tests.small import arm, lexical, lives
 from tests.store_worker import DigestEmbedder
 
 FILES = {"config.yaml", "context.parquet", "ids.parquet", "manifest.json", "metrics.json", "questions.parquet",
-         "ranking.parquet", "run.trec", "shown.parquet"}
+         "qrels.trec", "ranking.parquet", "run.trec", "shown.parquet"}
 
 
 @pytest.fixture

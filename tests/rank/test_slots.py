@@ -22,7 +22,8 @@ FILES = sorted(p.relative_to(CONF).with_suffix("").as_posix()
                for folder in ("rank", "learn/coverage") for p in (CONF / folder).rglob("*.yaml"))
 GIVEN = ["+embedder._target_=memlab.models.embedder.SentenceEmbedder",
           "+cross_encoder._target_=memlab.models.late_interaction.LateInteraction",
-          "+cross_encoder.embedder=${embedder}", "+seed=0", "++learn.coverage._target_=memlab.learn.coverage.CrossFitCoverage"]
+          "+cross_encoder.embedder=${embedder}", "+seed=0",
+         "++learn.coverage._target_=memlab.learn.coverage.CrossFitCoverage"]
 
 
 def stages_of(package) -> list[type]:
