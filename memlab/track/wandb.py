@@ -119,7 +119,8 @@ def _tables(wandb: Any, arm: ArmRun) -> dict[str, Any]:
     """The per-question table, recall over k, and a metric by type; plots only where there is something to plot."""
     questions = arm.questions.head(ROWS)
     cells = [[clean(v)[:LETTERS] if isinstance(v, str) else v for v in row] for row in questions.iter_rows()]
-    out = {"questions": wandb.Table(columns=questions.columns, data=cells)}
+    # mixed types are allowed only to spare the client's inference of a type for every cell, a second an arm
+    out = {"questions": wandb.Table(columns=questions.columns, data=cells, allow_mixed_types=True)}
     curve = sorted((int(name.rpartition("@")[2]), name, value) for name, value in arm.metrics.items()
                    if name.startswith(("session/recall_all@", "session/recall_any@")))
     if curve:

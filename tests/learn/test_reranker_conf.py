@@ -33,7 +33,8 @@ def test_every_arm_has_the_same_pool_and_its_own_opinion(tmp_path: Path) -> None
     assert {s.pool for name, s in stages.items() if name != "none"} == {7}
     fitted = {name: s for name, s in stages.items() if isinstance(s, CrossFitRerank)}
     assert {name: s.question for name, s in fitted.items()} == {
-        "cross_encoder": "asked", "cross_encoder_alone": "asked", "blank_question": "blank", "blank_question_mixed": "blank",
+        "cross_encoder": "asked", "cross_encoder_alone": "asked", "blank_question": "blank",
+        "blank_question_mixed": "blank",
         "wrong_question": "wrong"}
     late, mixed = stages["late_interaction"], stages["cross_encoder"]
     assert isinstance(late, Rerank)
