@@ -30,8 +30,9 @@ from pydantic import ValidationError
 from memlab import manifest
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.learn.reranker_examples import NEEDED, examples, part
+from memlab.learn.reranker_recipe import Recipe
 from memlab.learn.reranker_record import FILE, write
-from memlab.learn.reranker_train import Lessons, Recipe, Trainer, Watch
+from memlab.learn.reranker_train import Lessons, Trainer, Watch
 from memlab.models.backend_files import files_digest
 from memlab.pipeline import Pipeline
 from memlab.rank.rerank import Keep

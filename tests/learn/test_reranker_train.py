@@ -11,8 +11,9 @@ from safetensors.numpy import load_file
 
 from memlab.errors import MemlabError
 from memlab.learn import reranker
+from memlab.learn.reranker_recipe import Recipe
 from memlab.learn.reranker_record import read
-from memlab.learn.reranker_train import Lessons, Recipe, Trainer, batches
+from memlab.learn.reranker_train import Lessons, Trainer, batches
 from memlab.models.cross_encoder import CrossEncoderScorer
 from memlab.store import Store
 from tests.learn.reranker_worlds import DATA, LEXICAL, lives, tiny
