@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
@@ -22,6 +23,7 @@ from memlab.errors import MemlabError
 from memlab.evaluate.averages import averages
 from memlab.evaluate.curve import constant_k
 from memlab.evaluate.export import write_qrels, write_run
+from memlab.evaluate.ordered import by_order
 from memlab.evaluate.questions import per_question
 from memlab.learn import coverage
 from memlab.pipeline import Pipeline
@@ -38,6 +40,7 @@ STALE = 3600.0
 """Seconds after which a folder that was being written is taken for the rest of a killed process."""
 
 _LOADED: dict[str, Tables] = {}
+_constant_k = by_order(constant_k)
 
 
 def load(dataset: Dataset) -> Tables:
@@ -45,7 +48,9 @@ def load(dataset: Dataset) -> Tables:
     key = spec_digest(dataset.identity())
     if key not in _LOADED:
         _LOADED.clear()  # a sweep stays on one data set; two of them need not fit in memory
-        _LOADED[key] = dataset.load()
+        made = dataset.load()
+        made.digest(made)  # kept with the tables, so that no stage of any arm computes it again
+        _LOADED[key] = made
     return _LOADED[key]
 
 
@@ -63,6 +68,10 @@ class Arm:
 
     def digest(self) -> str:
         """All that can change a result: stages, models, data and memlab's own source; no path, URL or device."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         drawn = self.seed if self.adaptive() else None  # it decides the twin, which belongs to the arm
         return spec_digest({"seed": drawn, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
                             "source": manifest.source_digest()})
@@ -134,7 +143,7 @@ class Arm:
             "notes": self.dataset.notes(), "pipeline": spec(self.pipeline),
             "oracle": self.pipeline.uses_oracle(), "twin": matched,
             "truncated": truncated_share(self.pipeline, tables),
-            "reliability": reliability(self.pipeline, tables), "constant_k": constant_k(tables),
+            "reliability": reliability(self.pipeline, tables), "constant_k": _constant_k(tables),
             "seconds": {k: round(v, 4) for k, v in seconds.items()}, "total_seconds": round(total, 3),
             "made": {k: store.made[k] - before[k] for k in sorted(store.made)}, "seed": self.seed,
             "peak_memory_gb": manifest.peak_memory_gb(), "hardware": manifest.hardware(),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
 from pydantic import Field, model_validator
@@ -66,6 +66,16 @@ class Pipeline:
                                  "memlab.learn and memlab.oracle may")
         return self
 
+    @model_validator(mode="after")
+    def _weighted_lanes_are_searched(self) -> Pipeline:
+        for key in ("weights", "floors", "factors"):
+            for name in getattr(self.score, key, {}):
+                slot = "late" if name.startswith("late") else name.partition(":")[0]
+                if slot in LANES and isinstance(getattr(self, slot), Off):
+                    raise ValueError(f"score: {key} name '{name}', but search/{slot} is none; choose a search there, "
+                                     "or a score that names other lanes")
+        return self
+
     def stages(self) -> Iterator[tuple[str, Stage]]:
         """Give (slot, stage) in the order in which they run."""
         for field in dataclasses.fields(self):
@@ -81,15 +91,13 @@ class Pipeline:
 
     def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None) -> Tables:
         """Run every stage; return all tables. ``watch(slot, seconds)`` is called as each slot ends."""
-        hits: list[pl.DataFrame] = []
+        lanes: list[Tables] = []
         for slot, stage in self.stages():
             start = time.perf_counter()
             new = apply(stage, tables, store)
             if slot in LANES:
-                hits.append(new["hits"])
-                new = Tables(hits=pl.concat(hits))
-                if slot == LANES[-1]:
-                    refuse_later_days(tables.updated(new))
+                lanes.append(new)
+                new = side_by_side(lanes, tables)
             tables = tables.updated(new)
             if watch:
                 watch(slot, time.perf_counter() - start)
@@ -116,6 +124,20 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
     made = stage.run(tables.only(stage.reads), store)
     if set(made) != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(made)}, declared {sorted(stage.writes)}")
+    return _remember(key, made)
+
+
+def side_by_side(lanes: Sequence[Tables], tables: Tables) -> Tables:
+    """Put the hits of several lanes into one table, once for the same lanes; refuse hits of a later day."""
+    names = ("memories", "queries", "questions")
+    key = ("lanes", " ".join([*(lane.digest(("hits",)) for lane in lanes), tables.digest(names)]))
+    if key in _MEMO:
+        return _MEMO[key]
+    refuse_later_days(tables.only(names).updated(lanes[-1]))
+    return _remember(key, Tables(hits=pl.concat([lane["hits"] for lane in lanes])))
+
+
+def _remember(key: tuple[str, str], made: Tables) -> Tables:
     made.digest(made)  # kept with the tables, so that no later arm computes it again
     _MEMO[key] = made
     if len(_MEMO) > _MEMO_SIZE:

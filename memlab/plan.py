@@ -90,16 +90,17 @@ def rates(out: Path) -> dict[str, float]:
 
 def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     """Print a row an arm, and what all of them would take."""
-    table = Table("arm", "state", "texts to encode", "characters", "pairs, at most", "folder")
+    table = Table("arm", "state", "texts to encode", "characters", "pairs, at most")
     total, counted = Cost(), set[tuple[str, str]]()
     for arm in sweep.arms:
         if arm.finished():
-            table.add_row(arm.name, "finished", "", "", "", arm.folder().name)
+            table.add_row(arm.name, "finished", "", "", "")
             continue
         one = cost(arm, store, counted)
         total = Cost(total.texts + one.texts, total.characters + one.characters, max(total.pairs, one.pairs))
-        table.add_row(arm.name, "to run", f"{one.texts:,}", f"{one.characters:,}", f"{one.pairs:,}", arm.folder().name)
+        table.add_row(arm.name, "to run", f"{one.texts:,}", f"{one.characters:,}", f"{one.pairs:,}")
     out.print(table)
+    out.print(f"folders: {', '.join(dict.fromkeys(str(arm.beside()) for arm in sweep.arms))}/<arm>-<hash>")
     out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "
               f"{total.characters // 4:,} tokens) and at most {total.pairs:,} pairs")
     out.print(_time(total, rates(Path(str(sweep.settings.out)))))

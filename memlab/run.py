@@ -82,7 +82,7 @@ def job(cfg: DictConfig) -> None:
 def report(sweep: Sweep) -> None:
     """Publish the finished arms and their twins, build the report, and print the comparison."""
     from memlab.report.build import build
-    from memlab.report.console import print_comparison
+    from memlab.report.console import print_arm, print_comparison
 
     for place in dict.fromkeys(arm.beside() for arm in sweep.arms):
         here = [a for a in sweep.arms if a.beside() == place]
@@ -95,7 +95,11 @@ def report(sweep: Sweep) -> None:
             if matched:
                 sweep.track.publish(place / matched)
         built = build(place, contrasts=sweep.contrasts, expected=[a.name for a in here])
-        print_comparison(built.comparison, _out)
+        alone = here[0].name if len(here) == 1 else None
+        if alone in built.comparison["arms"]:
+            print_arm(built.comparison, str(alone), _out)
+        else:
+            print_comparison(built.comparison, _out)
         _out.print(f"report: {built.html}")
 
 
@@ -129,9 +133,13 @@ def _run(sweep: Sweep, words: list[str]) -> int:
     ready = sum(a.finished() for a in sweep.arms)
     _out.print(f"[bold]{escape(first.experiment)}[/bold] on {escape(first.dataset.name)}: "
                f"{len(sweep.arms)} arm{'s' if several else ''}{f', {ready} finished before' if ready else ''}")
-    if ready < len(sweep.arms):  # else there is nothing to launch
-        swept = [f"+swept=[{','.join(repr(s) for s in sweep.swept)}]"] if sweep.swept else []
-        _hydra_job([*(["-m"] if sweep.multirun else []), *words, *swept])
+    if sweep.launched():
+        if ready < len(sweep.arms):  # else there is nothing to launch
+            swept = [f"+swept=[{','.join(repr(s) for s in sweep.swept)}]"] if sweep.swept else []
+            _hydra_job([*(["-m"] if sweep.multirun else []), *words, *swept])
+    else:  # the arms are composed and constructed already; Hydra's basic launcher would compose each again, twice
+        for arm in sweep.arms:
+            run_arm(arm, store_at(sweep.settings.store))
     report(sweep)
     failed = [a.name for a in sweep.arms if not a.finished()]  # told by the folders, wherever the arms ran
     if failed:

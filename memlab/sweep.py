@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ QUIET = ("data", "out", "store", "plan", "track", "name", "contrasts", "swept", 
          "embedder.device")
 """Overrides that say where and on what, not how: they do not enter the name of a single arm."""
 
+BASIC_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
+"""Hydra's default: the jobs of a sweep one after another in this process."""
+
 MOST_CONTRASTS = 3
 """Every further declared contrast costs the others power."""
 
@@ -42,6 +46,10 @@ class Sweep:
     swept: list[str]
     multirun: bool
     settings: DictConfig
+
+    def launched(self) -> bool:
+        """Tell whether a launcher other than Hydra's own for one process was chosen."""
+        return self.multirun and str(self.settings.hydra.launcher._target_) != BASIC_LAUNCHER
 
 
 @dataclass(frozen=True)
@@ -197,7 +205,9 @@ def arm_name(cfg: DictConfig) -> str:
     for word in cfg.hydra.overrides.task:
         key, _, value = str(word).lstrip("+~").partition("=")
         if key in swept or (not swept and not _quiet(key)):
-            parts.append(value.rsplit("/", 1)[-1] if "." not in key else f"{key.rsplit('.', 1)[-1]}={value}")
+            nameless = not swept and value == "none"  # of which slot, only the key can tell
+            last = re.split(r"[./]", key)[-1]
+            parts.append(f"{last}={value}" if "." in key or nameless else value.rsplit("/", 1)[-1])
     return "+".join(parts) or "default"
 
 

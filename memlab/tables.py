@@ -73,6 +73,17 @@ def text_hash(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
+def frame_digest(table: pl.DataFrame) -> str:
+    """Digest a frame's content, names and types; equal frames give equal digests in any process.
+
+    >>> frame_digest(pl.DataFrame({"a": [1, 2]})) == frame_digest(pl.concat([pl.DataFrame({"a": [n]}) for n in (1, 2)]))
+    True
+    """
+    buffer = io.BytesIO()
+    table.rechunk().write_ipc(buffer)
+    return hashlib.blake2b(buffer.getbuffer(), digest_size=16).hexdigest()
+
+
 def texts_frame(texts: Iterable[str]) -> pl.DataFrame:
     """Build a ``texts`` table: one row a distinct text, in order of first appearance."""
     distinct = list(dict.fromkeys(texts))
@@ -165,8 +176,6 @@ class Tables(Mapping[str, pl.DataFrame]):
         for name in sorted(names):
             if name in self._frames:
                 if name not in self._digests:
-                    buffer = io.BytesIO()
-                    self._frames[name].rechunk().write_ipc(buffer)
-                    self._digests[name] = hashlib.blake2b(buffer.getbuffer(), digest_size=16).hexdigest()
+                    self._digests[name] = frame_digest(self._frames[name])
                 total.update(f"{name}={self._digests[name]};".encode())
         return total.hexdigest()

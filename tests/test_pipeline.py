@@ -14,6 +14,7 @@ from memlab import pipeline
 from memlab.errors import MemlabError
 from memlab.oracle.select import OracleSelect
 from memlab.pipeline import Pipeline
+from memlab.rank.score import Score
 from memlab.rank.select import Fixed
 from memlab.search.lexical import BM25
 from memlab.search.lexical_official import BM25Official
@@ -124,6 +125,13 @@ def test_only_learn_and_oracle_may_see_gold() -> None:
         lexical(select=Peeking())
     assert lexical(select=OracleSelect()).uses_oracle()
     assert not lexical().uses_oracle()
+
+
+@pytest.mark.parametrize(("name", "slot"), [("dense", "dense"), ("dense:turn", "dense"), ("late_window", "late")])
+def test_a_weight_for_a_lane_that_nobody_searches_is_told_before_the_run(name: str, slot: str) -> None:
+    with pytest.raises(ValidationError, match=f"weights name '{name}', but search/{slot} is none"):
+        lexical(score=Score(weights={name: 1.0}))
+    assert lexical(score=Score(weights={"lexical:turn": 1.0})).score
 
 
 def test_a_stage_is_handed_what_it_declares_and_returns_what_it_declares(store: Store) -> None:

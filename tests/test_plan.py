@@ -56,12 +56,13 @@ def test_pairs_are_counted_at_most(tmp_path: Path) -> None:
     assert cost(laned, store, set()).pairs == 16 * 80  # 10 sessions of 8 turns a life
 
 
-def test_the_plan_names_arms_and_folders_and_runs_nothing(tmp_path: Path) -> None:
+def test_the_plan_names_arms_and_where_they_go_and_runs_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
     some = [arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder()), select=Fixed(k=k)), name=f"k{k}")
             for k in (3, 5)]
     told = printed(tmp_path, store, *some)
-    assert all(a.folder().name in told for a in some)
+    assert all(f" {a.name} " in told for a in some)
+    assert f"folders: {some[0].beside()}/" in told
     assert told.count("to run") == 2
     assert "no finished run here tells the rate of: vectors" in told
     assert not (tmp_path / "runs").exists()

@@ -24,7 +24,7 @@ def test_one_arm_then_the_same_line_again(tmp_path: Path, capsys: pytest.Capture
     assert "single on synthetic: 1 arm\n" in told
     assert f"report: {tmp_path}/runs/single/synthetic/report.html" in told.splitlines()[-1]
     place = tmp_path / "runs" / "single" / "synthetic"
-    assert folders(tmp_path) == ["gap+none", "gap+none.twin"]
+    assert folders(tmp_path) == ["gap+dense=none", "gap+dense=none.twin"]
     assert {"report.html", "report.md", "comparison.json"} <= {p.name for p in place.iterdir()}
     before = {p: p.stat().st_mtime_ns for p in place.glob("*/*")}
     assert main(words(tmp_path, "rank/select=gap")) == 0
@@ -34,19 +34,19 @@ def test_one_arm_then_the_same_line_again(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_sweep_by_flag_and_one_failing_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # the weights of rank/score=weighted name a dense lane, and there is none
-    line = ["-m", *words(tmp_path, "rank/score=zscore,weighted,rrf", "name=null")]
+    # memories of several kinds cannot be ranked as they are
+    line = ["-m", *words(tmp_path, "write/chunk=turn,several,window", "rank.score.level=memory")]
     assert main(line) == 1
     told = capsys.readouterr().out
-    assert "weighted failed: " in told
-    assert "1 of 3 arms failed: weighted" in told.splitlines()[-1]
-    assert folders(tmp_path) == ["rrf", "zscore"]
+    assert "several failed: " in told
+    assert "1 of 3 arms failed: several" in told.splitlines()[-1]
+    assert folders(tmp_path) == ["turn", "window"]
     place = tmp_path / "runs" / "single" / "synthetic"
     comparison = json.loads((place / "comparison.json").read_text())
-    assert list(comparison["arms"]) == ["zscore", "rrf"]
-    assert comparison["missing"] == ["weighted"]
-    assert "weighted" in (place / "report.md").read_text()
-    (failure,) = place.glob("weighted-*.failed.txt")
+    assert list(comparison["arms"]) == ["turn", "window"]
+    assert comparison["missing"] == ["several"]
+    assert "several" in (place / "report.md").read_text()
+    (failure,) = place.glob("several-*.failed.txt")
     assert "Traceback" in failure.read_text()
     assert "Traceback" not in told
     assert main(line) == 1  # the others are finished, the same one fails again
@@ -103,7 +103,7 @@ def test_an_arm_and_its_twin_are_published(tmp_path: Path, monkeypatch: pytest.M
     seen: list[str] = []
     monkeypatch.setattr("memlab.track.off.Off.publish", lambda self, folder: seen.append(folder.name))
     assert main(words(tmp_path, "rank/select=gap")) == 0
-    assert [name.rpartition("-")[0] for name in seen] == ["gap+none", "gap+none.twin"]
+    assert [name.rpartition("-")[0] for name in seen] == ["gap+dense=none", "gap+dense=none.twin"]
 
 
 def test_help_is_hydras(capsys: pytest.CaptureFixture[str]) -> None:

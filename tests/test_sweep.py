@@ -20,10 +20,10 @@ def names(*words: str, multirun: bool = False) -> list[str]:
 
 
 @pytest.mark.parametrize(("words", "name"), [
-    ([], "none"),
-    (["rank/select=gap"], "gap+none"),
-    (["rank/select=gap", "rank.select.buffer=2"], "gap+buffer=2+none"),
-    (["data.limit=3", "out=x", "seed=4", "track.mode=offline"][:3], "none"),
+    ([], "dense=none"),
+    (["rank/select=gap"], "gap+dense=none"),
+    (["rank/select=gap", "rank.select.buffer=2"], "gap+buffer=2+dense=none"),
+    (["data.limit=3", "out=x", "seed=4", "track.mode=offline"][:3], "dense=none"),
     (["name=mine"], "mine"),
     (["name=7"], "7"),
 ])

@@ -56,6 +56,7 @@ def compare(experiment: str, data: str, arms: Mapping[str, Finished], contrasts:
     made = {
         "experiment": experiment, "data": data, "clustered": clustered,
         "questions": max((f.questions.height for f in arms.values()), default=0),
+        "scored": max((int(f.questions["scored"].sum()) for f in arms.values()), default=0),
         "notes": [*notes, *_notes(arms, clustered, len(contrasts), step)],
         "arms": {name: _arm(found, clustered, seed) for name, found in arms.items()},
         "contrasts": declared, "exploratory": exploratory,

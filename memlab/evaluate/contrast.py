@@ -54,7 +54,7 @@ class Contrast:
 
 UNKNOWN: dict[str, Any] = dict.fromkeys((
     "difference", "low", "high", "test", "p", "p_adjusted", "wins", "losses", "ties", "smallest_detectable", "power",
-    "smallest_significant", "planned", "clusters", "agree", "smallest_p", "reachable"))
+    "smallest_significant", "planned", "clusters", "differing", "agree", "smallest_p", "reachable"))
 
 
 def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, clustered: bool, alpha: float,
@@ -68,7 +68,8 @@ def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, 
     ``alpha`` is the level after correction: ``smallest_significant`` is the smallest difference that could have
     reached it, ``smallest_detectable`` the true one found in 80 % of runs, ``power`` the chance to find ``planned``;
     all three are null for a contrast that was not declared, for which nothing was planned.
-    ``reachable`` is false where even complete agreement of all conversations would leave p above alpha.
+    ``reachable`` is false where even complete agreement of all conversations that differ would leave p above alpha:
+    one whose difference is 0 has no sign to agree with.
     """
     row: dict[str, Any] = {"arm": contrast.arm, "comparator": contrast.against, "metric": contrast.metric,
                            "direction": contrast.direction, "n": 0, **UNKNOWN}
@@ -124,10 +125,12 @@ def _graded(differences: Values, seed: int, resamples: int) -> dict[str, Any]:
 
 
 def _by_conversation(differences: Values, contrast: Contrast, alpha: float) -> dict[str, Any]:
-    wanted, least = 1 if contrast.direction == "greater" else -1, smallest_p(len(differences))
+    wanted, moving = 1 if contrast.direction == "greater" else -1, int((differences != 0).sum())
+    least = smallest_p(moving)
     return {"difference": float(differences.mean()), **_bounds(student(differences)),
             "test": "sign-flip over conversations, t-interval", "p": sign_flip(differences), "smallest_p": least,
-            "reachable": least <= alpha, "clusters": len(differences), "agree": int((differences * wanted > 0).sum())}
+            "reachable": least <= alpha, "clusters": len(differences), "differing": moving,
+            "agree": int((differences * wanted > 0).sum())}
 
 
 def _binary_plan(n: int, differ: int, planned: float | None, alpha: float) -> dict[str, Any]:

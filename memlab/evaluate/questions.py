@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.evaluate.official import official
+from memlab.evaluate.ordered import by_order
 from memlab.evaluate.retrieval import retrieval
 from memlab.evaluate.selection import selection
 from memlab.tables import Tables
@@ -24,9 +25,12 @@ def per_question(tables: Tables) -> pl.DataFrame:
         .join(texts, left_on="text", right_on="hash", how="left").drop("text").rename({"words": "text"})
         .join(tables["gold"], on="question", how="left").select(ABOUT)
     )
-    for metrics in (retrieval(tables), selection(tables), official(tables)):
+    for metrics in (_standard(tables), selection(tables), _official(tables)):
         rows = rows.join(metrics, on="question", how="left")
     return rows.sort("question")
+
+
+_standard, _official = by_order(retrieval), by_order(official)
 
 
 def metric_names(questions: pl.DataFrame) -> list[str]:

@@ -92,9 +92,10 @@ def _ending(row: dict[str, Any], alpha: float) -> str:
     if row["verdict"] == "opposite":
         return "the opposite of what was claimed is shown."
     if row["verdict"] == "out of reach":
-        return (f"not shown, and out of reach: {row['clusters']} conversations give no p below "
+        differ = "" if row["differing"] == row["clusters"] else f", of which {row['differing']} differ,"
+        return (f"not shown, and out of reach: {row['clusters']} conversations{differ} give no p below "
                 f"{_p(row['smallest_p'])[2:]}, where {_p(alpha)[2:]} is asked for.")
     if row["power"] is None or row["planned"] is None:
         return "not shown."
-    return (f"not shown; a true difference of {_size(row, row['planned'])} had a chance of {100 * row['power']:.0f} % "
-            "to be found.")
+    return (f"not shown; a true difference of {_size(row, row['planned'])}, the size planned for, had a chance of "
+            f"{100 * row['power']:.0f} % to be found.")

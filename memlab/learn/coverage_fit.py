@@ -70,7 +70,15 @@ def fit(shape: pl.DataFrame, needed: pl.DataFrame, level: EvidenceLevel, depth: 
         slope = weight * (expit(logit) - y)
         return float(value), np.append(x.T @ slope + l2 * beta[:-1], slope.sum())
 
-    beta = minimize(loss, np.zeros(len(FEATURES) + 1), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+    def curvature(beta: np.ndarray) -> np.ndarray:
+        chance = expit(x @ beta[:-1] + beta[-1])
+        bend = weight * chance * (1 - chance)
+        edge = x.T @ bend
+        return np.block([[x.T @ (x * bend[:, None]) + l2 * np.eye(x.shape[1]), edge[:, None]],
+                         [edge[None, :], np.array([[bend.sum()]])]])
+
+    beta = minimize(loss, np.zeros(len(FEATURES) + 1), jac=True, hess=curvature, method="trust-exact",
+                    options={"gtol": 1e-6}).x
     return CoverageModel(format=FORMAT, level=level, depth=depth, features=FEATURES, mean=tuple(mean.tolist()),
                          scale=tuple(scale.tolist()), weights=tuple(beta[:-1].tolist()), bias=float(beta[-1]),
                          questions=rows["question"].n_unique())

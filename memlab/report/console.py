@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memlab.report import view
-from memlab.report.words import one_line
+from memlab.report.words import count, duration, figure, interval, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 _STYLES = {"up": "bold blue", "down": "bold red", "same": "yellow", "open": "default"}
 
@@ -27,9 +28,8 @@ def print_comparison(comparison: dict[str, Any], console: Console | None = None)
     narrow = console.width < 26 + 15 * (len(columns) + 3)
     if narrow:  # intervals wrap under their figures; fewer metrics keep each on one line
         columns = columns[: max(1, (console.width - 46) // 17)]
-    title = f"{comparison['experiment']} on {comparison['data']}: {comparison['questions']:,} questions"
-    table = Table(title=Text(one_line(title), style="bold"), title_justify="left", header_style="", padding=(0, 1),
-                  show_edge=False)
+    console.print(_title(comparison))
+    table = Table(header_style="", padding=(0, 1), show_edge=False)
     table.add_column("arm", overflow="fold")
     for metric in columns:
         table.add_column(Text(metric.replace("/", "/\n") if narrow else metric.rpartition("/")[0] + "\n"
@@ -49,8 +49,50 @@ def print_comparison(comparison: dict[str, Any], console: Console | None = None)
             cells.append(written)
         table.add_row(who, *cells)
     console.print(table)
-    console.print(Text("▲ ▼ declared contrast, adjusted p < .05; △ ▽ exploratory; below each figure its 95 % interval",
-                       style="dim"))
+    console.print(Text("▲ ▼ declared contrast, adjusted p < .05; △ ▽ exploratory; below each figure its 95 % interval; "
+                       "what arms share is timed at the first", style="dim"))
+    _say(comparison, console)
+
+
+def print_arm(comparison: dict[str, Any], name: str, console: Console | None = None) -> None:
+    """Print one arm's figures, a line each, then what is said of the comparison; other arms are in the report."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = console or Console()
+    arm = comparison["arms"][name]
+    console.print(_title(comparison))
+    table = Table(header_style="", padding=(0, 1), show_edge=False)
+    table.add_column(Text(one_line(name)), overflow="fold")
+    table.add_column("", justify="right")
+    table.add_column("95 % interval", justify="right")
+    for metric in [*view.ALONE, "context/tokens_mean", "selected/k_mean"]:
+        if metric in arm["metrics"]:
+            entry = arm["metrics"][metric]
+            write = count if metric.endswith("_mean") else figure
+            table.add_row(metric, write(entry["value"]), interval(entry.get("low"), entry.get("high"), write))
+    table.add_row("time", duration(arm.get("seconds")), "")
+    console.print(table)
+    others = len(comparison["arms"]) - 1
+    if others:
+        console.print(Text(f"beside it in the report: {others} other arm{'s' if others > 1 else ''}", style="dim"))
+    _say(comparison, console)
+
+
+def _title(comparison: dict[str, Any]) -> Text:
+    from rich.text import Text
+
+    scored = comparison.get("scored", comparison["questions"])
+    counted = "" if scored == comparison["questions"] else f", {scored:,} of them scored"
+    words = f"{comparison['experiment']} on {comparison['data']}: {comparison['questions']:,} questions{counted}"
+    return Text(one_line(words), style="bold")
+
+
+def _say(comparison: dict[str, Any], console: Console) -> None:
+    """Print the contrasts in words, what must be read before any figure, and the notes."""
+    from rich.text import Text
+
     for contrast in view.contrast_rows(comparison):
         console.print(Text("• ").append(one_line(contrast.words), style=_STYLES[contrast.tone]))
     for heading, sentence in view.notices(comparison):

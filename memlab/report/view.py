@@ -20,6 +20,11 @@ PREFERRED = ("selected/session/recall_all", "selected/turn/recall_all", "session
              "session/recall_any@5", "session/recall_any@1", "session/ndcg@10", "turn/ndcg@10", "turn/recall@10")
 """Metrics that fill the arms table after those of the contrasts."""
 
+ALONE = ("session/recall_any@1", "session/recall_any@5", "session/recall_all@5", "session/recall_all@10",
+         "session/ndcg@10", "turn/recall_all@10", "turn/ndcg@10", "selected/session/recall_all",
+         "selected/turn/recall_all")
+"""Metrics of an arm that was run alone, a line each."""
+
 COLUMNS = 6
 """Metric columns of the arms table; more would not fit beside each other."""
 

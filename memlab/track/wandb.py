@@ -16,6 +16,8 @@ from typing import Any, Literal
 import polars as pl
 
 from memlab.errors import MemlabError
+from memlab.evaluate.questions import ABOUT
+from memlab.evaluate.summary import HEADLINE
 from memlab.report.folders import ArmRun, read_arm
 from memlab.report.words import clean
 from memlab.stage import LocalPath, Names, stage
@@ -116,8 +118,12 @@ def _numbers(manifest: dict[str, Any]) -> dict[str, float]:
 
 
 def _tables(wandb: Any, arm: ArmRun) -> dict[str, Any]:
-    """The per-question table, recall over k, and a metric by type; plots only where there is something to plot."""
-    questions = arm.questions.head(ROWS)
+    """The per-question table, recall over k, and a metric by type; plots only where there is something to plot.
+
+    The client prepares tables cell by cell: all hundred metrics of every question would take it a second an arm. The
+    table has the headline ones; all are in the run folder's questions.parquet.
+    """
+    questions = arm.questions.head(ROWS).select(c for c in arm.questions.columns if c in (*ABOUT, *HEADLINE))
     cells = [[clean(v)[:LETTERS] if isinstance(v, str) else v for v in row] for row in questions.iter_rows()]
     # mixed types are allowed only to spare the client's inference of a type for every cell, a second an arm
     out = {"questions": wandb.Table(columns=questions.columns, data=cells, allow_mixed_types=True)}

@@ -37,7 +37,7 @@ def test_the_shape_is_plain_json(arms) -> None:
     made = compare("adaptive_k", "synthetic", arms, contrasts, clustered=False, notes=["a note"],
                    constant_k={METRIC: [{"k": 1, "tokens": np.float64(3.0), "value": float("nan")}]})
     assert json.loads(json.dumps(made, allow_nan=False)) == made
-    assert set(made) == {"experiment", "data", "questions", "clustered", "notes", "arms", "contrasts", "exploratory",
+    assert set(made) == {"experiment", "data", "questions", "scored", "clustered", "notes", "arms", "contrasts", "exploratory",
                          "noop", "constant_k", "missing"}
     assert made["arms"]["gap"]["metrics"]["session/mrr"].keys() == {"value", "low", "high", "n"}
     assert made["arms"]["gap"]["tokens_mean"] > 0

@@ -64,10 +64,10 @@ def test_clustered_contrast_weighs_conversations() -> None:
     assert per.tolist() == [1, 0, -.5]
     assert row["difference"] == pytest.approx(.5 / 3)
     assert row["p"] == sign_flip(per)
-    assert (row["clusters"], row["agree"], row["n"]) == (3, 1, 12)
+    assert (row["clusters"], row["differing"], row["agree"], row["n"]) == (3, 2, 1, 12)
     low, high = student(per)
     assert (row["low"], row["high"]) == (max(-1, low), min(1, high))
-    assert row["smallest_p"] == .25
+    assert row["smallest_p"] == .5  # the conversation without a difference has no sign to agree with
     assert row["reachable"] is False
     assert row["power"] == 0
     assert row["smallest_detectable"] is None

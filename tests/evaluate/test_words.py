@@ -14,7 +14,8 @@ def test_the_sentence_of_a_difference_that_is_not_shown() -> None:
     assert sentence(ROW, .05) == (
         "gap finds complete evidence in 3.1 points more questions than its token-matched twin "
         "(selected/session/recall_all, 141 questions; 95 % interval −1.0 to +7.2; 12 wins, 5 losses; "
-        "p = .28 after Holm): not shown; a true difference of 3.0 points had a chance of 41 % to be found.")
+        "p = .28 after Holm): not shown; a true difference of 3.0 points, the size planned for, had a "
+        "chance of 41 % to be found.")
 
 
 @pytest.mark.parametrize(("change", "expected"), [
@@ -33,7 +34,9 @@ def test_the_sentence_of_a_difference_that_is_not_shown() -> None:
     ({"verdict": "changed nothing"}, "gap changed nothing: its ranking, selection and context are those of"),
     ({"verdict": "undefined"}, "no question has selected/session/recall_all in both"),
     ({"verdict": "exploratory", "p_adjusted": None}, "p = .14, uncorrected): exploratory"),
-    ({"verdict": "out of reach", "clusters": 6, "agree": 5, "smallest_p": .03125},
+    ({"verdict": "out of reach", "clusters": 6, "differing": 4, "agree": 3, "smallest_p": .125},
+     "out of reach: 6 conversations, of which 4 differ, give no p below .12, where .017 is asked for."),
+    ({"verdict": "out of reach", "clusters": 6, "differing": 6, "agree": 5, "smallest_p": .03125},
      "greater in 5 of 6 conversations; p = .28 after Holm): not shown, and out of reach: 6 conversations give no p "
      "below .031, where .017 is asked for."),
 ])

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 from rich.console import Console
 
 from memlab.report.build import Built
-from memlab.report.console import print_comparison
+from memlab.report.console import print_arm, print_comparison
 
 
 def printed(comparison: dict, width: int) -> str:
@@ -29,6 +30,19 @@ def test_every_arm_and_every_contrast_is_printed_at_any_width(report: Built, wid
     first = report.comparison["arms"]["gap"]["metrics"]["selected/session/recall_all"]
     assert f"▼ {first['value']:.3f}" in text
     assert f"{first['low']:.3f} to {first['high']:.3f}" in text
+
+
+def test_one_arm_is_printed_a_figure_a_line(report: Built) -> None:
+    out = io.StringIO()
+    print_arm(report.comparison, "gap", Console(file=out, width=80, color_system=None))
+    text = out.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    for metric in ("session/recall_all@5", "selected/session/recall_all"):
+        entry = report.comparison["arms"]["gap"]["metrics"][metric]
+        line = next(line for line in text.splitlines() if f" {metric} " in line)
+        assert re.findall(r"\d\.\d{3}", line) == [f"{entry[k]:.3f}" for k in ("value", "low", "high")]
+    assert f"beside it in the report: {len(report.comparison['arms']) - 1} other arms" in text
+    assert f"{report.comparison['scored']:,} of them scored" in text
 
 
 def test_names_are_neither_markup_nor_escape_sequences(report: Built) -> None:
