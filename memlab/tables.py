@@ -47,6 +47,13 @@ SCHEMAS: dict[str, Schema] = {
     "ranking": {"question": _INT, "unit": _LONG, "score": _REAL, "rank": _INT, "selected": _BOOL},
     # what the reader is shown, in order; text is a hash, tokens are counted by the one token counter
     "context": {"question": _INT, "position": _INT, "unit": _LONG, "text": _STR, "tokens": _INT},
+    # what the reader said; sample counts from 0; text is a hash; tokens and seconds as the server told them, dropped =
+    # context items that did not fit into the reader's window
+    "answers": {"question": _INT, "sample": _INT, "text": _STR, "prompt_tokens": _INT, "completion_tokens": _INT,
+                "seconds": _REAL, "dropped": _INT},
+    # one row a (question, judge): score in [0, 1], null where the judge has no opinion (an unreadable reply, a type
+    # that it does not cover); correct = what it counts as right; reply is its own words
+    "verdicts": {"question": _INT, "judge": _STR, "score": _REAL, "correct": _BOOL, "reply": _STR},
     # gold: session- and turn-level evidence; turn is null where only the session is known
     "evidence": {"question": _INT, "session": _INT, "turn": _INT},
     # gold: abstain = the right answer is to decline; scored = counts in retrieval averages;
