@@ -22,7 +22,7 @@ from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
 from memlab.evaluate.averages import averages
 from memlab.evaluate.curve import constant_k
-from memlab.evaluate.export import write_qrels, write_run
+from memlab.evaluate.export import write_answers, write_qrels, write_run
 from memlab.evaluate.ordered import by_order
 from memlab.evaluate.questions import per_question
 from memlab.learn import coverage
@@ -168,6 +168,7 @@ class Arm:
         ranked = tables["ranking"].join(tables["units"].select("unit", "level", "session", "turns"), on="unit")
         kept = ranked.filter((pl.col("rank") <= KEPT_RANKS) | pl.col("selected")).sort("question", "rank")
         (folder / "config.yaml").write_text(self.config, encoding="utf-8")
+        write_answers(tables, folder)
         frames = {"ranking": kept, "context": tables["context"], "questions": questions, "ids": tables["ids"],
                   "shown": shown(kept, tables)}
         for name, frame in frames.items():

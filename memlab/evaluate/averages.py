@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.evaluate.questions import metric_names
 
-COSTS = ("context/tokens", "selected/k")
+COSTS = ("context/tokens", "selected/k", "answer/prompt_tokens", "answer/completion_tokens", "answer/dropped")
 """Metrics that are amounts; their average is named ``..._mean``."""
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import polars as pl
 
+from memlab.evaluate.answers import judges
 from memlab.evaluate.contrast import Contrast, measure
 from memlab.evaluate.noop import OUTPUTS, identical
 from memlab.evaluate.statistics import holm
-from memlab.evaluate.summary import HEADLINE, summary
+from memlab.evaluate.summary import headline, summary
 from memlab.evaluate.words import sentence
 
 ALPHA = 0.05
@@ -25,6 +26,7 @@ class Finished:
     questions: pl.DataFrame
     ranking: pl.DataFrame | None = None
     context: pl.DataFrame | None = None
+    answers: pl.DataFrame | None = None
     folder: str = ""
     seconds: float | None = None
 
@@ -61,6 +63,7 @@ def compare(experiment: str, data: str, arms: Mapping[str, Finished], contrasts:
         "arms": {name: _arm(found, clustered, seed) for name, found in arms.items()},
         "contrasts": declared, "exploratory": exploratory,
         "noop": [{"arm": a, "comparator": b, "identical": same} for (a, b), same in noop.items() if same],
+        "answered": any(judges(f.questions.columns) for f in arms.values()),
         "constant_k": dict(constant_k or {}), "missing": sorted({*missing, *named} - set(arms)),
     }
     return _finite(made)  # type: ignore[no-any-return]
@@ -110,7 +113,8 @@ def _pairs(arms: Mapping[str, Finished], contrasts: Sequence[Contrast]) -> list[
 
 def _exploratory(arms: Mapping[str, Finished], contrasts: Sequence[Contrast]) -> list[Contrast]:
     known = {(c.arm, c.against, c.metric) for c in contrasts}
-    metrics = list(dict.fromkeys([*(c.metric for c in contrasts), *HEADLINE]))
+    columns = list(dict.fromkeys(name for found in arms.values() for name in found.questions.columns))
+    metrics = list(dict.fromkeys([*(c.metric for c in contrasts), *headline(columns)]))
     return [Contrast(arm, base, metric, "less" if metric.startswith("context/tokens") else "greater")
             for arm, base in _pairs(arms, contrasts) for metric in metrics if (arm, base, metric) not in known]
 
@@ -118,7 +122,7 @@ def _exploratory(arms: Mapping[str, Finished], contrasts: Sequence[Contrast]) ->
 def _identical(one: Finished, other: Finished) -> list[str] | None:
     if one.ranking is None or other.ranking is None or one.context is None or other.context is None:
         return None
-    return identical(one.ranking, one.context, other.ranking, other.context)
+    return identical(one.ranking, one.context, other.ranking, other.context, one.answers, other.answers)
 
 
 def _notes(arms: Mapping[str, Finished], clustered: bool, tests: int, step: float) -> list[str]:

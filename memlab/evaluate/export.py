@@ -46,10 +46,7 @@ def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
 
 def question_names(tables: Tables) -> pl.DataFrame:
     """Name every question: (question, topic); its number where the benchmark has no name for it."""
-    names = tables["ids"].filter(pl.col("kind") == "question").select("question", "name")
-    named = tables["questions"].select("question").join(names, on="question", how="left")
-    return named.select("question", pl.coalesce("name", pl.col("question").cast(pl.String)).alias("topic")
-                        ).with_columns(_escaped("topic"))
+    return question_ids(tables).rename({"question_id": "topic"}).with_columns(_escaped("topic"))
 
 
 def write_run(ranking: pl.DataFrame, tables: Tables, path: Path, *, name: str) -> None:
@@ -76,6 +73,31 @@ def write_qrels(tables: Tables, path: Path) -> None:
     rows = held.join(question_names(tables), on="question").join(
         unit_names(units, tables["ids"]), on="unit").sort("question", "unit")
     _write(rows.select("topic", pl.lit(0).alias("iteration"), "document", pl.lit(1).alias("relevance")), path)
+
+
+def write_answers(tables: Tables, folder: Path) -> None:
+    """Write ``answers.jsonl`` and ``verdicts.jsonl`` under the benchmark's own question ids; nothing where none is.
+
+    ``question_id`` and ``hypothesis`` are the names of LongMemEval's own evaluation script, which reads such a file.
+    """
+    names = question_ids(tables)
+    if "answers" in tables and tables["answers"].height:
+        said = tables["answers"].join(tables["texts"], left_on="text", right_on="hash", how="left")
+        rows = said.join(names, on="question", how="left").sort("question", "sample").select(
+            "question_id", pl.col("text_right").alias("hypothesis"), "question", "sample", "prompt_tokens",
+            "completion_tokens", "seconds", "dropped")
+        (folder / "answers.jsonl").write_text(rows.write_ndjson(), encoding="utf-8")
+    if "verdicts" in tables and tables["verdicts"].height:
+        rows = tables["verdicts"].join(names, on="question", how="left").sort("question", "judge")
+        (folder / "verdicts.jsonl").write_text(rows.select("question_id", pl.exclude("question_id")).write_ndjson(),
+                                               encoding="utf-8")
+
+
+def question_ids(tables: Tables) -> pl.DataFrame:
+    """Return (question, question_id): the benchmark's name of a question, or its number where it has none."""
+    names = tables["ids"].filter(pl.col("kind") == "question").select("question", "name")
+    named = tables["questions"].select("question").join(names, on="question", how="left")
+    return named.select("question", pl.coalesce("name", pl.col("question").cast(pl.String)).alias("question_id"))
 
 
 def _escaped(column: str) -> pl.Expr:

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import polars as pl
 
-OUTPUTS = ("ranking", "selection", "context")
+OUTPUTS = ("ranking", "selection", "context", "answers")
 
 KEPT_RANKS = 200
 """Deeper ranks lie in a run folder only where they were selected, so they are not compared as a ranking."""
 
 
 def identical(ranking: pl.DataFrame, context: pl.DataFrame, other_ranking: pl.DataFrame,
-              other_context: pl.DataFrame) -> list[str]:
+              other_context: pl.DataFrame, answers: pl.DataFrame | None = None,
+              other_answers: pl.DataFrame | None = None) -> list[str]:
     """Name the outputs, of ``OUTPUTS``, that are the same in two arms.
 
     Rankings are the same if every rank holds the same unit: unit numbers are compared together with level,
     session and turns where both frames have them, since two chunkings can give one number to different memories.
-    Scores are not compared. Contexts are the same if they show the same texts in the same order.
+    Scores are not compared. Contexts are the same if they show the same texts in the same order. Where neither arm
+    asked a reader, their answers count as the same.
     """
     about = [c for c in ("level", "session", "turns") if c in ranking.columns and c in other_ranking.columns]
     pairs = {
@@ -29,7 +31,10 @@ def identical(ranking: pl.DataFrame, context: pl.DataFrame, other_ranking: pl.Da
                       for frame in (ranking, other_ranking)],
         "context": [frame.select("question", "position", "text") for frame in (context, other_context)],
     }
-    return [name for name in OUTPUTS if _same(*pairs[name])]
+    if answers is not None and other_answers is not None:
+        pairs["answers"] = [frame.select("question", "sample", "text") for frame in (answers, other_answers)]
+    silent = answers is None and other_answers is None
+    return [name for name in OUTPUTS if (_same(*pairs[name]) if name in pairs else silent)]
 
 
 def _same(one: pl.DataFrame, other: pl.DataFrame) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from memlab.evaluate.answers import answered
 from memlab.evaluate.official import official
 from memlab.evaluate.ordered import by_order
 from memlab.evaluate.retrieval import retrieval
@@ -25,7 +26,7 @@ def per_question(tables: Tables) -> pl.DataFrame:
         .join(texts, left_on="text", right_on="hash", how="left").drop("text").rename({"words": "text"})
         .join(tables["gold"], on="question", how="left").select(ABOUT)
     )
-    for metrics in (_standard(tables), selection(tables), _official(tables)):
+    for metrics in (_standard(tables), selection(tables), _official(tables), answered(tables)):
         rows = rows.join(metrics, on="question", how="left")
     return rows.sort("question")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from memlab.evaluate.answers import judges
 from memlab.evaluate.averages import COSTS, averaged_name, mean, views
 from memlab.evaluate.intervals import Interval, bca, clustered, wilson
 from memlab.evaluate.questions import metric_names
@@ -18,6 +19,17 @@ HEADLINE = (
 )
 """Metrics that are shown by type and compared between arms beside the declared ones."""
 
+
+
+def headline(columns: list[str]) -> list[str]:
+    """Name the metrics of a frame that are shown by type and compared: the judges' first, then ``HEADLINE``.
+
+    >>> headline(["question", "session/ndcg@10", "answer/f1"])
+    ['answer/f1', 'session/ndcg@10']
+    """
+    return [*judges(columns), *(m for m in HEADLINE if m in columns)]
+
+
 RESAMPLES = 1_999
 """For intervals of single means, of which a report has hundreds; contrasts draw 9,999."""
 
@@ -25,11 +37,12 @@ RESAMPLES = 1_999
 def summary(questions: pl.DataFrame, by_conversation: bool, seed: int = 0) -> dict[str, dict[str, Any]]:
     """Return ``{name: {"value", "low", "high", "n"}}`` with the names of metrics.json.
 
-    All metrics over all questions; the ``HEADLINE`` ones also by type and without label errors.
+    All metrics over all questions; the ``headline`` ones also by type and without label errors.
     """
     found: dict[str, dict[str, Any]] = {}
+    shown = headline(questions.columns)
     for prefix, rows in views(questions):
-        names = [m for m in metric_names(questions) if not prefix or m in HEADLINE]
+        names = [m for m in metric_names(questions) if not prefix or m in shown]
         for metric, (value, interval, n) in intervals(rows, names, by_conversation, seed).items():
             low, high = interval if interval else (None, None)
             found[prefix + averaged_name(metric)] = {"value": value, "low": low, "high": high, "n": n}

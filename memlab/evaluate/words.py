@@ -55,7 +55,9 @@ def _finding(row: dict[str, Any]) -> str:
 
 def _unit(row: dict[str, Any]) -> str:
     name = row["metric"].removesuffix("_mean")
-    return next((unit for cost, unit in zip(COSTS, ("tokens", "units")) if name.endswith(cost)), "points")
+    if name not in COSTS and not name.endswith(tuple(f"/{cost}" for cost in COSTS)):
+        return "points"
+    return "tokens" if name.endswith("tokens") else "units"
 
 
 def _size(row: dict[str, Any], value: float) -> str:

@@ -58,7 +58,7 @@ def comparison_of(folder: Path, found: Found, contrasts: Sequence[Contrast], exp
                   seed: int) -> dict[str, Any]:
     """Hand the arms' frames to the statistics, and mark the arms that looked at gold."""
     arms, first = found.arms, found.arms[0].manifest
-    frames = {arm.name: Finished(arm.questions, arm.ranking, arm.context, arm.folder.name, arm.seconds)
+    frames = {arm.name: Finished(arm.questions, arm.ranking, arm.context, arm.answers, arm.folder.name, arm.seconds)
               for arm in arms}
     line = curve(arms, contrasts)
     comparison = compare(

@@ -50,6 +50,15 @@ class ArmRun:
         """The first 20 units of each question as text."""
         return self._table("shown")
 
+    @cached_property
+    def answers(self) -> pl.DataFrame | None:
+        """What a reader said (question, sample, text); None where no reader was asked."""
+        path = self.folder / "answers.jsonl"
+        if not path.is_file():
+            return None
+        return pl.read_ndjson(path, schema_overrides={"question": pl.Int32, "sample": pl.Int32}).select(
+            "question", "sample", pl.col("hypothesis").alias("text"))
+
     @property
     def oracle(self) -> bool:
         """Whether the arm looked at gold, so that it is an upper bound and no system."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memlab.evaluate.answers import judges
 from memlab.report.folders import ArmRun
 from memlab.report.words import EMPTY, chance, count, duration, figure, interval, known, signed
 
@@ -28,7 +29,7 @@ ALONE = ("session/recall_any@1", "session/recall_any@5", "session/recall_all@5",
 COLUMNS = 6
 """Metric columns of the arms table; more would not fit beside each other."""
 
-OUTPUTS = ("ranking", "selection", "context")
+OUTPUTS = ("ranking", "selection", "context", "answers")
 """What the no-op detector compares."""
 
 ELSEWHERE = ("arm", "notes", "reliability", "constant_k")
@@ -79,7 +80,8 @@ def metric_columns(comparison: dict[str, Any]) -> list[str]:
     ['session/mrr', 'session/recall_any@5']
     """
     there = {name for arm in comparison["arms"].values() for name in arm["metrics"]}
-    wanted = [c["metric"] for c in comparison.get("contrasts", [])] + list(PREFERRED)
+    said = judges(sorted(there))
+    wanted = [*(c["metric"] for c in comparison.get("contrasts", [])), *said, *PREFERRED]
     chosen = [m for m in dict.fromkeys(wanted) if m in there and m not in APART]
     return (chosen or sorted(m for m in there if "=" not in m and m not in APART))[:COLUMNS]
 
@@ -153,9 +155,12 @@ def changed_nothing(noop: dict[str, Any]) -> bool:
 
 def notices(comparison: dict[str, Any]) -> list[tuple[str, str]]:
     """What must be read before any figure: (heading, sentence), the no-op arms first."""
-    out = [("Changed nothing", f"{n['arm']} and {n['comparator']} have the same {_listed(n['identical'])} for every "
-                               "question. This is not evidence of “no effect”.")
-           for n in comparison.get("noop", []) if changed_nothing(n)]
+    out = []
+    for n in comparison.get("noop", []):
+        if changed_nothing(n):
+            same = _listed(_spoken(comparison, n["identical"]))
+            out.append(("Changed nothing", f"{n['arm']} and {n['comparator']} have the same {same} for every question. "
+                                           "This is not evidence of “no effect”."))
     return out + [("Not here", f"{name} has no finished run.") for name in comparison.get("missing", [])]
 
 
@@ -167,9 +172,14 @@ def notes(comparison: dict[str, Any]) -> list[str]:
             alike.setdefault(tuple(n["identical"]), []).append(f"{n['arm']} and {n['comparator']}")
     partly = []
     for same, pairs in alike.items():
-        other = [name for name in OUTPUTS if name not in same]
-        partly.append(f"Same {_listed(same)}, different {_listed(other)}: {'; '.join(pairs)}.")
+        other = _spoken(comparison, [name for name in OUTPUTS if name not in same])
+        partly.append(f"Same {_listed(_spoken(comparison, same))}, different {_listed(other)}: {'; '.join(pairs)}.")
     return [*comparison.get("notes", []), *partly]
+
+
+def _spoken(comparison: dict[str, Any], outputs: Sequence[str]) -> list[str]:
+    """Leave answers out where nobody was asked for any."""
+    return [name for name in outputs if name != "answers" or comparison.get("answered")]
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.evaluate.questions import ABOUT
-from memlab.evaluate.summary import HEADLINE
+from memlab.evaluate.summary import headline
 from memlab.report.folders import ArmRun, read_arm
 from memlab.report.words import clean
 from memlab.stage import LocalPath, Names, stage
@@ -123,7 +123,7 @@ def _tables(wandb: Any, arm: ArmRun) -> dict[str, Any]:
     The client prepares tables cell by cell: all hundred metrics of every question would take it a second an arm. The
     table has the headline ones; all are in the run folder's questions.parquet.
     """
-    questions = arm.questions.head(ROWS).select(c for c in arm.questions.columns if c in (*ABOUT, *HEADLINE))
+    questions = arm.questions.head(ROWS).select(*ABOUT, *headline(arm.questions.columns))
     cells = [[clean(v)[:LETTERS] if isinstance(v, str) else v for v in row] for row in questions.iter_rows()]
     # mixed types are allowed only to spare the client's inference of a type for every cell, a second an arm
     out = {"questions": wandb.Table(columns=questions.columns, data=cells, allow_mixed_types=True)}

@@ -17,7 +17,8 @@ SHAPE = {"arm", "comparator", "metric", "direction", "n", "difference", "low", "
 
 
 def finished(tables, **changes) -> Finished:
-    return Finished(per_question(tables).with_columns(**changes), tables["ranking"], tables["context"], "runs/x", 1.5)
+    return Finished(per_question(tables).with_columns(**changes), tables["ranking"], tables["context"], None, "runs/x",
+                    1.5)
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +38,8 @@ def test_the_shape_is_plain_json(arms) -> None:
     made = compare("adaptive_k", "synthetic", arms, contrasts, clustered=False, notes=["a note"],
                    constant_k={METRIC: [{"k": 1, "tokens": np.float64(3.0), "value": float("nan")}]})
     assert json.loads(json.dumps(made, allow_nan=False)) == made
-    assert set(made) == {"experiment", "data", "questions", "scored", "clustered", "notes", "arms", "contrasts", "exploratory",
-                         "noop", "constant_k", "missing"}
+    assert set(made) == {"experiment", "data", "questions", "scored", "clustered", "notes", "arms", "contrasts",
+                         "exploratory", "noop", "answered", "constant_k", "missing"}
     assert made["arms"]["gap"]["metrics"]["session/mrr"].keys() == {"value", "low", "high", "n"}
     assert made["arms"]["gap"]["tokens_mean"] > 0
     assert made["arms"]["gap"]["seconds"] == 1.5
@@ -61,7 +62,8 @@ def test_holm_over_the_declared_and_verdicts(arms) -> None:
 def test_an_arm_that_changed_nothing_is_called_so(arms) -> None:
     made = compare("e", "d", arms, [Contrast("nothing", "fixed", "session/mrr")], clustered=False)
     assert made["contrasts"][0]["verdict"] == "changed nothing"
-    assert {"arm": "nothing", "comparator": "fixed", "identical": ["ranking", "selection", "context"]} in made["noop"]
+    same = ["ranking", "selection", "context", "answers"]
+    assert {"arm": "nothing", "comparator": "fixed", "identical": same} in made["noop"]
 
 
 def test_missing_arms_do_not_stop_the_others_and_still_count_in_holm(arms) -> None:
