@@ -171,6 +171,8 @@ class Arm:
         write_answers(tables, folder)
         frames = {"ranking": kept, "context": tables["context"], "questions": questions, "ids": tables["ids"],
                   "shown": shown(kept, tables)}
+        if "attribution" in tables and tables["attribution"].height:
+            frames["attribution"] = tables["attribution"]
         for name, frame in frames.items():
             buffer = io.BytesIO()
             frame.write_parquet(buffer)

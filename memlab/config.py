@@ -23,10 +23,12 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 """The configuration folder; it lies beside the package, hence ``pip install -e``."""
 
 SLOTS = {
-    "chunk": "write.chunk", "context": "write.context", "query": "query",
+    "chunk": "write.chunk", "context": "write.context", "query": "query.question",
+    "decompose": "query.decompose", "time": "query.time",
     "dense": "search.dense", "lexical": "search.lexical", "late": "search.late",
-    "score": "rank.score", "rerank": "rank.rerank", "rollup": "rank.rollup",
+    "score": "rank.score", "rerank": "rank.rerank", "window": "rank.window", "rollup": "rank.rollup",
     "measure": "read.measure", "select": "rank.select", "pack": "read.pack",
+    "answer": "read.answer", "judge": "judge", "attribute": "attribute",
 }
 """Pipeline field -> where its configuration lies."""
 
@@ -50,8 +52,8 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
             faults.append(f"{where}.{name}: {made.__name__} has no such setting; {did_you_mean(name, known)}")
         elif isinstance(node[name], str) and node[name] == "???":
             faults.append(f"{where}.{name}: a value is required, e.g. {where}.{name}=...")
-        elif value is None and isinstance(node[name], dict):
-            return None  # its own fault is already told
+        elif told_already(node[name], value):
+            return None
     if len(faults) > before:
         return None
     try:
@@ -64,6 +66,13 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
     except MemlabError as error:
         faults.append(f"{where}: {error}")
     return None
+
+
+def told_already(node: Any, made: Any) -> bool:
+    """Tell whether an object below this node could not be made, so that its own fault is told already."""
+    if isinstance(node, list):
+        return any(told_already(item, one) for item, one in zip(node, made))
+    return made is None and isinstance(node, dict)
 
 
 def _find(target: str, where: str, faults: list[str]) -> Any:

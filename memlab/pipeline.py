@@ -1,8 +1,8 @@
 """The pipeline: the only file that wires stages together.
 
-Sessions are written to memories, questions become queries, lanes search, scores are fused, reranked, rolled up,
-and as many units as the selection allows are packed for a reader. Every slot holds one stage; the constructor
-checks all of them before a model loads. Usable without Hydra::
+Sessions are written to memories, questions become queries, lanes search, scores are fused, reranked, rolled up, and
+as many units as the selection allows are packed; a reader answers and a judge judges, where there is one. Every slot
+holds one stage; the constructor checks all of them before a model loads. Usable without Hydra::
 
     tables = Pipeline(select=Fixed(k=5)).run(LoCoMo(path="locomo10.json").load(), Store())
 """
@@ -19,12 +19,18 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from memlab.errors import MemlabError
+from memlab.evaluate.attribution import NoAttribution
+from memlab.judge.none import NoJudge
 from memlab.models.embedder import SentenceEmbedder
+from memlab.query.decompose import NoDecompose
 from memlab.query.original import Original
+from memlab.query.time import NoTime
 from memlab.rank.rerank import Keep
 from memlab.rank.rollup import NoRollup
 from memlab.rank.score import Score
 from memlab.rank.select import Fixed
+from memlab.rank.window import Forward
+from memlab.read.answer_none import NoReader
 from memlab.read.measure import Measure
 from memlab.read.pack import ByRank
 from memlab.search.dense import Dense
@@ -36,8 +42,8 @@ from memlab.tables import GOLD, Tables
 from memlab.write.chunk import Turn
 from memlab.write.context import NoContext
 
-MAY_SEE_GOLD = ("memlab.learn.", "memlab.oracle.")
-"""Packages whose stages may read gold; whatever they touch is marked in the report."""
+MAY_SEE_GOLD = ("memlab.learn.", "memlab.oracle.", "memlab.judge.", "memlab.evaluate.")
+"""Packages whose stages may read gold: fits and upper bounds, which the report marks, and what comes after answers."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -47,15 +53,21 @@ class Pipeline:
     chunk: Stage = Field(default_factory=Turn)
     context: Stage = Field(default_factory=NoContext)
     query: Stage = Field(default_factory=Original)
+    decompose: Stage = Field(default_factory=NoDecompose)
+    time: Stage = Field(default_factory=NoTime)
     dense: Stage = Field(default_factory=lambda: Dense(embedder=SentenceEmbedder(max_length=256)))
     lexical: Stage = Field(default_factory=BM25)
     late: Stage = Field(default_factory=Off)
     score: Stage = Field(default_factory=Score)
     rerank: Stage = Field(default_factory=Keep)
+    window: Stage = Field(default_factory=Forward)
     rollup: Stage = Field(default_factory=NoRollup)
     measure: Stage = Field(default_factory=Measure)
     select: Stage = Field(default_factory=Fixed)
     pack: Stage = Field(default_factory=ByRank)
+    answer: Stage = Field(default_factory=NoReader)
+    judge: Stage = Field(default_factory=NoJudge)
+    attribute: Stage = Field(default_factory=NoAttribution)
 
     @model_validator(mode="after")
     def _no_stage_sees_gold(self) -> Pipeline:
@@ -63,7 +75,7 @@ class Pipeline:
             seen = GOLD & set(stage.reads)
             if seen and not type(stage).__module__.startswith(MAY_SEE_GOLD):
                 raise ValueError(f"{slot}: {type(stage).__name__} reads {', '.join(sorted(seen))}; only stages of "
-                                 "memlab.learn and memlab.oracle may")
+                                 "memlab.learn, oracle, judge and evaluate may")
         return self
 
     @model_validator(mode="after")

@@ -20,8 +20,8 @@ from memlab.store import Store
 from memlab.sweep import Sweep
 from memlab.tables import Tables
 
-WRITTEN = ("chunk", "context", "query")
-"""Slots that cost little, so that a plan runs them to know what would be encoded."""
+WRITTEN = ("chunk", "context", "query", "decompose", "time")
+"""Slots that cost little, so that a plan runs them, unless they ask a chat model, to know what would be encoded."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,16 @@ class Cost:
     texts: int = 0
     characters: int = 0
     pairs: int = 0
+    replies: int = 0
 
 
 def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
     """Count the texts and pairs that are not in the store; texts counted for an earlier arm count once."""
     tables = load(arm.dataset)
     for slot, stage in arm.pipeline.stages():
-        if slot in WRITTEN:
+        if slot in WRITTEN and not chats(stage):
             tables = tables.updated(apply(stage, tables, store))
-    texts = characters = pairs = 0
+    texts = characters = pairs = replies = 0
     for slot, stage in arm.pipeline.stages():
         embedder: Any = getattr(stage, "embedder", None)
         if embedder is not None:
@@ -58,7 +59,25 @@ def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
                     characters += round(share * int(asked["text"].str.len_chars().sum()))
         if getattr(stage, "scorer", None) is not None or getattr(stage, "matcher", None) is not None:
             pairs += _pairs(slot, stage, tables)
-    return Cost(texts, characters, pairs)
+        if chats(stage):
+            replies += _replies(slot, stage, tables)
+    return Cost(texts, characters, pairs, replies)
+
+
+def chats(stage: Any) -> int:
+    """Count the chat models that a stage asks; a bench of judges asks one each."""
+    several = getattr(stage, "judges", None)
+    return sum(chats(judge) for judge in several) if several else int(getattr(stage, "chat", None) is not None)
+
+
+def _replies(slot: str, stage: Any, tables: Tables) -> int:
+    """Count the replies that a stage asks for, at most: what the store holds is not looked up."""
+    questions = int(tables["questions"].height)
+    if slot == "context":
+        return int(tables["memories"].height)
+    if slot == "rerank":
+        return questions * (int(stage.pool) if stage.mode == "pointwise" else 1)
+    return questions * chats(stage) * int(getattr(getattr(stage, "vote", None), "samples", 1))
 
 
 def _pairs(slot: str, stage: Any, tables: Tables) -> int:
@@ -90,19 +109,21 @@ def rates(out: Path) -> dict[str, float]:
 
 def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     """Print a row an arm, and what all of them would take."""
-    table = Table("arm", "state", "texts to encode", "characters", "pairs, at most")
+    table = Table("arm", "state", "texts to encode", "characters", "pairs, at most", "replies, at most")
     total, counted = Cost(), set[tuple[str, str]]()
     for arm in sweep.arms:
         if arm.finished():
-            table.add_row(arm.name, "finished", "", "", "")
+            table.add_row(arm.name, "finished", "", "", "", "")
             continue
         one = cost(arm, store, counted)
-        total = Cost(total.texts + one.texts, total.characters + one.characters, max(total.pairs, one.pairs))
-        table.add_row(arm.name, "to run", f"{one.texts:,}", f"{one.characters:,}", f"{one.pairs:,}")
+        total = Cost(total.texts + one.texts, total.characters + one.characters, max(total.pairs, one.pairs),
+                     total.replies + one.replies)
+        table.add_row(arm.name, "to run", f"{one.texts:,}", f"{one.characters:,}", f"{one.pairs:,}",
+                      f"{one.replies:,}")
     out.print(table)
     out.print(f"folders: {', '.join(dict.fromkeys(str(arm.beside()) for arm in sweep.arms))}/<arm>-<hash>")
     out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "
-              f"{total.characters // 4:,} tokens) and at most {total.pairs:,} pairs")
+              f"{total.characters // 4:,} tokens), at most {total.pairs:,} pairs and {total.replies:,} replies")
     out.print(_time(total, rates(Path(str(sweep.settings.out)))))
 
 

@@ -2,7 +2,7 @@
 
 A vector's key is the fingerprint of (the model's identity, the role) and the text's hash; a pair score's key is the
 fingerprint of the scorer and both texts' hashes. A fingerprint is a folder (``memlab.folder``) of immutable files
-(``memlab.segments``).
+(``memlab.segments``). What a chat model said is text, and lies in lines (``memlab.completions``), keyed by the prompt.
 Whatever ends a process, what it flushed stays, and any number of processes may fill one store at once.
 ``python -m memlab.store info | verify | compact | prune`` looks after it.
 """
@@ -13,16 +13,19 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from memlab.completions import Completions
 from memlab.errors import MemlabError
 from memlab.folder import Arrays, Folder, Gone
 from memlab.intake import Intake, Made, model_name
+from memlab.models.chat import Chat, Completion, Prompt
 from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher
 from memlab.segments import key_columns
 
@@ -39,7 +42,7 @@ def default_root() -> Path:
 
 
 class Store:
-    """Vectors and pair scores, made once.
+    """Vectors, pair scores and completions, made once.
 
     Args:
         root: Folder of the store; None is ``$MEMLAB_HOME/store``.
@@ -49,7 +52,8 @@ class Store:
         memory_mb: Values kept in memory for a second call; beyond that they are read again.
 
     Attributes:
-        made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs", "matches").
+        made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs", "matches",
+            "completions").
         found: Rows answered from what had been stored before, by kind.
     """
 
@@ -61,6 +65,7 @@ class Store:
         self._flush = flush_mb * 1e6, flush_seconds
         self._arrays = Arrays(int(memory_mb * 1e6))
         self._folders: dict[Path, Folder] = {}
+        self._completions: dict[Path, Completions] = {}
 
     def vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
         """Return the vectors (n, dim) of a ``texts`` table, in its order; only what is missing is encoded."""
@@ -111,6 +116,23 @@ class Store:
             out[at] = block
         return out
 
+    def completions(self, chat: Chat, prompts: Sequence[Prompt]) -> list[Completion]:
+        """Return the completions of prompts, in their order; only what is missing is asked, each prompt once.
+
+        A refusal (finish "refused") is asked again next time, and counts as neither made nor found.
+        """
+        path, identity = self._fingerprint("completions", chat)
+        log = self._completions.setdefault(path, Completions(path, identity))
+        keys = [prompt.key() for prompt in prompts]
+        known = log.find(keys)
+        self.found["completions"] += sum(key in known for key in keys)
+        missing = {key: prompt for key, prompt in zip(keys, prompts) if key not in known}
+        with closing(log.take(chat, missing)) as replies:
+            for key, completion in replies:
+                known[key] = completion
+                self.made["completions"] += completion.finish != "refused"
+        return [known[key] for key in keys]
+
     def missing(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> int:
         """Count the distinct texts whose vectors would have to be made."""
         folder = self._folder("vectors", embedder, role)
@@ -142,14 +164,17 @@ class Store:
 
     def _folder(self, kind: str, model: Embedder | PairScorer | TokenMatcher, role: Role | None = None) -> Folder:
         """Return the folder of a fingerprint; the first write creates it."""
+        path, identity = self._fingerprint(kind, model, role)
+        if path not in self._folders:
+            self._folders[path] = Folder(path, KEYS[kind], self._arrays, identity)
+        return self._folders[path]
+
+    def _fingerprint(self, kind: str, model: Any, role: Role | None = None) -> tuple[Path, str]:
+        """Return the folder of a model's results, and the text that says what it stands for."""
         said = {"format": _FORMAT, "kind": kind, "role": role, "identity": model.identity()}
         mark = hashlib.blake2b(json.dumps(said, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
-        path = self.root / kind / mark
-        if path not in self._folders:
-            # the name is for people: two folders with one model's weights are one fingerprint
-            text = json.dumps({"name": model_name(model), **said}, indent=1, default=str)
-            self._folders[path] = Folder(path, KEYS[kind], self._arrays, text)
-        return self._folders[path]
+        # the name is for people: two folders with one model's weights are one fingerprint
+        return self.root / kind / mark, json.dumps({"name": model_name(model), **said}, indent=1, default=str)
 
     def _get(self, folder: Folder, kind: str, wanted: pl.DataFrame, make: Callable[[Ints], None]) -> Made:
         """Yield (at, values) until every wanted row was given; ``make(rows)`` computes and stores missing rows."""

@@ -54,6 +54,9 @@ SCHEMAS: dict[str, Schema] = {
     # one row a (question, judge): score in [0, 1], null where the judge has no opinion (an unreadable reply, a type
     # that it does not cover); correct = what it counts as right; reply is its own words
     "verdicts": {"question": _INT, "judge": _STR, "score": _REAL, "correct": _BOOL, "reply": _STR},
+    # why: how far the evidence got (null without evidence), whether the answer was right, and, where sampled, the cause
+    # found by intervention; one row a view of when evidence counts as there (any piece of it, or all)
+    "attribution": {"question": _INT, "view": _STR, "reached": _STR, "right": _BOOL, "sampled": _BOOL, "cause": _STR},
     # gold: session- and turn-level evidence; turn is null where only the session is known
     "evidence": {"question": _INT, "session": _INT, "turn": _INT},
     # gold: abstain = the right answer is to decline; scored = counts in retrieval averages;

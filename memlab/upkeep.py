@@ -1,7 +1,8 @@
 """``python -m memlab.store info | verify | compact | prune``: look after a store.
 
 Every command is safe while runs read and fill the store: files are added whole before others are removed, and a
-run whose segment vanishes looks for its successor, or computes the rows again.
+run whose segment vanishes looks for its successor, or computes the rows again. Completions lie in files of lines;
+``compact`` leaves those as they are, and ``prune`` takes damaged lines out of files that nobody has written to lately.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from typing import Any
 
 import polars as pl
 
+from memlab import completions
 from memlab.errors import MemlabError, did_you_mean
 from memlab.segments import DAMAGED, IDENTITY, TEMPORARY, listed, load, read, write
 from memlab.store import KEYS, default_root
+
+COMPLETIONS = "completions"
+"""The kind that lies in lines."""
 
 _STALE = 3600.0  # seconds: a temporary file lives as long as one write does; after an hour its writer is dead
 
@@ -40,7 +45,9 @@ class Entry:
 
     @property
     def segments(self) -> list[Path]:
-        """The folder's segments, by name."""
+        """The folder's segments, or files of lines, by name."""
+        if self.kind == COMPLETIONS:
+            return completions.listed(self.path)
         return [self.path / name for name in listed(self.path)]
 
     @property
@@ -52,7 +59,7 @@ class Entry:
 def entries(root: Path) -> list[Entry]:
     """List a store's fingerprints, by kind, model and folder."""
     found = []
-    for kind in KEYS:
+    for kind in (*KEYS, COMPLETIONS):
         for path in sorted(p for p in (root / kind).glob("*") if p.is_dir()):
             try:
                 said = json.loads((path / IDENTITY).read_text())
@@ -79,6 +86,8 @@ def info(root: Path) -> pl.DataFrame:
 
 
 def _rows(path: Path) -> int:
+    if path.suffix == completions.SUFFIX:
+        return sum(1 for _ in completions.lines(path))
     try:
         return int(pl.scan_parquet(path).select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, OSError):  # damaged, or gone meanwhile: ``verify`` tells which
@@ -86,12 +95,12 @@ def _rows(path: Path) -> int:
 
 
 def verify(root: Path) -> list[Path]:
-    """Read every segment and return those whose bytes do not match their digest; changes nothing."""
+    """Read every file and return those with bytes that do not match their digest; changes nothing."""
     damaged = []
     for entry in entries(root):
         for path in entry.segments:
             try:
-                bad = read(path) is None
+                bad = completions.damaged(path) > 0 if entry.kind == COMPLETIONS else read(path) is None
             except FileNotFoundError:
                 continue
             if bad:
@@ -102,7 +111,7 @@ def verify(root: Path) -> list[Path]:
 def compact(root: Path, below_mb: float = 64.0, target_mb: float = 256.0) -> int:
     """Merge segments smaller than ``below_mb`` into ones of about ``target_mb``; return how many were replaced."""
     replaced = 0
-    for entry in entries(root):
+    for entry in (e for e in entries(root) if e.kind in KEYS):
         group: list[Path] = []
         size = 0.0
         for path in [*(p for p in entry.segments if p.stat().st_size < below_mb * 1e6), None]:
@@ -129,7 +138,7 @@ def _merge(entry: Entry, paths: Sequence[Path]) -> int:
 
 
 def prune(root: Path, model: str | None = None, older: float | None = None) -> list[Path]:
-    """Remove stale temporary files and damaged segments; return what was removed.
+    """Remove stale temporary files, damaged segments and damaged lines; return what was removed.
 
     With ``model`` (part of a name) or ``older`` (days since the last write), or both, fingerprints that match go too.
     """
@@ -148,7 +157,12 @@ def prune(root: Path, model: str | None = None, older: float | None = None) -> l
             path.unlink(missing_ok=True)
             removed.append(path)
     for path in verify(root):
-        path.unlink(missing_ok=True)
+        if path.suffix != completions.SUFFIX:
+            path.unlink(missing_ok=True)
+        elif time.time() - path.stat().st_mtime > _STALE:  # its writer is dead
+            completions.mend(path)
+        else:
+            continue
         removed.append(path)
     return removed
 

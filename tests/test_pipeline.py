@@ -98,9 +98,11 @@ def store(tmp_path) -> Store:
 def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) -> None:
     seen: list[str] = []
     tables = lexical().run(lives().load(), store, lambda slot, seconds: seen.append(slot))
-    assert seen == ["chunk", "context", "query", "dense", "lexical", "late", "score", "rerank", "rollup", "measure",
-                    "select", "pack"]
-    assert set(tables) == set(SCHEMAS)
+    assert seen == ["chunk", "context", "query", "decompose", "time", "dense", "lexical", "late", "score", "rerank",
+                    "window", "rollup", "measure", "select", "pack", "answer", "judge", "attribute"]
+    assert set(tables) == set(SCHEMAS) - {"attribution"}  # which nobody asked for
+    assert tables["answers"].is_empty()
+    assert tables["verdicts"].is_empty()
     assert tables["ranking"]["question"].n_unique() == tables["context"]["question"].n_unique() == 16
     assert tables["ranking"].filter("selected").group_by("question").len()["len"].to_list() == [10] * 16
 
@@ -108,8 +110,8 @@ def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) ->
 def test_the_default_is_the_documented_one_and_loads_no_model() -> None:
     made = Pipeline()
     assert [type(s).__name__ for _, s in made.stages()] == [
-        "Turn", "NoContext", "Original", "Dense", "BM25", "Off", "Score", "Keep", "NoRollup", "Measure", "Fixed",
-        "ByRank"]
+        "Turn", "NoContext", "Original", "NoDecompose", "NoTime", "Dense", "BM25", "Off", "Score", "Keep", "Forward",
+        "NoRollup", "Measure", "Fixed", "ByRank", "NoReader", "NoJudge", "NoAttribution"]
     assert made.replace(select=Fixed(k=3)).select == Fixed(k=3)
 
 

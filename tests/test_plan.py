@@ -9,16 +9,27 @@ from pathlib import Path
 from omegaconf import OmegaConf
 from rich.console import Console
 
+from memlab.judge.f1 import TokenF1
+from memlab.judge.llm import LlmJudge
+from memlab.judge.several import Judges
 from memlab.plan import Cost, cost, print_plan, rates
 from memlab.rank.rerank import Rerank
+from memlab.rank.rerank_llm import LlmRerank
 from memlab.rank.select import Fixed
+from memlab.read.answer import Reader
+from memlab.read.prompt import PromptTemplate
+from memlab.read.vote import SelfConsistency
 from memlab.search.dense import Dense
 from memlab.search.late import Late
 from memlab.store import Store
 from memlab.sweep import Sweep
+from memlab.write.context_llm import Written
+from tests.chats import ScriptedChat
 from tests.search.world import Overlap
 from tests.small import arm, lexical
 from tests.store_worker import DigestEmbedder
+
+PLAIN = PromptTemplate(instructions="{history} {date} {question}")
 
 
 def printed(root: Path, store: Store, *arms) -> str:
@@ -81,3 +92,14 @@ def test_rates_are_those_of_finished_runs(tmp_path: Path) -> None:
     (folder / "manifest.json").write_text("{not json")
     assert rates(tmp_path) == {"vectors": 200.0}
     assert rates(tmp_path / "nothing") == {}
+
+
+def test_a_plan_counts_replies_and_asks_no_model_for_them(tmp_path: Path) -> None:
+    store, chat = Store(tmp_path / "store"), ScriptedChat(lambda prompt: "x")
+    reader = Reader(chat=chat, prompt=PLAIN, vote=SelfConsistency(samples=3))
+    asking = lexical(context=Written(chat=chat), answer=reader,
+                     judge=Judges(judges=(TokenF1(), LlmJudge(chat=chat, name="a"), LlmJudge(chat=chat, name="b"))),
+                     rerank=LlmRerank(chat=chat, pool=5, mode="pointwise"))
+    made = cost(arm(tmp_path, asking), store, set())
+    assert made.replies == 160 + 16 * 5 + 16 * 3 + 16 * 2
+    assert not chat.asked

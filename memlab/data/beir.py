@@ -35,6 +35,7 @@ class Beir:
     path: LocalPath | None = None
     qrels: str = "test"
     limit: Annotated[int, Field(ge=1)] | None = None
+    sample: Annotated[int, Field(ge=1)] | None = None
     split: Literal["a", "b"] | None = None
 
     # every document lies in one pile as it is, and there is one type of question
@@ -75,7 +76,7 @@ class Beir:
                            name=name, answer=None, category="all", abstain=False, scored=bool(evidence))
             for session in evidence:
                 build.evidence(question=number, session=session, turn=0)
-        return subset.cut(build.tables(), limit=self.limit, split=self.split)
+        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, split=self.split)
 
     def identity(self) -> dict[str, Any]:
         """Checksums of the three files, and options."""

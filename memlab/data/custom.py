@@ -38,6 +38,7 @@ class Custom:
 
     path: LocalPath | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
+    sample: Annotated[int, Field(ge=1)] | None = None
     types: Names | None = None
     split: Literal["a", "b"] | None = None
     pool: bool = False
@@ -78,7 +79,8 @@ class Custom:
             cited = {(places[question.corpus, e.session], e.turn) for e in question.evidence}
             for place, at in sorted(cited, key=lambda c: (c[0], -1 if c[1] is None else c[1])):
                 build.evidence(question=number, session=place, turn=at)
-        return subset.cut(build.tables(), limit=self.limit, types=self.types, split=self.split, pool=self.pool)
+        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, types=self.types,
+                          split=self.split, pool=self.pool)
 
     def identity(self) -> dict[str, Any]:
         """Checksums of both files, and options."""

@@ -35,6 +35,7 @@ class LoCoMo:
 
     path: LocalPath | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
+    sample: Annotated[int, Field(ge=1)] | None = None
     types: Names | None = None
     split: Literal["a", "b"] | None = None
     pool: bool = False
@@ -72,7 +73,8 @@ class LoCoMo:
                 _question(build, first + index, corpus, item, turns, last, spot, f"{sample}:{index}",
                           audit.error if audit else None)
             first += len(questions)
-        return subset.cut(build.tables(), limit=self.limit, types=self.types, split=self.split, pool=self.pool)
+        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, types=self.types,
+                          split=self.split, pool=self.pool)
 
     def identity(self) -> dict[str, Any]:
         """Benchmark, checksums and options."""

@@ -37,6 +37,7 @@ class LongMemEval:
     variant: Literal["oracle", "s", "m"] = "s"
     path: LocalPath | None = None
     limit: Annotated[int, Field(ge=1)] | None = None
+    sample: Annotated[int, Field(ge=1)] | None = None
     types: Names | None = None
     split: Literal["a", "b"] | None = None
     pool: bool = False
@@ -61,7 +62,8 @@ class LongMemEval:
             other = "longmemeval_oracle" if fillers == 0 else "longmemeval_s or longmemeval_m"
             raise MemlabError(f"the haystacks hold {holds}, so this is not the file of {self._file()}",
                               where=str(path), fix=f"read it with data={other} (their dates differ: never mix them)")
-        return subset.cut(build.tables(), limit=self.limit, types=self.types, split=self.split, pool=self.pool)
+        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, types=self.types,
+                          split=self.split, pool=self.pool)
 
     def identity(self) -> dict[str, Any]:
         """Benchmark, checksum and options."""
@@ -97,7 +99,7 @@ class LongMemEval:
                 continue
             yield number, record, where
             kept += 1
-            if self.split is None and kept == self.limit:
+            if self.split is None and self.sample is None and kept == self.limit:
                 return
         if kept == 0:
             raise MemlabError(f"no question is of the types {', '.join(self.types or ())}", where=str(path))

@@ -2,7 +2,8 @@
 
     import mteb
     from memlab.data.mteb import MTEBSearch
-    mteb.evaluate(MTEBSearch(pipeline.rank), mteb.get_tasks(tasks=["LoCoMo"]))
+    model = MTEBSearch(lambda tables: pipeline.run(tables, store))
+    mteb.evaluate(model, mteb.get_tasks(tasks=["LoCoMo"]))
 
 MTEB gives documents without dates and speakers: each becomes a session of one turn. Muennighoff et al., "MTEB:
 Massive Text Embedding Benchmark" (EACL 2023), github.com/embeddings-benchmark/mteb (``SearchProtocol``).

@@ -1,6 +1,6 @@
 """Cutting a benchmark down (types, split, limit) or pouring it into one pile (pool); shared by all datasets.
 
-Applied in this order: split, types, limit, pool. Corpora without a question left are dropped with their texts.
+Applied in this order: split, types, sample, limit, pool. Corpora without a question left are dropped with their texts.
 Numbers are kept, so that a question has the same number whatever was cut.
 """
 
@@ -23,6 +23,9 @@ class Cut(Protocol):
     def limit(self) -> int | None:
         """Number of questions to keep, the first ones."""
     @property
+    def sample(self) -> int | None:
+        """Number of questions to keep, drawn in proportion from every type and corpus."""
+    @property
     def types(self) -> Sequence[str] | None:
         """Question types to keep."""
     @property
@@ -33,8 +36,8 @@ class Cut(Protocol):
         """Whether all sessions become one pile."""
 
 
-def cut(tables: Tables, *, limit: int | None = None, types: Sequence[str] | None = None, split: str | None = None,
-        pool: bool = False) -> Tables:
+def cut(tables: Tables, *, limit: int | None = None, sample: int | None = None, types: Sequence[str] | None = None,
+        split: str | None = None, pool: bool = False) -> Tables:
     """Apply all the options of a dataset to its tables."""
     questions = tables["questions"]
     if split is not None:
@@ -44,10 +47,13 @@ def cut(tables: Tables, *, limit: int | None = None, types: Sequence[str] | None
         known_types(types, gold["category"].unique())
         kept = gold.filter(pl.col("category").is_in(list(types)))["question"]
         questions = questions.filter(pl.col("question").is_in(kept.implode()))
+    if sample is not None:
+        questions = drawn(questions, tables, sample)
     if limit is not None:
         questions = questions.sort("question").head(limit)
     if questions.is_empty():
-        raise MemlabError("no question is left after data.split, data.types and data.limit", fix="ask for more")
+        raise MemlabError("no question is left after data.split, data.types, data.sample and data.limit",
+                          fix="ask for more")
     if questions.height < tables["questions"].height:
         tables = _keep(tables, questions)
     return pooled(tables) if pool else tables
@@ -64,8 +70,8 @@ def known_types(types: Sequence[str] | None, known: Iterable[str]) -> None:
 
 def options(cut: Cut) -> dict[str, Any]:
     """The options as they enter a dataset's identity."""
-    return {"limit": cut.limit, "types": None if cut.types is None else sorted(set(cut.types)), "split": cut.split,
-            "pool": cut.pool}
+    return {"limit": cut.limit, "sample": cut.sample, "split": cut.split, "pool": cut.pool,
+            "types": None if cut.types is None else sorted(set(cut.types))}
 
 
 def notes(cut: Cut) -> list[str]:
@@ -74,10 +80,24 @@ def notes(cut: Cut) -> list[str]:
     if cut.pool:
         said.append("All sessions lie in one pile (data.pool): another user's session may also answer a question, "
                     "and the same text stands in it under several dates, so a miss is not always one.")
-    if cut.limit is not None or cut.types is not None or cut.split is not None:
+    if cut.limit is not None or cut.sample is not None or cut.types is not None or cut.split is not None:
         kept = {k: v for k, v in options(cut).items() if k != "pool" and v is not None}
         said.append(f"Only a part of the questions ({', '.join(f'{k}={v}' for k, v in kept.items())}).")
     return said
+
+
+def drawn(questions: pl.DataFrame, tables: Tables, n: int) -> pl.DataFrame:
+    """Draw n questions, as many from each type, and in it from each corpus, as its share.
+
+    Questions of a type and corpus stand in the order of a hash of their wording, at (i + 1/2) / size of the way; so
+    ordered, the questions of a type stand likewise, and those nearest to the beginning are taken. The order of the
+    file does not matter.
+    """
+    strata = questions.join(tables["gold"].select("question", "category"), on="question").sort("text", "question")
+    way = (pl.int_range(pl.len()) + 0.5) / pl.len()
+    mixed = strata.with_columns(way.over("category", "corpus").alias("way")).sort("way", "text", "question")
+    order = mixed.with_columns(way.over("category").alias("way")).sort("way", "text", "question")
+    return questions.join(order.head(n).select("question"), on="question", how="semi")
 
 
 def half(tables: Tables) -> pl.Series:

@@ -38,6 +38,7 @@ class Synthetic:
     paraphrase: Share = 0.1
     evidence: Annotated[tuple[int, int], Field(strict=False)] = (2, 10)
     limit: Count | None = None
+    sample: Count | None = None
     types: Names | None = None
     split: Literal["a", "b"] | None = None
     pool: bool = False
@@ -58,7 +59,8 @@ class Synthetic:
         build = Builder()
         for corpus in range(self.lives):
             self._life(build, corpus)
-        return subset.cut(build.tables(), limit=self.limit, types=self.types, split=self.split, pool=self.pool)
+        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, types=self.types,
+                          split=self.split, pool=self.pool)
 
     def _life(self, build: Builder, corpus: int) -> None:
         life = Life((self.seed, corpus), self.sessions, Knobs(self.distractors, self.paraphrase, self.evidence))

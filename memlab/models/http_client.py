@@ -69,7 +69,7 @@ class Service:
                 trouble = f"status {reply.status_code}: {self._shown(reply)}"
                 if reply.status_code not in _AGAIN:
                     raise MemlabError(trouble, where=self.where, fix=self._fix(reply.status_code))
-                wait = _asked_wait(reply.headers.get("retry-after"), wait)
+                wait = asked_wait(reply.headers.get("retry-after"), wait)
             if attempt < self.retries:
                 time.sleep(min(wait, LONGEST_WAIT))
         raise MemlabError(f"no answer after {self.retries + 1} attempts, last: {trouble}", where=self.where,
@@ -99,7 +99,7 @@ class Service:
         return "check url and the service's own log"
 
 
-def _asked_wait(header: str | None, otherwise: float) -> float:
+def asked_wait(header: str | None, otherwise: float) -> float:
     """Read a Retry-After header: seconds, or a date."""
     if not header:
         return otherwise

@@ -69,7 +69,7 @@ class Rerank:
         head = head.join(judged, on=["question", "unit"], how="left", maintain_order="left")
         scored = self._mixed(head)
         tail = ranking.filter(pl.col("rank") > self.pool).with_columns(pl.lit(None, pl.Float64).alias(self.name))
-        return Tables(ranking=ranked(pl.concat([scored, _below(scored, tail)], how="diagonal")))
+        return Tables(ranking=ranked(pl.concat([scored, below(scored, tail)], how="diagonal")))
 
     def _mixed(self, head: pl.DataFrame) -> pl.DataFrame:
         named = head.with_columns(pl.col("score").alias("first"), pl.col(self.name).alias("rerank"))
@@ -98,7 +98,7 @@ class Rerank:
 
 
 def passages_of(wanted: pl.DataFrame, tables: Tables, roles: tuple[str, ...]) -> pl.DataFrame:
-    """Return (unit, passage, hash): what a pair scorer reads of each wanted unit, blank texts left out."""
+    """Return (unit, passage, hash): what is judged of each wanted unit, turn after turn, blank texts left out."""
     units = tables["units"].join(wanted, on="unit", how="semi")
     texts = tables["texts"].rename({"text": "body"})
     if units["level"].eq("memory").any():
@@ -107,8 +107,9 @@ def passages_of(wanted: pl.DataFrame, tables: Tables, roles: tuple[str, ...]) ->
         passage = pl.col("body")
     else:
         said = tables["turns"].filter(pl.col("role").is_in(roles))
-        read = units.explode("turns").join(said, left_on=[*PLACE, "turns"], right_on=[*PLACE, "turn"]).join(
-            texts, left_on="text", right_on="hash")
+        read = units.explode("turns").join(said, left_on=[*PLACE, "turns"], right_on=[*PLACE, "turn"],
+                                           maintain_order="left").join(
+            texts, left_on="text", right_on="hash", maintain_order="left")
         passage = pl.when(pl.col("speaker").is_null()).then(pl.col("body")).otherwise(
             pl.concat_str("speaker", pl.lit(": "), "body"))
     read = read.filter(pl.col("body").str.strip_chars().str.len_bytes() > 0)
@@ -120,7 +121,7 @@ def _numbered(texts: pl.DataFrame, name: str) -> pl.DataFrame:
     return texts.select("hash", pl.int_range(pl.len(), dtype=pl.Int64).alias(name))
 
 
-def _below(head: pl.DataFrame, tail: pl.DataFrame) -> pl.DataFrame:
+def below(head: pl.DataFrame, tail: pl.DataFrame) -> pl.DataFrame:
     """Shift the old scores of the tail to lie just below the head, so that no drop appears where the pool ends."""
     floor = head.group_by("question").agg(pl.col("score").min().round(DIGITS).alias("floor"))
     shift = pl.col("floor") - 10.0**-DIGITS - pl.col("score").max().over("question")

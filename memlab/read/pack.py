@@ -1,4 +1,9 @@
-"""Selected units to the context that a reader is shown."""
+"""Selected units to the context that a reader is shown: what all packs share, and the plainest of them.
+
+The rows of a context lie in the order of what must stay: where a reader's window is smaller than the context, it
+drops a question's rows from the last one upwards. ``position`` tells in which order they are shown, and is no more
+than that. In ``ByRank`` the two orders are the same.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,52 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
 
+MaxTokens = Annotated[int, Field(ge=1)] | None
+"""Tokens that a context may have, by the one token counter; None for no limit."""
+
+PACK_READS = (*RENDER_READS, "ranking")
+PACK_WRITES = ("context", "texts")
+TIME = ["said_on", "session", "turn", "unit"]
+"""Columns that put rows into the order of the talk; what has no date comes first."""
+
+
+@stage
+class ByRank:
+    """Show the selected units in rank order, each text once.
+
+    With ``max_tokens`` a unit that does not fit into what is left is passed over, and the next one tried:
+    nothing is cut, so no evidence is shown by halves. ``value`` must be that of ``read.measure``.
+    """
+
+    reads: ClassVar = PACK_READS
+    writes: ClassVar = PACK_WRITES
+    value: Value = "unit"
+    max_tokens: MaxTokens = None
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return the context (position counts from 1 in a question) and the texts that it needs."""
+        return in_order(within(chosen(tables, self.value), self.max_tokens), ["rank"], tables)
+
+
+def chosen(tables: Tables, value: Value) -> pl.DataFrame:
+    """Return what may be shown of the selected units: best first, of units that show the same text only the best.
+
+    Columns: question, rank, unit, corpus, session, turn (the unit's first), said_on, shown (the text), tokens.
+    """
+    picked = tables["ranking"].filter("selected").sort("question", "rank").select("question", "rank", "unit")
+    units = tables["units"].join(picked.select("unit").unique(), on="unit", how="semi")
+    shown = rendered(units, tables, value).select(
+        "unit", pl.col("text").alias("shown"), count_tokens(pl.col("text")).alias("tokens"))
+    place = placed(units, tables)
+    return (picked.join(place, on="unit", maintain_order="left").join(shown, on="unit", maintain_order="left")
+            .unique(["question", "shown"], keep="first", maintain_order=True))
+
+
+def placed(units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Return (unit, corpus, session, turn, said_on): where and when each unit begins."""
+    return units.select("unit", "corpus", "session", pl.col("turns").list.min().alias("turn")).join(
+        tables["sessions"], on=["corpus", "session"], how="left", maintain_order="left")
+
 
 def fitting(costs: list[int], room: int) -> list[bool]:
     """Tell which of the costs, taken in order, fit into the room; what does not fit is passed over.
@@ -28,31 +79,22 @@ def fitting(costs: list[int], room: int) -> list[bool]:
     return kept
 
 
-@stage
-class ByRank:
-    """Show the selected units in rank order, each text once.
+def within(rows: pl.DataFrame, max_tokens: int | None) -> pl.DataFrame:
+    """Keep, a question, the rows that fit into ``max_tokens``, tried in their order; rows of a question adjoin."""
+    if max_tokens is None:
+        return rows
+    costs = rows.group_by("question", maintain_order=True).agg("tokens")["tokens"]
+    kept = [k for cost in costs for k in fitting(cost.to_list(), max_tokens)]
+    return rows.filter(pl.Series(kept, dtype=pl.Boolean))
 
-    With ``max_tokens`` a unit that does not fit into what is left is passed over, and the next one tried:
-    nothing is cut, so no evidence is shown by halves. ``value`` must be that of ``read.measure``.
-    """
 
-    reads: ClassVar = (*RENDER_READS, "ranking")
-    writes: ClassVar = ("context", "texts")
-    value: Value = "unit"
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return the context (position counts from 1 in a question) and the texts that it needs."""
-        chosen = tables["ranking"].filter("selected").sort("question", "rank").select("question", "unit")
-        units = tables["units"].join(chosen.select("unit").unique(), on="unit", how="semi")
-        shown = rendered(units, tables, self.value).with_columns(count_tokens(pl.col("text")).alias("tokens"))
-        shown = shown.with_columns(hashes(shown["text"]).alias("hash"))
-        rows = chosen.join(shown.drop("text"), on="unit", maintain_order="left").unique(
-            ["question", "hash"], keep="first", maintain_order=True)
-        if self.max_tokens is not None:
-            costs = rows.group_by("question", maintain_order=True).agg("tokens")["tokens"]
-            rows = rows.filter(pl.Series([k for c in costs for k in fitting(c.to_list(), self.max_tokens)],
-                                         dtype=pl.Boolean))
-        position = pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("question").alias("position")
-        context = rows.rename({"hash": "text"}).with_columns(position).select(list(SCHEMAS["context"]))
-        return Tables(context=context, texts=grown(tables["texts"], shown))
+def in_order(rows: pl.DataFrame, by: list[str], tables: Tables) -> Tables:
+    """Make the context: rows stay in their order, positions follow the columns ``by`` within a question."""
+    at = (rows.with_row_index("row").sort("question", *by, "row")
+          .with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("question").alias("position"))
+          .sort("row"))
+    texts = at.select(pl.col("shown").unique(maintain_order=True).alias("text"))
+    texts = texts.with_columns(hashes(texts["text"]).alias("hash"))
+    context = (at.join(texts, left_on="shown", right_on="text", maintain_order="left")
+               .drop("text", strict=False).rename({"hash": "text"}).select(list(SCHEMAS["context"])))
+    return Tables(context=context, texts=grown(tables["texts"], texts))

@@ -23,6 +23,9 @@ BUDGET = 4_000_000
 SHOWN, SIGNALS, LETTERS = 20, 8, 320
 """Units a question, signals a unit, letters a text."""
 
+ANSWER_LETTERS = 1_200
+"""Letters of a reader's answer."""
+
 _FIXED = {"question", "unit", "level", "session", "turns", "tokens", "score", "rank", "selected"}
 
 
@@ -65,10 +68,27 @@ def _heads(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[dict[str, Any
                 "scored": bool(row["scored"]), "error": one_line(row["label_error"] or ""),
                 "values": [[None] * len(metrics) for _ in arms]})
             head["values"][i] = [round(row[m], 4) if known(row.get(m)) else None for m in metrics]
+    for i, arm in enumerate(arms):
+        for question, text, verdict in _said(arm):
+            if question in heads:
+                heads[question].setdefault("said", [None] * len(arms))[i] = [clean(text)[:ANSWER_LETTERS], verdict]
     for head in heads.values():
         columns = zip(*head["values"])
         head["differs"] = any(len({v for v in column if v is not None}) > 1 for column in columns)
     return list(heads.values())
+
+
+def _said(arm: ArmRun) -> list[tuple[int, str, str]]:
+    """Return (question, the first sample's answer, the judges' verdicts in words)."""
+    if arm.answers is None:
+        return []
+    told: dict[int, list[str]] = {}
+    for row in [] if arm.verdicts is None else arm.verdicts.iter_rows(named=True):
+        word = {True: "right", False: "wrong", None: "unreadable"}[row["correct"]]
+        told.setdefault(row["question"], []).append(f"{one_line(row['judge'])}: {word}")
+    first = arm.answers.filter(pl.col("sample") == 0)
+    return [(question, text or "", ", ".join(told.get(question, [])))
+            for question, text in first.select("question", "text").iter_rows()]
 
 
 @dataclass(frozen=True)

@@ -25,17 +25,18 @@ SPAN = 0.2
 Figure = dict[str, Any]
 
 
-def _layout(height: int, **more: Any) -> Figure:
+def layout(height: int, **more: Any) -> Figure:
+    """The layout that all charts share; further settings are merged into it."""
     axis: Figure = {"gridcolor": "#e9e7e1", "zerolinecolor": "#c9c6bd", "linecolor": "#c9c6bd", "automargin": True}
-    layout: Figure = {
+    made: Figure = {
         "height": height, "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 13, "color": INK},
         "margin": {"l": 64, "r": 16, "t": 16, "b": 52}, "hoverlabel": {"align": "left"},
         "xaxis": dict(axis), "yaxis": dict(axis),
     }
     for name, value in more.items():
-        layout[name] = {**layout[name], **value} if isinstance(layout.get(name), dict) else value
-    return layout
+        made[name] = {**made[name], **value} if isinstance(made.get(name), dict) else value
+    return made
 
 
 def _title(text: str) -> Figure:
@@ -59,7 +60,7 @@ def heat_map(arms: Sequence[ArmRun], metrics: Sequence[str]) -> dict[str, Figure
                 "hovertemplate": "%{y}<br>%{x}<br><b>%{text}</b><extra></extra>", "hoverongaps": False,
                 "colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}},
             }],
-            "layout": _layout(92 + 38 * len(arms), xaxis={"side": "top", "showgrid": False, "tickangle": 0},
+            "layout": layout(92 + 38 * len(arms), xaxis={"side": "top", "showgrid": False, "tickangle": 0},
                               yaxis={"autorange": "reversed", "showgrid": False},
                               margin={"t": 72, "b": 8, "l": 120}),
         }
@@ -98,7 +99,7 @@ def recall_against_tokens(comparison: dict[str, Any], metrics: Sequence[str]) ->
                  "line": {"color": GREY, "width": 2}, "marker": {"size": 4, "color": GREY},
                  "hovertemplate": "constant K = %{customdata}<br>%{x:,.0f} tokens<br><b>%{y:.3f}</b><extra></extra>"}
         out[metric] = {"data": [curve, *points],
-                       "layout": _layout(460, xaxis={"title": _title("mean context tokens a question"), "rangemode":
+                       "layout": layout(460, xaxis={"title": _title("mean context tokens a question"), "rangemode":
                                                      "tozero", "tickformat": ",.0f"},
                                          yaxis={"title": _title(metric), "tickformat": ".2f"},
                                          legend={"font": {"size": 12}, "bgcolor": "rgba(0,0,0,0)"})}
@@ -167,7 +168,7 @@ def wins_and_losses(contrasts: Sequence[dict[str, Any]]) -> Figure | None:
             "marker": {"color": colour}, "customdata": [[c[key], c.get("ties") or 0] for c in rows],
             "hovertemplate": f"%{{customdata[0]:,}} {name}, %{{customdata[1]:,}} ties<extra></extra>"})
     return {"data": bars,
-            "layout": _layout(96 + 52 * len(rows), barmode="relative", bargap=0.45, showlegend=True,
+            "layout": layout(96 + 52 * len(rows), barmode="relative", bargap=0.45, showlegend=True,
                               legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom",
                                       "traceorder": "normal"},
                               xaxis={"range": [-1.18 * top, 1.18 * top], "title": _title("questions"),
@@ -199,7 +200,7 @@ def reliability(arms: Sequence[ArmRun]) -> Figure | None:
     diagonal = {"type": "scatter", "mode": "lines", "x": [0, 1], "y": [0, 1], "name": "perfectly calibrated",
                 "line": {"color": GREY, "dash": "dash", "width": 1.5}, "hoverinfo": "skip"}
     return {"data": [diagonal, *lines],
-            "layout": _layout(430, xaxis={"range": [-0.02, 1.02], "tickformat": ".1f",
+            "layout": layout(430, xaxis={"range": [-0.02, 1.02], "tickformat": ".1f",
                                           "title": _title("estimated probability that the evidence is complete")},
                               yaxis={"range": [-0.02, 1.05], "tickformat": ".1f",
                                      "title": _title("share of questions with complete evidence")})}

@@ -51,6 +51,17 @@ class ArmRun:
         return self._table("shown")
 
     @cached_property
+    def attribution(self) -> pl.DataFrame | None:
+        """Why answers are wrong; None where nobody asked."""
+        return self._table("attribution") if (self.folder / "attribution.parquet").is_file() else None
+
+    @cached_property
+    def verdicts(self) -> pl.DataFrame | None:
+        """What the judges said of the answers (question, judge, correct, score, reply); None without a judge."""
+        path = self.folder / "verdicts.jsonl"
+        return pl.read_ndjson(path, infer_schema_length=None) if path.is_file() else None
+
+    @cached_property
     def answers(self) -> pl.DataFrame | None:
         """What a reader said (question, sample, text); None where no reader was asked."""
         path = self.folder / "answers.jsonl"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from memlab.report import drill, figures, view
+from memlab.report import drill, figures, view, why
 from memlab.report.folders import ArmRun
 from memlab.report.words import clean, count, figure, known, one_line
 
@@ -46,14 +46,15 @@ def page(comparison: dict[str, Any], arms: Sequence[ArmRun], extras: Extras | No
     heat = figures.heat_map(arms, columns)
     charts = {"heat": heat, "tokens": figures.recall_against_tokens(comparison, columns),
               "paired": figures.wins_and_losses(comparison.get("contrasts") or comparison.get("exploratory", [])[:12]),
-              "reliability": figures.reliability(arms)}
+              "reliability": figures.reliability(arms), "why": why.sankey(arms)}
     shared, differing = view.manifests(arms)
     first = comparison["contrasts"][0] if comparison.get("contrasts") else {}
     return _environment().get_template("report.html.j2").render(
         c=comparison, columns=columns, extras=extras, kinds=kinds,
         rows=view.arm_rows(comparison),
         declared=[(row, strip) for row, strip in zip(declared, forest(comparison.get("contrasts", [])))],
-        exploratory=exploratory, charts=charts, notices=view.notices(comparison), notes=view.notes(comparison),
+        why=why.causes(arms), meanings=why.MEANING, exploratory=exploratory, charts=charts,
+        notices=view.notices(comparison), notes=view.notes(comparison),
         type_tables={m: list(zip([a.name for a in arms], view.by_type(arms, m, [k for k, _ in kinds]))) for m in heat},
         shared=shared, differing=differing, configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],
         chart_data=_json(charts),

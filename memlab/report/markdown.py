@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memlab.report import view
+from memlab.report import view, why
 from memlab.report.folders import ArmRun
 from memlab.report.words import EMPTY, count, figure, known, one_line
 
@@ -64,11 +64,19 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
             ["arm", "estimated", "observed", "n"],
             [[escape(name), figure(b.get("estimated")), figure(b.get("observed")), figure(b.get("n"))]
              for name, b in bins])]
+    found = why.causes(arms)
+    if found:
+        parts += ["## Why answers are wrong", *(_why(f) for f in found)]
     differing = _questions(comparison, arms)
     if differing:
         parts += ["## Questions on which the arms differ", differing]
     parts += ["## Provenance", _provenance(arms, older)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _why(found: why.Causes) -> str:
+    head = ["cause", f"wrong answers, of {found.wrong} sampled", f"right answers, of {found.right} sampled"]
+    return escape(found.words) + ".\n\n" + table(head, [[escape(c), str(n), str(m)] for c, n, m in found.rows])
 
 
 def _finding(comparison: dict[str, Any], broken: Sequence[str]) -> str:

@@ -80,7 +80,7 @@ def metric_columns(comparison: dict[str, Any]) -> list[str]:
     ['session/mrr', 'session/recall_any@5']
     """
     there = {name for arm in comparison["arms"].values() for name in arm["metrics"]}
-    said = judges(sorted(there))
+    said = [m for m in judges(sorted(there)) if not m.endswith("_mean")]  # a judge's score is no cost
     wanted = [*(c["metric"] for c in comparison.get("contrasts", [])), *said, *PREFERRED]
     chosen = [m for m in dict.fromkeys(wanted) if m in there and m not in APART]
     return (chosen or sorted(m for m in there if "=" not in m and m not in APART))[:COLUMNS]
@@ -168,7 +168,7 @@ def notes(comparison: dict[str, Any]) -> list[str]:
     """The comparison's own notes, and which arms agree in part, one sentence for all that agree in the same."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for n in comparison.get("noop", []):
-        if n["identical"] and not changed_nothing(n):
+        if _spoken(comparison, n["identical"]) and not changed_nothing(n):
             alike.setdefault(tuple(n["identical"]), []).append(f"{n['arm']} and {n['comparator']}")
     partly = []
     for same, pairs in alike.items():

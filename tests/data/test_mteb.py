@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from memlab.data.mteb import MTEBSearch
+from memlab.store import Store
 from memlab.tables import Tables, frame
+from tests.small import lexical
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 mteb = pytest.importorskip("mteb", reason="needs the extra: pip install memlab[mteb]")
@@ -47,7 +50,15 @@ def test_search_returns_documents_in_rank_order():
     assert {q: list(d) for q, d in named.items()} == {"q1": ["d3", "d4"], "q2": ["d2", "d4", "d1"]}
 
 
-def test_a_pipeline_runs_in_an_mteb_task():
+def test_a_real_pipeline_searches(tmp_path: Path) -> None:
+    pipeline, store = lexical(), Store(tmp_path)
+    model = MTEBSearch(lambda tables: pipeline.run(tables, store))
+    model.index(datasets_of(DOCUMENTS))
+    found = model.search(datasets_of(QUERIES), top_k=2)
+    assert [next(iter(documents)) for documents in found.values()] == ["d1", "d2"]  # "purr"; "dogs" and "bark"
+
+
+def test_a_ranker_runs_in_an_mteb_task():
     from mteb.abstasks import AbsTaskRetrieval
     from mteb.abstasks.task_metadata import TaskMetadata
     from mteb.models import SearchProtocol

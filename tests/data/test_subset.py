@@ -73,6 +73,17 @@ def test_types_keep_numbers_and_unknown_ones_are_refused() -> None:
         cut(make([{0}, {1}]), types=["ood"])
 
 
+def test_a_sample_has_every_type_and_corpus_in_proportion() -> None:
+    tables = make([{i} for i in range(40)], corpora=[i % 4 // 2 for i in range(40)])
+    kept = cut(tables, sample=8)
+    drawn = kept["questions"].join(kept["gold"], on="question")
+    assert drawn.group_by("category").len()["len"].to_list() == [4, 4]
+    assert drawn.group_by("corpus").len()["len"].to_list() == [4, 4]
+    shuffled = tables.updated({"questions": tables["questions"].reverse(), "gold": tables["gold"].reverse()})
+    assert set(cut(shuffled, sample=8)["questions"]["question"]) == set(drawn["question"])
+    assert set(cut(tables, sample=20)["questions"]["question"]) > set(drawn["question"])  # a larger one holds it
+
+
 def test_types_come_before_the_limit() -> None:
     tables = cut(make([{0}, {1}, {2}, {3}]), types=["odd"], limit=1)
     assert tables["questions"]["question"].to_list() == [1]
@@ -140,7 +151,8 @@ def test_options_and_notes(tmp_path: Path) -> None:
     (tmp_path / "l.json").write_text("[]")
     plain, cutting = (LoCoMo(path=tmp_path / "l.json", **fields)
                       for fields in ({}, {"limit": 3, "types": ["temporal", "multi-hop"], "pool": True}))
-    assert options(cutting) == {"limit": 3, "types": ["multi-hop", "temporal"], "split": None, "pool": True}
+    assert options(cutting) == {"limit": 3, "sample": None, "types": ["multi-hop", "temporal"], "split": None,
+                                "pool": True}
     assert notes(plain) == []
     assert any("limit=3" in note for note in notes(cutting))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.models.http_client import Service, _asked_wait
+from memlab.models.http_client import Service, asked_wait
 from tests.models.loopback import Loopback, serving
 
 BODY = {"input": ["a"]}
@@ -52,11 +52,11 @@ def test_retry_after_is_honoured(world: Loopback) -> None:
 
 
 def test_retry_after_reads_seconds_and_dates() -> None:
-    assert _asked_wait("3", 1.0) == 3.0
+    assert asked_wait("3", 1.0) == 3.0
     later = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
-    assert 50 < _asked_wait(later, 1.0) <= 60
-    assert _asked_wait("soon", 1.0) == 1.0
-    assert _asked_wait(None, 1.0) == 1.0
+    assert 50 < asked_wait(later, 1.0) <= 60
+    assert asked_wait("soon", 1.0) == 1.0
+    assert asked_wait(None, 1.0) == 1.0
 
 
 @pytest.mark.parametrize(("fault", "told"), [("500", "status 500"), ("cut off", "RemoteProtocolError"),

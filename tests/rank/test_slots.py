@@ -23,6 +23,7 @@ FILES = sorted(p.relative_to(CONF).with_suffix("").as_posix()
 GIVEN = ["+embedder._target_=memlab.models.embedder.SentenceEmbedder",
           "+cross_encoder._target_=memlab.models.late_interaction.LateInteraction",
           "+cross_encoder.embedder=${embedder}", "+seed=0",
+          "+chat._target_=memlab.models.chat_openai.OpenAIChat", "+chat.model=some",
          "++learn.coverage._target_=memlab.learn.coverage.CrossFitCoverage"]
 
 

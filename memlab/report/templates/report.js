@@ -17,7 +17,7 @@
     const target = byId("chart-" + name);
     if (target && figure) Plotly.react(target, figure.data, figure.layout, config);
   }
-  for (const name of ["heat", "tokens"]) {
+  for (const name of ["heat", "tokens", "why"]) {
     const select = document.querySelector(`select[data-chart=${name}]`);
     if (!select) continue;
     select.addEventListener("change", () => draw(name, charts[name][select.value]));
@@ -132,6 +132,13 @@
     const values = drill.metrics.map((metric, i) => `${metric} ${show(question.values[arm]?.[i])}`).join(" · ");
     head.append(el("small", "", values));
     box.append(head);
+    const said = question.said?.[arm];
+    if (said) {
+      const spoken = el("p", "answer");
+      spoken.dir = "auto";
+      spoken.append(el("b", "", `Said${said[1] ? ` (${said[1]})` : ""}`), said[0]);
+      box.append(spoken);
+    }
     const which = question.which[arm];
     if (!which) {
       box.append(el("p", "hint", "No ranking of this question is stored for this arm."));

@@ -1,0 +1,151 @@
+"""The chat client against a bare ``AsyncOpenAI`` client, over a loopback server in a process of its own.
+
+    python experiments/speed/chat.py                              # about 3 min
+
+The server answers every request after a fixed delay; both clients send the same requests, so many at a time, in
+turns, and the best of the turns counts. The bare client is workers in one event loop that call ``create`` and keep
+the text. memlab's also counts tokens, checks the window, is ready to retry, and hands each reply to the caller's
+thread. Then resident memory is read while memlab's client answers 10,000 requests whose replies are let go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import psutil
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+from memlab.models.chat import Message, Prompt
+from memlab.models.chat_openai import OpenAIChat
+
+SYSTEM = "Answer the question from the conversation that follows, in one short sentence."
+REPLY = "She said on the second of May that the dog is called Pepper, and that he is afraid of storms."
+
+
+def prompts(count: int, words: int) -> list[Prompt]:
+    """Prompts of about the size of a reader's with a few turns in context."""
+    return [Prompt((Message("system", SYSTEM), Message("user", f"{i}: " + "what is the dog called " * (words // 5))))
+            for i in range(count)]
+
+
+async def bare(url: str, asked: list[Prompt], at_once: int) -> list[str]:
+    """Ask by the client alone."""
+    found, order = [""] * len(asked), iter(range(len(asked)))
+    direct = DefaultAsyncHttpxClient(trust_env=False)  # as memlab on loopback: no proxy that the environment names
+    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0, http_client=direct) as client:
+
+        async def worker() -> None:
+            for i in order:
+                reply = await client.chat.completions.create(
+                    model="m", temperature=0.0, seed=0, max_tokens=256,
+                    messages=[{"role": m.role, "content": m.content} for m in asked[i].messages])
+                found[i] = reply.choices[0].message.content
+
+        await asyncio.gather(*(worker() for _ in range(at_once)))
+    return found
+
+
+def ours(url: str, asked: list[Prompt], at_once: int) -> list[str]:
+    """Ask by memlab's client."""
+    found = [""] * len(asked)
+    for i, completion in OpenAIChat(model="m", url=url, concurrency=at_once, window=8192).complete(asked):
+        found[i] = completion.text
+    return found
+
+
+def timed(work: Callable[[str, list[Prompt], int], list[str]], url: str, asked: list[Prompt],
+          at_once: int) -> tuple[float, float, list[str]]:
+    """Return the seconds that work took, by the clock and of the processor (all threads), and what it found."""
+    start, used = time.perf_counter(), time.process_time()
+    found = work(url, asked, at_once)
+    return time.perf_counter() - start, time.process_time() - used, found
+
+
+def throughput(url: str, count: int, words: int, turns: int) -> Iterator[str]:
+    """Time both in turns, for each number of requests at a time."""
+    asked = prompts(count, words)
+    for at_once in (8, 16, 32, 64):
+        theirs, mine = [], []
+        for _ in range(turns):
+            *cost, one = timed(lambda *given: asyncio.run(bare(*given)), url, asked, at_once)
+            theirs.append(cost)
+            *cost, other = timed(ours, url, asked, at_once)
+            mine.append(cost)
+            assert one == other
+        b, b_cpu = map(min, zip(*theirs))
+        m, m_cpu = map(min, zip(*mine))
+        ratios = ", ".join(f"{b / m:.2f}" for (b, _), (m, _) in zip(theirs, mine))
+        yield (f"{at_once:>3} at a time: bare {count / b:6.0f} requests/s, memlab {count / m:6.0f}, ratio {b / m:.2f} "
+               f"(each turn {ratios}); CPU {1e3 * b_cpu / count:.2f} and {1e3 * m_cpu / count:.2f} ms a request")
+
+
+def memory(url: str, count: int, words: int) -> Iterator[str]:
+    """Read resident memory at every tenth of the requests."""
+    asked, process, before = prompts(count, words), psutil.Process(), time.perf_counter()
+    seen = []
+    for i, _ in enumerate(OpenAIChat(model="m", url=url, window=8192).complete(asked)):
+        if (i + 1) % (count // 10) == 0:
+            seen.append(process.memory_info().rss / 1e6)
+    yield (f"{count:,} requests, 16 at a time, {time.perf_counter() - before:.0f} s; resident MB at each tenth: "
+           + ", ".join(f"{s:.0f}" for s in seen))
+
+
+async def serve(delay: float) -> None:
+    """Answer every request after a delay, as little work as HTTP allows."""
+    message = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": REPLY}}
+    body = json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [message],
+                       "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}}).encode()
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
+                await reader.readexactly(length)
+                await asyncio.sleep(delay)
+                writer.write(answer)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0, limit=2**20)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+def main() -> None:
+    """Start the server and time both clients."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--serve", action="store_true", help="be the server")
+    parser.add_argument("--delay", type=float, default=0.05, help="seconds that the server takes")
+    parser.add_argument("--requests", type=int, default=1500, help="a turn")
+    parser.add_argument("--words", type=int, default=200, help="of a prompt")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--long", type=int, default=10_000, help="requests while memory is read")
+    args = parser.parse_args()
+    if args.serve:
+        asyncio.run(serve(args.delay))
+        return
+    command = [sys.executable, __file__, "--serve", "--delay", str(args.delay)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+        try:
+            print(f"delay {args.delay} s, {args.requests} requests a turn, {args.words} words a prompt")
+            for line in throughput(url, args.requests, args.words, args.turns):
+                print(line, flush=True)
+            for line in memory(url, args.long, args.words):
+                print(line)
+        finally:
+            server.kill()
+
+
+if __name__ == "__main__":
+    main()

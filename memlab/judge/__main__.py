@@ -1,0 +1,121 @@
+"""Score your own answers: ``python -m memlab.judge FILE --data longmemeval_oracle [--judge official --chat NAME]``.
+
+FILE holds one ``{"question_id": ..., "hypothesis": ...}`` a line. Prints accuracy by question type with intervals, as
+LongMemEval's own scripts count it, and writes ``FILE.verdicts.jsonl``. Replies are kept: a run that was cut off, or a
+second one, asks only for what is missing. ``--judge f1`` and other rules need no server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from memlab.data.terminal import plain, plain_lines
+from memlab.errors import MemlabError
+from memlab.judge import command, hypotheses, reading, tally
+from memlab.judge.agreement import kappa_of, sensitivity, specificity
+from memlab.judge.cases import Case, cases
+from memlab.judge.sheet import against_people, read_sheet, write_sheet
+from memlab.store import Store
+
+_SHOWN = 5  # ids named before "and n more"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return 0 if all is well, 1 with a message if not."""
+    parser = argparse.ArgumentParser(prog="python -m memlab.judge", description=__doc__.split("\n")[0])
+    parser.add_argument("file", type=Path, help="JSONL of question_id and hypothesis")
+    command.add_arguments(parser)
+    parser.add_argument("--sheet", type=Path, metavar="CSV", help="also write a sheet for labels by hand")
+    parser.add_argument("--labels", type=Path, metavar="CSV", help="a sheet with labels: how far the judge agrees")
+    try:
+        fields, words = command.chat_fields(sys.argv[1:] if arguments is None else arguments)
+        return _run(parser.parse_args(words), fields)
+    except MemlabError as fault:
+        print(plain_lines(str(fault)), file=sys.stderr)
+        return 1
+
+
+def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
+    judge = command.make_judge(given.judge, given.chat, fields)
+    tables = command.load(given.data, given.path)
+    known = hypotheses.names(tables)
+    found = hypotheses.read(given.file, known)
+    _warn("ids that the data set does not have, passed over as the official script does", found.unknown)
+    _warn("questions without a hypothesis, not counted", found.missing)
+    labels = read_sheet(given.labels) if given.labels else None
+    answered = hypotheses.answered(tables, found.hypotheses)
+    judged = cases(answered)
+    if given.sheet:
+        print(f"{write_sheet(given.sheet, judged)} rows to label: {plain(str(given.sheet))}")
+    made = judge.run(answered.only(judge.reads), Store(given.store))["verdicts"]
+    id_of = {question: name for name, question in known.items()}
+    out = given.file.with_name(given.file.name + ".verdicts.jsonl")
+    _write(out, [{"question_id": id_of[row["question"]], "hypothesis": found.hypotheses[row["question"]],
+                  "judge": row["judge"], "correct": row["correct"], "reply": row["reply"]}
+                 for row in made.iter_rows(named=True)])
+    for name in made["judge"].unique(maintain_order=True):
+        verdicts = made.filter(judge=name)
+        _report(name, tally.tally(answered, verdicts), len(known))
+        _doubt(judge, name, verdicts["reply"].to_list())
+        if labels is not None:
+            _agree(judged, dict(verdicts.select("question", "correct").iter_rows()), labels.right)
+    print(f"verdicts: {plain(str(out))}")
+    return 0
+
+
+def _report(name: str, rows: list[tally.Row], questions: int) -> None:
+    print(f"judge {plain(name)}")
+    for line in tally.written(rows):
+        print(f"  {plain(line)}")
+    print(f"  mean of the types: {tally.decimal(tally.by_type(rows))}")
+    overall = rows[-2]
+    if overall.n < questions:
+        print(f"  of all {questions} questions, those without a verdict taken as wrong: "
+              f"{tally.decimal(overall.right / questions)}")
+
+
+def _doubt(judge: Any, name: str, replies: list[str]) -> None:
+    """Say how many replies the official rule read that say neither yes nor no, or whose first word it contradicts."""
+    judges = getattr(judge, "judges", (judge,))
+    if not any(one.name == name and getattr(one, "style", "") == "official" for one in judges):
+        return
+    said = [(reading.official(reply), reading.first_word(reply)) for reply in replies]
+    vague, against = sum(first is None for _, first in said), sum(first not in (None, rule) for rule, first in said)
+    if vague or against:
+        print(f"  {vague} replies begin with neither yes nor no, and {against} contain 'yes' though they begin with "
+              "no; the official rule counts whatever contains 'yes'. --judge strict reads the first word.")
+
+
+def _agree(judged: list[Case], said: dict[int, bool | None], labels: dict[str, bool]) -> None:
+    pairs = against_people(labels, judged, [said[case.question] for case in judged])
+    for word, share in (("kappa", kappa_of(pairs)), ("sensitivity", sensitivity(pairs)),
+                        ("specificity", specificity(pairs))):
+        low, high = tally.decimal(share["low"]), tally.decimal(share["high"])
+        print(f"  {word} against labels by hand: {tally.decimal(share['value'])} ({low} to {high}), n = {share['n']}")
+
+
+def _warn(what: str, some: list[str]) -> None:
+    if some:
+        more = f", and {len(some) - _SHOWN} more" if len(some) > _SHOWN else ""
+        print(f"{what} ({len(some)}): {plain(', '.join(some[:_SHOWN]))}{more}", file=sys.stderr)
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write the whole file or nothing; ASCII, so that no text steers a terminal or breaks an encoding."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_text("".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows), "ascii")
+        aside.replace(path)
+    except OSError as fault:
+        aside.unlink(missing_ok=True)
+        raise MemlabError(f"cannot be written ({fault.strerror})", where=str(path)) from fault
+
+
+if __name__ == "__main__":
+    sys.exit(main())

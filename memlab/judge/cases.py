@@ -1,0 +1,66 @@
+"""What a judge is shown of an answer, and the table of its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from memlab.errors import MemlabError
+from memlab.tables import Tables, frame
+
+READS = ("answers", "questions", "gold", "texts")
+"""Tables that a judge is handed: nothing of retrieval, so that a verdict depends on the words alone."""
+
+
+class Case(NamedTuple):
+    """One answer to judge; ``gold`` is null where the benchmark gives none."""
+
+    question: int
+    text: str
+    gold: str | None
+    category: str
+    abstain: bool
+    response: str
+
+
+class Verdict(NamedTuple):
+    """Score in [0, 1], whether it counts as right, and the judge's own words; null, null where it has no opinion."""
+
+    score: float | None
+    correct: bool | None
+    reply: str = ""
+
+
+NO_GOLD = Verdict(None, None, "there is no gold answer")
+
+
+def cases(tables: Tables, sample: int = 0) -> list[Case]:
+    """Put question, gold and response side by side, for the answers of one sample, by question.
+
+    Raises MemlabError where an answer's question, gold or text is not in the tables.
+    """
+    answers = tables["answers"].filter(pl.col("sample") == sample).sort("question")
+    questions = tables["questions"].filter(pl.col("question").is_in(answers["question"].implode()))
+    wanted = pl.concat([answers["text"], questions["text"]]).unique().implode()
+    said = dict(tables["texts"].filter(pl.col("hash").is_in(wanted)).select("hash", "text").iter_rows())
+    asked = dict(questions.select("question", "text").iter_rows())
+    gold = {q: row for q, *row in tables["gold"].select("question", "answer", "category", "abstain").iter_rows()}
+    found = []
+    for question, response in answers.select("question", "text").iter_rows():
+        if question not in gold or asked.get(question) not in said or response not in said:
+            raise MemlabError(f"question {question} was answered, but its gold, its question or the answer's text is "
+                              "not in the tables", where="judge", fix="give the tables that the answers were made of")
+        answer, category, abstain = gold[question]
+        found.append(Case(question, said[asked[question]], answer, category, abstain, said[response]))
+    return found
+
+
+def verdicts(judge: str, judged: Sequence[Case], given: Iterable[Verdict]) -> Tables:
+    """Make the table of verdicts that one judge gave, case by case."""
+    rows = list(given)
+    return Tables(verdicts=frame("verdicts", {
+        "question": [case.question for case in judged], "judge": [judge] * len(rows),
+        "score": [row.score for row in rows], "correct": [row.correct for row in rows],
+        "reply": [row.reply for row in rows]}))

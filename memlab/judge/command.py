@@ -1,0 +1,103 @@
+"""What the judges' commands share: the data, the judge and its chat model, made from configuration."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from memlab.data import registry
+from memlab.errors import Faults, MemlabError, did_you_mean
+from memlab.stage import Stage
+from memlab.tables import Tables
+
+_CHAT = re.compile(r"judge(?:\.judges\[\d+\])?\.chat\.")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add --data, --path, --judge, --chat, --store; what they need beyond is read by :func:`chat_fields`."""
+    from memlab.config import options
+
+    parser.add_argument("--data", default="longmemeval_oracle", metavar="NAME",
+                        help=f"data set (default longmemeval_oracle); one of {', '.join(registry.names())}")
+    parser.add_argument("--path", type=Path, help="its file, if it is not where `python -m memlab.data fetch` puts it")
+    parser.add_argument("--judge", default="official", metavar="NAME",
+                        help=f"judge (default official); one of {', '.join(options('judge'))}")
+    parser.add_argument("--chat", metavar="NAME",
+                        help="chat model of an LLM judge: a file of conf/judge_chat or conf/chat. Its fields follow as "
+                             "--chat.FIELD VALUE; --chat.model and --chat.url alone name any OpenAI-compatible server")
+    parser.add_argument("--store", type=Path, help="where replies are kept, so that none is asked for twice "
+                                                   "(default $MEMLAB_HOME/store)")
+
+
+def chat_fields(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Take ``--chat.FIELD VALUE`` and ``--chat.FIELD=VALUE`` out of a command line; return them and what is left.
+
+    >>> chat_fields(["a.jsonl", "--chat.url", "http://127.0.0.1:8000/v1", "--chat.model=qwen", "--data", "locomo"])
+    ({'url': 'http://127.0.0.1:8000/v1', 'model': 'qwen'}, ['a.jsonl', '--data', 'locomo'])
+    """
+    fields: dict[str, str] = {}
+    others: list[str] = []
+    queue = list(words)
+    while queue:
+        word = queue.pop(0)
+        name, equals, value = word.partition("=")
+        if not name.startswith("--chat."):
+            others.append(word)
+        elif not equals and not queue:
+            raise MemlabError("a value is missing", where=word, fix=f"write {word} VALUE")
+        else:
+            fields[name.removeprefix("--chat.")] = value if equals else queue.pop(0)
+    return fields, others
+
+
+def load(name: str, path: Path | None) -> Tables:
+    """Load a data set by name."""
+    return registry.make(name, **({} if path is None else {"path": path})).load()
+
+
+def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
+    """Make a judge from its file in ``conf/judge``; a chat model only if the judge needs one."""
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    from memlab.config import CONF, construct, options
+
+    if name not in options("judge"):
+        raise MemlabError(f"there is no judge '{name}'", fix=did_you_mean(name, options("judge")))
+    asks = "${judge_chat}" in (CONF / "judge" / f"{name}.yaml").read_text("utf-8")
+    if not asks and (chat is not None or fields):
+        raise MemlabError(f"judge '{name}' asks no chat model", fix="leave --chat and --chat.FIELD out")
+    try:
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            config = compose(overrides=[f"+judge={name}", *([_model(chat, fields)] if asks else [])])
+        OmegaConf.set_struct(config, False)
+        given = OmegaConf.from_dotlist([f"{field}={value}" for field, value in fields.items()])
+        plain = OmegaConf.to_container(OmegaConf.merge(config, {"judge_chat": given} if fields else {}), resolve=True)
+    except (OmegaConfBaseException, HydraException) as fault:
+        raise MemlabError(str(fault).splitlines()[0], where=f"conf/judge/{name}.yaml") from fault
+    assert isinstance(plain, dict)
+    faults: list[str] = []
+    made: Stage = construct(plain["judge"], "judge", faults)
+    if faults:
+        raise Faults(dict.fromkeys(_CHAT.sub("--chat.", fault) for fault in faults))
+    return made
+
+
+def _model(name: str | None, fields: Mapping[str, str]) -> str:
+    """Say to Hydra which file describes the chat model: of ``conf/judge_chat``, else of ``conf/chat``."""
+    from memlab.config import options
+
+    judges, readers = options("judge_chat"), options("chat")
+    if name is None and not fields:
+        raise MemlabError("this judge asks a chat model, and none is named", where="--chat",
+                          fix=f"give --chat NAME ({', '.join(sorted({*judges, *readers}))}), or --chat.model and "
+                              "--chat.url; or use a judge by rule, such as --judge f1")
+    name = name or "server"
+    if name not in {*judges, *readers}:
+        raise MemlabError(f"there is no chat model '{name}'", where="--chat",
+                          fix=did_you_mean(name, {*judges, *readers}))
+    return f"+judge_chat={name}" if name in judges else f"+chat@judge_chat={name}"

@@ -1,0 +1,105 @@
+"""A user's own answers: a JSONL of ``{"question_id": ..., "hypothesis": ...}``, as LongMemEval's script reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from memlab.errors import Faults, MemlabError, did_you_mean
+from memlab.speech import grown
+from memlab.tables import Tables, frame, text_hash, texts_frame
+
+
+class Read(NamedTuple):
+    """Hypotheses by question number, and what is amiss but no reason to stop."""
+
+    hypotheses: dict[int, str]
+    unknown: list[str]
+    missing: list[str]
+
+
+def names(tables: Tables) -> dict[str, int]:
+    """The benchmark's own question ids; raises MemlabError if one stands for two questions."""
+    rows = tables["ids"].filter(pl.col("kind") == "question").select("name", "question")
+    if rows["name"].n_unique() < rows.height:
+        raise MemlabError("two questions have one id, so that answers cannot be told apart", where="table ids")
+    return dict(rows.iter_rows())
+
+
+def read(path: Path, known: Mapping[str, int]) -> Read:
+    """Read a file of hypotheses; raises Faults naming the line of whatever cannot be scored.
+
+    Broken lines and an id that comes twice are faults. An id that the benchmark does not have is passed over and
+    named, as the official script does, unless none is known; so are questions without a hypothesis. A JSON list of
+    the same objects is read too, and further fields are allowed.
+    """
+    found: dict[int, str] = {}
+    first: dict[str, int] = {}
+    unknown: list[str] = []
+    faults: list[str] = []
+    for number, record in _records(path, faults):
+        where = f"{path.name}, line {number}"
+        name, text = record.get("question_id"), record.get("hypothesis")
+        wrong = [key for key, value in (("question_id", name), ("hypothesis", text)) if not isinstance(value, str)]
+        if wrong:
+            faults += [f"{where}, field {key}: " + ("expected a text" if key in record else "is missing")
+                       for key in wrong]
+            continue
+        name, text = str(name), str(text).encode("utf-8", "replace").decode()  # half a character, as JSON allows
+        if name in first:
+            faults.append(f"{where}: question_id '{name}' was there before, on line {first[name]}")
+            continue
+        first[name] = number
+        if name in known:
+            found[known[name]] = text
+        else:
+            unknown.append(f"{where}: no question has the id '{name}'; {_nearest(name, known)}")
+    if faults:
+        raise Faults(faults)
+    if not found:
+        raise MemlabError("no line names a question of this data set", where=str(path),
+                          fix=(unknown[0].partition("; ")[2] + "; " if unknown else "") + "check --data and --path")
+    return Read(found, unknown, [name for name, question in known.items() if question not in found])
+
+
+def _nearest(name: str, known: Mapping[str, int]) -> str:
+    said = did_you_mean(name, known)
+    return said.partition(" (known:")[0] if said.startswith("did you mean") else f"ids look like '{next(iter(known))}'"
+
+
+def _records(path: Path, faults: list[str]) -> list[tuple[int, dict[str, Any]]]:
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise MemlabError(f"cannot be read ({getattr(fault, 'strerror', None) or 'it is not UTF-8'})",
+                          where=str(path), fix="give a JSONL file of question_id and hypothesis") from fault
+    if text.lstrip().startswith("["):
+        try:
+            whole = list(enumerate(json.loads(text), start=1))
+        except (ValueError, RecursionError) as fault:
+            raise MemlabError(f"is not a JSON list ({fault})", where=str(path)) from fault
+    else:
+        whole = []
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.strip():
+                try:
+                    whole.append((number, json.loads(line)))
+                except (ValueError, RecursionError) as fault:
+                    faults.append(f"{path.name}, line {number}: is not JSON ({fault})")
+    faults += [f"{path.name}, line {n}: expected an object" for n, value in whole if not isinstance(value, dict)]
+    if not whole and not faults:
+        raise MemlabError("there is no line in it", where=str(path))
+    return [(n, value) for n, value in whole if isinstance(value, dict)]
+
+
+def answered(tables: Tables, hypotheses: Mapping[int, str]) -> Tables:
+    """Return what a judge reads, with the hypotheses as answers (sample 0; tokens and seconds unknown)."""
+    rows = sorted(hypotheses.items())
+    answers = frame("answers", {"question": [q for q, _ in rows], "sample": [0] * len(rows),
+                                "text": [text_hash(text) for _, text in rows]})
+    texts = grown(tables["texts"], texts_frame(text for _, text in rows))
+    return tables.only(("questions", "gold")).updated({"answers": answers, "texts": texts})

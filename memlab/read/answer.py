@@ -1,0 +1,146 @@
+"""Contexts to answers: every question is put to a reader, with as much of its context as its window holds."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from operator import itemgetter
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+from pydantic import Field
+
+from memlab.errors import MemlabError
+from memlab.models.chat import Chat, Completion, Message, Prompt
+from memlab.read.agents import Agents, OneReader
+from memlab.read.prompt import Item, PromptTemplate
+from memlab.read.vote import Single, Vote
+from memlab.read.window import fits_first, prompt_tokens, room
+from memlab.speech import grown
+from memlab.stage import stage
+from memlab.tables import Tables, frame, text_hash, texts_frame
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is sent for one question: a prompt a sample, its template, and how many items had no room."""
+
+    question: int
+    template: PromptTemplate
+    prompts: tuple[Prompt, ...]
+    dropped: int
+
+
+@stage
+class Reader:
+    """Answer every question from its context, the day it is asked on and nothing else; no id is shown.
+
+    A context that is too long for the model's window loses its last rows (``memlab.read.pack``: rows lie in the order
+    of what must stay) until the prompt and the longest reply fit. All questions are asked in one call.
+
+    ``answers`` has, a question, the answer that counts as sample 0, with the tokens and seconds of all samples
+    together, and after it every reply as it came, reasoning included, as samples 1, 2, ...: their tokens are null,
+    since row 0 counts them, so that a sum over rows counts nothing twice.
+    """
+
+    reads: ClassVar = ("context", "texts", "questions", "units", "sessions")
+    writes: ClassVar = ("answers", "texts")
+
+    chat: Chat
+    prompt: PromptTemplate
+    vote: Vote = Field(default_factory=Single)
+    agents: Agents = Field(default_factory=OneReader)
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the answers and the texts that they need."""
+        return self.ask(tables, store)
+
+    def prompts(self, tables: Tables, sample: int = 0) -> list[Prompt]:
+        """Return every prompt that ``ask`` sends, in its order: questions as in ``questions``, samples adjoining."""
+        return [prompt for asked in self.asked(tables, sample) for prompt in asked.prompts]
+
+    def ask(self, tables: Tables, store: Store, sample: int = 0) -> Tables:
+        """Ask all questions; another ``sample`` asks the same anew, independently of the replies to sample 0."""
+        asked = self.asked(tables, sample)
+        replies = iter(store.completions(self.chat, [prompt for a in asked for prompt in a.prompts]))
+        said: list[str] = []
+        rows: list[tuple[int | float | None, ...]] = []
+        for one in asked:
+            got = [next(replies) for _ in one.prompts]
+            texts = [_valid(reply.text) for reply in got]
+            answers = [one.template.parse(text) for text in texts]
+            said += [answers[self.vote.decide(answers)], *texts]
+            rows += [(one.question, 0, *_cost(got), one.dropped)]
+            rows += [(one.question, i, None, None, None, one.dropped) for i in range(1, len(got) + 1)]
+        names = ("question", "sample", "prompt_tokens", "completion_tokens", "seconds", "dropped")
+        made = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        return Tables(answers=frame("answers", {**made, "text": [text_hash(text) for text in said]}),
+                      texts=grown(tables["texts"], texts_frame(said)))
+
+    def unmarked(self, tables: Tables) -> pl.DataFrame:
+        """Return (question, unmarked) of ``answers``: whether a reply lacked the answer mark, so that all of it counts.
+
+        Reads answers, texts and questions.
+        """
+        texts = dict(tables["texts"].iter_rows())
+        worded = {q: self.agents.template(texts[t], self.prompt)
+                  for q, t in tables["questions"].select("question", "text").iter_rows()}
+        replies = tables["answers"].filter(pl.col("sample") > 0).select("question", "text")
+        missing = [not worded[q].marked(texts[t]) for q, t in replies.iter_rows()]
+        return replies.select("question", pl.Series("unmarked", missing, pl.Boolean)).group_by(
+            "question", maintain_order=True).agg(pl.col("unmarked").any())
+
+    def asked(self, tables: Tables, sample: int = 0) -> list[Asked]:
+        """Build what is sent for each question; raise MemlabError if a template alone is longer than the window."""
+        texts = dict(tables["texts"].iter_rows())
+        contexts = _contexts(tables, texts)
+        count = functools.cache(self.chat.count)
+        return [self._put(question, texts[text], asked_on, contexts.get(question, []), sample, count)
+                for question, text, asked_on in
+                tables["questions"].select("question", "text", "asked_on").iter_rows()]
+
+    def _put(self, question: int, text: str, asked_on: datetime | None, context: list[tuple[int, Item]], sample: int,
+             count: Callable[[str], int]) -> Asked:
+        template = self.agents.template(text, self.prompt)
+        space = room(self.chat, template.max_tokens)
+
+        def put(kept: int, text: str = text) -> tuple[Message, ...]:
+            return template.messages(text, asked_on, [item for _, item in sorted(context[:kept], key=itemgetter(0))])
+
+        if (least := prompt_tokens(self.chat, put(0, ""))) > space:
+            raise MemlabError(f"the prompt's own words take {least} tokens, but a window of {self.chat.window} leaves "
+                              f"{space} beside the reply", where="read/answer",
+                              fix="serve the model with a longer context (chat.window), or allow shorter replies "
+                                  "(max_tokens of chat or read/prompt)")
+        n = fits_first(len(context), lambda i: count(context[i][1].text),
+                       lambda kept: prompt_tokens(self.chat, put(kept)), space)
+        first = sample * self.vote.samples  # every sample of a repetition is asked anew
+        prompts = tuple(Prompt(put(n), sample=first + i, temperature=self.vote.temperature,
+                               max_tokens=template.max_tokens) for i in range(self.vote.samples))
+        return Asked(question, template, prompts, len(context) - n)
+
+
+def _contexts(tables: Tables, texts: dict[str, str]) -> dict[int, list[tuple[int, Item]]]:
+    """Return, a question, (position, item) of its context, in the order of what must stay."""
+    dated = tables["units"].select("unit", "corpus", "session").join(
+        tables["sessions"], on=["corpus", "session"], how="left").select("unit", "said_on")
+    rows = tables["context"].join(dated, on="unit", how="left", maintain_order="left")
+    found: dict[int, list[tuple[int, Item]]] = {}
+    for question, position, text, said_on in rows.select("question", "position", "text", "said_on").iter_rows():
+        found.setdefault(question, []).append((position, Item(texts[text], said_on)))
+    return found
+
+
+def _cost(replies: list[Completion]) -> tuple[int, int, float]:
+    return (sum(r.prompt_tokens for r in replies), sum(r.completion_tokens for r in replies),
+            sum(r.seconds for r in replies))
+
+
+def _valid(text: str) -> str:
+    """Replace halves of surrogate pairs, which JSON can carry but no table can."""
+    return text.encode("utf-8", "replace").decode("utf-8")

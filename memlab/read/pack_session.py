@@ -1,0 +1,60 @@
+"""The selected units, put back into the sessions that they were said in."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import polars as pl
+
+from memlab.read.pack import PACK_READS, PACK_WRITES, TIME, MaxTokens, chosen, in_order
+from memlab.read.render import HEADER, Value
+from memlab.read.tokens import count_tokens
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import Tables
+
+
+@stage
+class BySession:
+    """Show the units of a session together, as they were said, under one header; sessions by best rank or by date.
+
+    With ``max_tokens`` units are tried in rank order as in ``ByRank``; a header counts once a session. Where the
+    reader's window is too small the session with the worst best rank gives way first, its last unit first, so that no
+    unit loses its header.
+    """
+
+    reads: ClassVar = PACK_READS
+    writes: ClassVar = PACK_WRITES
+    value: Value = "unit"
+    max_tokens: MaxTokens = None
+    order: Literal["rank", "date"] = "rank"
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return the context and the texts that it needs; the header stands in a session's first row."""
+        header = pl.col("said_on").dt.strftime(HEADER).fill_null("").alias("header")
+        rows = chosen(tables, self.value).with_columns(header)
+        bare = rows.with_columns(
+            pl.col("shown").str.slice(pl.col("header").str.len_chars()),
+            pl.col("tokens") - count_tokens(pl.col("header")), count_tokens(pl.col("header")).alias("head"))
+        if self.max_tokens is not None:
+            bare = bare.filter(_fitting(bare, self.max_tokens))
+        best = pl.col("rank").min().over("question", "session").alias("best")
+        told = bare.with_columns(best).sort("question", "best", "turn", "unit")
+        first = pl.int_range(pl.len()).over("question", "session") == 0
+        rows = told.with_columns(
+            pl.when(first).then(pl.col("header") + pl.col("shown")).otherwise("shown").alias("shown"),
+            pl.col("tokens") + pl.when(first).then("head").otherwise(0))
+        return in_order(rows, ["best", "turn", "unit"] if self.order == "rank" else TIME, tables)
+
+
+def _fitting(rows: pl.DataFrame, max_tokens: int) -> pl.Series:
+    """Tell which rows fit, tried in their order; the first kept of a session pays for its header too."""
+    kept, room, headed = [], {}, set()  # type: ignore[var-annotated]
+    for question, session, tokens, head in rows.select("question", "session", "tokens", "head").iter_rows():
+        left = room.setdefault(question, max_tokens)
+        cost = tokens + (0 if (question, session) in headed else head)
+        kept.append(cost <= left)
+        if kept[-1]:
+            room[question] = left - cost
+            headed.add((question, session))
+    return pl.Series(kept, dtype=pl.Boolean)

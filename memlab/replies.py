@@ -1,0 +1,37 @@
+"""What all stages need that ask a chat model: text cut to its window, JSON read from a reply, failures told."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+from memlab.models.chat import Chat, Completion
+from memlab.models.chat_json import fault, mend
+
+MARGIN = 64
+"""Tokens left for what a chat template puts around the messages."""
+
+
+def trimmed(chat: Chat, text: str, room: int) -> str:
+    """Return a beginning of a text that has at most ``room`` tokens; nothing where there is no room."""
+    text = text if room > 0 else ""
+    while text and (size := chat.count(text)) > room:
+        text = text[: min(len(text) - 1, len(text) * room // size)]
+    return text
+
+
+def json_in(reply: Completion, schema: str) -> Any:
+    """Return the value of a reply that fits a JSON schema, taken out of words around it; None where none does.
+
+    >>> json_in(Completion('Sure: {"k": 1}', 0, 0, 0.0), '{"type": "object"}')
+    {'k': 1}
+    """
+    text = reply.text if fault(reply.text, schema) is None else mend(reply.text, schema)
+    return None if text is None else json.loads(text)
+
+
+def tell(number: int, total: int, what: str) -> None:
+    """Warn that ``number`` of ``total`` went another way than asked, unless none did."""
+    if number:
+        warnings.warn(f"{number:,} of {total:,} {what}", stacklevel=3)

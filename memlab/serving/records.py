@@ -1,0 +1,131 @@
+"""What runs: one small file a server in ``$MEMLAB_HOME/serving``, which holds its address and its key.
+
+The files are for their owner alone (0600, in a folder 0700). One whose process is gone is removed when it is met.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import socket
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+
+from memlab.errors import MemlabError
+from memlab.store import default_root
+
+
+@dataclass(frozen=True)
+class Server:
+    """One server that memlab started.
+
+    ``name`` is what the user called the model, ``model`` what requests call it. ``pid`` leads the process group;
+    ``born`` is the time that the system gives for its start, since a process id alone may have been given anew.
+    ``does`` is "chat", "embeddings" or "score", and "" while the server is not ready. ``command`` is what was
+    started (the key is not in it), ``dimensions`` the length of an embedding, ``window`` the tokens
+    that prompt and reply may have together, ``folder`` where the model's files lie.
+    """
+
+    name: str
+    model: str
+    url: str
+    key: str
+    pid: int
+    born: float
+    host: str
+    log: str
+    started: str
+    command: tuple[str, ...]
+    does: str = ""
+    dimensions: int | None = None
+    window: int | None = None
+    revision: str | None = None
+    folder: str | None = None
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return urlsplit(self.url).port or 0
+
+    @property
+    def file(self) -> Path:
+        """Where its record lies."""
+        return folder() / f"{file_name(self.name)}-{self.port}.json"
+
+    @property
+    def here(self) -> bool:
+        """Whether it was started on this machine; of another machine's processes nothing is known."""
+        return self.host == socket.gethostname()
+
+    def alive(self) -> bool:
+        """Tell whether its process still runs (True for another machine's)."""
+        if not self.here:
+            return True
+        try:
+            process = psutil.Process(self.pid)
+            return abs(process.create_time() - self.born) < 2 and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    def save(self) -> None:
+        """Write the record, readable by its owner alone, whole or not at all."""
+        aside = self.file.with_suffix(f".{secrets.token_hex(4)}")
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
+            json.dump(asdict(self), handle, indent=1)
+        aside.replace(self.file)
+
+    def forget(self) -> None:
+        """Remove the record."""
+        self.file.unlink(missing_ok=True)
+
+
+def folder() -> Path:
+    """Return the folder of records and logs, made if need be: ``$MEMLAB_HOME/serving``."""
+    path = default_root().parent / "serving"
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.chmod(0o700)
+    except OSError as error:
+        raise MemlabError(f"cannot be made ({error.strerror or error})", where=str(path),
+                          fix="export MEMLAB_HOME=/a/folder/you/own") from error
+    return path
+
+
+def file_name(name: str) -> str:
+    """Make a model's name fit for a file.
+
+    >>> file_name("Qwen/Qwen2.5-7B-Instruct")
+    'Qwen_Qwen2.5-7B-Instruct'
+    """
+    return re.sub(r"[^\w.-]+", "_", name).strip("_.") or "model"
+
+
+def now() -> str:
+    """The time of day for a record, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def servers() -> list[Server]:
+    """List the servers that live, by name and port; records of dead ones are removed."""
+    found = []
+    known = {f.name for f in fields(Server)}
+    for path in sorted(folder().glob("*.json")):
+        try:
+            said = {name: value for name, value in json.loads(path.read_text()).items() if name in known}
+            server = Server(**said | {"command": tuple(said["command"])})
+            lives = server.alive()
+        except FileNotFoundError:  # another command removed it meanwhile
+            continue
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise MemlabError("no record of a server", where=str(path), fix="remove the file") from error
+        if lives:
+            found.append(server)
+        else:
+            path.unlink(missing_ok=True)
+    return found

@@ -1,0 +1,97 @@
+"""What a model is served with: ``conf/serve/NAME.yaml``, a model of the hub, or a folder.
+
+A file of ``conf/serve`` holds the fields of ``Settings``, one to one; any other name means a hub model or a folder
+with the defaults below, and the command line overrides each of them.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
+from yaml import YAMLError  # type: ignore[import-untyped]
+
+from memlab.config import CONF
+from memlab.errors import Faults, MemlabError, did_you_mean
+
+Runner = Literal["generate", "pooling"]
+ServedType = Literal["auto", "float32", "float16", "bfloat16"]
+
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
+class Settings:
+    """How one model is served.
+
+    Attributes:
+        model: Name on the hub, folder, or the name of a model whose weights come inside a package.
+        revision: Commit on the hub; None is the newest, which the server's record then names.
+        runner: "generate" for chat, "pooling" for encoders and rerankers.
+        dtype: "auto" is the model's own on a GPU, and float32 on a CPU, where bf16 was measured to be slower.
+        max_len: Tokens that prompt and reply may have together; None is what the model was made for.
+        tensor_parallel: GPUs that share the weights.
+        gpu_memory: Share of each GPU's memory that the server takes.
+        weights_gb: Size of the published weights, to tell in time that they do not fit; None: unknown.
+        kv_cache: GiB for the attention cache on a CPU.
+        options: Further options of vLLM's own.
+    """
+
+    model: str
+    revision: str | None = None
+    runner: Runner = "generate"
+    dtype: ServedType = "auto"
+    max_len: Annotated[int, Field(ge=16)] | None = None
+    tensor_parallel: Annotated[int, Field(ge=1)] = 1
+    gpu_memory: Annotated[float, Field(gt=0, le=1)] = 0.9
+    weights_gb: float | None = None
+    kv_cache: Annotated[int, Field(ge=1)] = 2
+    options: Annotated[tuple[str, ...], Field(strict=False)] = ()
+
+
+def names() -> list[str]:
+    """List the models that have a file of settings.
+
+    >>> "embedded" in names()
+    True
+    """
+    return sorted(path.stem for path in (CONF / "serve").glob("*.yaml"))
+
+
+def settings(name: str) -> Settings:
+    """Return the settings of a model by its name in ``conf/serve``, its hub name or its folder.
+
+    >>> settings("qwen2.5-7b") == settings("Qwen/Qwen2.5-7B-Instruct"), settings("someone/a-model").max_len
+    (True, None)
+    """
+    known = {listed: _read(listed) for listed in names()}
+    for listed, found in known.items():
+        if name in {listed, found.model}:
+            return found
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise MemlabError("this folder holds no config.json", where=str(folder), fix="give a model's own folder")
+        return Settings(model=str(folder.resolve()))
+    if _HUB_NAME.fullmatch(name) and not name.startswith("."):
+        return Settings(model=name)
+    if "/" in name:
+        raise MemlabError("there is no such model folder", where=str(folder), fix="give the folder with config.json")
+    raise MemlabError(f"there is no model '{name}'",
+                      fix=f"{did_you_mean(name, known)}; or a hub name (owner/model), or a model's folder")
+
+
+def _read(name: str) -> Settings:
+    file = CONF / "serve" / f"{name}.yaml"
+    try:
+        return Settings(**cast(Any, OmegaConf.to_container(OmegaConf.load(file))))
+    except ValidationError as error:
+        raise Faults(f"{file}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+                     for fault in error.errors()) from error
+    except (OmegaConfBaseException, YAMLError, TypeError, OSError) as error:
+        raise MemlabError("is no file of settings", where=str(file), fix="compare it with its neighbours") from error

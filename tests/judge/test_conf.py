@@ -1,0 +1,56 @@
+"""Every file of conf/judge makes its judge, and states every field with the default that the class has."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from memlab.config import CONF, construct
+from memlab.judge.cases import READS
+from memlab.judge.llm import LlmJudge
+from memlab.stage import Stage, spec_digest
+from memlab.store import Store
+from tests.judge.worlds import one
+
+FILES = sorted((CONF / "judge").glob("*.yaml"))
+CHAT = {"_target_": "memlab.models.chat_openai.OpenAIChat", "model": "tiny", "url": "http://127.0.0.1:1/v1"}
+
+
+def made(file: Path) -> tuple[dict, Stage]:
+    node = OmegaConf.to_container(OmegaConf.create({"judge_chat": CHAT, "judge": OmegaConf.load(file)}), resolve=True)
+    faults: list[str] = []
+    judge = construct(node["judge"], "judge", faults)  # type: ignore[index, call-overload]
+    assert faults == []
+    return node["judge"], judge  # type: ignore[index, call-overload, return-value]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
+def test_a_file_is_the_constructor_one_to_one(file: Path) -> None:
+    node, judge = made(file)
+    assert isinstance(judge, Stage)
+    assert (judge.reads, judge.writes) == (READS, ("verdicts",))
+    for part, one_judge in zip(node.get("judges", [node]), getattr(judge, "judges", (judge,)), strict=True):
+        fields = {f.name: f for f in dataclasses.fields(one_judge)}
+        assert {k for k in part if k != "_target_"} == set(fields)
+        for name, field in fields.items():
+            varies = isinstance(one_judge, LlmJudge) and name in ("name", "style", "chat")
+            assert varies or getattr(one_judge, name) == field.default, name
+
+
+def test_the_judges_are_told_apart() -> None:
+    digests = {file.stem: spec_digest(made(file)[1]) for file in FILES}
+    assert digests["f1"] == digests["locomo"]
+    assert len(set(digests.values())) == len(digests) - 1
+    names = {file.stem: [j.name for j in getattr(made(file)[1], "judges", [made(file)[1]]) if hasattr(j, "name")]
+             for file in FILES}
+    assert names["both"] == ["f1", "official"]
+    assert names["longmemeval"] == ["official", "strict"]
+    assert names["none"] == []
+
+
+def test_none_asks_nobody(tmp_path: Path) -> None:
+    _, judge = made(CONF / "judge" / "none.yaml")
+    assert judge.run(one("a", "b").only(judge.reads), Store(tmp_path))["verdicts"].is_empty()

@@ -1,0 +1,96 @@
+"""A chat model as judge: the official rule, the strict and the lenient one beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from memlab.judge import reading
+from memlab.judge.f1 import TokenF1
+from memlab.judge.llm import LlmJudge
+from memlab.judge.several import Judges
+from memlab.store import Store
+from tests.judge.worlds import judged, one, says, world
+
+REPLIES = [  # reply, official, by the first word
+    ("yes", True, True), ("Yes.", True, True), ("YES!", True, True), (" \n**Yes**", True, True), ("no", False, False),
+    ("No.", False, False), ("No, that was yesterday.", True, False), ("Yesterday", True, None), ("eyes", True, None),
+    ("The response is right: yes", True, None), ("I cannot tell", False, None), ("", False, None),
+    ("Verdict: yes", True, True), ("Answer: no", False, False), ('{"verdict": "no"}', False, False),
+    ('{"correct": true}', False, True), ('```json\n{"label": "yes"}\n```', True, True), ('{"x": "yes"}', True, None),
+    ("{broken yes}", True, None), ("Nothing of the kind", False, None), ("[1, 2]", False, None),
+    ("Yes and no", True, True),
+]
+
+
+@pytest.mark.parametrize(("reply", "official", "first"), REPLIES)
+def test_replies_are_read(reply: str, official: bool, first: bool | None) -> None:
+    assert reading.official(reply) is official
+    assert reading.official(reply) is ("yes" in reply.strip().lower())  # the rule of the official script
+    assert reading.first_word(reply) is first
+
+
+@pytest.mark.parametrize(("category", "abstain"), [
+    ("multi-session", False), ("temporal-reasoning", False), ("knowledge-update", False),
+    ("single-session-preference", False), ("multi-session", True)])
+def test_yes_within_a_word_counts_officially_and_not_strictly(category: str, abstain: bool, tmp_path: Path) -> None:
+    chat = says("No, that was yesterday.")
+    tables = one("tea", "milk", category, abstain)
+    store = Store(tmp_path)
+    reply = "No, that was yesterday."
+    assert judged(LlmJudge(chat=chat), tables, store) == [(1.0, True, reply)]
+    assert judged(LlmJudge(chat=chat, name="strict", style="strict"), tables, store) == [(0.0, False, reply)]
+    assert judged(LlmJudge(chat=chat, name="lenient", style="lenient"), tables, store) == [(0.0, False, reply)]
+
+
+def test_unreadable_replies_give_no_verdict(tmp_path: Path) -> None:
+    store, tables = Store(tmp_path), one("tea", "milk")
+    chat = says("Perhaps")
+    assert judged(LlmJudge(chat=chat), tables, store) == [(0.0, False, "Perhaps")]  # the official rule has no third way
+    assert judged(LlmJudge(chat=chat, name="s", style="strict"), tables, store) == [(None, None, "Perhaps")]
+    ((score, correct, reply),) = judged(LlmJudge(chat=says("yes", window=40)), tables, store)
+    assert (score, correct) == (None, None)
+    assert "do not fit" in reply
+
+
+def test_null_gold_is_not_asked_and_abstention_is(tmp_path: Path) -> None:
+    chat = says("yes")
+    tables = world([("q", None, "single-hop", False, "x"), ("q", None, "adversarial", True, "not mentioned"),
+                    ("q", "a", "single-hop", False, "")])
+    assert [v[:2] for v in judged(LlmJudge(chat=chat), tables, Store(tmp_path))] == [(None, None), (1.0, True),
+                                                                                     (1.0, True)]
+    assert len(chat.asked) == 2
+
+
+def test_each_verdict_belongs_to_its_own_answer(tmp_path: Path) -> None:
+    def rule(prompt: str) -> str:
+        return "yes" if "\nright\n" in prompt else "no"
+
+    rows = [("q", "g", "t", False, "right" if i % 3 else f"wrong {i}") for i in range(20)]
+    said = judged(LlmJudge(chat=says(rule)), world(rows), Store(tmp_path))
+    assert [v[1] for v in said] == [bool(i % 3) for i in range(20)]
+
+
+def test_nothing_is_asked_twice_and_styles_ask_apart(tmp_path: Path) -> None:
+    chat = says("yes")
+    tables = world([(f"q{i}", "g", "t", False, f"r{i}") for i in range(5)])
+    for _ in range(2):
+        Judges(judges=(TokenF1(), LlmJudge(chat=chat))).run(tables, Store(tmp_path))
+    assert len(chat.asked) == 5
+    judged(LlmJudge(chat=chat, name="strict", style="strict"), tables, Store(tmp_path))
+    assert len(chat.asked) == 10
+
+
+@pytest.mark.parametrize("response", ["<b>tea</b>", "\x1b[31mtea", "te\x00a", "", "x" * 3000])
+def test_any_answer_is_judged(response: str, tmp_path: Path) -> None:
+    assert judged(LlmJudge(chat=says("yes")), one("tea", response), Store(tmp_path))[0][:2] == (1.0, True)
+    assert judged(TokenF1(), one("tea", response), Store(tmp_path))[0][0] is not None
+
+
+def test_a_wrong_setting_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        LlmJudge(chat=says("yes"), style="kind")  # type: ignore[arg-type]
+    with pytest.raises(ValidationError):
+        LlmJudge(chat="gpt")  # type: ignore[arg-type]

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.oracle.context import OracleContext
+from memlab.store import Store
+from memlab.tables import GOLD, Tables, frame
+from tests.read.world import shown, tokens, world, worlds
+from tests.write.conversations import DAY
+
+STORE = Store()
+TALK = [[("user", "a0"), ("assistant", "a1"), ("user", "a2")], [("user", "b0")], [("user", "c0"), ("assistant", "c1")]]
+# units: a0 = 0, a1 = 1, a2 = 2, b0 = 3, c0 = 4, c1 = 5
+A = "[2023-05-20]\nuser: a0\n\nassistant: a1\n\nuser: a2"
+A2, B = "[2023-05-20]\nuser: a2", "[2023-05-21]\nuser: b0"
+C0, C1 = "[2023-05-22]\nuser: c0", "[2023-05-22]\nassistant: c1"
+
+
+def given_gold(tables: Tables, evidence: list[tuple[int, int | None]]) -> Tables:
+    rows = {"question": [0] * len(evidence), "session": [s for s, _ in evidence], "turn": [t for _, t in evidence]}
+    return tables.updated({"evidence": frame("evidence", rows)})
+
+
+def packed(stage: OracleContext, tables: Tables) -> list[str]:
+    return shown(tables.updated(stage.run(tables.only(stage.reads), STORE)))
+
+
+def test_it_says_that_it_looks_at_gold() -> None:
+    assert OracleContext.oracle is True
+    assert GOLD & set(OracleContext.reads) == {"evidence"}
+    assert OracleContext.__module__.startswith("memlab.oracle.")
+
+
+def test_turns_are_the_evidence_alone_in_the_order_of_time() -> None:
+    tables = given_gold(world(TALK, [5, 3]), [(2, 1), (0, 2), (0, 2)])
+    assert packed(OracleContext(), tables) == [A2, C1]
+    out = OracleContext().run(tables, STORE)["context"]
+    assert out["unit"].to_list() == [2, 5]
+
+
+def test_a_session_stands_for_evidence_whose_turn_is_unknown() -> None:
+    tables = given_gold(world(TALK, []), [(2, 0), (0, None)])
+    assert packed(OracleContext(), tables) == [A, C0]
+    assert OracleContext().run(tables, STORE)["context"]["unit"].to_list() == [0, 4]
+
+
+def test_sessions_are_whole() -> None:
+    tables = given_gold(world(TALK, []), [(1, 0), (0, 2), (0, 1)])
+    assert packed(OracleContext(mode="sessions"), tables) == [A, B]
+    by_session = world(TALK, [], level="session")
+    assert packed(OracleContext(mode="sessions"), given_gold(by_session, [(1, 0), (0, 2)])) == [A, B]
+
+
+def test_gold_first_then_what_was_selected_without_repetition() -> None:
+    tables = world(TALK, [5, 2, 3, 0], selected=3)
+    assert packed(OracleContext(mode="gold_first"), given_gold(tables, [(2, 0), (0, 2)])) == [A2, C0, C1, B]
+    # a whole session leaves nothing of it to show; no evidence leaves the selection as it is
+    assert packed(OracleContext(mode="gold_first"), given_gold(tables, [(0, None)])) == [A, C1, B]
+    assert packed(OracleContext(mode="gold_first"), given_gold(tables, [])) == [C1, A2, B]
+    # a selected session says more than its evidence turn
+    by_session = given_gold(world(TALK, [1, 0], level="session"), [(0, 2), (1, 0)])
+    assert packed(OracleContext(mode="gold_first"), by_session) == [A2, B, A]
+
+
+def test_a_round_or_session_is_more_than_its_evidence() -> None:
+    tables = given_gold(world(TALK, [5, 3]), [(2, 1), (1, 0)])
+    whole = "[2023-05-22]\nuser: c0\n\nassistant: c1"
+    for value in ("round", "session"):
+        assert packed(OracleContext(mode="gold_first", value=value), tables) == [B, C1, whole]  # b0 alone is all of B
+
+
+def test_a_text_is_shown_once_even_if_it_was_said_twice() -> None:
+    tables = given_gold(world([[("user", "yes"), ("user", "yes")]], [1]), [(0, 0)])
+    assert packed(OracleContext(mode="gold_first"), tables) == ["[2023-05-20]\nuser: yes"]
+
+
+def test_gold_comes_before_the_rest_of_the_budget() -> None:
+    tables = given_gold(world(TALK, [5, 3]), [(0, 2)])
+    assert packed(OracleContext(mode="gold_first", max_tokens=tokens(A2)), tables) == [A2]
+    assert packed(OracleContext(mode="gold_first", max_tokens=tokens(A2) + tokens(B)), tables) == [A2, C1]
+    assert packed(OracleContext(max_tokens=1), tables) == []
+
+
+def test_a_question_without_evidence_is_shown_nothing() -> None:
+    tables = given_gold(world(TALK, [0]), [])
+    assert packed(OracleContext(), tables) == packed(OracleContext(mode="sessions"), tables) == []
+
+
+def test_what_is_said_later_is_not_shown() -> None:
+    tables = given_gold(world(TALK, [], asked=[("When?", DAY + timedelta(days=1))]), [(1, 0), (2, 0), (2, None)])
+    assert packed(OracleContext(), tables) == [B]
+    assert packed(OracleContext(mode="sessions"), tables) == [B]
+
+
+@settings(max_examples=50)
+@given(worlds(), st.data())
+def test_all_evidence_is_there_and_nothing_twice(tables: Tables, data: st.DataObject) -> None:
+    units = tables["units"].select("session", pl.col("turns").list.first()).rows()
+    evidence = data.draw(st.lists(st.sampled_from(units), unique=True))
+    known = given_gold(tables, [(s, t if data.draw(st.booleans()) else None) for s, t in evidence])
+    for mode in ("turns", "sessions", "gold_first"):
+        whole = "\n".join(packed(OracleContext(mode=mode), known))
+        assert all(f"word{s}x{t}" in whole for s, t in evidence)
+    picked = tables["ranking"].filter("selected")["unit"]
+    lines = [line for text in packed(OracleContext(mode="gold_first"), known) for line in text.split("\n")[1:] if line]
+    assert {units[u] for u in picked} | set(evidence) <= {
+        (int(w[4]), int(w[6])) for line in lines for w in [line.removeprefix("user: ")]}

@@ -1,0 +1,36 @@
+"""Every file of conf/query and conf/write/context makes its stage, and names every field."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hydra.utils import get_class, instantiate
+from omegaconf import OmegaConf
+
+from memlab.stage import Stage, spec
+from memlab.tables import GOLD
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+FILES = sorted([*(CONF / "query").glob("*/*.yaml"), *(CONF / "write" / "context").glob("*.yaml")])
+CHAT = {"_target_": "memlab.models.chat_openai.OpenAIChat", "model": "some"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parent.name}-{f.stem}")
+def test_a_file_names_every_field_and_makes_its_stage(file: Path) -> None:
+    config = OmegaConf.create({"chat": CHAT, "slot": OmegaConf.load(file)})
+    stated = {k for k in config["slot"] if k != "_target_"}
+    assert stated == {f.name for f in dataclasses.fields(get_class(config["slot"]["_target_"]))}
+    made = instantiate(config, _convert_="all")["slot"]
+    assert isinstance(made, Stage)
+    assert not GOLD & {*made.reads, *made.writes}
+    assert spec(made)
+
+
+def test_the_model_is_a_part_of_what_a_stage_is_and_its_address_is_not() -> None:
+    def said(**more: str) -> object:
+        slot = OmegaConf.load(CONF / "query" / "decompose" / "llm.yaml")
+        return spec(instantiate(OmegaConf.create({"chat": {**CHAT, **more}, "slot": slot}), _convert_="all")["slot"])
+
+    assert said() == said(url="http://127.0.0.1:9999/v1") != said(model="other")

@@ -1,0 +1,71 @@
+"""Every file of conf/read makes its part, and states every field."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from memlab.config import construct
+from memlab.read.agents import Agents, Routed
+from memlab.read.prompt import PromptTemplate
+from memlab.read.vote import Vote
+from memlab.stage import Stage
+from tests.chats import ScriptedChat
+
+CONF = Path(__file__).resolve().parents[2] / "conf" / "read"
+FILES = sorted(CONF.glob("*/*.yaml"))
+KINDS = {"prompt": PromptTemplate, "vote": Vote, "agents": Agents}
+LADDER = ("v1_plain", "v1_reasoned", "v1_enumerated", "rag_v1")
+
+
+def load(path: Path) -> dict:
+    """The file's values; what it takes from elsewhere, taken from the simplest file there."""
+    given = {name: OmegaConf.load(CONF / name / f"{file}.yaml") for name, file in
+             (("measure", "unit"), ("prompt", "direct"), ("vote", "single"), ("agents", "one"))}
+    whole = OmegaConf.create({"read": given, "chat": "CHAT", "this": OmegaConf.load(path)})
+    return OmegaConf.to_container(whole, resolve=True)["this"]  # type: ignore[index, call-overload, return-value]
+
+
+def prompt(name: str) -> PromptTemplate:
+    return construct(load(CONF / "prompt" / f"{name}.yaml"), "read.prompt", [])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_a_file_names_every_field_and_makes_its_part(path: Path) -> None:
+    values, faults = load(path), list[str]()
+    if values.get("chat") == "CHAT":
+        values["chat"] = ScriptedChat(str)
+    made = construct(values, "read", faults)
+    assert not faults
+    assert {f.name for f in dataclasses.fields(made)} == set(values) - {"_target_"}
+    assert isinstance(made, KINDS.get(path.parent.name, Stage))
+    assert path.read_text().startswith("# ")
+    assert path.parent.name != "pack" or ("ORACLE" in path.read_text()) == hasattr(made, "oracle")
+
+
+def test_the_ladder_only_adds() -> None:
+    rules = [[line for line in prompt(name).instructions.splitlines() if line.startswith("- ")] for name in LADDER]
+    assert [len(r) for r in rules] == [0, 3, 4, 5]
+    for short, long in zip(rules, rules[1:]):
+        assert long[: len(short)] == short
+    assert len({prompt(name).system for name in LADDER}) == 1
+
+
+def test_the_two_forms_of_history_differ_in_nothing_else() -> None:
+    one, other = prompt("plain_history"), prompt("json_history")
+    assert dataclasses.replace(one, history="json") == other != one
+
+
+def test_no_two_prompts_say_the_same() -> None:
+    names = [p.stem for p in FILES if p.parent.name == "prompt"]
+    assert len({repr(prompt(name)) for name in names}) == len(names) == 13
+
+
+def test_specialists_reason_before_they_answer() -> None:
+    routed = construct(load(CONF / "agents" / "routed.yaml"), "read.agents", [])
+    assert isinstance(routed, Routed)
+    assert routed.counting != routed.temporal
+    assert routed.counting.answer_mark == routed.temporal.answer_mark == "Answer:"

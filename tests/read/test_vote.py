@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from memlab.read.vote import SelfConsistency, Single, Vote, normal
+
+
+def test_one_reply_counts() -> None:
+    assert (Single().samples, Single().temperature, Single().decide(["x"])) == (1, None, 0)
+    assert isinstance(Single(), Vote)
+    assert isinstance(SelfConsistency(), Vote)
+
+
+@pytest.mark.parametrize(("answers", "winner"), [
+    (["2", "3", "3"], 1), (["The cat.", "a CAT", "dog"], 0), (["a", "b", "b", "a"], 0), (["x", "y", "z"], 0),
+    (["", "", "two"], 2), (["", " "], 0), (["3.5", "35", "35"], 1), (["1,000", "1000", "2"], 0), (["2", "1"], 0)])
+def test_the_majority_wins_and_the_earliest_breaks_ties(answers: list[str], winner: int) -> None:
+    assert SelfConsistency(samples=max(len(answers), 2)).decide(answers) == winner
+
+
+@given(st.lists(st.sampled_from(["two cats", "Two cats!", "three", "", "4"]), min_size=1, max_size=9))
+def test_no_answer_is_more_frequent_than_the_winner(answers: list[str]) -> None:
+    forms = [normal(a) for a in answers]
+    winner = forms[SelfConsistency().decide(answers)]
+    if winner:
+        assert forms.count(winner) == max(forms.count(f) for f in forms if f)
+    else:
+        assert not any(forms)
+
+
+@pytest.mark.parametrize("wrong", [{"samples": 1}, {"temperature": 0}, {"temperature": True}])
+def test_settings_that_make_no_vote_are_refused(wrong: dict) -> None:
+    with pytest.raises(ValidationError):
+        SelfConsistency(**wrong)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.serving import command
+from memlab.serving.settings import Settings, settings
+from tests.serving.fakes import model_folder
+
+PYTHON = Path("/env/bin/python")
+GIB80 = 81_920  # MiB
+
+
+def option(line: list[str], name: str) -> str | None:
+    return line[line.index(name) + 1] if name in line else None
+
+
+def test_a_large_model_on_gpus() -> None:
+    line = command.build(replace(settings("llama-3.3-70b"), revision="abc"), ["llama-3.3-70b", "m/L"], PYTHON, 9, "gpu")
+    assert line[:5] == ["/env/bin/python", "-m", "vllm.entrypoints.openai.api_server", "--model",
+                        "meta-llama/Llama-3.3-70B-Instruct"]
+    said = {name: option(line, name) for name in ("--tensor-parallel-size", "--max-model-len", "--dtype", "--revision",
+                                                  "--gpu-memory-utilization", "--host", "--port", "--runner")}
+    assert said == {"--tensor-parallel-size": "4", "--max-model-len": "131072", "--dtype": "auto", "--revision": "abc",
+                    "--gpu-memory-utilization": "0.9", "--host": "127.0.0.1", "--port": "9", "--runner": "generate"}
+    assert "--enforce-eager" not in line
+    at = line.index("--served-model-name")
+    assert line[at + 1:at + 3] == ["llama-3.3-70b", "m/L"]
+
+
+def test_on_a_cpu() -> None:
+    given = command.for_cpu(settings("qwen2.5-7b"))
+    line = command.build(given, ["q"], PYTHON, 9, "cpu", ["--seed", "3"])
+    assert option(line, "--dtype") == "float32"
+    assert option(line, "--max-model-len") == str(command.CPU_WINDOW)
+    assert "--enforce-eager" in line
+    assert "--gpu-memory-utilization" not in line
+    assert "--tensor-parallel-size" not in line
+    assert line[-2:] == ["--seed", "3"]
+    assert option(command.build(Settings(model="a/b"), ["b"], PYTHON, 9, "cpu"), "--max-model-len") == "auto"
+    encoder = command.build(Settings(model="a/b", runner="pooling"), ["b"], PYTHON, 9, "cpu")
+    assert "--max-model-len" not in encoder
+    assert command.for_cpu(Settings(model="a/b", max_len=100)).max_len == 100
+
+
+def test_options_of_a_model_come_before_the_users(tmp_path: Path) -> None:
+    line = command.build(settings("gemma-3-12b"), ["g"], PYTHON, 9, "gpu", ["--limit-mm-per-prompt", "{}"])
+    assert line[-4:] == ["--limit-mm-per-prompt", '{"image": 0}', "--limit-mm-per-prompt", "{}"]
+
+
+def test_variables(tmp_path: Path) -> None:
+    gpu = command.variables(Settings(model="a/b"), "gpu", 4)
+    assert "OMP_NUM_THREADS" not in gpu
+    assert "HF_HUB_OFFLINE" not in gpu
+    cpu = command.variables(Settings(model=str(tmp_path), kv_cache=3), "cpu", 4)
+    assert (cpu["OMP_NUM_THREADS"], cpu["VLLM_CPU_KVCACHE_SPACE"], cpu["HF_HUB_OFFLINE"]) == ("4", "3", "1")
+    assert command.around({"PYTHONPATH": "x", "HF_TOKEN": "y"}) == {"HF_TOKEN": "y"}
+
+
+def test_the_device() -> None:
+    assert command.choose_device("auto", "gpu", [GIB80]) == "gpu"
+    assert command.choose_device("cpu", None, [GIB80]) == "cpu"
+    one = [GIB80]
+    for asked, build, gpus in (("gpu", "cpu", one), ("auto", "gpu", []), ("gpu", None, []), ("cpu", "gpu", one)):
+        with pytest.raises(MemlabError, match="--create-env"):
+            command.choose_device(asked, build, gpus)  # type: ignore[arg-type]
+
+
+def test_what_cannot_fit_is_told_before_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = settings("llama-3.3-70b")
+    command.check_room(large, "gpu", [GIB80] * 4)
+    with pytest.raises(MemlabError, match=r"share 4 GPUs; this machine shows 1.*--tensor-parallel 1"):
+        command.check_room(large, "gpu", [GIB80])
+    with pytest.raises(MemlabError, match=r"the weights take 141 GB; 1 GPU\(s\) give 77 GB"):
+        command.check_room(replace(large, tensor_parallel=1), "gpu", [GIB80])
+
+    folder = str(model_folder(tmp_path / "m", size=3_000_000_000))  # a hole, not bytes
+    free = psutil.virtual_memory()
+    needed = 6.0 + 1.07 + 1.5  # bf16 weights doubled, the cache, the server
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: free._replace(available=int((needed + 0.1) * 1e9)))
+    command.check_room(Settings(model=folder, kv_cache=1), "cpu", [])
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: free._replace(available=int((needed - 0.1) * 1e9)))
+    with pytest.raises(MemlabError, match=r"needs 8\.6 GB of memory \(6\.0 GB of weights in float32\), 8\.5 GB are"):
+        command.check_room(Settings(model=folder, kv_cache=1), "cpu", [])
+    command.check_room(Settings(model=folder, kv_cache=1, dtype="bfloat16"), "cpu", [])
+    command.check_room(Settings(model="un/known"), "cpu", [])

