@@ -26,7 +26,9 @@ from memlab.errors import Faults, MemlabError
 from memlab.evaluate.contrast import Contrast
 
 QUIET = ("data", "out", "store", "plan", "track", "name", "contrasts", "swept", "seed", "exp", "hydra",
-         "embedder.device")
+         "embedder.device", "attribute",
+         *(f"{chat}.{field}" for chat in ("chat", "judge_chat")
+           for field in ("url", "key_env", "concurrency", "timeout", "patience", "retries")))
 """Overrides that say where and on what, not how: they do not enter the name of a single arm."""
 
 BASIC_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"

@@ -67,7 +67,9 @@ def print_arm(comparison: dict[str, Any], name: str, console: Console | None = N
     table.add_column(Text(one_line(name)), overflow="fold")
     table.add_column("", justify="right")
     table.add_column("95 % interval", justify="right")
-    for metric in [*view.ALONE, "context/tokens_mean", "selected/k_mean"]:
+    said = [m for m in view.said(comparison) if m in arm["metrics"]]
+    costs = ("answer/prompt_tokens_mean", "answer/completion_tokens_mean") if said else ()
+    for metric in [*said, *view.ALONE, "context/tokens_mean", "selected/k_mean", *costs]:
         if metric in arm["metrics"]:
             entry = arm["metrics"][metric]
             write = count if metric.endswith("_mean") else figure

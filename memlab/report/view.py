@@ -80,10 +80,15 @@ def metric_columns(comparison: dict[str, Any]) -> list[str]:
     ['session/mrr', 'session/recall_any@5']
     """
     there = {name for arm in comparison["arms"].values() for name in arm["metrics"]}
-    said = [m for m in judges(sorted(there)) if not m.endswith("_mean")]  # a judge's score is no cost
-    wanted = [*(c["metric"] for c in comparison.get("contrasts", [])), *said, *PREFERRED]
+    wanted = [*(c["metric"] for c in comparison.get("contrasts", [])), *said(comparison), *PREFERRED]
     chosen = [m for m in dict.fromkeys(wanted) if m in there and m not in APART]
     return (chosen or sorted(m for m in there if "=" not in m and m not in APART))[:COLUMNS]
+
+
+def said(comparison: dict[str, Any]) -> list[str]:
+    """Name the judges' metrics, in alphabetical order; a judge's score is no cost."""
+    there = {name for arm in comparison["arms"].values() for name in arm["metrics"]}
+    return [m for m in judges(sorted(there)) if not m.endswith("_mean")]
 
 
 def outcome(comparison: dict[str, Any]) -> str:

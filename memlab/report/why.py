@@ -9,11 +9,14 @@ from typing import Any
 
 import polars as pl
 
-from memlab.evaluate.attribution import CAUSES, STEADY
+from memlab.evaluate.attribution import CAUSES
 from memlab.evaluate.reach import STEPS, VIEWS
 from memlab.report.figures import BLUE, GREY, VERMILLION, layout
 from memlab.report.folders import ArmRun
 from memlab.report.words import one_line
+
+FAINT, TINTS = "rgba(87,96,106,.22)", {"right": "rgba(0,114,178,.35)", "wrong": "rgba(213,94,0,.30)"}
+"""Colours of the bands; plotly's own would be white on this page's ground."""
 
 DECLINE = "no evidence: to decline"
 MEANING = {"any": "evidence counts as shown when any piece of it is", "all": "only when all of it is"}
@@ -71,8 +74,7 @@ def sankey(arms: Sequence[ArmRun]) -> dict[str, dict[str, Any]]:
             continue
         for view in VIEWS:
             links = flows(arm.attribution, view)
-            order = ["questions", *STEPS[::-1], DECLINE, "right", "wrong", *(c for c in CAUSES if c != STEADY),
-                     "not sampled"]
+            order = list(dict.fromkeys(["questions", *STEPS[::-1], DECLINE, "right", "wrong", *CAUSES, "not sampled"]))
             # a step and a cause may bear one name ("cut by K"): the cause is a node of its own
             ends = {("wrong", b): f"{b} " for a, b in links if a == "wrong"}
             names = [n for n in order if any(n in pair for pair in links if pair not in ends)]
@@ -85,6 +87,7 @@ def sankey(arms: Sequence[ArmRun]) -> dict[str, dict[str, Any]]:
                           "node": {"label": [n.strip() for n in names], "pad": 14, "thickness": 14,
                                    "color": [colours.get(n, GREY) for n in names]},
                           "link": {"source": [at[a] for a, _, _ in pairs], "target": [at[b] for _, b, _ in pairs],
-                                   "value": [n for _, _, n in pairs]}}],
+                                   "value": [n for _, _, n in pairs],
+                                   "color": [TINTS.get(b, TINTS.get(a, FAINT)) for a, b, _ in pairs]}}],
                 "layout": layout(460)}
     return out
