@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_arguments(parser)
     parser.add_argument("--limit", type=int, metavar="N", help="forgeries of N questions, drawn by the seed")
     parser.add_argument("--seed", type=int, default=0, help="of the kit, the draw and the resamples (default 0)")
-    parser.add_argument("--out", type=Path, default=Path("calibration.json"), metavar="JSON",
+    parser.add_argument("--out", type=Path, default=Path("runs/calibration.json"), metavar="JSON",
                         help="where the figures go (default calibration.json)")
     parser.add_argument("--sheet", type=Path, metavar="CSV", help="also write a sheet for labels by hand")
     parser.add_argument("--sheet-size", type=int, default=100, metavar="N", help="rows of the sheet (default 100)")
@@ -128,20 +128,31 @@ def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
     if given.sheet:
         drawn = random.Random(given.seed).sample(shown, min(given.sheet_size, len(shown)))  # noqa: S311
         print(f"{write_sheet(given.sheet, drawn)} rows to label: {plain(str(given.sheet))}")
-    figures: dict[str, Any] = {"data": given.data, "seed": given.seed, "limit": given.limit, "judges": {}}
+    figures = _before(given.out)
     for name, said in judged(judge, tables, made, Store(given.store)).items():
         found = calibrate(made, said, given.seed)
         if labels is not None:
             found["against_people"] = _people(labels, shown, said, given.seed)
-        figures["judges"][name] = found
+        figures["judges"][name] = {"data": given.data, "seed": given.seed, "limit": given.limit, **found}
         print(f"judge {plain(name)} on {plain(given.data)}, {found['items']:,} answers made")
         print("\n".join(_lines(found)))
     try:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
     except OSError as fault:
         raise MemlabError(f"cannot be written ({fault.strerror})", where=str(given.out)) from fault
     print(f"figures: {plain(str(given.out))}")
     return 0
+
+
+def _before(path: Path) -> dict[str, Any]:
+    """Return what the file says of other judges; an unreadable one is begun anew."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {"judges": {}}
+    known = isinstance(content, dict) and isinstance(content.get("judges"), dict)
+    return content if known else {"judges": {}}
 
 
 def _people(labels: Mapping[str, bool], shown: Sequence[Case], said: Sequence[bool | None],
