@@ -3,16 +3,13 @@
 Logistic regression over ``memlab.learn.features``, fitted on (question, K) pairs, made monotone in K by a running
 maximum: a longer list never holds less. Fitted and applied on disjoint folds, or applied from a saved fit::
 
-    python -m memlab.learn.coverage file=FIT.json data=locomo data.path=FILE     fits on all questions, saves FIT.json
+    python -m memlab.learn.fit_coverage file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
     python -m memlab.run rank/select=calibrated learn/coverage=loaded learn.coverage.path=FIT.json data=...
 """
 
 from __future__ import annotations
 
 import hashlib
-import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import polars as pl
@@ -122,30 +119,3 @@ def reliability(ranking: pl.DataFrame, needed: pl.DataFrame, bins: int = 10,
         (pl.col("bin").first() / bins).alias("low"), ((pl.col("bin").first() + 1) / bins).alias("high"),
         pl.len().alias("n"), pl.col("coverage").mean().alias("estimated"), pl.col("held").mean().alias("observed"),
     ).sort("low").drop("bin")
-
-
-def main(words: Sequence[str]) -> int:
-    """Fit on the ranking that the other words configure, as memlab.run reads them, and save; the exit status."""
-    from memlab.arm import load as load_data
-    from memlab.errors import MemlabError
-    from memlab.store import Store
-    from memlab.sweep import read
-
-    file = next((w.removeprefix("file=") for w in words if w.startswith("file=")), "")
-    try:
-        if not file:
-            raise MemlabError("where the fit is saved is not given", fix="file=FIT.json")
-        sweep = read([w for w in words if not w.startswith("file=")])
-        arm, store = sweep.arms[0], sweep.settings.store
-        tables = arm.pipeline.run(load_data(arm.dataset), Store(Path(store) if store else None))
-        level: EvidenceLevel = "turn" if tables["units"]["level"].eq("turn").any() else "session"
-        save(fit_tables(tables, level), Path(file))
-    except MemlabError as error:
-        print(f"memlab: {error}", file=sys.stderr)
-        return 2
-    print(f"fitted on {tables['questions'].height:,} questions of {arm.dataset.name}, {level} level: {file}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -99,7 +99,7 @@ def save(model: CoverageModel, path: Path) -> None:
 
 def load(path: Path) -> CoverageModel:
     """Read a fit; raise MemlabError if the file is missing, damaged, or of another version."""
-    fix = "fit one with python -m memlab.learn.coverage"
+    fix = "fit one with python -m memlab.learn.fit_coverage"
     try:
         return CoverageModel(**json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:

@@ -17,11 +17,11 @@ from memlab.learn.coverage import (
     fit,
     labels,
     load,
-    main,
     reliability,
     save,
 )
 from memlab.learn.features import FEATURES, features
+from memlab.learn.fit_coverage import main
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
