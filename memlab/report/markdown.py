@@ -46,9 +46,9 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
     """Render the report; the sections are those of the HTML page, charts as the figures behind them."""
     how = "conversation by conversation" if comparison["clustered"] else "paired by question"
     scored = comparison.get("scored", comparison["questions"])
+    counted = "" if scored == comparison["questions"] else f" ({scored:,} of them scored)"
     parts = [f"# {escape(comparison['experiment'])} on {escape(comparison['data'])}",
-             f"{len(comparison['arms'])} arms, {comparison['questions']:,} questions ({scored:,} of them scored), "
-             f"{how}.",
+             f"{len(comparison['arms'])} arms, {comparison['questions']:,} questions{counted}, {how}.",
              "## Finding", _finding(comparison, broken), "## Arms", _arms(comparison)]
     if view.contrast_rows(comparison, "exploratory"):
         parts += ["### Exploratory, where any question differs (no correction: to be confirmed elsewhere)",

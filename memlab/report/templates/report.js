@@ -134,7 +134,7 @@
     box.append(head);
     const said = question.said?.[arm];
     if (said) {
-      const spoken = el("p", "answer");
+      const spoken = el("p", "answer said");
       spoken.dir = "auto";
       spoken.append(el("b", "", `Said${said[1] ? ` (${said[1]})` : ""}`), said[0]);
       box.append(spoken);
