@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +110,21 @@ def part(cfg: DictConfig, where: str, faults: list[str]) -> Any:
     if not isinstance(plain, dict) or "_target_" not in plain:
         faults.append(f"{where}: nothing is chosen here; choose one of: {', '.join(options(where))}")
         return None
-    return construct(plain, where, faults)
+    before = len(faults)
+    made = construct(plain, where, faults)
+    for place, source in _borrowed(OmegaConf.to_container(node), where):  # told where it can be mended
+        faults[before:] = [fault.replace(f"{place}.", f"{source}.") for fault in faults[before:]]
+    return made
+
+
+def _borrowed(node: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Yield (place, source) of every part that is taken whole from elsewhere: ``chat: ${judge_chat}``."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        place = f"{where}[{key}]" if isinstance(node, list) else f"{where}.{key}"
+        if isinstance(value, str) and (found := re.fullmatch(r"\$\{([\w.]+)\}", value)):
+            yield place, found[1]
+        yield from _borrowed(value, place)
 
 
 def options(slot: str) -> list[str]:

@@ -46,6 +46,8 @@ def faults(words: Iterable[str]) -> list[Fault]:
             found.append((word, f"an experiment is added to the defaults; write +{word}"))
         elif key in slots:
             found.extend((word, fault) for fault in _unknown_files(key, override))
+        elif "." not in key and not override.is_delete() and (below := [s for s in slots if s.startswith(f"{key}/")]):
+            found.append((word, f"'{key}' holds several slots; name one: {', '.join(sorted(below))}"))
         elif "/" in key:
             found.append((word, f"there is no slot '{key}'; {did_you_mean(key, slots)}"))
         elif not key.startswith("hydra") and key.split(".")[0] not in _top():

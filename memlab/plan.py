@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,12 @@ def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
     for slot, stage in arm.pipeline.stages():
         if slot in WRITTEN and not chats(stage):
             tables = tables.updated(apply(stage, tables, store))
+    if chats(arm.pipeline.context):  # what its keys will be is not known before they are asked for
+        return replace(_cost(arm, tables, store, set()), texts=int(tables["memories"].height))
+    return _cost(arm, tables, store, counted)
+
+
+def _cost(arm: Arm, tables: Tables, store: Store, counted: set[tuple[str, str]]) -> Cost:
     texts = characters = pairs = replies = 0
     for slot, stage in arm.pipeline.stages():
         embedder: Any = getattr(stage, "embedder", None)

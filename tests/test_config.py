@@ -92,3 +92,15 @@ def test_every_slot_has_a_folder_of_techniques() -> None:
     for place in SLOTS.values():
         assert options(place), place
     assert config.CONF.joinpath("config.yaml").is_file()
+
+
+def test_a_fault_in_a_borrowed_part_is_told_where_it_can_be_mended() -> None:
+    with pytest.raises(Faults) as raised:
+        read(["read/answer=reader", "judge=both", "search/dense=none"])
+    assert raised.value.faults == ["chat.model: a value is required, e.g. chat.model=...",
+                                   "judge_chat.model: a value is required, e.g. judge_chat.model=..."]
+
+
+def test_a_folder_of_slots_is_no_slot() -> None:
+    with pytest.raises(Faults, match="'query' holds several slots; name one: query/decompose, query/question"):
+        read(["query=wrong"])
