@@ -95,7 +95,8 @@ def _ending(row: dict[str, Any], alpha: float) -> str:
         return "the opposite of what was claimed is shown."
     if row["verdict"] == "out of reach":
         differ = "" if row["differing"] == row["clusters"] else f", of which {row['differing']} differ,"
-        return (f"not shown, and out of reach: {row['clusters']} conversations{differ} give no p below "
+        give = "gives" if row["clusters"] == 1 else "give"
+        return (f"not shown, and out of reach: {_count(row['clusters'], 'conversation')}{differ} {give} no p below "
                 f"{_p(row['smallest_p'])[2:]}, where {_p(alpha)[2:]} is asked for.")
     if row["power"] is None or row["planned"] is None:
         return "not shown."

@@ -34,6 +34,8 @@ def test_the_sentence_of_a_difference_that_is_not_shown() -> None:
     ({"verdict": "changed nothing"}, "gap changed nothing: its ranking, selection and context are those of"),
     ({"verdict": "undefined"}, "no question has selected/session/recall_all in both"),
     ({"verdict": "exploratory", "p_adjusted": None}, "p = .14, uncorrected): exploratory"),
+    ({"verdict": "out of reach", "clusters": 1, "differing": 1, "agree": 1, "smallest_p": 1.0},
+     "out of reach: 1 conversation gives no p below 1, where .017 is asked for."),
     ({"verdict": "out of reach", "clusters": 6, "differing": 4, "agree": 3, "smallest_p": .125},
      "out of reach: 6 conversations, of which 4 differ, give no p below .12, where .017 is asked for."),
     ({"verdict": "out of reach", "clusters": 6, "differing": 6, "agree": 5, "smallest_p": .03125},
