@@ -6,6 +6,7 @@ import polars as pl
 
 from memlab.evaluate.found import Ranks, grain, holders, matrix, scored_evidence, unit_ranks
 from memlab.evaluate.retrieval import Values, as_columns, recall, recall_all, recall_any
+from memlab.read.covered import covered
 from memlab.tables import Tables
 
 
@@ -32,11 +33,32 @@ def selection(tables: Tables) -> pl.DataFrame:
                                                maintain_order="left")
 
 
-def cost(tables: Tables, chosen: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
-    """Return (question, selected/k, context/tokens, context/evidence_share)."""
+def with_evidence(tables: Tables, evidence: pl.DataFrame) -> pl.DataFrame:
+    """Return ``context`` with ``held``: whether a row shows evidence of its question.
+
+    A row shows its unit's turns, and may show the round or session around them: those rows of an evidence session
+    whose unit holds none are read word for word.
+    """
     held = holders(tables["units"], evidence).select("question", "unit").unique().with_columns(
         pl.lit(True).alias("held"))
-    packed = tables["context"].join(held, on=["question", "unit"], how="left").group_by("question").agg(
+    rows = tables["context"].with_row_index("row").join(
+        held, on=["question", "unit"], how="left", maintain_order="left").with_columns(pl.col("row").cast(pl.Int32))
+    near = (rows.filter(pl.col("held").is_null())
+            .join(tables["units"].select("unit", "session"), on="unit")
+            .join(evidence.select("question", "session").unique(), on=["question", "session"], how="semi"))
+    if near.is_empty():
+        return rows.drop("row")
+    shown = covered(near.select(pl.col("row").alias("question"), "unit", "text"), tables).rename({"question": "row"})
+    around = (shown.join(near.select("row", "question"), on="row")
+              .join(evidence.select("question", "session", "turn"), on=["question", "session", "turn"], how="semi"))
+    told = around.select("row").unique().with_columns(pl.lit(True).alias("around"))
+    return rows.join(told, on="row", how="left", maintain_order="left").with_columns(
+        pl.coalesce("held", "around").alias("held")).drop("row", "around")
+
+
+def cost(tables: Tables, chosen: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
+    """Return (question, selected/k, context/tokens, context/evidence_share)."""
+    packed = with_evidence(tables, evidence).group_by("question").agg(
         pl.col("tokens").sum().cast(pl.Float64).alias("context/tokens"),
         pl.col("tokens").filter("held").sum().alias("evidence"))
     counted = chosen.group_by("question").agg(pl.len().cast(pl.Float64).alias("selected/k"))

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.evaluate.selection import selection
+from memlab.evaluate.found import holders, scored_evidence
+from memlab.evaluate.selection import selection, with_evidence
+from memlab.rank.select import Fixed
+from memlab.read.measure import Measure
+from memlab.read.pack import ByRank
+from memlab.store import Store
+from tests.small import lexical, lives
 
 
 def test_selected_sets_and_their_cost(make_world) -> None:
@@ -40,3 +46,16 @@ def test_sessions_selected_have_no_turn_metrics_and_evidence_by_session(make_wor
     metrics = selection(make_world({0: [["user"], ["user"]]}, {0: [(1, None)]}, {0: [0, 1]}, level="session"))
     assert "selected/turn/recall" not in metrics.columns
     assert metrics["context/evidence_share"].to_list() == [20 / 30]
+
+
+def test_a_row_that_shows_the_session_around_its_unit_shows_the_evidence_in_it() -> None:
+    tables = lexical(select=Fixed(k=2), measure=Measure(value="session"), pack=ByRank(value="session")).run(
+        lives().load(), Store())
+    evidence = scored_evidence(tables)
+    shown = with_evidence(tables, evidence)
+    sessions = tables["context"].join(tables["units"].select("unit", "session"), on="unit", maintain_order="left").join(
+        evidence.select("question", "session").unique().with_columns(pl.lit(True).alias("wanted")),
+        on=["question", "session"], how="left", maintain_order="left")
+    assert shown["held"].fill_null(False).to_list() == sessions["wanted"].fill_null(False).to_list()
+    by_turn = holders(tables["units"], evidence).select("question", "unit").unique()
+    assert by_turn.join(tables["context"], on=["question", "unit"]).height < shown["held"].sum()
