@@ -12,6 +12,7 @@ import polars as pl
 from pydantic import Field, ValidationError, model_validator
 from scipy.optimize import minimize
 from scipy.special import expit
+from threadpoolctl import threadpool_limits
 
 from memlab.errors import MemlabError
 from memlab.learn.features import FEATURES
@@ -77,8 +78,9 @@ def fit(shape: pl.DataFrame, needed: pl.DataFrame, level: EvidenceLevel, depth: 
         return np.block([[x.T @ (x * bend[:, None]) + l2 * np.eye(x.shape[1]), edge[:, None]],
                          [edge[None, :], np.array([[bend.sum()]])]])
 
-    beta = minimize(loss, np.zeros(len(FEATURES) + 1), jac=True, hess=curvature, method="trust-exact",
-                    options={"gtol": 1e-6}).x
+    with threadpool_limits(limits=1):  # small products: threads that wait for one another cost 30 x on a busy machine
+        beta = minimize(loss, np.zeros(len(FEATURES) + 1), jac=True, hess=curvature, method="trust-exact",
+                        options={"gtol": 1e-6}).x
     return CoverageModel(format=FORMAT, level=level, depth=depth, features=FEATURES, mean=tuple(mean.tolist()),
                          scale=tuple(scale.tolist()), weights=tuple(beta[:-1].tolist()), bias=float(beta[-1]),
                          questions=rows["question"].n_unique())
