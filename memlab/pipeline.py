@@ -42,8 +42,11 @@ from memlab.tables import GOLD, Tables
 from memlab.write.chunk import Turn
 from memlab.write.context import NoContext
 
-MAY_SEE_GOLD = ("memlab.learn.", "memlab.oracle.", "memlab.judge.", "memlab.evaluate.")
-"""Packages whose stages may read gold: fits and upper bounds, which the report marks, and what comes after answers."""
+MAY_SEE_GOLD = ("memlab.learn.", "memlab.oracle.")
+"""Packages whose stages may read gold; whatever they touch is marked in the report."""
+
+AFTER_ANSWERS = {"judge": "memlab.judge.", "attribute": "memlab.evaluate."}
+"""Slots behind the answers, and the package whose stages may read gold there and nowhere else."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -73,9 +76,10 @@ class Pipeline:
     def _no_stage_sees_gold(self) -> Pipeline:
         for slot, stage in self.stages():
             seen = GOLD & set(stage.reads)
-            if seen and not type(stage).__module__.startswith(MAY_SEE_GOLD):
+            allowed = (*MAY_SEE_GOLD, *(package for place, package in AFTER_ANSWERS.items() if place == slot))
+            if seen and not type(stage).__module__.startswith(allowed):
                 raise ValueError(f"{slot}: {type(stage).__name__} reads {', '.join(sorted(seen))}; only stages of "
-                                 "memlab.learn, oracle, judge and evaluate may")
+                                 "memlab.learn and oracle may, and judges behind the answers")
         return self
 
     @model_validator(mode="after")

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from memlab import pipeline
 from memlab.errors import MemlabError
+from memlab.judge.f1 import TokenF1
 from memlab.oracle.select import OracleSelect
 from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
@@ -134,6 +135,12 @@ def test_a_weight_for_a_lane_that_nobody_searches_is_told_before_the_run(name: s
     with pytest.raises(ValidationError, match=f"weights name '{name}', but search/{slot} is none"):
         lexical(score=Score(weights={name: 1.0}))
     assert lexical(score=Score(weights={"lexical:turn": 1.0})).score
+
+
+def test_a_judge_may_see_gold_behind_the_answers_and_nowhere_else() -> None:
+    assert lexical(judge=TokenF1()).judge
+    with pytest.raises(ValidationError, match="select: TokenF1 reads gold"):
+        lexical(select=TokenF1())
 
 
 def test_a_stage_is_handed_what_it_declares_and_returns_what_it_declares(store: Store) -> None:

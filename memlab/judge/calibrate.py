@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, metavar="N", help="forgeries of N questions, drawn by the seed")
     parser.add_argument("--seed", type=int, default=0, help="of the kit, the draw and the resamples (default 0)")
     parser.add_argument("--out", type=Path, default=Path("runs/calibration.json"), metavar="JSON",
-                        help="where the figures go (default calibration.json)")
+                        help="where the figures go (default runs/calibration.json)")
     parser.add_argument("--sheet", type=Path, metavar="CSV", help="also write a sheet for labels by hand")
     parser.add_argument("--sheet-size", type=int, default=100, metavar="N", help="rows of the sheet (default 100)")
     parser.add_argument("--labels", type=Path, metavar="CSV", help="a sheet with labels: how far each judge agrees")
