@@ -25,11 +25,14 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 """The configuration folder; it lies beside the package, hence ``pip install -e``."""
 
 SLOTS = {
-    "chunk": "write.chunk", "context": "write.context", "query": "query.question",
-    "decompose": "query.decompose", "time": "query.time",
+    "chunk": "write.chunk", "anchor": "write.anchor", "extract": "write.extract", "context": "write.context",
+    "relate": "write.relate", "prune": "write.prune",
+    "query": "query.question", "classify": "query.classify", "decompose": "query.decompose",
+    "expand": "query.expand", "time": "query.time",
     "dense": "search.dense", "lexical": "search.lexical", "late": "search.late",
-    "score": "rank.score", "rerank": "rank.rerank", "window": "rank.window", "rollup": "rank.rollup",
-    "measure": "read.measure", "select": "rank.select", "pack": "read.pack",
+    "score": "rank.score", "boost": "rank.boost", "rerank": "rank.rerank", "fuse": "rank.fuse",
+    "window": "rank.window", "rollup": "rank.rollup",
+    "measure": "read.measure", "select": "rank.select", "pack": "read.pack", "graph": "read.graph",
     "answer": "read.answer", "judge": "judge", "attribute": "attribute",
 }
 """Pipeline field -> where its configuration lies."""

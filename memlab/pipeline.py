@@ -19,14 +19,10 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from memlab.errors import MemlabError
-from memlab.evaluate.attribution import NoAttribution
 from memlab.judge.none import NoJudge
 from memlab.models.embedder import SentenceEmbedder
-from memlab.query.decompose import NoDecompose
+from memlab.query.classes import Rules
 from memlab.query.original import Original
-from memlab.query.time import NoTime
-from memlab.rank.rerank import Keep
-from memlab.rank.rollup import NoRollup
 from memlab.rank.score import Score
 from memlab.rank.select import Fixed
 from memlab.rank.window import Forward
@@ -36,11 +32,10 @@ from memlab.read.pack import ByRank
 from memlab.search.dense import Dense
 from memlab.search.lexical import BM25
 from memlab.search.none import Off
-from memlab.stage import STRICT, Stage, spec_digest
+from memlab.stage import STRICT, Stage, Unchanged, spec_digest
 from memlab.store import Store
-from memlab.tables import GOLD, Tables
+from memlab.tables import GOLD, Tables, empty
 from memlab.write.chunk import Turn
-from memlab.write.context import NoContext
 
 MAY_SEE_GOLD = ("memlab.learn.", "memlab.oracle.")
 """Packages whose stages may read gold; whatever they touch is marked in the report."""
@@ -54,23 +49,32 @@ class Pipeline:
     """One configuration of every slot, in the order in which the tables flow."""
 
     chunk: Stage = Field(default_factory=Turn)
-    context: Stage = Field(default_factory=NoContext)
+    anchor: Stage = Field(default_factory=Unchanged)
+    extract: Stage = Field(default_factory=Unchanged)
+    context: Stage = Field(default_factory=Unchanged)
+    relate: Stage = Field(default_factory=Unchanged)
+    prune: Stage = Field(default_factory=Unchanged)
     query: Stage = Field(default_factory=Original)
-    decompose: Stage = Field(default_factory=NoDecompose)
-    time: Stage = Field(default_factory=NoTime)
+    classify: Stage = Field(default_factory=Rules)
+    decompose: Stage = Field(default_factory=Unchanged)
+    expand: Stage = Field(default_factory=Unchanged)
+    time: Stage = Field(default_factory=Unchanged)
     dense: Stage = Field(default_factory=lambda: Dense(embedder=SentenceEmbedder(max_length=256)))
     lexical: Stage = Field(default_factory=BM25)
     late: Stage = Field(default_factory=Off)
     score: Stage = Field(default_factory=Score)
-    rerank: Stage = Field(default_factory=Keep)
+    boost: Stage = Field(default_factory=Unchanged)
+    rerank: Stage = Field(default_factory=Unchanged)
+    fuse: Stage = Field(default_factory=Unchanged)
     window: Stage = Field(default_factory=Forward)
-    rollup: Stage = Field(default_factory=NoRollup)
+    rollup: Stage = Field(default_factory=Unchanged)
     measure: Stage = Field(default_factory=Measure)
     select: Stage = Field(default_factory=Fixed)
     pack: Stage = Field(default_factory=ByRank)
+    graph: Stage = Field(default_factory=Unchanged)
     answer: Stage = Field(default_factory=NoReader)
     judge: Stage = Field(default_factory=NoJudge)
-    attribute: Stage = Field(default_factory=NoAttribution)
+    attribute: Stage = Field(default_factory=Unchanged)
 
     @model_validator(mode="after")
     def _no_stage_sees_gold(self) -> Pipeline:
@@ -107,6 +111,7 @@ class Pipeline:
 
     def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None) -> Tables:
         """Run every stage; return all tables. ``watch(slot, seconds)`` is called as each slot ends."""
+        tables = tables.updated({name: empty(name) for name in WRITTEN_BY_FEW if name not in tables})
         lanes: list[Tables] = []
         for slot, stage in self.stages():
             start = time.perf_counter()
@@ -119,6 +124,9 @@ class Pipeline:
                 watch(slot, time.perf_counter() - start)
         return tables
 
+
+WRITTEN_BY_FEW = ("edges", "entities", "links")
+"""Tables that most configurations leave empty."""
 
 LANES = ("dense", "lexical", "late")
 """Slots whose hits are put side by side."""

@@ -17,7 +17,7 @@ import dataclasses
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, dataclass_transform, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, dataclass_transform, runtime_checkable
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
@@ -60,6 +60,18 @@ class Stage(Protocol):
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the tables named in ``writes``, made from those named in ``reads``."""
         ...
+
+
+@stage
+class Unchanged:
+    """The slot is left out: every table stays as it is."""
+
+    reads: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ()
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return nothing: no table changes."""
+        return Tables()
 
 
 def spec(thing: Any) -> Any:

@@ -30,12 +30,23 @@ SCHEMAS: dict[str, Schema] = {
     # all that a system may know of a question; text is a hash
     "questions": {"question": _INT, "corpus": _INT, "text": _STR, "asked_on": _TIME},
     # the key (hash) is searched, the value (hash) is shown to the reader; turns names what the value covers;
-    # kind names the chunking (turn, round, session, ...), one lane per kind; source names who wrote the memory
+    # kind names the chunking (turn, round, session, fact, ...), one lane per kind; source names who said it (user,
+    # assistant) or "conversation"; category what a fact is (preference, date, amount, ...); valid_to is when a later
+    # memory took its place: whoever uses it must hold it against the day of the question
     "memories": {
         "memory": _LONG, "corpus": _INT, "session": _INT, "turns": _TURNS, "kind": _STR, "source": _STR,
         "key": _STR, "value": _STR, "said_on": _TIME, "happened_on": _TIME, "valid_from": _TIME,
-        "valid_to": _TIME, "importance": _REAL,
+        "valid_to": _TIME, "importance": _REAL, "category": _STR,
     },
+    # relations between memories, from the later to the earlier one; kind is FOLLOWS, RELATED_TO, SAME_TOPIC,
+    # ELABORATES, CONTRADICTS or SUPERSEDES; confidence in [0, 1]; known from the day on that its source was said
+    "edges": {"source": _LONG, "target": _LONG, "kind": _STR, "confidence": _REAL},
+    # the people, places, organisations and things that a session names, one row a mention; known from that day on
+    "entities": {"corpus": _INT, "session": _INT, "name": _STR, "kind": _STR, "summary": _STR},
+    # relationships between entities, by name, as a session told them; said_on is the session's, or the day told
+    "links": {"corpus": _INT, "session": _INT, "source": _STR, "relation": _STR, "target": _STR, "said_on": _TIME},
+    # what kind of question it is, told from its words; the first row of a question is its class, others fit as well
+    "classes": {"question": _INT, "class": _STR},
     # what is searched for; kind is "original" for the question itself; window is [start, end] or null
     "queries": {"query": _LONG, "question": _INT, "kind": _STR, "text": _STR, "weight": _REAL,
                 "window": pl.List(pl.Datetime("us"))},

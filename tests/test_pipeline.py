@@ -99,8 +99,9 @@ def store(tmp_path) -> Store:
 def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) -> None:
     seen: list[str] = []
     tables = lexical().run(lives().load(), store, lambda slot, seconds: seen.append(slot))
-    assert seen == ["chunk", "context", "query", "decompose", "time", "dense", "lexical", "late", "score", "rerank",
-                    "window", "rollup", "measure", "select", "pack", "answer", "judge", "attribute"]
+    assert seen == ["chunk", "anchor", "extract", "context", "relate", "prune", "query", "classify", "decompose",
+                    "expand", "time", "dense", "lexical", "late", "score", "boost", "rerank", "fuse", "window",
+                    "rollup", "measure", "select", "pack", "graph", "answer", "judge", "attribute"]
     assert set(tables) == set(SCHEMAS) - {"attribution"}  # which nobody asked for
     assert tables["answers"].is_empty()
     assert tables["verdicts"].is_empty()
@@ -111,8 +112,9 @@ def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) ->
 def test_the_default_is_the_documented_one_and_loads_no_model() -> None:
     made = Pipeline()
     assert [type(s).__name__ for _, s in made.stages()] == [
-        "Turn", "NoContext", "Original", "NoDecompose", "NoTime", "Dense", "BM25", "Off", "Score", "Keep", "Forward",
-        "NoRollup", "Measure", "Fixed", "ByRank", "NoReader", "NoJudge", "NoAttribution"]
+        "Turn", *["Unchanged"] * 5, "Original", "Rules", *["Unchanged"] * 3, "Dense", "BM25", "Off", "Score",
+        *["Unchanged"] * 3, "Forward", "Unchanged", "Measure", "Fixed", "ByRank", "Unchanged", "NoReader", "NoJudge",
+        "Unchanged"]
     assert made.replace(select=Fixed(k=3)).select == Fixed(k=3)
 
 

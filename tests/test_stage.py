@@ -8,7 +8,9 @@ from typing import Annotated, Any, ClassVar
 import pytest
 from pydantic import Field, ValidationError
 
-from memlab.stage import LocalPath, Names, spec, spec_digest, stage
+from memlab.stage import LocalPath, Names, Unchanged, spec, spec_digest, stage
+from memlab.store import Store
+from memlab.tables import Tables
 
 
 @stage
@@ -46,6 +48,10 @@ def test_spec_names_class_and_fields_and_lets_models_speak() -> None:
     assert spec(Toy(k=3))["k"] == 3
     assert spec(Toy())["is"].endswith("Toy")
     assert spec({"m": Model()}) == {"m": {"weights": "abc"}}
+
+
+def test_a_slot_left_out_changes_no_table(tmp_path: Path) -> None:
+    assert len(Unchanged().run(Tables(), Store(tmp_path))) == 0
 
 
 def test_digest_changes_with_any_field() -> None:

@@ -38,18 +38,6 @@ class Asks(Protocol):
 
 
 @stage
-class NoAttribution:
-    """Nothing is asked why."""
-
-    reads: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ()
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return nothing."""
-        return Tables()
-
-
-@stage
 class Attribution:
     """Find the cause of each of ``wrong`` wrong answers and of as many as ``right`` right ones, drawn by ``seed``.
 

@@ -35,10 +35,8 @@ from memlab.learn.reranker_record import FILE, write
 from memlab.learn.reranker_train import Lessons, Trainer, Watch
 from memlab.models.backend_files import files_digest
 from memlab.pipeline import Pipeline
-from memlab.rank.rerank import Keep
-from memlab.rank.rollup import NoRollup
 from memlab.rank.select import Fixed
-from memlab.stage import spec, spec_digest
+from memlab.stage import Unchanged, spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
 
@@ -51,7 +49,7 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, recipe: R
     used. A finished model of the same recipe and examples returns at once. ``watch(step, loss)`` is called as each
     step ends. Raises MemlabError where nothing can be learnt, or the folder holds another model.
     """
-    first = pipeline.replace(rerank=Keep(), rollup=NoRollup(), select=Fixed())
+    first = pipeline.replace(select=Fixed(), **dict.fromkeys(AFTER_FIRST, Unchanged()))
     ranked = first.run(tables, store).only(NEEDED)
     fold = part(ranked, recipe.fold)
     taught = examples(ranked, fold, recipe.depth, recipe.roles)
@@ -88,7 +86,9 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, recipe: R
     return record
 
 
-FIRST = ("chunk", "context", "query", "dense", "lexical", "late", "score")
+AFTER_FIRST = ("boost", "rerank", "fuse", "window", "rollup")
+FIRST = ("chunk", "anchor", "extract", "context", "relate", "prune", "query", "classify", "decompose", "expand", "time",
+         "dense", "lexical", "late", "score")
 """Slots that choose the negatives."""
 
 

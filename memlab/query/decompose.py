@@ -22,18 +22,6 @@ Share = Annotated[float, Field(gt=0, le=1)]
 
 
 @stage
-class NoDecompose:
-    """A question is searched for as a whole."""
-
-    reads: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ()
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return nothing: no table changes."""
-        return Tables()
-
-
-@stage
 class RuleDecompose:
     """Add a query for each part that rules see in a question; one in which they see none stays alone.
 

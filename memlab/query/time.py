@@ -19,18 +19,6 @@ READS = ("queries", "questions", "texts")
 
 
 @stage
-class NoTime:
-    """Queries stay as they are."""
-
-    reads: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ()
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return nothing: no table changes."""
-        return Tables()
-
-
-@stage
 class AppendDates:
     """Put the days that rules read off a query behind its words, as ``write/context=header`` writes days.
 

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
 
 @stage
-class Keep:
-    """Leave the first stage's order."""
-
-    reads: ClassVar = ("ranking",)
-    writes: ClassVar = ("ranking",)
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the ranking as it is."""
-        return tables
-
-
-@stage
 class Rerank:
     """Reorder the first ``pool`` units of each question by a pair scorer; the others follow in their old order.
 

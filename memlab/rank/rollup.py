@@ -17,18 +17,6 @@ if TYPE_CHECKING:
 
 
 @stage
-class NoRollup:
-    """Rank what was scored."""
-
-    reads: ClassVar = ("ranking",)
-    writes: ClassVar = ("ranking",)
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the ranking as it is."""
-        return tables
-
-
-@stage
 class Rollup:
     """Rank wholes by the ranked units in them. With s a unit's score and r its rank in the question's list:
 

@@ -16,18 +16,6 @@ _SESSION = ["corpus", "session"]
 
 
 @stage
-class NoContext:
-    """Keys stay as the chunker wrote them."""
-
-    reads: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ()
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return nothing: no table changes."""
-        return Tables()
-
-
-@stage
 class Header:
     """Put a header before the key (never the value): the baseline that a written context has to beat.
 

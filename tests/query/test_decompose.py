@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from memlab.query.decompose import NoDecompose, RuleDecompose
+from memlab.query.decompose import RuleDecompose
 from memlab.query.decompose_llm import LLMDecompose
 from memlab.rank.score import Score
 from memlab.store import Store
@@ -33,7 +33,6 @@ def test_without_parts_nothing_changes():
     plain = asked("Who is Ann?", "Where is Bob?")
     after = done(RuleDecompose(), plain)
     assert after.digest(after) == plain.digest(plain)
-    assert len(NoDecompose().run(TALK, Store())) == 0
 
 
 def test_sub_queries_may_not_outweigh_the_question():

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from memlab.query.time import AppendDates, NoTime, RuleWindows
-from memlab.store import Store
+from memlab.query.time import AppendDates, RuleWindows
 from tests.query.worlds import asked, done, searched
 
 TALK = asked("What did I buy last Friday?", "What did I buy?", "Where was I in May?", "Where was I last week?")
@@ -28,7 +27,6 @@ def test_without_a_time_the_tables_are_the_same():
     for stage in (RuleWindows(), AppendDates()):
         after = done(stage, plain)
         assert after.digest(after) == plain.digest(plain)
-    assert len(NoTime().run(TALK, Store())) == 0
 
 
 def test_a_question_without_a_day_has_only_named_dates():

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memlab.errors import MemlabError
-from memlab.rank.rerank import Keep, Rerank
+from memlab.rank.rerank import Rerank
 from memlab.rank.units import memory_units, session_units, turn_units
 from memlab.store import Store
-from memlab.tables import Tables
 from tests.rank.rankings import TURNS, body, ranking, world
 
 
@@ -105,7 +104,5 @@ def test_a_rerank_is_a_permutation_of_the_pool(likes, pool) -> None:
     assert got["score"].is_sorted(descending=True)
 
 
-def test_keep_changes_nothing_and_an_empty_ranking_stays_empty() -> None:
-    tables = Tables(ranking=ranking([.3, .2]))
-    assert Keep().run(tables, Store())["ranking"].equals(tables["ranking"])
+def test_an_empty_ranking_stays_empty() -> None:
     assert run(Rerank(scorer=Wanted({})), ranking([.1]).head(0)).is_empty()

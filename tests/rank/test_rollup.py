@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.rank.rollup import NoRollup, Rollup
+from memlab.rank.rollup import Rollup
 from memlab.rank.units import memory_units, ranked, session_units, turn_units
 from memlab.store import Store
-from memlab.tables import Tables
 from tests.rank.rankings import ranking, world
 
 STORE = Store()
@@ -71,9 +70,6 @@ def test_signals_take_the_highest_and_units_become_sessions() -> None:
     assert made["units"]["level"].unique().to_list() == ["session"]
 
 
-def test_no_rollup_changes_nothing() -> None:
-    tables = Tables(ranking=ranking([.3, .2]))
-    assert NoRollup().run(tables, STORE)["ranking"].equals(tables["ranking"])
 
 
 @settings(max_examples=30, deadline=None)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from memlab.store import Store
 from memlab.write.chunk import Round, Turn
-from memlab.write.context import Header, NoContext
+from memlab.write.context import Header
 from tests.write.conversations import talk, written
 
 CHAT = talk([("user", "I moved to Vancouver"), ("assistant", "Lovely."), ("user", "It rains"), ("assistant", "Yes.")])
@@ -46,5 +46,3 @@ def test_a_session_does_not_look_into_the_one_before():
         "Hello", "Conversation: user: Yes\nBack again?", "Before: assistant: Back again?\nYes"]
 
 
-def test_no_context_changes_nothing():
-    assert len(NoContext().run(CHAT, Store())) == 0
