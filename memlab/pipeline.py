@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
 import polars as pl
@@ -29,6 +29,7 @@ from memlab.rank.window import Forward
 from memlab.read.answer_none import NoReader
 from memlab.read.measure import Measure
 from memlab.read.pack import ByRank
+from memlab.replies import told
 from memlab.search.dense import Dense
 from memlab.search.lexical import BM25
 from memlab.search.none import Off
@@ -103,7 +104,12 @@ class Pipeline:
 
     def uses_oracle(self) -> bool:
         """Tell whether a stage looks at gold at the moment of ranking, so that the arm is an upper bound."""
-        return any(type(stage).__module__.startswith("memlab.oracle.") for _, stage in self.stages())
+        return any(type(stage).__module__.startswith("memlab.oracle.") and not getattr(stage, "tainted", False)
+                   for _, stage in self.stages())
+
+    def tainted(self) -> bool:
+        """Tell whether a stage shows the benchmark's own ids, so that no figure of the arm counts."""
+        return any(getattr(stage, "tainted", False) for _, stage in self.stages())
 
     def replace(self, **stages: Stage) -> Pipeline:
         """Return this pipeline with some slots filled otherwise."""
@@ -133,6 +139,8 @@ LANES = ("dense", "lexical", "late")
 
 _MEMO: OrderedDict[tuple[str, str], Tables] = OrderedDict()
 _MEMO_SIZE = 96
+_TOLD: dict[tuple[str, str], Counter[tuple[str, str]]] = {}
+"""What a remembered run of a stage told (``memlab.replies.told``); each arm that takes its result tells it again."""
 
 
 def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
@@ -144,8 +152,12 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
     key = (spec_digest(stage), tables.digest(stage.reads))
     if key in _MEMO:
         _MEMO.move_to_end(key)
+        told.update(_TOLD.get(key, {}))
         return _MEMO[key]
+    before = told.copy()
     made = stage.run(tables.only(stage.reads), store)
+    if said := told - before:
+        _TOLD[key] = said
     if set(made) != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(made)}, declared {sorted(stage.writes)}")
     return _remember(key, made)

@@ -133,6 +133,9 @@ def _run(sweep: Sweep, words: list[str]) -> int:
     ready = sum(a.finished() for a in sweep.arms)
     _out.print(f"[bold]{escape(first.experiment)}[/bold] on {escape(first.dataset.name)}: "
                f"{len(sweep.arms)} arm{'s' if several else ''}{f', {ready} finished before' if ready else ''}")
+    for why in dict.fromkeys(sweep.left_out.values()):
+        names = ", ".join(name for name, reason in sweep.left_out.items() if reason == why)
+        _out.print(f"  [dim]left out: {escape(names)} ({escape(why)})[/dim]")
     if sweep.launched():
         if ready < len(sweep.arms):  # else there is nothing to launch
             swept = [f"+swept=[{','.join(repr(s) for s in sweep.swept)}]"] if sweep.swept else []

@@ -19,7 +19,7 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from memlab import overrides
+from memlab import ablate, overrides
 from memlab.arm import Arm
 from memlab.config import CONF, build, part
 from memlab.errors import Faults, MemlabError
@@ -48,6 +48,7 @@ class Sweep:
     swept: list[str]
     multirun: bool
     settings: DictConfig
+    left_out: dict[str, str]
 
     def launched(self) -> bool:
         """Tell whether a launcher other than Hydra's own for one process was chosen."""
@@ -73,18 +74,23 @@ def read(words: list[str], multirun: bool = False) -> Sweep:
     if found is None:
         raise Faults(wrong)
     arms: list[Arm] = []
+    left_out: dict[str, str] = {}
     for cfg in found.arms:
         try:
             arms.append(arm_of(cfg))
         except Faults as error:
-            wrong += [fault for fault in error.faults if fault not in wrong]
+            if ablate.swaps(cfg):  # a part that cannot stand where the others are
+                left_out[str(cfg.ablate)] = error.faults[0]
+            else:
+                wrong += [fault for fault in error.faults if fault not in wrong]
     track = part(found.base, "track", wrong)
     contrasts = _contrasts(found.base, wrong)
     if not wrong:
+        arms = _moving(arms, left_out)
         _tell_apart(arms, wrong)
     if wrong:
         raise Faults(wrong)
-    return Sweep(arms, contrasts, track, found.swept, found.multirun, found.base)
+    return Sweep(arms, contrasts, track, found.swept, found.multirun, found.base, left_out)
 
 
 @contextmanager
@@ -165,6 +171,15 @@ def _contrasts(base: DictConfig, wrong: list[str]) -> list[Contrast]:
     return made
 
 
+def _moving(arms: list[Arm], left_out: dict[str, str]) -> list[Arm]:
+    """Leave out the ablations that change no setting: the system does not have that part, or has the plain one."""
+    bases = {arm.digest(): arm.name for arm in reversed(arms) if arm.name in ("whole", ablate.PLAIN)}
+    for arm in arms:
+        if arm.name not in bases.values() and arm.digest() in bases and arm.name.startswith(ablate.SWAPPED):
+            left_out[arm.name] = f"the same settings as {bases[arm.digest()]}"
+    return [arm for arm in arms if arm.name not in left_out]
+
+
 def _tell_apart(arms: list[Arm], wrong: list[str]) -> None:
     """Refuse arms of one name, or of one configuration: a report could not tell them apart."""
     try:
@@ -174,7 +189,8 @@ def _tell_apart(arms: list[Arm], wrong: list[str]) -> None:
         return
     names = Counter((arm.beside(), arm.name) for arm in arms)
     wrong += [f"{n} arms of this sweep are named '{name}'; leave name out" for (_, name), n in names.items() if n > 1]
-    same = [arm.name for arm in arms if digests[arm.digest()] > 1]
+    # two ablations of a system of two parts are one configuration with two comparators
+    same = [arm.name for arm in arms if digests[arm.digest()] > 1 and not arm.name.startswith(ablate.SWAPPED)]
     if same:
         wrong.append(f"arms of this sweep are the same configuration: {', '.join(same)}")
 
@@ -183,6 +199,7 @@ def arm_of(cfg: DictConfig) -> Arm:
     """Construct the arm that a composed configuration describes; raise Faults with all that is wrong."""
     wrong = [f"{key}: {cfg[key]!r} is not {what}" for key, kinds, what in SETTINGS
              if type(cfg[key]) not in kinds]
+    cfg = ablate.applied(cfg)
     try:
         pipeline, dataset = build(cfg)
     except Faults as error:

@@ -1,0 +1,41 @@
+"""The one arm that shows a reader the benchmark's own session ids, which in LongMemEval tell which session is evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from memlab.read.pack import PACK_READS, PACK_WRITES, MaxTokens, chosen, in_order, within
+from memlab.read.render import Value
+from memlab.read.tokens import count_tokens
+from memlab.stage import stage
+from memlab.tables import Tables
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+
+@stage
+class ShownIds:
+    """Show the selected units in rank order, each under its session's own id, as RAG Memory Provider v1 did.
+
+    An id that begins with ``answer_`` gives evidence away, so what this arm gains over the same pack without ids is
+    leakage. Every report marks it as tainted. Fields as ``memlab.read.pack.ByRank``.
+    """
+
+    tainted: ClassVar = True
+    reads: ClassVar = (*PACK_READS, "ids")
+    writes: ClassVar = PACK_WRITES
+
+    value: Value = "unit"
+    max_tokens: MaxTokens = None
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the context and the texts that it needs."""
+        names = tables["ids"].filter(pl.col("kind") == "session").select("corpus", "session", "name")
+        rows = chosen(tables, self.value).join(names, on=["corpus", "session"], how="left", maintain_order="left")
+        named = pl.format("Session {}:\n{}", pl.col("name").fill_null("?"), "shown")
+        rows = rows.with_columns(named.alias("shown")).drop("name")
+        rows = rows.with_columns(count_tokens(pl.col("shown")).alias("tokens"))
+        return in_order(within(rows, self.max_tokens), ["rank"], tables)
