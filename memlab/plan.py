@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from memlab.arm import Arm, load
 from memlab.models.protocols import Role
@@ -38,7 +39,7 @@ def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
     """Count the texts and pairs that are not in the store; texts counted for an earlier arm count once."""
     tables = load(arm.dataset)
     for slot, stage in arm.pipeline.stages():
-        if slot in WRITTEN and not chats(stage):
+        if slot in WRITTEN and not chats(stage) and getattr(stage, "embedder", None) is None:
             tables = tables.updated(apply(stage, tables, store))
     if chats(arm.pipeline.context):  # what its keys will be is not known before they are asked for
         return replace(_cost(arm, tables, store, set()), texts=int(tables["memories"].height))
@@ -98,6 +99,18 @@ def _pairs(slot: str, stage: Any, tables: Tables) -> int:
     return int(joined.item() or 0)
 
 
+def worded(made: Mapping[str, int]) -> Counter[str]:
+    """Name what a store made as a plan names it: a matcher's and a scorer's pairs are pairs.
+
+    >>> worded({"pairs": 2, "matches": 3, "completions": 1})
+    Counter({'pairs': 5, 'replies': 1})
+    """
+    out: Counter[str] = Counter()
+    for what, number in made.items():
+        out[{"matches": "pairs", "completions": "replies"}.get(what, what)] += number
+    return out
+
+
 def rates(out: Path) -> dict[str, float]:
     """Read from finished runs how many vectors and pair scores this machine made in a second, the best of each."""
     found: dict[str, float] = {}
@@ -107,7 +120,7 @@ def rates(out: Path) -> dict[str, float]:
         except (OSError, json.JSONDecodeError):
             continue
         for what, slot in (("vectors", "dense"), ("pairs", "late")):
-            made, seconds = manifest.get("made", {}).get(what, 0), manifest.get("seconds", {}).get(slot, 0)
+            made, seconds = worded(manifest.get("made", {}))[what], manifest.get("seconds", {}).get(slot, 0)
             if made >= 500 and seconds > 1:
                 found[what] = max(found.get(what, 0.0), made / seconds)
     return found
@@ -115,7 +128,9 @@ def rates(out: Path) -> dict[str, float]:
 
 def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     """Print a row an arm, and what all of them would take."""
-    table = Table("arm", "state", "texts to encode", "characters", "pairs, at most", "replies, at most")
+    numbers = ("texts to\nencode", "characters", "pairs,\nat most", "replies,\nat most")
+    table = Table(Column("arm", overflow="fold"), Column("state", no_wrap=True),
+                  *(Column(name, justify="right", no_wrap=True) for name in numbers), show_edge=False)
     total, counted = Cost(), set[tuple[str, str]]()
     for arm in sweep.arms:
         if arm.finished():

@@ -45,8 +45,8 @@ class Attribution:
     question that should be declined is asked with. How far the evidence got is told for every question.
     """
 
-    reads: ClassVar = ("texts", "sessions", "turns", "questions", "memories", "units", "ranking", "context", "answers",
-                       "verdicts", "evidence", "gold")
+    reads: ClassVar = ("texts", "sessions", "turns", "questions", "classes", "memories", "units", "ranking", "context",
+                       "answers", "verdicts", "evidence", "gold")
     writes: ClassVar = ("attribution",)
 
     reader: Any

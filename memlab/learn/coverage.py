@@ -43,7 +43,7 @@ class CrossFitCoverage:
     in retrieval averages are estimated, not fitted on.
     """
 
-    reads: ClassVar = ("ranking", "units", "evidence", "gold", "questions", "turns", "texts")
+    reads: ClassVar = ("ranking", "units", "evidence", "gold", "questions", "turns", "classes")
     writes: ClassVar = ("ranking",)
 
     level: EvidenceLevel = "session"
@@ -56,7 +56,7 @@ class CrossFitCoverage:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``coverage``."""
         ranking = tables["ranking"]
-        shape = features(ranking, tables["units"], tables["questions"], tables["texts"], self.depth)
+        shape = features(ranking, tables["units"], tables["classes"], self.depth)
         needed = labels(tables, self.level)
         parted = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
         estimates = []
@@ -71,7 +71,7 @@ class CrossFitCoverage:
 class LoadedCoverage:
     """Estimate coverage by a model fitted before, say on another benchmark (``fit``, ``save``)."""
 
-    reads: ClassVar = ("ranking", "units", "questions", "texts")
+    reads: ClassVar = ("ranking", "units", "classes")
     writes: ClassVar = ("ranking",)
 
     path: LocalPath
@@ -89,13 +89,13 @@ class LoadedCoverage:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``coverage``."""
         model = load(self.path)
-        shape = features(tables["ranking"], tables["units"], tables["questions"], tables["texts"], model.depth)
+        shape = features(tables["ranking"], tables["units"], tables["classes"], model.depth)
         return Tables(ranking=with_coverage(tables["ranking"], apply(model, shape)))
 
 
 def fit_tables(tables: Tables, level: EvidenceLevel = "session", depth: int = 100, l2: float = 1.0) -> CoverageModel:
     """Fit on all questions of a finished run's tables, to be saved and applied to another benchmark."""
-    shape = features(tables["ranking"], tables["units"], tables["questions"], tables["texts"], depth)
+    shape = features(tables["ranking"], tables["units"], tables["classes"], depth)
     return fit(shape, labels(tables, level), level, depth, l2)
 
 

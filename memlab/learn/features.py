@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.query.classify import CLASSES, classified
+from memlab.query.class_names import KIN, first_of
+from memlab.query.classify import CLASSES
 from memlab.rank.units import signals_of
 
 Matrix = NDArray[np.float64]
@@ -28,9 +29,12 @@ FEATURES: tuple[str, ...] = (
 )
 
 
-def features(ranking: pl.DataFrame, units: pl.DataFrame, questions: pl.DataFrame, texts: pl.DataFrame,
-             depth: int) -> pl.DataFrame:
-    """Return (question, rank, one column a feature) for each K = rank up to ``depth`` of each ranked question."""
+def features(ranking: pl.DataFrame, units: pl.DataFrame, classes: pl.DataFrame, depth: int) -> pl.DataFrame:
+    """Return (question, rank, one column a feature) for each K = rank up to ``depth`` of each ranked question.
+
+    A question over several sessions counts as a count (``memlab.query.class_names``); one of a class without a flag
+    has none set.
+    """
     rows = ranking.filter(pl.col("rank") <= depth).sort("question", "rank")
     asked = rows["question"].unique(maintain_order=True)
     q = rows["question"].rank("dense").to_numpy().astype(np.int64) - 1  # row of the matrices below
@@ -61,7 +65,7 @@ def features(ranking: pl.DataFrame, units: pl.DataFrame, questions: pl.DataFrame
         "gap": gap, "top_gap": gap[:, :1], "mass": share.cumsum(axis=1), "entropy": entropy,
         "sessions": _sessions(rows, units, q, r, shape), "agreement": agreement, "agreement_depth": agreement * log_k,
     }
-    kinds = dict(classified(questions, texts).iter_rows())
+    kinds = {question: KIN.get(kind, kind) for question, kind in first_of(classes).items()}
     for name in CLASSES:
         flag = np.array([[float(kinds.get(a) == name)] for a in asked])
         made[f"is_{name}"], made[f"is_{name}_depth"] = flag, flag * log_k

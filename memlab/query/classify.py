@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-import polars as pl
-
 _SPAN = r"(?:second|minute|hour|day|week|month|year|decade)s?"
 
 RULES: tuple[tuple[str, str], ...] = (
@@ -51,10 +49,3 @@ def classify(question: str) -> str:
     ['counting', 'temporal', 'factual']
     """
     return next((name for name, pattern in _COMPILED if pattern.search(question)), "factual")
-
-
-def classified(questions: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
-    """Return (question, class) for the rows of ``questions``."""
-    worded = questions.select("question", pl.col("text").alias("hash")).join(
-        texts, on="hash", how="left", maintain_order="left")
-    return worded.select("question", pl.Series("class", [classify(t or "") for t in worded["text"]], pl.String))

@@ -53,16 +53,24 @@ def worded(tables: Tables) -> list[str]:
 
 def with_parts(tables: Tables, parts: Sequence[Sequence[str]], share: float) -> Tables:
     """Add sub-queries (kind "sub"): ``parts`` holds those of each query, which share ``share`` of its weight."""
+    return with_queries(tables, parts, [share / max(len(found), 1) for found in parts], "sub")
+
+
+def with_queries(tables: Tables, said: Sequence[Sequence[str]], weights: Sequence[float], kind: str) -> Tables:
+    """Add queries of a kind behind all others: ``said`` holds the texts that are added for each query.
+
+    Each of them weighs the weight of that query times its entry in ``weights``.
+    """
     queries = tables["queries"]
-    texts = texts_frame(part for found in parts for part in found)
+    texts = texts_frame(text for found in said for text in found)
     if texts.is_empty():
         return Tables(queries=queries, texts=tables["texts"])
-    rows = [(question, text_hash(part), weight * share / len(found))
-            for question, weight, found in zip(queries["question"], queries["weight"].fill_null(1.0), parts)
-            for part in found]
+    rows = [(question, text_hash(text), weight * factor)
+            for question, weight, found, factor in
+            zip(queries["question"], queries["weight"].fill_null(1.0), said, weights) for text in found]
     first = max(queries["query"]) + 1
     subs = pl.DataFrame(rows, schema={"question": pl.Int32, "text": pl.String, "weight": pl.Float64}, orient="row")
     subs = subs.with_columns(
-        pl.int_range(first, first + pl.len(), dtype=pl.Int64).alias("query"), pl.lit("sub").alias("kind"),
+        pl.int_range(first, first + pl.len(), dtype=pl.Int64).alias("query"), pl.lit(kind).alias("kind"),
         pl.lit(None, SCHEMAS["queries"]["window"]).alias("window")).select(list(SCHEMAS["queries"]))
     return Tables(queries=pl.concat([queries, subs]), texts=grown(tables["texts"], texts))

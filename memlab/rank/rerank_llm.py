@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
 from memlab.models.chat import Chat, Prompt
-from memlab.query.classify import classify
+from memlab.query.class_names import first_of
 from memlab.rank.rerank import below, passages_of
 from memlab.rank.rerank_llm_prompt import Asked, listwise, many_scores, one_score, pointwise
 from memlab.rank.scorer import NonNegative, Normaliser, Scorer, check_names, fits
@@ -33,7 +33,7 @@ class LlmRerank:
     """Reorder the first ``pool`` units of each question by a chat model's scores; the others follow as they were.
 
     ``pointwise`` asks for 0 to 10 a unit, ``listwise`` for the scores of the whole pool in one reply; ``typed`` tells
-    the model what counts for a question of its class (``memlab.query.classify``). A unit is shown as the pair scorers
+    the model what counts for a question of the class that query/classify told. A unit is shown as the pair scorers
     of ``Rerank`` read it, its turns of these ``roles`` one a line, with its day where ``dates``; ``max_chars`` cuts
     it, and what the model's window does not hold is cut too, and counted. A unit without a text scores 0.
 
@@ -41,7 +41,7 @@ class LlmRerank:
     ``normaliser`` are those of ``Rerank``; equal scores keep the first stage's order.
     """
 
-    reads: ClassVar = ("ranking", "units", "questions", "sessions", "turns", "texts", "memories")
+    reads: ClassVar = ("ranking", "units", "questions", "classes", "sessions", "turns", "texts", "memories")
     writes: ClassVar = ("ranking",)
 
     chat: Chat
@@ -107,7 +107,8 @@ class LlmRerank:
     def _asked(self, tables: Tables) -> dict[int, Asked]:
         rows = tables["questions"].join(tables["texts"].rename({"hash": "text", "text": "words"}), on="text").select(
             "question", "words", pl.col("asked_on").dt.date())
-        return {q: Asked(words, day if self.dates else None, classify(words) if self.typed else None)
+        kinds = first_of(tables["classes"]) if self.typed else {}
+        return {q: Asked(words, day if self.dates else None, kinds.get(q))
                 for q, words, day in rows.iter_rows()}
 
     def _one_by_one(self, pools: dict[int, tuple[Asked, list[str]]], store: Store) -> Judged:

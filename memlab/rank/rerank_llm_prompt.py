@@ -17,6 +17,8 @@ were said on."""
 KINDS = {
     "counting": "The answer is gathered from many memories: every single item that counts deserves a high score, "
                 "however small, and so does a memory that takes an item back.",
+    "multi_session": "The answer is put together from several memories: every one that holds a piece of it deserves a "
+                     "high score, even if it answers nothing alone, and so does one that leads to such a piece.",
     "temporal": "The answer depends on when things happened: score high what tells or implies the date of an event in "
                 "question, and what was said within the time that the question names.",
     "preference": "The person wants advice that fits them: score high what shows their tastes, belongings, habits, "
@@ -26,8 +28,13 @@ KINDS = {
     "update": "The question is about how things stand now: score every statement of this matter high, the most recent "
               "one highest.",
     "factual": "One memory states the fact asked for: score that one high and those that merely share words low.",
+    "general": "Score high what a well-informed answer would rest on, and lower what is merely near the subject.",
+    "conceptual": "The question asks for reasons or for how things hang together: score high what explains, weighs up "
+                  "or lets one conclude, above a bare mention.",
+    "procedural": "The question asks how something is done: score high the steps themselves, the settings and the "
+                  "pitfalls, above talk about the result.",
 }
-"""What counts for a question of each class of ``memlab.query.classify``."""
+"""What counts for a question of each class of ``memlab.query.class_names``."""
 
 _ONE = 'Reply as JSON: {"score": a whole number from 0 to 10}.'
 _MANY = ('Score every memory by its number. Reply as JSON, the best first: {"scores": [{"index": 1, "score": 10}, '

@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.query.classify import classified
+from memlab.query.class_names import KIN, first_of
 from memlab.stage import stage
 from memlab.tables import Tables
 
@@ -49,13 +49,14 @@ class Fixed:
 
 @stage
 class ByType:
-    """Select k units by the class of the question, told from its wording by rules (memlab.query.classify).
+    """Select k units by the class of the question, as query/classify told it.
 
     Counting 40 and factual 10 are RAG Memory Provider v1's plan; it names no other class, so the others take its
-    default of 20, or 10 where one place should hold the answer.
+    default of 20, or 10 where one place should hold the answer. A question over several sessions takes the k of
+    ``counting`` (``memlab.query.class_names``), one of a class that has no k here, or of none, ``other``.
     """
 
-    reads: ClassVar = ("ranking", "questions", "texts")
+    reads: ClassVar = ("ranking", "classes")
     writes: ClassVar = ("ranking",)
     adaptive: ClassVar = True  # its K differs by question, so it is compared with a token-matched twin
 
@@ -65,12 +66,16 @@ class ByType:
     update: Count = 10
     preference: Count = 20
     assistant: Count = 10
+    other: Count = 20
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected``."""
-        classes = classified(tables["questions"], tables["texts"])
-        k = pl.Series("k", [getattr(self, name) for name in classes["class"]], pl.Int32)
-        return cut(tables["ranking"], classes.with_columns(k))
+        own = {"counting": self.counting, "factual": self.factual, "temporal": self.temporal, "update": self.update,
+               "preference": self.preference, "assistant": self.assistant}
+        kinds = first_of(tables["classes"])
+        asked = tables["ranking"].select(pl.col("question").unique())
+        k = [own.get(KIN.get(kind, kind), self.other) for kind in (kinds.get(q, "") for q in asked["question"])]
+        return cut(tables["ranking"], asked.with_columns(pl.Series("k", k, pl.Int32)))
 
 
 @stage
@@ -117,14 +122,21 @@ class Gap:
 class Budget:
     """Select units in order of rank while they fit in a number of tokens; the first is always shown.
 
-    Stops at the first unit that does not fit, so that what is shown is a head of the ranking.
+    Stops at the first unit that does not fit, so that what is shown is a head of the ranking. ``twin`` asks for the
+    token-matched twin that arms with a K by question are compared with; where all arms have one budget it is not
+    the question.
     """
 
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
-    adaptive: ClassVar = True  # its K differs by question, so it is compared with a token-matched twin
 
     tokens: Count = 1000
+    twin: bool = True
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the arm is compared with its token-matched twin."""
+        return self.twin
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected``."""

@@ -14,16 +14,28 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.chat import Chat, Completion, Message, Prompt
+from memlab.query.class_names import first_of
 from memlab.read.agents import Agents, OneReader
 from memlab.read.prompt import Item, PromptTemplate
 from memlab.read.vote import Single, Vote
 from memlab.read.window import fits_first, prompt_tokens, room
+from memlab.replies import note
 from memlab.speech import grown
 from memlab.stage import stage
 from memlab.tables import Tables, frame, text_hash, texts_frame
 
 if TYPE_CHECKING:
     from memlab.store import Store
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a prompt is made of beside the context: the words, the day and the class ("" for none)."""
+
+    question: int
+    text: str
+    asked_on: datetime | None
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +60,7 @@ class Reader:
     since row 0 counts them, so that a sum over rows counts nothing twice.
     """
 
-    reads: ClassVar = ("context", "texts", "questions", "units", "sessions")
+    reads: ClassVar = ("context", "texts", "questions", "units", "sessions", "classes")
     writes: ClassVar = ("answers", "texts")
 
     chat: Chat
@@ -68,15 +80,18 @@ class Reader:
         """Ask all questions; another ``sample`` asks the same anew, independently of the replies to sample 0."""
         asked = self.asked(tables, sample)
         replies = iter(store.completions(self.chat, [prompt for a in asked for prompt in a.prompts]))
-        said: list[str] = []
+        said, bare = list[str](), 0
         rows: list[tuple[int | float | None, ...]] = []
         for one in asked:
             got = [next(replies) for _ in one.prompts]
             texts = [_valid(reply.text) for reply in got]
             answers = [one.template.parse(text) for text in texts]
+            bare += sum(not one.template.marked(text) for text in texts)
             said += [answers[self.vote.decide(answers)], *texts]
             rows += [(one.question, 0, *_cost(got), one.dropped)]
             rows += [(one.question, i, None, None, None, one.dropped) for i in range(1, len(got) + 1)]
+        note(bare, sum(len(a.prompts) for a in asked), "replies lack the mark before the answer; all of them counts as "
+                                                       "the answer")
         names = ("question", "sample", "prompt_tokens", "completion_tokens", "seconds", "dropped")
         made = {name: [row[i] for row in rows] for i, name in enumerate(names)}
         return Tables(answers=frame("answers", {**made, "text": [text_hash(text) for text in said]}),
@@ -85,11 +100,11 @@ class Reader:
     def unmarked(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unmarked) of ``answers``: whether a reply lacked the answer mark, so that all of it counts.
 
-        Reads answers, texts and questions.
+        Reads answers, texts and classes.
         """
         texts = dict(tables["texts"].iter_rows())
-        worded = {q: self.agents.template(texts[t], self.prompt)
-                  for q, t in tables["questions"].select("question", "text").iter_rows()}
+        kinds = first_of(tables["classes"])
+        worded = {q: self.agents.template(kinds.get(q, ""), self.prompt) for q in tables["answers"]["question"]}
         replies = tables["answers"].filter(pl.col("sample") > 0).select("question", "text")
         missing = [not worded[q].marked(texts[t]) for q, t in replies.iter_rows()]
         return replies.select("question", pl.Series("unmarked", missing, pl.Boolean)).group_by(
@@ -98,19 +113,21 @@ class Reader:
     def asked(self, tables: Tables, sample: int = 0) -> list[Asked]:
         """Build what is sent for each question; raise MemlabError if a template alone is longer than the window."""
         texts = dict(tables["texts"].iter_rows())
-        contexts = _contexts(tables, texts)
+        contexts, kinds = _contexts(tables, texts), first_of(tables["classes"])
         count = functools.cache(self.chat.count)
-        return [self._put(question, texts[text], asked_on, contexts.get(question, []), sample, count)
+        return [self._put(Question(question, texts[text], asked_on, kinds.get(question, "")),
+                          contexts.get(question, []), sample, count)
                 for question, text, asked_on in
                 tables["questions"].select("question", "text", "asked_on").iter_rows()]
 
-    def _put(self, question: int, text: str, asked_on: datetime | None, context: list[tuple[int, Item]], sample: int,
+    def _put(self, one: Question, context: list[tuple[int, Item]], sample: int,
              count: Callable[[str], int]) -> Asked:
-        template = self.agents.template(text, self.prompt)
+        template = self.agents.template(one.kind, self.prompt)
         space = room(self.chat, template.max_tokens)
 
-        def put(kept: int, text: str = text) -> tuple[Message, ...]:
-            return template.messages(text, asked_on, [item for _, item in sorted(context[:kept], key=itemgetter(0))])
+        def put(kept: int, text: str = one.text) -> tuple[Message, ...]:
+            items = [item for _, item in sorted(context[:kept], key=itemgetter(0))]
+            return template.messages(text, one.asked_on, items)
 
         if (least := prompt_tokens(self.chat, put(0, ""))) > space:
             raise MemlabError(f"the prompt's own words take {least} tokens, but a window of {self.chat.window} leaves "
@@ -122,7 +139,7 @@ class Reader:
         first = sample * self.vote.samples  # every sample of a repetition is asked anew
         prompts = tuple(Prompt(put(n), sample=first + i, temperature=self.vote.temperature,
                                max_tokens=template.max_tokens) for i in range(self.vote.samples))
-        return Asked(question, template, prompts, len(context) - n)
+        return Asked(one.question, template, prompts, len(context) - n)
 
 
 def _contexts(tables: Tables, texts: dict[str, str]) -> dict[int, list[tuple[int, Item]]]:

@@ -51,6 +51,11 @@ class ArmRun:
         return self._table("shown")
 
     @cached_property
+    def classes(self) -> pl.DataFrame | None:
+        """The classes that questions were told; None in a folder from before they were kept."""
+        return self._table("classes") if (self.folder / "classes.parquet").is_file() else None
+
+    @cached_property
     def attribution(self) -> pl.DataFrame | None:
         """Why answers are wrong; None where nobody asked."""
         return self._table("attribution") if (self.folder / "attribution.parquet").is_file() else None
@@ -72,7 +77,7 @@ class ArmRun:
 
     @property
     def oracle(self) -> bool:
-        """Whether the arm looked at gold, so that it is an upper bound and no system."""
+        """Whether the arm looked at gold, so that it is no system."""
         return bool(self.manifest.get("oracle")) or "memlab.oracle" in self.config
 
     @property
@@ -119,7 +124,7 @@ def read_arm(folder: Path) -> ArmRun:
 
 
 def finished(folder: Path, order: Iterable[str] = ()) -> Found:
-    """Find the finished arms in ``runs/<exp>/<data>``: those named in order first, upper bounds last.
+    """Find the finished arms in ``runs/<exp>/<data>``: those named in order first, those that look at gold last.
 
     A twin follows its arm. What cannot be read is told in ``broken`` and stops nothing.
     """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from memlab.report import drill, figures, view, why
+from memlab.report import classes, drill, figures, view, why
 from memlab.report.folders import ArmRun
 from memlab.report.words import clean, count, figure, known, one_line
 
@@ -53,7 +53,7 @@ def page(comparison: dict[str, Any], arms: Sequence[ArmRun], extras: Extras | No
         c=comparison, columns=columns, extras=extras, kinds=kinds,
         rows=view.arm_rows(comparison),
         declared=[(row, strip) for row, strip in zip(declared, forest(comparison.get("contrasts", [])))],
-        why=why.causes(arms), meanings=why.MEANING, exploratory=exploratory, charts=charts,
+        told=classes.told(arms), why=why.causes(arms), meanings=why.MEANING, exploratory=exploratory, charts=charts,
         notices=view.notices(comparison), notes=view.notes(comparison),
         type_tables={m: list(zip([a.name for a in arms], view.by_type(arms, m, [k for k, _ in kinds]))) for m in heat},
         shared=shared, differing=differing, configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],

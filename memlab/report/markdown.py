@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memlab.report import view, why
+from memlab.report import classes, view, why
 from memlab.report.folders import ArmRun
 from memlab.report.words import EMPTY, count, figure, known, one_line
 
@@ -46,7 +46,7 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
     """Render the report; the sections are those of the HTML page, charts as the figures behind them."""
     how = "conversation by conversation" if comparison["clustered"] else "paired by question"
     scored = comparison.get("scored", comparison["questions"])
-    counted = "" if scored == comparison["questions"] else f" ({scored:,} of them scored)"
+    counted = "" if scored == comparison["questions"] else f" ({scored:,} of them count for retrieval)"
     parts = [f"# {escape(comparison['experiment'])} on {escape(comparison['data'])}",
              f"{len(comparison['arms'])} arms, {comparison['questions']:,} questions{counted}, {how}.",
              "## Finding", _finding(comparison, broken), "## Arms", _arms(comparison)]
@@ -56,6 +56,9 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
     kinds = view.types(arms)
     if kinds:
         parts += ["## By question type", _types(comparison, arms, kinds)]
+    told = classes.told(arms)
+    if told:
+        parts += ["## Classes told of the questions", *(_told(one) for one in told)]
     if comparison.get("constant_k"):
         parts += ["## Recall against context tokens", "What a constant K buys:", _curve(comparison["constant_k"])]
     bins = [(arm.name, b) for arm in arms for b in arm.manifest.get("reliability") or []]
@@ -72,6 +75,13 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
         parts += ["## Questions on which the arms differ", differing]
     parts += ["## Provenance", _provenance(arms, older)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _told(one: classes.Told) -> str:
+    head = ["type", *one.classes, "fits", "n"]
+    return escape(one.words) + ".\n\n" + table(head, [
+        [escape(kind), *map(str, counts), EMPTY if fit is None else str(fit), str(n)]
+        for kind, counts, fit, n in one.rows])
 
 
 def _why(found: why.Causes) -> str:

@@ -49,6 +49,7 @@ def world(seed: int = 0, questions: int = 120) -> Tables:
                               "level": ["session"] * len(q)}),
         ranking=frame("ranking", {"question": q, "unit": range(len(q)), "score": scores.ravel(), "rank": s + 1,
                                   "selected": [False] * len(q), "lane": scores.ravel()}),
+        classes=frame("classes", {"question": range(questions), "class": ["factual"] * questions}),
         evidence=frame("evidence", {"question": range(questions), "session": at - 1}),
         gold=frame("gold", {"question": range(questions), "answer": [""] * questions, "category": ["x"] * questions,
                             "abstain": [False] * questions, "scored": [True] * questions}),
@@ -103,7 +104,7 @@ def test_questions_that_do_not_count_are_estimated_but_not_fitted_on() -> None:
 
 def test_the_fit_is_at_the_minimum_of_its_loss() -> None:
     tables = world(questions=50)
-    shape = features(tables["ranking"], tables["units"], tables["questions"], tables["texts"], 10)
+    shape = features(tables["ranking"], tables["units"], tables["classes"], 10)
     needed = labels(tables, "session")
     model = fit(shape, needed, "session", 10, l2=2.0)
     rows = shape.join(needed, on="question")
@@ -132,7 +133,7 @@ def test_reliability_by_hand() -> None:
 
 def test_a_saved_fit_gives_the_same_estimates_wherever_it_lies(tmp_path: Path) -> None:
     tables = world(questions=50)
-    shape = features(tables["ranking"], tables["units"], tables["questions"], tables["texts"], 10)
+    shape = features(tables["ranking"], tables["units"], tables["classes"], 10)
     model = fit(shape, labels(tables, "session"), "session", 10)
     save(model, tmp_path / "a.json")
     save(model, tmp_path / "b.json")
@@ -152,7 +153,7 @@ def test_a_saved_fit_gives_the_same_estimates_wherever_it_lies(tmp_path: Path) -
 ])
 def test_a_damaged_fit_is_refused_when_the_stage_is_made(tmp_path: Path, spoil, message: str) -> None:
     tables = world(questions=20)
-    shape = features(tables["ranking"], tables["units"], tables["questions"], tables["texts"], 10)
+    shape = features(tables["ranking"], tables["units"], tables["classes"], 10)
     path = tmp_path / "fit.json"
     save(fit(shape, labels(tables, "session"), "session", 10), path)
     damaged = json.loads(path.read_text())

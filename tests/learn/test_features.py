@@ -6,18 +6,17 @@ import polars as pl
 import pytest
 
 from memlab.learn.features import FEATURES, features
-from memlab.tables import frame, text_hash, texts_frame
+from memlab.tables import frame
 
 
 def world():
-    asked = ["How many cats do I have?", "Who is Ann?"]
-    questions = frame("questions", {"question": [4, 2], "corpus": [0, 0], "text": [text_hash(a) for a in asked]})
+    classes = frame("classes", {"question": [4, 4, 2], "class": ["counting", "factual", "factual"]})
     units = frame("units", {"unit": [0, 1, 2], "corpus": [0] * 3, "session": [0, 0, 1], "turns": [[0], [1], [0]],
                             "level": ["turn"] * 3})
     ranking = frame("ranking", {
         "question": [4, 4, 4, 2], "unit": [0, 1, 2, 2], "score": [3.0, 1.0, -1.0, 5.0], "rank": [1, 2, 3, 1],
         "selected": [False] * 4, "a": [3.0, 1.0, 2.0, 1.0], "b": [None, 2.0, None, None], "tokens": [1.0] * 4})
-    return ranking, units, questions, texts_frame(asked)
+    return ranking, units, classes
 
 
 def test_features_by_hand() -> None:
@@ -51,3 +50,14 @@ def test_scale_and_shift_of_scores_do_not_matter() -> None:
     moved = ranking.with_columns(pl.col("score") * 7 - 3)
     one, two = features(ranking, *rest, depth=3), features(moved, *rest, depth=3)
     assert one.to_numpy() == pytest.approx(two.to_numpy())
+
+
+def test_a_question_over_several_sessions_counts_and_a_class_without_a_flag_sets_none() -> None:
+    ranking, units, classes = world()
+    flags = [f for f in FEATURES if f.startswith("is_")]
+    asked = features(ranking, units, classes, depth=3)
+    several = features(ranking, units, classes.with_columns(pl.col("class").replace({"counting": "multi_session"})), 3)
+    assert several.equals(asked)
+    other = features(ranking, units, classes.with_columns(pl.lit("procedural").alias("class")), 3)
+    assert other.select(flags).sum().sum_horizontal().item() == 0
+    assert other.drop(flags).equals(asked.drop(flags))

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memlab.errors import MemlabError
-from memlab.query.classify import CLASSES
+from memlab.query.class_names import VOCABULARY
 from memlab.rank.rerank_llm import LlmRerank
 from memlab.rank.rerank_llm_prompt import KINDS, fair
 from memlab.rank.units import memory_units, session_units, turn_units
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables
+from memlab.tables import SCHEMAS, Tables, frame
 from tests.chats import ScriptedChat
 from tests.rank.rankings import TURNS, body, ranking, world
 
@@ -77,7 +77,15 @@ def test_the_model_sees_day_speaker_and_text_of_unit_and_question(store: Store) 
     system, user = plain.asked[0].messages
     assert user.content == "Question: How many plants did I buy?\n\nMemory:\nAnn: t\n\nScore:"
     assert not any(words in system.content for words in KINDS.values())
-    assert set(KINDS) == set(CLASSES)
+    assert set(KINDS) == set(VOCABULARY)
+
+
+def test_the_model_is_told_what_counts_for_the_class_that_was_told_first(store: Store) -> None:
+    tables = dated().updated({"classes": frame("classes", {"question": [0, 0], "class": ["multi_session", "update"]})})
+    chat = one({})
+    run(LlmRerank(chat=chat, pool=1), ranking([.9], [.9]), store, tables)
+    told = {next((kind for kind, words in KINDS.items() if words in p.messages[0].content), None) for p in chat.asked}
+    assert told == {"multi_session", None}
 
 
 def test_a_session_is_shown_turn_by_turn_and_a_memory_by_its_key(store: Store) -> None:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memlab.errors import MemlabError
+from memlab.query.classify import CLASSES
 from memlab.rank.calibrated import Calibrated
 from memlab.rank.select import Budget, ByType, Fixed, Gap
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Tables, frame
 from tests.rank.rankings import ranking, shown, world
 
 STORE = Store()
@@ -54,9 +57,22 @@ def test_budget_stops_at_the_first_that_does_not_fit_and_always_shows_one() -> N
         cut(Budget(), ranking([1.0]))
 
 
-def test_by_type_reads_the_wording() -> None:
-    # question 0 counts, question 1 asks who
+def test_by_type_goes_by_the_class_that_was_told() -> None:
+    # question 0 counts, question 1 asks for a fact
     assert cut(ByType(counting=3, factual=1), ranking([3, 2, 1, 0], [3, 2, 1])) == [[1, 2, 3], [1]]
+
+
+@pytest.mark.parametrize(("told", "k"), [
+    (["multi_session"], 4), (["temporal", "counting"], 2), (["general"], 3), (["procedural"], 3), ([], 3)])
+def test_by_type_takes_the_first_class_and_has_a_k_for_each(told: list[str], k: int) -> None:
+    classes = frame("classes", {"question": [0] * len(told), "class": told})
+    stage = ByType(counting=4, temporal=2, other=3, factual=1)
+    made = stage.run(Tables(ranking=ranking([5, 4, 3, 2, 1]), classes=classes), STORE)["ranking"]
+    assert shown(made) == [[*range(1, k + 1)]]
+
+
+def test_by_type_has_a_k_of_its_own_for_every_class_of_the_rules() -> None:
+    assert {f.name for f in fields(ByType)} == {*CLASSES, "other"}
 
 
 def test_calibrated_takes_the_smallest_k_that_reaches_the_target_or_says_that_none_does() -> None:

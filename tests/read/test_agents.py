@@ -10,12 +10,12 @@ USUAL, COUNTING, TEMPORAL = (PromptTemplate(instructions=f"{n} {{history}}{{date
 ROUTED = Routed(counting=COUNTING, temporal=TEMPORAL)
 
 
-@pytest.mark.parametrize(("question", "template"), [
-    ("How many plants did I buy?", COUNTING), ("When did I move?", TEMPORAL), ("How many days ago was it?", TEMPORAL),
-    ("Who is Ann?", USUAL), ("Can you recommend a film?", USUAL), ("", USUAL)])
-def test_the_words_of_a_question_choose(question: str, template: PromptTemplate) -> None:
-    assert ROUTED.template(question, USUAL) is template
-    assert OneReader().template(question, USUAL) is USUAL
+@pytest.mark.parametrize(("kind", "template"), [
+    ("counting", COUNTING), ("multi_session", COUNTING), ("temporal", TEMPORAL), ("factual", USUAL), ("update", USUAL),
+    ("general", USUAL), ("", USUAL)])
+def test_the_class_of_a_question_chooses(kind: str, template: PromptTemplate) -> None:
+    assert ROUTED.template(kind, USUAL) is template
+    assert OneReader().template(kind, USUAL) is USUAL
 
 
 def test_both_are_agents_and_specialists_are_templates() -> None:

@@ -61,7 +61,7 @@
       select.append(option);
     });
   }
-  const names = drill.arms.map((arm) => arm.name + (arm.oracle ? " (upper bound)" : ""));
+  const names = drill.arms.map((arm) => arm.name + (arm.oracle ? " (looks at gold)" : ""));
   const at = (name, otherwise) => {
     const place = drill.arms.findIndex((arm) => arm.name === name);
     return place < 0 ? otherwise : place;

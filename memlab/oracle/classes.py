@@ -1,0 +1,48 @@
+"""The bound of every classifier: the benchmark's own question type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+from pydantic import Field, model_validator
+
+from memlab.errors import MemlabError
+from memlab.learn.classes_types import OF_TYPE, known_classes
+from memlab.stage import stage
+from memlab.tables import Tables
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+
+@stage
+class OracleClasses:
+    """Tell each question's class from its gold type: what a perfect classifier would give.
+
+    ``classes`` maps types to classes (``memlab.query.class_names``), over the table for LongMemEval, LoCoMo and the
+    synthetic lives (``memlab.learn.classes_types``); a type that neither knows is ``otherwise``.
+    """
+
+    oracle: ClassVar = True
+    reads: ClassVar = ("questions", "gold")
+    writes: ClassVar = ("classes",)
+
+    classes: dict[str, str] = Field(default_factory=dict)
+    otherwise: str = "factual"
+
+    @model_validator(mode="after")
+    def _known(self) -> OracleClasses:
+        try:
+            known_classes({**self.classes, "otherwise": self.otherwise})
+        except MemlabError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the class of every question."""
+        told = pl.col("category").replace_strict({**OF_TYPE, **self.classes}, default=self.otherwise,
+                                                 return_dtype=pl.String).fill_null(self.otherwise)
+        return Tables(classes=tables["questions"].select("question").join(
+            tables["gold"].select("question", "category"), on="question", how="left", maintain_order="left").select(
+            "question", told.alias("class")))

@@ -1,0 +1,75 @@
+"""Questions as the statement that would answer them, without the answer: memories are worded like that.
+
+"Where did I buy my bike?" was told as "I bought my bike ...". Rules put the verb into its place and tense.
+"""
+
+from __future__ import annotations
+
+import re
+
+_PAST: dict[str, str] = dict(re.findall(r"(\w+)/(\w+)", """
+be/was become/became begin/began break/broke bring/brought build/built buy/bought catch/caught choose/chose come/came
+cost/cost cut/cut do/did draw/drew drink/drank drive/drove eat/ate fall/fell feed/fed feel/felt fight/fought find/found
+fly/flew forget/forgot get/got give/gave go/went grow/grew hang/hung have/had hear/heard hide/hid hit/hit hold/held
+hurt/hurt keep/kept know/knew lead/led learn/learned leave/left lend/lent let/let lose/lost make/made mean/meant
+meet/met pay/paid plan/planned put/put quit/quit read/read ride/rode run/ran say/said see/saw sell/sold send/sent
+set/set shoot/shot shop/shopped sing/sang sit/sat sleep/slept speak/spoke spend/spent stand/stood stop/stopped
+swim/swam take/took teach/taught tell/told think/thought throw/threw try/tried understand/understood wake/woke
+wear/wore win/won write/wrote jog/jogged travel/travelled prefer/preferred refer/referred"""))
+
+_SUBJECT = (r"(?P<subject>(?:I|i|you|he|she|we|they|it)\b|(?:my|our|his|her|their|the|your) [\w'’-]+|"
+            r"[A-Z][\w'’-]*(?: and (?:I|[A-Z][\w'’-]*))?)")
+_HEAD = r"^(?:(?:what|which|who|whom|where|when|why|how)\b(?: (?P<thing>[^,]*?))?? )?"
+_DID = re.compile(rf"{_HEAD}[Dd]id {_SUBJECT} (?P<verb>[a-z]+)\b(?P<rest>.*)$", re.IGNORECASE)
+_DO = re.compile(rf"{_HEAD}(?:do|does) {_SUBJECT} (?P<verb>[a-z]+)\b(?P<rest>.*)$", re.IGNORECASE)
+_AUX = re.compile(rf"{_HEAD}(?P<aux>have|has|had|will|would|can|could|should|am) {_SUBJECT}(?P<rest> .+)$",
+                  re.IGNORECASE)
+_IS = re.compile(r"^(?:what|who|where|when|how \w+|how) (?P<is>is|are|was|were|am)\s+(?P<what>.+)$", re.IGNORECASE)
+_MEASURE = re.compile(r"^(?:many|much|long|often|far|old|kinds? of|types? of|sorts? of)\b ?(?:different )?",
+                      re.IGNORECASE)
+
+
+def statement(question: str) -> str:
+    """Return the beginning of an answer, or the question itself where its form is none that the rules know.
+
+    >>> statement("Where did I buy my new bike?")
+    'I bought my new bike'
+    >>> statement("How many model kits have I built?")
+    'I have built model kits'
+    >>> statement("What is the name of my cat?"), statement("Tell me about Ann.")
+    ('the name of my cat is', 'Tell me about Ann.')
+    """
+    asked = " ".join(question.split()).rstrip("?!. ")
+    if found := _DID.match(asked):
+        return _said(found, past(found["verb"].lower()))
+    if found := _DO.match(asked):
+        return _said(found, found["verb"])
+    if found := _AUX.match(asked):
+        return " ".join([found["subject"], found["aux"].lower(), found["rest"].strip(), *_thing(found)])
+    if found := _IS.match(asked):
+        return f"{found['what']} {found['is'].lower()}"
+    return question
+
+
+def _said(found: re.Match[str], verb: str) -> str:
+    """Put subject, verb, what was asked for ("which bike") and the rest in the order of a statement."""
+    return " ".join([found["subject"], verb, *_thing(found), *found["rest"].split()])
+
+
+def _thing(found: re.Match[str]) -> list[str]:
+    return _MEASURE.sub("", found["thing"] or "").split()
+
+
+def past(verb: str) -> str:
+    """Return the simple past of a verb.
+
+    >>> [past(v) for v in ("buy", "paint", "bake", "study", "stay")]
+    ['bought', 'painted', 'baked', 'studied', 'stayed']
+    """
+    if verb in _PAST:
+        return _PAST[verb]
+    if verb.endswith("e"):
+        return verb + "d"
+    if re.search(r"[^aeiou]y$", verb):
+        return verb[:-1] + "ied"
+    return verb + "ed"

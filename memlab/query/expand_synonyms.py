@@ -1,0 +1,93 @@
+"""Questions in other words: a small table of words that people use for the same thing in talk about their lives."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+_TABLE = """
+buy purchase; buys purchases; bought purchased; buying purchasing; doctor physician; doctors physicians; movie film
+movies films; car vehicle automobile; cars vehicles automobiles; bike bicycle; bikes bicycles; phone smartphone
+phones smartphones; laptop notebook; tv television; house home; apartment flat; job position; jobs positions
+boss manager; coworker colleague; coworkers colleagues; company employer; teacher instructor; teachers instructors
+class course; classes courses; trip journey vacation; trips journeys vacations; vacation holiday trip
+vacations holidays trips; hotel accommodation; hotels accommodations; restaurant diner eatery; restaurants eateries
+meal dish; meals dishes; recipe dish; recipes dishes; groceries food; kid child; kids children; child kid
+children kids; mom mother; mother mom; dad father; father dad; grandma grandmother; grandmother grandma
+grandpa grandfather; grandfather grandpa; wife spouse; husband spouse; boyfriend partner; girlfriend partner
+friend buddy; friends buddies; workout exercise training; workouts exercises; exercise workout; jog run
+jogging running; hike trek; hikes treks; hiking trekking; marathon race; medicine medication; medication medicine
+sick ill; ill sick; illness disease; surgery operation; pain ache; picture photo; pictures photos
+photo picture; photos pictures; photograph photo; painting artwork; song track; songs tracks; concert gig show
+concerts gigs shows; books novels; author writer; gift present; gifts presents; present gift; wedding marriage
+party celebration; event occasion; events occasions; festival fair; meeting appointment; meetings appointments
+appointment meeting; conversation talk chat; discussion talk; suggest recommend; suggested recommended advised
+recommend suggest; recommended suggested advised; advice tips suggestions; tips advice; suggestion recommendation
+suggestions recommendations; favorite favourite preferred; favourite favorite preferred; hobby pastime interest
+hobbies pastimes interests; money cash; price cost; expensive costly; cheap inexpensive; salary pay income
+rent lease; spend pay; spent paid; spending paying; earn make; earned made; save put aside; amount sum; begin start
+began started; beginning starting; start begin; started began; starting beginning; finish complete
+finished completed; finishing completing; complete finish; completed finished; repair fix; repaired fixed; fix repair
+fixed repaired; broken damaged; move relocate; moved relocated; moving relocating; visit go to; visited went to
+attend go to; attended went to; join sign up; joined signed up; quit leave; travel go; traveled went travelled
+receive get; received got; obtain get; obtained got; adopt get; adopted got; acquire get; acquired got; live reside
+lives resides; lived resided; living residing; current present; currently now; recent latest; recently lately
+often frequently; frequently often; big large; large big; small little; quick fast; happy glad; sad upset
+scared afraid; difficult hard; garden yard; clothes clothing outfit; shoes footwear sneakers; sneakers shoes
+jacket coat; sofa couch; couch sofa; fridge refrigerator; luggage suitcase; suitcase luggage; stores shops
+shop store; shops stores; city town; country nation; neighbor neighbour; neighbors neighbours; volunteer charity
+"""
+"""Words of one form that may stand for one another, the first being the word that is looked up; several words may
+stand for one, as in "went to"."""
+
+
+def _read(table: str) -> dict[str, tuple[str, ...]]:
+    """Read the table: a word and its synonyms, the last of which may be two words ("visited went to")."""
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in re.split(r"[;\n]", table):
+        words = entry.split()
+        if words:
+            joined = [" ".join(words[1:])] if words[-1] in ("to", "up", "aside") else words[1:]
+            found[words[0]] = tuple(joined)
+    return found
+
+
+SYNONYMS: dict[str, tuple[str, ...]] = _read(_TABLE)
+"""Word -> words that say the same, the closest first."""
+
+_QUOTED = r"(?<!\w)(?:'[^']+'|\"[^\"]+\"|“[^”]+”|‘[^’]+’)(?!\w)"
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    """A quoted title, which is kept as it is, or a word of the table in lower case: one in upper case is a name."""
+    words = "|".join(sorted(SYNONYMS, key=len, reverse=True))
+    return re.compile(rf"{_QUOTED}|(?<![\w'-])(?P<word>{words})(?![\w'-])")
+
+
+def rewrites(question: str, most: int) -> list[str]:
+    """Return at most ``most`` rewrites: in rewrite i every word of the table gives way to its synonym i.
+
+    A word with fewer synonyms keeps its last one; rewrites end where nothing new is left to say.
+
+    >>> rewrites("Which car did I buy after the concert?", 3)
+    ['Which vehicle did I purchase after the gig?', 'Which automobile did I purchase after the show?']
+    """
+    known = [SYNONYMS[m["word"]] for m in _pattern().finditer(question) if m["word"]]
+    rounds = min(most, max(map(len, known), default=0))
+
+    def put(match: re.Match[str], nth: int) -> str:
+        others = SYNONYMS.get(match["word"] or "")
+        return others[min(nth, len(others) - 1)] if others else match[0]
+
+    return [_pattern().sub(lambda m, nth=nth: put(m, nth), question) for nth in range(rounds)]  # type: ignore[misc]
+
+
+def injected(question: str) -> str:
+    """Return the question with the synonyms of its words behind it; without synonyms, the question.
+
+    >>> injected("Which car did I buy?")
+    'Which car did I buy? vehicle automobile purchase'
+    """
+    more = [s for m in _pattern().finditer(question) if m["word"] for s in SYNONYMS[m["word"]]]
+    return " ".join([question, *dict.fromkeys(more)])
