@@ -39,24 +39,32 @@ class Score(Scorer):
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""
-        hits = fused_queries(tables["hits"], tables["queries"], self.rrf_k)
-        found = tables["memories"].join(hits, on="memory", how="semi")
-        units, members = project(self.level, found, tables)
-        signals = pivot(hits, members)
+        units, signals = lanes_of(tables, self.level, self.rrf_k)
         lanes = [c for c in signals.columns if c not in ("question", "unit")]
         ranking = ranked(self.scored(signals, lanes)) if lanes else empty("ranking")
         return Tables(units=units, ranking=ranking)
+
+
+def lanes_of(tables: Tables, level: Level, rrf_k: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return all units of the level, and (question, unit) of those that were hit with one column a lane."""
+    hits = fused_queries(tables["hits"], tables["queries"], rrf_k)
+    found = tables["memories"].join(hits, on="memory", how="semi")
+    units, members = project(level, found, tables)
+    return units, pivot(hits, members)
 
 
 def fused_queries(hits: pl.DataFrame, queries: pl.DataFrame, rrf_k: int) -> pl.DataFrame:
     """Reduce the hits of a question's queries to one score a (question, lane, memory).
 
     A question with one query keeps its raw scores; with several, ranks are fused: sum of weight / (rrf_k + rank)
-    over its queries, since scores of differently worded queries share no scale.
+    over its queries, since scores of differently worded queries share no scale. Queries of kind "hyde", made-up
+    answers, stand beside the question and not for it: their hits are lanes of their own ("hyde:dense:turn").
     """
     asked = queries.select("query", "question", pl.col("weight").fill_null(1.0),
-                           (pl.len().over("question") > 1).alias("several"))
-    rows = hits.join(asked, on="query", how="inner")
+                           (pl.col("kind") == "hyde").fill_null(False).alias("made_up")).with_columns(
+        (pl.len().over("question", "made_up") > 1).alias("several"))
+    rows = hits.join(asked, on="query", how="inner").with_columns(
+        pl.when("made_up").then(pl.format("hyde:{}", "lane")).otherwise("lane").alias("lane"))
     alone = rows.filter(~pl.col("several")).select("question", "lane", "memory", "score")
     if alone.height == rows.height:
         return alone

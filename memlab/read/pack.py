@@ -32,18 +32,21 @@ TIME = ["said_on", "session", "turn", "unit"]
 class ByRank:
     """Show the selected units in rank order, each text once.
 
-    With ``max_tokens`` a unit that does not fit into what is left is passed over, and the next one tried:
-    nothing is cut, so no evidence is shown by halves. ``value`` must be that of ``read.measure``.
+    With ``max_tokens`` a unit that does not fit into what is left is passed over, and the next one tried: nothing is
+    cut, so no evidence is shown by halves. With ``stop_at_overflow`` it is the last that is tried, as in systems that
+    fill a prompt until something does not fit. ``value`` must be that of ``read.measure``.
     """
 
     reads: ClassVar = PACK_READS
     writes: ClassVar = PACK_WRITES
     value: Value = "unit"
     max_tokens: MaxTokens = None
+    stop_at_overflow: bool = False
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the context (position counts from 1 in a question) and the texts that it needs."""
-        return in_order(within(chosen(tables, self.value), self.max_tokens), ["rank"], tables)
+        rows = within(chosen(tables, self.value), self.max_tokens, self.stop_at_overflow)
+        return in_order(rows, ["rank"], tables)
 
 
 def chosen(tables: Tables, value: Value) -> pl.DataFrame:
@@ -66,25 +69,29 @@ def placed(units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         tables["sessions"], on=["corpus", "session"], how="left", maintain_order="left")
 
 
-def fitting(costs: list[int], room: int) -> list[bool]:
-    """Tell which of the costs, taken in order, fit into the room; what does not fit is passed over.
+def fitting(costs: list[int], room: int, stop: bool = False) -> list[bool]:
+    """Tell which of the costs, taken in order, fit into the room.
 
-    >>> fitting([5, 9, 4], 10)
-    [True, False, True]
+    What does not fit is passed over; with ``stop`` nothing is taken after it.
+
+    >>> fitting([5, 9, 4], 10), fitting([5, 9, 4], 10, stop=True)
+    ([True, False, True], [True, False, False])
     """
-    kept = []
+    kept: list[bool] = []
     for cost in costs:
         kept.append(cost <= room)
+        if not kept[-1] and stop:
+            return kept + [False] * (len(costs) - len(kept))
         room -= cost if kept[-1] else 0
     return kept
 
 
-def within(rows: pl.DataFrame, max_tokens: int | None) -> pl.DataFrame:
+def within(rows: pl.DataFrame, max_tokens: int | None, stop: bool = False) -> pl.DataFrame:
     """Keep, a question, the rows that fit into ``max_tokens``, tried in their order; rows of a question adjoin."""
     if max_tokens is None:
         return rows
     costs = rows.group_by("question", maintain_order=True).agg("tokens")["tokens"]
-    kept = [k for cost in costs for k in fitting(cost.to_list(), max_tokens)]
+    kept = [k for cost in costs for k in fitting(cost.to_list(), max_tokens, stop)]
     return rows.filter(pl.Series(kept, dtype=pl.Boolean))
 
 

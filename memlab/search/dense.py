@@ -9,7 +9,7 @@ from pydantic import Field
 
 from memlab.models.protocols import Embedder
 from memlab.search.eligible import pools
-from memlab.search.hits import HitsBuilder
+from memlab.search.hits import DIGITS, HitsBuilder
 from memlab.search.index import Flat, Index
 from memlab.search.vectors import Rows, encode, index_folder
 from memlab.stage import Names, stage
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Dense:
     """Search by vectors. Each distinct text is encoded once, whatever the number of corpora that hold it.
 
-    A query's ``weight`` is not applied here. Lanes are named ``<name>:<kind>``.
+    A query's ``weight`` is not applied here. Lanes are named ``<name>:<kind>``. Memories whose cosine is below
+    ``floor`` are no hits.
     """
 
     reads: ClassVar = ("queries", "questions", "memories", "texts")
@@ -34,6 +35,7 @@ class Dense:
     kinds: Names | None = None
     depth: Annotated[int, Field(ge=1)] = 1000
     name: str = "dense"
+    floor: Annotated[float, Field(ge=-1, le=1)] | None = None
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every kind for every query.
@@ -55,6 +57,9 @@ class Dense:
             searcher = self.index.open(vectors, index_folder(store))
             found = searcher.search(asks[np.searchsorted(asked, pool.queries)], pool.seen, self.depth)
             for query, (at, scores) in zip(pool.queries, found):
+                if self.floor is not None:
+                    high = np.round(scores.astype(np.float64), DIGITS) >= self.floor
+                    at, scores = at[high], scores[high]
                 hits.add(f"{self.name}:{pool.kind}", query_ids[query], memory_ids[pool.memories[at]], scores,
                          self.depth)
         return Tables(hits=hits.frame())

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from memlab.search.bm25 import IDF, Corpus, Form, Reals
 from memlab.search.eligible import distinct_texts, pools
-from memlab.search.hits import HitsBuilder
+from memlab.search.hits import DIGITS, HitsBuilder
 from memlab.search.tokens import LUCENE_STOP_WORDS, count, valid_pattern, words
 from memlab.stage import Names, stage
 from memlab.tables import Tables, empty
@@ -28,8 +28,9 @@ Score = Callable[[Corpus, csr_array, int], Reals]
 class BM25:
     """Search by words. Every distinct text is tokenised once, whatever the number of corpora that hold it.
 
-    Memories that share no word with the query score 0 and are ranked too, last, by id. Lanes are named
-    ``<name>:<kind>``. A query's ``weight`` is not applied here. The forms are in ``memlab.search.bm25``.
+    Memories that share no word with the query score 0 and are ranked too, last, by id, unless they are below
+    ``floor`` (1e-6 keeps all that share a word). Lanes are named ``<name>:<kind>``. A query's ``weight`` is not
+    applied here. The forms are in ``memlab.search.bm25``.
     """
 
     reads: ClassVar = ("queries", "questions", "memories", "texts")
@@ -45,6 +46,7 @@ class BM25:
     kinds: Names | None = None
     depth: Annotated[int, Field(ge=1)] = 1000
     name: str = "lexical"
+    floor: Annotated[float, Field(ge=0)] | None = None
 
     @field_validator("pattern")
     @classmethod
@@ -61,14 +63,16 @@ class BM25:
 
         return search_words(
             tables, self.kinds, self.name, self.depth,
-            tokenise=lambda texts: words(texts, self.pattern, stop, self.stemmer), score=score, whole=False)
+            tokenise=lambda texts: words(texts, self.pattern, stop, self.stemmer), score=score, whole=False,
+            floor=self.floor)
 
 
 def search_words(tables: Tables, kinds: Sequence[str] | None, name: str, depth: int, tokenise: Tokenise,
-                 score: Score, whole: bool) -> Tables:
+                 score: Score, whole: bool, floor: float | None = None) -> Tables:
     """Tokenise all distinct texts once, slice the counts by corpus, score each query there, and rank.
 
     whole: whether ``score`` needs the counts of every term, or only of those that occur in some query.
+    floor: the lowest score of a hit.
     """
     queries, memories, texts = tables["queries"], tables["memories"], tables["texts"]
     layout = list(pools(queries, tables["questions"], memories, kinds))
@@ -85,6 +89,9 @@ def search_words(tables: Tables, kinds: Sequence[str] | None, name: str, depth: 
         corpus = Corpus.of(counts.texts, counts.lengths, key_of[np.searchsorted(keyed, pool.memories)])
         for query, ask, seen in zip(pool.queries, ask_of[np.searchsorted(asked, pool.queries)], pool.seen.tolist()):
             if seen:
-                scores = score(corpus, counts.queries[[ask]], seen)
-                hits.add(f"{name}:{pool.kind}", query_ids[query], memory_ids[pool.memories[:seen]], scores, depth)
+                scores, ids = score(corpus, counts.queries[[ask]], seen), memory_ids[pool.memories[:seen]]
+                if floor is not None:
+                    high = np.round(scores, DIGITS) >= floor
+                    scores, ids = scores[high], ids[high]
+                hits.add(f"{name}:{pool.kind}", query_ids[query], ids, scores, depth)
     return Tables(hits=hits.frame())

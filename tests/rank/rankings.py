@@ -32,6 +32,7 @@ def world() -> Tables:
         questions=frame("questions", {"question": [0, 1], "corpus": [0, 1], "text": [text_hash(x) for x in asked]}),
         queries=frame("queries", {"query": [0, 1], "question": [0, 1], "kind": ["original"] * 2,
                                   "text": [text_hash(x) for x in asked], "weight": [1.0, 1.0]}),
+        classes=frame("classes", {"question": [0, 1], "class": ["counting", "factual"]}),
         memories=frame("memories", dict(zip(["memory", "corpus", "session", "turns", "kind", "key"], m))),
     )
 

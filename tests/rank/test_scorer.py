@@ -52,6 +52,24 @@ def test_max_divides_by_the_maximum_and_none_keeps_raw_scores() -> None:
     assert scores(Scorer(normaliser="none"), lanes(a=[4.0, None, 3.0])) == [4, 3, 3]
 
 
+def test_reciprocal_looks_at_ranks_and_gives_a_miss_nothing() -> None:
+    frame = lanes(a=[5.0, 7.0, 5.0, None, 1.0])
+    assert scores(Scorer(normaliser="reciprocal"), frame) == pytest.approx([1 / 3, 1 / 2, 1 / 3, 0, 1 / 4])
+    assert scores(Scorer(normaliser="reciprocal0"), frame) == pytest.approx([1 / 2, 1, 1 / 2, 0, 1 / 3])
+
+
+def test_each_signal_may_have_its_own_normaliser() -> None:
+    frame = lanes(**{"dense:turn": [.9, .5, None], "lexical:turn": [4.0, 8.0, 2.0], "raw": [.1, .2, .3]})
+    gimli = Scorer(normaliser={"dense": "none", "lexical": "reciprocal"}, weights={"dense": .7, "lexical": .3})
+    assert scores(gimli, frame) == pytest.approx([.63 + .1 + .1, .35 + .15 + .2, .35 + .075 + .3])
+    own = Scorer(normaliser={"dense": "none", "dense:turn": "max", "lexical": "max"}, weights={"raw": 0.0})
+    assert scores(own, frame) == pytest.approx([1 + .5, 5 / 9 + 1, 5 / 9 + .25])
+    with pytest.raises(MemlabError, match="did you mean 'raw'"):
+        scores(Scorer(normaliser={"row": "max"}), frame)
+    with pytest.raises(ValidationError, match="minmax or max"):
+        Scorer(normaliser={"dense": "zscore"}, factors={"raw": 2.0})
+
+
 @pytest.mark.parametrize("normaliser", ["minmax", "zscore"])
 def test_constant_lanes_say_nothing(normaliser: str) -> None:
     frame = lanes(a=[.1, .1, None], b=[3.0, 2.0, 1.0])
@@ -75,6 +93,18 @@ def test_factors_floors_and_threshold() -> None:
     assert kept["unit"].to_list() == [0, 1]
     two = lanes(dense=[.9, None, .2], lexical=[1.0, 9.0, 5.0])
     assert Scorer(method="rrf", floors={"dense": .2}).scored(two, ["dense", "lexical"])["unit"].to_list() == [0, 2]
+
+
+def test_a_factor_moves_a_score_below_0_as_far() -> None:
+    frame = lanes(a=[-.4, -.4, .5], preference=[None, 1.0, 1.0])
+    assert scores(Scorer(normaliser="none", factors={"preference": 1.5}), frame) == pytest.approx([-.4, -.2, .75])
+    assert scores(Scorer(normaliser="none", factors={"preference": 0.0}), frame) == pytest.approx([-.4, -.8, 0])
+
+
+def test_a_factors_signal_may_have_a_floor_too() -> None:
+    frame = lanes(a=[.8, .6, .5], assistant=[None, 1.0, 0.0])
+    only = Scorer(normaliser="none", factors={"assistant": 1.4}, floors={"assistant": 1.0})
+    assert only.scored(frame, ["a", "assistant"]).select("unit", "score").rows() == [(1, pytest.approx(.84))]
 
 
 def test_factors_refuse_z_scores() -> None:
@@ -113,7 +143,7 @@ columns = st.integers(2, 12).flatmap(lambda n: st.tuples(*[st.lists(values | st.
 
 @settings(max_examples=40, deadline=None)
 @given(columns, st.sampled_from([.25, 3.0, 64.0]), st.sampled_from([-8.0, 0.0, 5.0]),
-       st.sampled_from([("weighted", "zscore"), ("weighted", "minmax"), ("rrf", "none"),
+       st.sampled_from([("weighted", "zscore"), ("weighted", "minmax"), ("rrf", "none"), ("weighted", "reciprocal"),
                         ("calibrated_max", "zscore")]))
 def test_order_does_not_depend_on_a_lanes_scale(parts, scale, shift, how) -> None:
     frame = lanes(a=parts[0], b=parts[1], c=parts[2])

@@ -52,7 +52,7 @@ def test_no_stage_of_rank_may_see_gold(stage: type) -> None:
 
 @pytest.mark.parametrize("stage", stages_of(memlab.oracle), ids=lambda c: c.__name__)
 def test_every_oracle_says_so(stage: type) -> None:
-    assert stage.oracle is True
+    assert getattr(stage, "oracle", False) or getattr(stage, "tainted", False)
     assert GOLD & set(stage.reads)
 
 

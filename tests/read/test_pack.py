@@ -26,7 +26,8 @@ STORE = Store()
 TALK = [[("user", "a0"), ("assistant", "a1"), ("user", "a2")], [("user", "b0")], [("user", "c0"), ("assistant", "c1")]]
 # units: a0 = 0, a1 = 1, a2 = 2, b0 = 3, c0 = 4, c1 = 5
 D0, D1, D2 = "[2023-05-20]\n", "[2023-05-21]\n", "[2023-05-22]\n"
-PACKS = [ByRank, ByDate, BestAtEnds, BySession, lambda **more: BySession(order="date", **more)]
+PACKS = [ByRank, lambda **more: ByRank(stop_at_overflow=True, **more), ByDate, BestAtEnds, BySession,
+         lambda **more: BySession(order="date", **more)]
 
 
 def packed(pack, tables: Tables, question: int = 0) -> list[str]:
@@ -74,6 +75,15 @@ def test_a_header_costs_a_session_once() -> None:
     assert packed(BySession(max_tokens=head + 2 * line - 1), tables) == [D0 + "user: a0"]
     assert len(packed(BySession(max_tokens=2 * head + 3 * line), tables)) == 3
     assert len(packed(BySession(max_tokens=2 * head + 3 * line - 1), tables)) == 2
+
+
+def test_filling_passes_over_what_does_not_fit_or_stops_there() -> None:
+    tables = world([[("user", "a"), ("user", "long " * 20), ("user", "c"), ("user", "d")]], [0, 1, 2, 3])
+    room = tokens(D0 + "user: a") * 2
+    assert packed(ByRank(max_tokens=room), tables) == [D0 + "user: a", D0 + "user: c"]
+    assert packed(ByRank(max_tokens=room, stop_at_overflow=True), tables) == [D0 + "user: a"]
+    assert packed(ByRank(max_tokens=room * 9, stop_at_overflow=True), tables) == packed(ByRank(), tables)
+    assert packed(ByRank(max_tokens=1, stop_at_overflow=True), tables) == []
 
 
 def test_rounds_are_those_of_the_chunker() -> None:

@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 import polars as pl
 from hypothesis import strategies as st
 
+from memlab.query.classes import Rules
 from memlab.rank.units import session_units, turn_units
 from memlab.read.tokens import count_tokens
+from memlab.store import Store
 from memlab.tables import Tables, empty, frame, text_hash, texts_frame
 from tests.write.conversations import DAY, talk
 
@@ -28,8 +30,9 @@ def world(sessions: Talk, ranking: Sequence[int] = (), *, level: str = "turn", s
         "question": [i for i in range(q) for _ in range(n)], "unit": [*ranking] * q, "score": [0.0] * (n * q),
         "rank": [*range(1, n + 1)] * q, "selected": [r < selected for r in range(n)] * q})
     texts = pl.concat([tables["texts"], texts_frame(t for t, _ in asked)]).unique("hash", maintain_order=True)
-    return tables.updated({"units": units, "questions": questions, "ranking": ranked, "texts": texts,
-                           "memories": empty("memories"), "context": empty("context")})
+    worded = tables.updated({"questions": questions, "texts": texts})
+    return worded.updated(Rules().run(worded, Store())).updated(
+        {"units": units, "ranking": ranked, "memories": empty("memories"), "context": empty("context")})
 
 
 def shown(tables: Tables, question: int = 0) -> list[str]:

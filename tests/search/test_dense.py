@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 
 from memlab.search import vectors
@@ -71,3 +72,13 @@ def test_digest_names_vectors_and_config() -> None:
     names = {vectors.digest(v, c) for v, c in [(some, {"a": 1}), (some, {"a": 2}), (some[::-1], {"a": 1})]}
     assert len(names) == 3
     assert vectors.digest(vectors.Rows(some, np.array([2, 1, 0])), {"a": 1}) == vectors.digest(some[::-1], {"a": 1})
+
+
+def test_below_the_floor_is_no_hit() -> None:
+    tables = world(MEMORIES, QUESTIONS)
+    free = Dense(embedder=MODEL).run(tables, Store())["hits"]
+    edge = free["score"].sort()[free.height // 2]
+    floored = Dense(embedder=MODEL, floor=edge).run(tables, Store())["hits"]
+    assert floored.equals(free.filter(pl.col("score") >= edge))
+    assert 0 < floored.height < free.height
+    assert Dense(embedder=MODEL, floor=1.0).run(world(MEMORIES, [(0, "unheard of", None)]), Store())["hits"].is_empty()

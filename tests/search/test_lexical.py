@@ -75,6 +75,14 @@ def test_zero_scores_are_ranked_last_by_id_and_depth_cuts() -> None:
     assert BM25(depth=2).run(tables, Store())["hits"]["memory"].to_list() == [1002, 1001]
 
 
+def test_a_floor_leaves_only_what_shares_a_word() -> None:
+    tables = world([(0, "nothing", None), (0, "", None), (0, "cat", None), (0, "cat sea", None)],
+                   [(0, "cats", None), (0, "unheard", None)])
+    hits = BM25(floor=1e-6).run(tables, Store())["hits"]
+    assert hits.select("query", "memory", "rank").rows() == [(10, 1002, 1), (10, 1001, 2)]
+    assert hits.equals(BM25().run(tables, Store())["hits"].filter(pl.col("score") > 0))
+
+
 @pytest.mark.parametrize("question", ["", "the", "unheard"])
 def test_a_query_without_known_words_scores_zero(question: str) -> None:
     assert scores_by_corpus(BM25(), [["cat", "sea"]], [question]) == [[0, 0]]

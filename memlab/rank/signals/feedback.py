@@ -1,0 +1,66 @@
+"""What users have said of memories that were shown to them before."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import polars as pl
+from pydantic import model_validator
+
+from memlab.errors import MemlabError
+from memlab.rank.signals.units import PAIR, on_units
+from memlab.speech import hashes
+from memlab.stage import LocalPath, stage
+from memlab.tables import Tables
+
+_COLUMNS = {"text": pl.String, "useful": pl.Int64, "useless": pl.Int64, "on": pl.Date}
+
+
+@stage
+class Feedback:
+    """(useful + 1) / (useful + useless + 2): the share of good opinions, one of each kind assumed beforehand.
+
+    ``path`` is a JSON Lines file of {"text": a memory's value or key word for word, "useful": 2, "useless": 0, "on":
+    "2023-05-20"}, any number of lines a text. What was given on a later day than the question was asked is not known.
+    The counts of all memories of a unit are added; a unit without feedback has .5.
+    """
+
+    path: LocalPath
+    name: str = "feedback"
+
+    @model_validator(mode="after")
+    def _readable(self) -> Feedback:
+        self.read()
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """The content of the file, not where it lies."""
+        return {"is": "memlab.rank.signals.feedback.Feedback", "name": self.name,
+                "feedback": hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()}
+
+    def read(self) -> pl.DataFrame:
+        """Return (hash, useful, useless, on); raise MemlabError for a file that does not hold that."""
+        try:
+            rows = pl.read_ndjson(self.path, schema={**_COLUMNS, "on": pl.String}).with_columns(
+                pl.col("on").str.to_date("%Y-%m-%d"))
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise MemlabError(str(error).splitlines()[0], where=f"feedback, {self.path}",
+                              fix='write lines of {"text": "", "useful": 1, "useless": 0, "on": "2023-05-20"}'
+                              ) from None
+        if rows.null_count().sum_horizontal().sum():
+            raise MemlabError("a line lacks text, useful, useless or on", where=f"feedback, {self.path}",
+                              fix="write all four in every line")
+        return rows.select(hashes(rows["text"]).alias("hash"), "useful", "useless", "on")
+
+    def values(self, tables: Tables) -> pl.DataFrame:
+        """Return (question, unit, value)."""
+        either = pl.concat_list("key", "value").alias("hash")
+        said = tables["memories"].select("memory", either).explode("hash").unique()
+        asked = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("asked"))
+        counts = (on_units(tables).join(said, on="memory").join(self.read(), on="hash").join(asked, on="question")
+                  .filter((pl.col("on") <= pl.col("asked")).fill_null(True))
+                  .group_by(PAIR).agg(pl.col("useful", "useless").sum()))
+        good, bad = pl.col("useful").fill_null(0), pl.col("useless").fill_null(0)
+        return tables["ranking"].select(PAIR).join(counts, on=PAIR, how="left", maintain_order="left").select(
+            *PAIR, ((good + 1) / (good + bad + 2)).alias("value"))

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from memlab.errors import MemlabError
+from memlab.rank.boost import Boost
+from memlab.rank.signals.importance import Importance
+from memlab.rank.signals.signal import Signal
+from memlab.rank.units import ranked
+from memlab.store import Store
+from memlab.tables import SCHEMAS, Tables
+from tests.rank.rankings import ranking
+from tests.rank.signals.worlds import boosted, dated, order
+
+
+@dataclass(frozen=True)
+class Given:
+    """A signal that says of units what it was given."""
+
+    name: str
+    told: tuple[tuple[int, float | None], ...]
+
+    def values(self, tables: Tables) -> pl.DataFrame:
+        ranked_units = set(tables["ranking"]["unit"])
+        told = [(0, u, v) for u, v in self.told if u in ranked_units]
+        return pl.DataFrame(told, orient="row", schema={"question": pl.Int32, "unit": pl.Int64, "value": pl.Float64})
+
+
+def given_as(name: str, *values: float | None) -> Given:
+    return Given(name, tuple(enumerate(values)))
+
+
+THREE = ranking([.9, .5, .1], **{"dense:turn": [.2, .4, .9], "llm": [2.0, None, None]})
+
+
+def by_unit(table: pl.DataFrame, column: str = "score") -> list[float | None]:
+    return table.sort("unit")[column].to_list()
+
+
+def test_signals_become_columns_and_are_mixed_with_the_first_score() -> None:
+    got = boosted(dated(THREE), signals=[given_as("a", 0.0, None, 4.0)], weights={"first": 1, "a": .5},
+                  normaliser="none")
+    assert by_unit(got) == pytest.approx([.9, .5, 2.1])  # the null takes the lowest, 0
+    assert got["unit"].to_list() == [2, 0, 1]
+    assert by_unit(got, "a") == [0, None, 4]
+    assert got["rank"].to_list() == [1, 2, 3]
+    assert got.columns == [*THREE.columns, "a"]
+
+
+def test_what_weights_do_not_name_does_not_count() -> None:
+    signals = [given_as("a", 0, 0, 5), given_as("b", 0, 9, 0)]
+    assert order(dated(THREE), signals=signals, weights={"b": 1}, normaliser="none") == [1, 0, 2]
+    assert by_unit(boosted(dated(THREE), signals=signals, weights={"first": 2}, normaliser="none")) == pytest.approx(
+        [1.8, 1.0, .2])
+    assert order(dated(THREE), weights={"dense": 1}, normaliser="none") == [2, 1, 0]  # a column that was there
+
+
+def test_without_weights_the_first_score_and_new_signals_count_but_not_lanes_flags_or_floors() -> None:
+    signals = [given_as("a", 0, 1, 0), given_as("flag", 0, 0, 1), given_as("gate", 1, 1, 0)]
+    got = boosted(dated(THREE), signals=signals, factors={"flag": 2}, floors={"gate": 1}, normaliser="none")
+    assert got.select("unit", "score").rows() == [(1, 1.5), (0, .9)]
+
+
+def test_fill_is_what_an_unreached_unit_has_and_the_column_keeps_its_nulls() -> None:
+    got = boosted(dated(THREE), weights={"first": 1, "llm": .1}, fill={"llm": 3.0}, normaliser="none")
+    assert by_unit(got) == pytest.approx([1.1, .8, .4])
+    assert by_unit(got, "llm") == [2, None, None]
+    lowest = boosted(dated(THREE), weights={"first": 1, "llm": .1}, normaliser="none")
+    assert by_unit(lowest) == pytest.approx([1.1, .7, .3])
+
+
+def test_fill_comes_before_normalising() -> None:
+    got = boosted(dated(THREE), weights={"llm": 1}, fill={"llm": 4.0}, normaliser="minmax")
+    assert by_unit(got) == [0, 1, 1]
+
+
+def test_equal_scores_keep_their_order() -> None:
+    table = ranking([.9, .5, .1]).with_columns(unit=pl.Series([4, 0, 2], dtype=pl.Int64))
+    assert order(dated(table), signals=[Given("a", ((0, 1.0), (2, 1.0), (4, 1.0)))], weights={"a": 1}) == [4, 0, 2]
+
+
+def test_below_depth_the_old_order_follows_without_a_drop() -> None:
+    got = boosted(dated(), signals=[given_as("a", 0, 0, 1, 9, 9, 9)], weights={"a": 1}, depth=3, normaliser="none")
+    assert got["unit"].to_list() == [2, 0, 1, 3, 4, 5]
+    assert got["a"].to_list() == [1, 0, 0, None, None, None]
+    assert got["score"].to_list() == pytest.approx([1, 0, 0, -1e-6, -.100001, -.200001])
+
+
+def test_with_a_threshold_or_floors_nothing_comes_back_from_below_depth() -> None:
+    assert order(dated(), weights={"first": 1}, threshold=.55, depth=3, normaliser="none") == [0]
+    assert order(dated(), weights={"first": 1}, threshold=.9, normaliser="none") == []
+    assert order(dated(), floors={"first": .5}, depth=3, normaliser="none") == [0, 1]
+
+
+def test_the_new_score_can_be_kept_for_a_later_slot() -> None:
+    kept = boosted(dated(THREE), factors={"dense": 2}, normaliser="none", name="boosted", depth=2)
+    assert by_unit(kept, "boosted") == pytest.approx([.9 * 1.2, .5 * 1.4, None])
+    assert order(dated(kept), weights={"boosted": -1 + 2}, normaliser="none") == [0, 1, 2]
+
+
+def test_a_stage_and_its_share_can_be_left_out_by_the_weight_0() -> None:
+    how = {"signals": [given_as("a", 0, 0, 1)], "fill": {"rerank": .3}, "normaliser": {"rerank": "max", "a": "max"}}
+    assert order(dated(THREE), weights={"first": 1, "a": 1, "rerank": 0}, **how) == [2, 0, 1]
+    with pytest.raises(MemlabError, match="no signal is called 'rerank'"):
+        order(dated(THREE), weights={"first": 1, "a": 1, "rerank": 1}, **how)
+    with pytest.raises(MemlabError, match="did you mean 'first'"):
+        order(dated(THREE), weights={"fist": 1})
+
+
+def test_names_that_are_taken_are_refused() -> None:
+    with pytest.raises(MemlabError, match="a signal 'llm' already"):
+        order(dated(THREE), signals=[given_as("llm", 1)])
+    with pytest.raises(ValidationError, match="cannot be called 'a'"):
+        Boost(signals=[given_as("a", 1)] * 2)
+    with pytest.raises(ValidationError, match="cannot be called 'first'"):
+        Boost(signals=[given_as("first", 1)])
+
+
+@pytest.mark.parametrize("settings", [{}, {"fill": {"llm": 1.0}}, {"name": "kept"}])
+def test_nothing_to_mix_in_is_told_at_construction(settings: dict) -> None:
+    with pytest.raises(ValidationError, match="nothing to mix in"):
+        Boost(**settings)
+
+
+def test_weights_of_0_and_things_that_are_no_signals_are_told_at_construction() -> None:
+    with pytest.raises(ValidationError, match="no weight is above 0"):
+        Boost(weights={"first": 0})
+    with pytest.raises(ValidationError, match="Signal"):
+        Boost(signals=["recency"])
+    assert isinstance(Importance(), Signal)
+
+
+def test_an_empty_ranking_stays_empty() -> None:
+    assert boosted(dated(THREE.clear()), signals=[Importance()], weights={"importance": 1}).is_empty()
+
+
+columns = st.integers(1, 6).flatmap(lambda n: st.tuples(*[st.lists(
+    st.integers(-40, 40).map(lambda i: i / 8) | st.none(), min_size=n, max_size=n)] * 2))
+
+
+@settings(max_examples=30)
+@given(columns, st.sampled_from(["none", "minmax", "zscore", "max"]), st.sampled_from([None, 2, 6]))
+def test_all_weight_on_the_first_score_keeps_the_order(parts, normaliser: str, depth: int | None) -> None:
+    scores = [abs(x or 0.0) + .125 for x in parts[0]]
+    tables = dated(ranked(ranking(scores)))
+    got = order(tables, signals=[given_as("a", *parts[1])], weights={"first": 1}, normaliser=normaliser, depth=depth)
+    assert got == tables["ranking"]["unit"].to_list()
+
+
+@settings(max_examples=30)
+@given(columns, st.randoms(use_true_random=False))
+def test_the_order_of_rows_changes_nothing_and_no_unit_is_lost(parts, random) -> None:
+    tables = dated(ranked(ranking([x or 0.0 for x in parts[0]])))
+    stage = Boost(signals=[given_as("a", *parts[1])], weights={"first": 1, "a": 2}, depth=4)
+    rows = list(range(tables["ranking"].height))
+    random.shuffle(rows)
+    mixed = tables.updated({"ranking": tables["ranking"][rows], "memories": tables["memories"].reverse()})
+    one, two = (stage.run(t.only(stage.reads), Store())["ranking"] for t in (tables, mixed))
+    assert one.equals(two)
+    assert sorted(one["unit"]) == sorted(tables["ranking"]["unit"])
+    assert one["rank"].to_list() == list(range(1, one.height + 1))
+    assert one["score"].is_sorted(descending=True)
+    assert dict(one.schema) == {**SCHEMAS["ranking"], "a": pl.Float64}
