@@ -8,7 +8,7 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.data import official, source
+from memlab.data import jsonl, official, source
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import Faults, MemlabError
@@ -29,6 +29,8 @@ def inspect(path: Path) -> Finding:
     if not path.exists():
         raise MemlabError("no such file or folder", where=str(path))
     if path.is_dir() or path.suffix == ".jsonl":
+        if path.is_dir() and not (path / jsonl.SESSIONS).exists():
+            return _documents(path)
         from memlab.data.custom import validate
 
         return Finding("custom", problems=[str(problem) for problem in validate(path)])
@@ -42,6 +44,19 @@ def inspect(path: Path) -> Finding:
         return Finding("unreadable", problems=fault.faults)
     except MemlabError as fault:
         return Finding("unreadable", problems=[str(fault)])
+
+
+def _documents(folder: Path) -> Finding:
+    """Look into a folder that holds documents."""
+    from memlab.data.documents import Documents
+
+    try:
+        data = Documents(path=folder)
+        return Finding(data.name, _facts(data.load()))
+    except Faults as fault:
+        return Finding("documents", problems=fault.faults)
+    except MemlabError as fault:
+        return Finding("documents", problems=[str(fault)])
 
 
 def _variant(path: Path) -> Literal["oracle", "s", "m"]:

@@ -104,13 +104,13 @@ def read(folder: Path) -> Read:
     faults: list[str] = []
     sessions: Sessions = {}
     corpora: set[str] = set()
-    for where, raw, session in _lines(folder / SESSIONS, Session, faults):
+    for where, raw, session in records(folder / SESSIONS, Session, faults):
         corpora.add(str(raw.get("corpus")))
         if session is not None and sessions.setdefault((session.corpus, session.session), session) is not session:
             faults.append(f"{where}, field session: '{session.session}' was there before in '{session.corpus}'")
     whole = not faults  # a session that could not be read may be the one that a question names
     questions: dict[str, Question] = {}
-    for where, _, question in _lines(folder / QUESTIONS, Question, faults):
+    for where, _, question in records(folder / QUESTIONS, Question, faults):
         if question is None:
             continue
         if questions.setdefault(question.question, question) is not question:
@@ -135,7 +135,7 @@ def _wrong_evidence(question: Question, sessions: Sessions) -> Iterator[str]:
                    "question (asked_on), and will never be retrieved")
 
 
-def _lines(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple[str, dict[str, Any], Kind | None]]:
+def records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple[str, dict[str, Any], Kind | None]]:
     """Yield (place, object, record or null) a line; add what is wrong to the faults."""
     try:
         lines = path.read_text("utf-8-sig").splitlines()

@@ -25,6 +25,9 @@ SIGNAL_READS = ("ranking", "units", "questions", "queries", "classes", "memories
 FIRST = "first"
 """The ranking's present score, as a signal."""
 
+KEPT = "boosted"
+"""The score that an earlier boost kept under this name, as a signal; the present score where none did."""
+
 
 @stage
 class Boost(Scorer):
@@ -38,7 +41,8 @@ class Boost(Scorer):
     ``fill`` is the value of a signal for units that it does not reach, in place of the lowest ({llm: 3} for units
     outside a reranker's pool); the column keeps its nulls. Equal scores keep their order. The units below ``depth``
     follow in their old order; with a threshold or floors they go, since nobody has held them against it. ``name``
-    keeps the new score in a column of that name, for a later slot.
+    keeps the new score in a column of that name, for a later slot; a weight for ``boosted`` means the present score
+    where nobody kept one, so that an arm can leave out the earlier boost.
     """
 
     reads: ClassVar = SIGNAL_READS
@@ -85,6 +89,9 @@ class Boost(Scorer):
 
     def _rescored(self, head: pl.DataFrame) -> pl.DataFrame:
         """Return the units of the head that are kept, with their new scores."""
+        shown = head.columns
+        if KEPT in self.weights and KEPT not in shown:
+            head = head.with_columns(pl.col("score").alias(KEPT))
         known = [FIRST, *signals_of(head)]
         unused = {name for name, weight in self.weights.items()
                   if not weight and not any(fits(name, s) for s in known)}
@@ -110,5 +117,5 @@ class Boost(Scorer):
             pl.col("score").alias(FIRST),
             *(pl.col(s).fill_null(value) for name, value in fill.items() for s in known if fits(name, s)))
         new = scorer.scored(filled, used).select("question", "unit", "score")
-        kept = head.drop("score").join(new, on=["question", "unit"], maintain_order="left").select(head.columns)
+        kept = head.drop("score").join(new, on=["question", "unit"], maintain_order="left").select(shown)
         return kept if self.name is None else kept.with_columns(pl.col("score").alias(self.name))

@@ -1,7 +1,8 @@
 """Sessions to memories by length: windows of characters, recursive splits, windows of words.
 
 All three cut a session's transcript ("user: ..." a turn, a blank line between turns, only turns of these roles).
-A piece is key and value in one, and names every turn that it touches.
+A piece is key and value in one, and names every turn that it touches. Other splitters (``pieces_elizaos``,
+``semantic``) bring a cut of their own.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def windows(count: int, size: int, overlap: int) -> list[Span]:
     return [(start, min(start + size, count)) for start in range(0, last, size - overlap)] if count else []
 
 
-def merged(parts: list[Span], size: int, overlap: int) -> list[Span]:
+def merged(short: list[Span], size: int, overlap: int) -> list[Span]:
     """Join neighbouring spans up to a size; each piece begins with the whole parts that fit into the overlap.
 
     >>> merged([(0, 3), (3, 6), (6, 9), (9, 12)], 6, 3)
@@ -47,13 +48,25 @@ def merged(parts: list[Span], size: int, overlap: int) -> list[Span]:
     """
     out: list[Span] = []
     first = 0
-    for i, (_, end) in enumerate(parts):
-        if end - parts[first][0] > size:
-            kept = parts[i - 1][1]
-            out.append((parts[first][0], kept))
-            while first < i and (kept - parts[first][0] > overlap or end - parts[first][0] > size):
+    for i, (_, end) in enumerate(short):
+        if end - short[first][0] > size:
+            kept = short[i - 1][1]
+            out.append((short[first][0], kept))
+            while first < i and (kept - short[first][0] > overlap or end - short[first][0] > size):
                 first += 1
-    return [*out, (parts[first][0], parts[-1][1])] if parts else out
+    return [*out, (short[first][0], short[-1][1])] if short else out
+
+
+def parts(text: str, start: int, end: int, mark: str) -> list[Span]:
+    """Cut text[start:end] after every occurrence of a mark.
+
+    >>> parts("aa bb", 0, 5, " ")
+    [(0, 3), (3, 5)]
+    """
+    cuts = [start]
+    while (at := text.find(mark, cuts[-1], end)) >= 0:
+        cuts.append(at + len(mark))
+    return list(pairwise([*cuts, end] if cuts[-1] < end else cuts))
 
 
 def split(text: str, start: int, end: int, size: int, overlap: int, separators: tuple[str, ...]) -> list[Span]:
@@ -68,13 +81,9 @@ def split(text: str, start: int, end: int, size: int, overlap: int, separators: 
         return [(start, end)] if start < end else []
     if not separators:
         return [(a + start, b + start) for a, b in windows(end - start, size, overlap)]
-    cuts, mark = [start], separators[0]
-    while (at := text.find(mark, cuts[-1], end)) >= 0:
-        cuts.append(at + len(mark))
-    cuts += [end] if cuts[-1] < end else []
     out: list[Span] = []
     short: list[Span] = []
-    for a, b in pairwise(cuts):
+    for a, b in parts(text, start, end, separators[0]):
         if b - a <= size:
             short.append((a, b))
         else:
@@ -83,32 +92,39 @@ def split(text: str, start: int, end: int, size: int, overlap: int, separators: 
     return out + merged(short, size, overlap)
 
 
-def _pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable[[str], list[Span]],
-            kind: str) -> Tables:
-    """Cut every session's transcript, and find the turns that each piece touches."""
+def transcripts(tables: Tables, roles: tuple[str, ...], speakers: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the turns of these roles with their place (begin, stop) in the transcript, and the transcripts."""
     turns = spoken(tables["turns"], tables["texts"], speakers).filter(
         pl.col("role").is_in(list(roles)), pl.col("raw").str.strip_chars() != "")
     length = pl.col("line").str.len_chars().cast(pl.Int64)
     turns = turns.with_columns((length + len(BETWEEN)).cum_sum().over(_SESSION).alias("stop")).with_columns(
         (pl.col("stop") - len(BETWEEN)).alias("stop"), (pl.col("stop") - len(BETWEEN) - length).alias("begin"))
     whole = turns.group_by(_SESSION, maintain_order=True).agg(pl.col("line").str.join(BETWEEN).alias("text"))
+    return turns, whole
+
+
+def pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable[[str], list[Span]],
+           kind: str) -> Tables:
+    """Cut every session's transcript, and make memories that name the turns they touch."""
+    turns, whole = transcripts(tables, roles, speakers)
     known: dict[str, list[Span]] = {}  # haystacks share sessions: cut each text once
     for text in whole["text"]:
         if text not in known:
             known[text] = cut(text)
     spans = pl.Series([known[t] for t in whole["text"]], dtype=pl.List(pl.Array(pl.Int64, 2)))
-    pieces = whole.with_columns(spans.alias("span")).explode("span").with_row_index("piece").with_columns(
+    cuts = whole.with_columns(spans.alias("span")).explode("span").with_row_index("piece").with_columns(
         pl.col("span").arr.get(0).alias("from"), pl.col("span").arr.get(1).alias("to"))
     touched = (
-        pieces.select("piece", *_SESSION, "from", "to").join(turns, on=_SESSION, maintain_order="left")
+        cuts.select("piece", *_SESSION, "from", "to").join(turns, on=_SESSION, maintain_order="left")
         .filter(pl.col("begin") < pl.col("to"), pl.col("stop") > pl.col("from"))
         .sort("piece", "turn").group_by("piece", maintain_order=True).agg(pl.col("turn").alias("turns")))
     cut_out = pl.col("text").str.slice(pl.col("from"), pl.col("to") - pl.col("from")).str.strip_chars()
-    chunks = pieces.join(touched, on="piece", maintain_order="left").with_columns(cut_out.alias("key"))
+    chunks = cuts.join(touched, on="piece", maintain_order="left").with_columns(cut_out.alias("key"))
     return memories(chunks.with_columns(pl.col("key").alias("value")), kind, tables)
 
 
-def _check(overlap: int, size: int) -> None:
+def check_overlap(overlap: int, size: int) -> None:
+    """Raise MemlabError unless a piece is longer than what it repeats of the one before."""
     if overlap >= size:
         raise MemlabError(f"the overlap ({overlap}) is not smaller than the size ({size})",
                           where="write.chunk", fix="lower overlap")
@@ -126,7 +142,7 @@ class Window:
     overlap: Overlap = 320
 
     def __post_init__(self) -> None:
-        _check(self.overlap, self.size)
+        check_overlap(self.overlap, self.size)
 
     @property
     def kind(self) -> str:
@@ -135,8 +151,8 @@ class Window:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return one memory a window."""
-        return _pieces(tables, self.roles, self.speakers, lambda t: windows(len(t), self.size, self.overlap),
-                       self.kind)
+        return pieces(tables, self.roles, self.speakers, lambda t: windows(len(t), self.size, self.overlap),
+                      self.kind)
 
 
 @stage
@@ -152,7 +168,7 @@ class Recursive:
     separators: Names = ("\n\n", "\n", ". ", "? ", "! ", " ")
 
     def __post_init__(self) -> None:
-        _check(self.overlap, self.size)
+        check_overlap(self.overlap, self.size)
         if "" in self.separators:
             raise MemlabError("a separator is empty", where="write.chunk.separators",
                               fix="leave it out: what no separator shortens is cut by characters anyway")
@@ -167,7 +183,7 @@ class Recursive:
         def cut(text: str) -> list[Span]:
             return split(text, 0, len(text), self.size, self.overlap, self.separators)
 
-        return _pieces(tables, self.roles, self.speakers, cut, self.kind)
+        return pieces(tables, self.roles, self.speakers, cut, self.kind)
 
 
 @stage
@@ -182,7 +198,7 @@ class Tokens:
     overlap: Overlap = 80
 
     def __post_init__(self) -> None:
-        _check(self.overlap, self.size)
+        check_overlap(self.overlap, self.size)
 
     @property
     def kind(self) -> str:
@@ -195,4 +211,4 @@ class Tokens:
             words = [m.span() for m in _WORD.finditer(text)]
             return [(words[a][0], words[b - 1][1]) for a, b in windows(len(words), self.size, self.overlap)]
 
-        return _pieces(tables, self.roles, self.speakers, cut, self.kind)
+        return pieces(tables, self.roles, self.speakers, cut, self.kind)

@@ -53,6 +53,14 @@ def test_signals_become_columns_and_are_mixed_with_the_first_score() -> None:
     assert got.columns == [*THREE.columns, "a"]
 
 
+def test_boosted_is_what_an_earlier_boost_kept_else_the_present_score() -> None:
+    alone = boosted(dated(THREE), weights={"boosted": 2.0}, normaliser="none")
+    assert by_unit(alone) == pytest.approx([1.8, 1.0, .2])
+    assert alone.columns == THREE.columns
+    kept = THREE.with_columns(pl.Series("boosted", [0.0, 7.0, 1.0]))
+    assert order(dated(kept), weights={"boosted": 2.0}, normaliser="none") == [1, 2, 0]
+
+
 def test_what_weights_do_not_name_does_not_count() -> None:
     signals = [given_as("a", 0, 0, 5), given_as("b", 0, 9, 0)]
     assert order(dated(THREE), signals=signals, weights={"b": 1}, normaliser="none") == [1, 0, 2]

@@ -1,0 +1,140 @@
+"""Plain text, Markdown and JSON as blocks: what is said at once, and where in the file it stands."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from memlab.errors import MemlabError
+
+_FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_DATE = re.compile(r"^(?:date|said_on)[ \t]*:[ \t]*([^#\n]*)", re.MULTILINE)
+_KEYS = re.compile(r"^(?:[\w-]+[ \t]*:.*|[ \t]+.*|-[ \t].*|#.*|[ \t]*)$")
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_HEADING = re.compile(r"#{1,6}[ \t]+\S")
+
+
+class Block(NamedTuple):
+    """A paragraph, a table or an entry; ``place`` names where in its document it begins."""
+
+    place: str
+    text: str
+
+
+class Document(NamedTuple):
+    """A document's blocks in order, and the day that it states for itself, if it does."""
+
+    said_on: datetime | None
+    blocks: list[Block]
+
+
+def decoded(raw: bytes) -> str:
+    """Read bytes as UTF-8 text; raise MemlabError for another encoding, and for what is no text."""
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise MemlabError("it is UTF-16", fix="save it as UTF-8")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        raise MemlabError(f"byte {fault.start} is not UTF-8", fix="save it as UTF-8") from fault
+    if "\0" in text:
+        raise MemlabError("it holds null bytes, so it is no text", fix="give it its right ending, or move it out of "
+                          "the folder")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def stated(value: object) -> datetime:
+    """Read a date as a document states it; a time zone is dropped, for days are as people lived them."""
+    try:
+        return datetime.fromisoformat(str(value)).replace(tzinfo=None)
+    except ValueError:
+        raise MemlabError(f"its date is {str(value)!r:.60}", fix="write it as 2023-05-20 or 2023-05-20T18:30") from None
+
+
+def text(raw: bytes) -> Document:
+    """Read plain text: a block is what stands between blank lines, its place the offset of its first character.
+
+    >>> text(b"---\\ndate: 2023-05-20\\n---\\nOne.\\n\\nTwo,\\nstill two.\\n").blocks
+    [Block(place='25', text='One.'), Block(place='31', text='Two,\\nstill two.')]
+    """
+    return _written(raw, markdown=False)
+
+
+def markdown(raw: bytes) -> Document:
+    """Read Markdown: as text, but fenced code is never cut, and a heading begins the block that follows it."""
+    return _written(raw, markdown=True)
+
+
+def json_file(raw: bytes) -> Document:
+    """Read JSON: a block is an entry of the outermost list or object, its values a line each, under their paths.
+
+    >>> json_file(b'[{"who": "Ann", "pets": ["cat", "dog"]}, "A note."]').blocks
+    [Block(place='[0]', text='who: Ann\\npets[0]: cat\\npets[1]: dog'), Block(place='[1]', text='A note.')]
+    """
+    try:
+        value = json.loads(decoded(raw))
+    except (ValueError, RecursionError) as fault:
+        raise MemlabError(f"it is not JSON ({str(fault)[:80]})", fix="mend it") from fault
+    said = next((value[k] for k in ("date", "said_on") if isinstance(value, dict) and value.get(k)), None)
+    named = ([(f"[{i}]", v) for i, v in enumerate(value)] if isinstance(value, list)
+             else [(str(k), v) for k, v in value.items()] if isinstance(value, dict) else [("", value)])
+    found = []
+    for place, entry in named:
+        label = "" if place.startswith("[") else place
+        lines = "\n".join(f"{path}: {leaf}" if path else leaf for path, leaf in _leaves(entry, label))
+        found += [Block(place, lines)] if lines.strip() else []
+    return Document(None if said is None else stated(said), found)
+
+
+def paragraphs(whole: str, start: int = 0, *, markdown: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield (offset, text) of what stands between blank lines from ``start`` on."""
+    begin: int | None = None  # of the open block
+    at, fence, heading = start, "", False  # heading: the block is nothing but headings so far
+    for line in whole[start:].splitlines(keepends=True):
+        blank = not line.strip()
+        fenced = _FENCE.match(line) if markdown else None
+        if begin is None and not blank:
+            begin, heading = at, markdown
+        if fence:
+            if fenced and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+        elif fenced:
+            fence, heading = fenced[1], False
+        elif blank and begin is not None and not heading:
+            yield begin, whole[begin:at].strip()
+            begin = None
+        elif not blank:
+            if markdown and not heading and _HEADING.match(line) and begin is not None and begin < at:
+                yield begin, whole[begin:at].strip()
+                begin, heading = at, True
+            heading = heading and bool(_HEADING.match(line))
+        at += len(line)
+    if begin is not None:
+        yield begin, whole[begin:].strip()
+
+
+def _written(raw: bytes, *, markdown: bool) -> Document:
+    whole = decoded(raw)
+    start, said = 0, None
+    front = _FRONT.match(whole)
+    if front and all(_KEYS.match(line) for line in front[1].splitlines()):  # else a rule between paragraphs
+        start = front.end()
+        date = _DATE.search(front[1])
+        value = date[1].strip().strip("\"'") if date else ""
+        said = stated(value) if value else None
+    return Document(said, [Block(str(at), block) for at, block in paragraphs(whole, start, markdown=markdown)])
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield (path, text) of every value that is neither list nor object; null says nothing."""
+    pending = [(path, value)]
+    while pending:  # not by recursion: JSON may be nested deeper than Python calls
+        path, value = pending.pop()
+        if isinstance(value, dict):
+            pending += [(f"{path}.{k}" if path else str(k), v) for k, v in reversed(value.items())]
+        elif isinstance(value, list):
+            pending += [(f"{path}[{i}]", v) for i, v in reversed(list(enumerate(value)))]
+        elif value is not None:
+            yield path, value if isinstance(value, str) else json.dumps(value)
