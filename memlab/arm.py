@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 from omegaconf import OmegaConf
 
-from memlab import manifest
+from memlab import manifest, replies
 from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
 from memlab.evaluate.averages import averages
@@ -101,7 +101,7 @@ class Arm:
         if self.finished():
             return folder
         seconds: dict[str, float] = {}
-        start, before = time.perf_counter(), Counter(store.made)
+        start, before, silent = time.perf_counter(), Counter(store.made), replies.told.copy()
         tables = load(self.dataset)
         seconds["data"] = time.perf_counter() - start
 
@@ -111,9 +111,9 @@ class Arm:
                 watch(slot, spent)
 
         tables = self.pipeline.run(tables, store, note)
-        total = time.perf_counter() - start
-        matched = self._twin(tables, store) if self.adaptive() else None
-        self._write(folder, tables, store, before, seconds, total, matched)
+        total, told = time.perf_counter() - start, replies.listed(replies.told - silent)
+        matched = self._twin(tables, store) if self.adaptive() and tables["ranking"].height else None
+        self._write(folder, tables, store, before, seconds, total, matched, told)
         return folder
 
     def _twin(self, tables: Tables, store: Store) -> str:
@@ -126,7 +126,7 @@ class Arm:
         return other.run(store).name
 
     def _write(self, folder: Path, tables: Tables, store: Store, before: Counter[str], seconds: dict[str, float],
-               total: float, matched: str | None) -> None:
+               total: float, matched: str | None, told: dict[str, dict[str, int]]) -> None:
         """Write the run folder aside and rename it, then its manifest: two processes may finish one arm at once."""
         start = time.perf_counter()
         questions = per_question(tables)
@@ -141,11 +141,12 @@ class Arm:
             "arm": self.name, "experiment": self.experiment, "data": self.dataset.identity(), "digest": self.digest(),
             "dataset": self.dataset.name, "questions": questions.height, "clustered": self.dataset.clusters(),
             "notes": self.dataset.notes(), "pipeline": spec(self.pipeline),
-            "oracle": self.pipeline.uses_oracle(), "twin": matched,
+            "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(), "twin": matched,
             "truncated": truncated_share(self.pipeline, tables),
             "reliability": reliability(self.pipeline, tables), "constant_k": _constant_k(tables),
             "seconds": {k: round(v, 4) for k, v in seconds.items()}, "total_seconds": round(total, 3),
-            "made": {k: store.made[k] - before[k] for k in sorted(store.made)}, "seed": self.seed,
+            "made": {k: store.made[k] - before[k] for k in sorted(store.made)}, "told": told,
+            "seed": self.seed,
             "peak_memory_gb": manifest.peak_memory_gb(), "hardware": manifest.hardware(),
             "versions": manifest.versions(), "source": manifest.source_digest(), **manifest.commit(),
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -170,7 +171,7 @@ class Arm:
         (folder / "config.yaml").write_text(self.config, encoding="utf-8")
         write_answers(tables, folder)
         frames = {"ranking": kept, "context": tables["context"], "questions": questions, "ids": tables["ids"],
-                  "shown": shown(kept, tables)}
+                  "shown": shown(kept, tables), "classes": tables["classes"]}
         if "attribution" in tables and tables["attribution"].height:
             frames["attribution"] = tables["attribution"]
         for name, frame in frames.items():

@@ -103,7 +103,7 @@ class Pipeline:
             yield field.name, getattr(self, field.name)
 
     def uses_oracle(self) -> bool:
-        """Tell whether a stage looks at gold at the moment of ranking, so that the arm is an upper bound."""
+        """Tell whether a stage looks at gold at the moment of ranking, so that the arm is no system."""
         return any(type(stage).__module__.startswith("memlab.oracle.") and not getattr(stage, "tainted", False)
                    for _, stage in self.stages())
 

@@ -16,6 +16,7 @@ Step = Callable[..., None]
 """``step(n, note="")``: n more units are done; the note (a padding share, say) is shown after the rate."""
 
 _LINE_EVERY = 30.0  # seconds: often enough to see that a job lives, seldom enough to leave its log readable
+_SURE_SHARE, _SURE_SECONDS = 0.02, 10.0  # the first estimate: what is told earlier is far off, and remembered
 _WAIT = 0.5  # seconds before a bar appears, so that short work does not flicker
 _live: list[object] = []  # bars on the screen; an inner one stays silent, since two would overwrite each other
 
@@ -44,7 +45,7 @@ def state(done: int, total: int, unit: str, seconds: float, note: str = "") -> s
     parts = [f"{done:,}/{total:,} {unit}", f"{rate:,.{0 if rate >= 100 else 1}f} {unit}/s"]
     if note:
         parts.append(note)
-    if 0 < done < total and rate > 0:
+    if 0 < done < total and rate > 0 and (done >= _SURE_SHARE * total or seconds >= _SURE_SECONDS):
         parts.append(f"{clock((total - done) / rate)} left")
     return ", ".join(parts)
 

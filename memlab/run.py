@@ -23,6 +23,7 @@ from memlab.arm import Arm
 from memlab.config import CONF
 from memlab.errors import Faults, MemlabError
 from memlab.manifest import read_json
+from memlab.plan import print_plan, worded
 from memlab.store import Store, default_root
 from memlab.sweep import Sweep, arm_of, read
 
@@ -55,7 +56,7 @@ def run_arm(arm: Arm, store: Store) -> None:
         told = str(error) if isinstance(error, MemlabError) else f"{type(error).__name__}: {error}"
         _out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(told)}\n    {escape(_details(failure))}")
         return
-    made = ", ".join(f"{n:,} {what}" for what, n in (store.made - before).items())
+    made = ", ".join(f"{n:,} {what}" for what, n in worded(store.made - before).items())
     _out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
                f"({f'{made} made' if made else 'no model was asked anything new'})")
 
@@ -114,8 +115,6 @@ def main(argv: list[str] | None = None) -> int:
     try:
         sweep = read(plain, multirun=plain != words)
         if sweep.settings.plan:
-            from memlab.plan import print_plan
-
             print_plan(sweep, store_at(sweep.settings.store), _out)
             return 0
         return _run(sweep, plain)

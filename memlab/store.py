@@ -27,6 +27,7 @@ from memlab.folder import Arrays, Folder, Gone
 from memlab.intake import Intake, Made, model_name
 from memlab.models.chat import Chat, Completion, Prompt
 from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher
+from memlab.replies import note
 from memlab.segments import key_columns
 
 KEYS = {"vectors": ["h0", "h1"], "pairs": ["q0", "q1", "p0", "p1"], "matches": ["q0", "q1", "p0", "p1"]}
@@ -131,7 +132,9 @@ class Store:
             for key, completion in replies:
                 known[key] = completion
                 self.made["completions"] += completion.finish != "refused"
-        return [known[key] for key in keys]
+        given = [known[key] for key in keys]
+        _note(given, model_name(chat))
+        return given
 
     def missing(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> int:
         """Count the distinct texts whose vectors would have to be made."""
@@ -196,6 +199,16 @@ class Store:
                 wanted = wanted.join(pl.DataFrame({"at": np.concatenate(given)}), on="at", how="anti")
         raise MemlabError("segments keep vanishing while they are read", where=str(folder.path),
                           fix="end whatever else clears this store")
+
+
+def _note(replies: Sequence[Completion], name: str) -> None:
+    """Count what is no error, but is to be known of a run."""
+    for what, some in (
+            ("prompts were refused, since they do not fit into the window", [r.finish == "refused" for r in replies]),
+            ("replies were cut off at max_tokens", [r.finish == "length" for r in replies]),
+            ("replies had to be mended, or asked for again, to be the JSON that was asked for",
+             [r.repaired for r in replies])):
+        note(sum(some), len(some), f"{name}: {what}")
 
 
 def _text_keys(texts: pl.DataFrame) -> pl.DataFrame:

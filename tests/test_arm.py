@@ -20,6 +20,7 @@ from memlab.errors import MemlabError
 from memlab.evaluate.questions import ABOUT
 from memlab.learn.calibrated import LearnedK
 from memlab.learn.coverage import CrossFitCoverage
+from memlab.rank.score import Score
 from memlab.rank.select import Budget, ByType, Fixed, Gap
 from memlab.search.dense import Dense
 from memlab.store import Store
@@ -29,8 +30,8 @@ from tests.data.official_records import conversation, write
 from tests.small import arm, lexical, lives
 from tests.store_worker import DigestEmbedder
 
-FILES = {"config.yaml", "context.parquet", "ids.parquet", "manifest.json", "metrics.json", "questions.parquet",
-         "qrels.trec", "ranking.parquet", "run.trec", "shown.parquet"}
+FILES = {"classes.parquet", "config.yaml", "context.parquet", "ids.parquet", "manifest.json", "metrics.json",
+         "questions.parquet", "qrels.trec", "ranking.parquet", "run.trec", "shown.parquet"}
 
 
 @pytest.fixture
@@ -149,6 +150,18 @@ def test_a_constant_arm_has_no_twin(tmp_path: Path, store: Store) -> None:
     folder = arm(tmp_path).run(store)
     assert manifest.read_json(folder / "manifest.json")["twin"] is None
     assert len(list(folder.parent.iterdir())) == 1
+
+
+def test_a_budget_that_is_the_same_for_all_arms_needs_no_twin(tmp_path: Path, store: Store) -> None:
+    folder = arm(tmp_path, lexical(select=Budget(tokens=100, twin=False))).run(store)
+    assert manifest.read_json(folder / "manifest.json")["twin"] is None
+
+
+def test_an_arm_that_finds_nothing_ends_without_a_twin(tmp_path: Path, store: Store) -> None:
+    nothing = lexical(score=Score(method="rrf", normaliser="none", threshold=1.0), select=Budget(tokens=100))
+    folder = arm(tmp_path, nothing).run(store)
+    assert manifest.read_json(folder / "manifest.json")["twin"] is None
+    assert manifest.read_json(folder / "metrics.json")["session/recall_any@5"] == 0
 
 
 def test_what_was_learned_is_held_against_what_came_true(tmp_path: Path, store: Store) -> None:

@@ -32,10 +32,10 @@ from tests.store_worker import DigestEmbedder
 PLAIN = PromptTemplate(instructions="{history} {date} {question}")
 
 
-def printed(root: Path, store: Store, *arms) -> str:
+def printed(root: Path, store: Store, *arms, width: int = 160) -> str:
     out = StringIO()
-    sweep = Sweep(list(arms), [], None, [], len(arms) > 1, OmegaConf.create({"out": str(root / "runs")}))
-    print_plan(sweep, store, Console(file=out, width=160))
+    sweep = Sweep(list(arms), [], None, [], len(arms) > 1, OmegaConf.create({"out": str(root / "runs")}), {})
+    print_plan(sweep, store, Console(file=out, width=width, soft_wrap=True))
     return out.getvalue()
 
 
@@ -84,13 +84,24 @@ def test_the_plan_names_arms_and_where_they_go_and_runs_nothing(tmp_path: Path) 
     assert "in all: 0 texts" in told
 
 
+def test_a_narrow_plan_cuts_neither_names_nor_numbers(tmp_path: Path) -> None:
+    store, name = Store(tmp_path / "store"), "whole-write.context+rank.rerank"
+    one = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder()), late=Late(scorer=Overlap())), name=name)
+    told = printed(tmp_path, store, one, width=66)
+    table = told.partition("folders:")[0]
+    assert "…" not in table
+    assert "".join(line.split("│")[0].strip() for line in table.splitlines() if "│" in line).endswith(name)
+    assert f"{16 * 80:,}" in table
+
+
 def test_rates_are_those_of_finished_runs(tmp_path: Path) -> None:
     for name, vectors, seconds in (("slow", 1000, 10.0), ("fast", 4000, 20.0), ("small", 400, .001)):
         folder = tmp_path / "exp" / "data" / name
         folder.mkdir(parents=True)
-        (folder / "manifest.json").write_text(json.dumps({"made": {"vectors": vectors}, "seconds": {"dense": seconds}}))
+        (folder / "manifest.json").write_text(json.dumps({
+            "made": {"vectors": vectors, "matches": 900, "pairs": 100}, "seconds": {"dense": seconds, "late": 4.0}}))
     (folder / "manifest.json").write_text("{not json")
-    assert rates(tmp_path) == {"vectors": 200.0}
+    assert rates(tmp_path) == {"vectors": 200.0, "pairs": 250.0}
     assert rates(tmp_path / "nothing") == {}
 
 

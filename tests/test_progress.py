@@ -6,7 +6,13 @@ import io
 
 import pytest
 
-from memlab.progress import progress
+from memlab.progress import progress, state
+
+
+@pytest.mark.parametrize(("done", "seconds", "told"), [(1, 1.0, False), (19, 9.9, False), (19, 10.0, True),
+                                                       (20, 1.0, True), (1000, 50.0, False)])
+def test_an_estimate_is_told_when_there_is_something_to_go_by(done: int, seconds: float, told: bool) -> None:
+    assert (" left" in state(done, 1000, "texts", seconds)) == told
 
 
 class Terminal(io.StringIO):

@@ -3,9 +3,11 @@
     python experiments/speed/chat.py                              # about 3 min
 
 The server answers every request after a fixed delay; both clients send the same requests, so many at a time, in
-turns, and the best of the turns counts. The bare client is workers in one event loop that call ``create`` and keep
-the text. memlab's also counts tokens, checks the window, is ready to retry, and hands each reply to the caller's
-thread. Then resident memory is read while memlab's client answers 10,000 requests whose replies are let go.
+turns (the first of a turn changes), and the median over the turns counts: of each rate, and of the turns' own ratios.
+The bare client is workers in one event loop that call ``create`` and keep the text. memlab's also checks that prompt
+and reply fit into the window, is ready to retry, and hands the replies to the caller's thread; it posts by the same
+client, without ``create``'s conversions of request and reply. Then resident memory is read while memlab's client
+answers 10,000 requests whose replies are let go.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from statistics import median
 
 import psutil
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
@@ -38,7 +41,7 @@ async def bare(url: str, asked: list[Prompt], at_once: int) -> list[str]:
     """Ask by the client alone."""
     found, order = [""] * len(asked), iter(range(len(asked)))
     direct = DefaultAsyncHttpxClient(trust_env=False)  # as memlab on loopback: no proxy that the environment names
-    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0, http_client=direct) as client:
+    async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=300, http_client=direct) as client:
 
         async def worker() -> None:
             for i in order:
@@ -59,6 +62,10 @@ def ours(url: str, asked: list[Prompt], at_once: int) -> list[str]:
     return found
 
 
+CLIENTS: dict[str, Callable[[str, list[Prompt], int], list[str]]] = {
+    "bare": lambda url, asked, at_once: asyncio.run(bare(url, asked, at_once)), "memlab": ours}
+
+
 def timed(work: Callable[[str, list[Prompt], int], list[str]], url: str, asked: list[Prompt],
           at_once: int) -> tuple[float, float, list[str]]:
     """Return the seconds that work took, by the clock and of the processor (all threads), and what it found."""
@@ -71,18 +78,18 @@ def throughput(url: str, count: int, words: int, turns: int) -> Iterator[str]:
     """Time both in turns, for each number of requests at a time."""
     asked = prompts(count, words)
     for at_once in (8, 16, 32, 64):
-        theirs, mine = [], []
-        for _ in range(turns):
-            *cost, one = timed(lambda *given: asyncio.run(bare(*given)), url, asked, at_once)
-            theirs.append(cost)
-            *cost, other = timed(ours, url, asked, at_once)
-            mine.append(cost)
-            assert one == other
-        b, b_cpu = map(min, zip(*theirs))
-        m, m_cpu = map(min, zip(*mine))
-        ratios = ", ".join(f"{b / m:.2f}" for (b, _), (m, _) in zip(theirs, mine))
-        yield (f"{at_once:>3} at a time: bare {count / b:6.0f} requests/s, memlab {count / m:6.0f}, ratio {b / m:.2f} "
-               f"(each turn {ratios}); CPU {1e3 * b_cpu / count:.2f} and {1e3 * m_cpu / count:.2f} ms a request")
+        cost: dict[str, list[tuple[float, float]]] = {"bare": [], "memlab": []}
+        for turn in range(turns):
+            found = {}
+            for name in sorted(cost, reverse=turn % 2 == 1):
+                *spent, found[name] = timed(CLIENTS[name], url, asked, at_once)
+                cost[name].append((spent[0], spent[1]))
+            assert found["bare"] == found["memlab"]
+        (b, b_cpu), (m, m_cpu) = ([median(column) for column in zip(*cost[name])] for name in ("bare", "memlab"))
+        ratios = [theirs / mine for (theirs, _), (mine, _) in zip(cost["bare"], cost["memlab"])]
+        yield (f"{at_once:>3} at a time: bare {count / b:6.0f} requests/s, memlab {count / m:6.0f}, "
+               f"ratio {median(ratios):.2f} (turns {', '.join(f'{ratio:.2f}' for ratio in sorted(ratios))}); "
+               f"CPU {1e3 * b_cpu / count:.2f} and {1e3 * m_cpu / count:.2f} ms a request")
 
 
 def memory(url: str, count: int, words: int) -> Iterator[str]:
@@ -125,9 +132,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--serve", action="store_true", help="be the server")
     parser.add_argument("--delay", type=float, default=0.05, help="seconds that the server takes")
-    parser.add_argument("--requests", type=int, default=1500, help="a turn")
+    parser.add_argument("--requests", type=int, default=600, help="a turn")
     parser.add_argument("--words", type=int, default=200, help="of a prompt")
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--long", type=int, default=10_000, help="requests while memory is read")
     args = parser.parse_args()
     if args.serve:

@@ -99,16 +99,25 @@ def _verdict(row: dict[str, Any], arms: Mapping[str, Finished], noop: Mapping[tu
 
 
 def _pairs(arms: Mapping[str, Finished], contrasts: Sequence[Contrast]) -> list[tuple[str, str]]:
-    """Pair every arm with what it is compared with: its declared comparators, else its twin, else the baseline."""
+    """Pair every arm with what it is compared with: its declared comparators, its twin, or the baseline.
+
+    An arm named as another with something taken out or put in (``whole-rerank``, ``plain+rerank``) is compared with
+    that one.
+    """
     declared = [(c.arm, c.against) for c in contrasts if c.arm in arms and c.against in arms]
     bases = [c.against for c in contrasts if c.comparator != "twin" and c.against in arms] or list(arms)
     for arm in arms:
         if arm.endswith(".twin") or arm in {a for a, _ in declared}:
             continue
-        base = f"{arm}.twin" if f"{arm}.twin" in arms else bases[0]
+        base = f"{arm}.twin" if f"{arm}.twin" in arms else _stem(arm, arms) or bases[0]
         if base != arm:
             declared.append((arm, base))
     return list(dict.fromkeys(declared))
+
+
+def _stem(arm: str, arms: Mapping[str, Finished]) -> str | None:
+    """Return the longest other arm that this one's name begins with, before a + or -."""
+    return max((a for a in arms if arm.startswith((f"{a}+", f"{a}-"))), key=len, default=None)
 
 
 def _exploratory(arms: Mapping[str, Finished], contrasts: Sequence[Contrast]) -> list[Contrast]:

@@ -26,10 +26,21 @@ def sentence(row: dict[str, Any], alpha: float) -> str:
         facts.append(f"95 % interval {_bound(row, row['low'])} to {_bound(row, row['high'])}")
     facts.append(f"{_count(row['wins'], 'win')}, {_count(row['losses'], 'loss', 'losses')}")
     if row["clusters"] is not None:
-        facts.append(f"{row['direction']} in {row['agree']} of {_count(row['clusters'], 'conversation')}")
+        facts.append(agreement(row))
     adjusted = row["p_adjusted"]
     facts.append(f"p {_p(adjusted)} after Holm" if adjusted is not None else f"p {_p(row['p'])}, uncorrected")
     return f"{arm} {_finding(row)} {other} ({'; '.join(facts)}): {_ending(row, alpha)}"
+
+
+def agreement(row: dict[str, Any]) -> str:
+    """Say in how many conversations the difference has the sign that it has over all of them.
+
+    >>> agreement({"difference": 120.0, "direction": "less", "agree": 1, "differing": 19, "clusters": 20})
+    'greater in 18 of 20 conversations'
+    """
+    found = row["direction"] if row["difference"] == 0 else "greater" if row["difference"] > 0 else "less"
+    alike = row["agree"] if found == row["direction"] else row["differing"] - row["agree"]
+    return f"{found} in {alike} of {_count(row['clusters'], 'conversation')}"
 
 
 def _other(row: dict[str, Any]) -> str:

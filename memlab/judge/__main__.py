@@ -15,12 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memlab.data.terminal import plain, plain_lines
+from memlab.data.terminal import plain
 from memlab.errors import MemlabError
 from memlab.judge import command, hypotheses, reading, tally
 from memlab.judge.agreement import kappa_of, sensitivity, specificity
 from memlab.judge.cases import Case, cases
 from memlab.judge.sheet import against_people, read_sheet, write_sheet
+from memlab.report.trust import FILE, doubts
 from memlab.store import Store
 
 _SHOWN = 5  # ids named before "and n more"
@@ -32,13 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", type=Path, help="JSONL of question_id and hypothesis")
     command.add_arguments(parser)
     parser.add_argument("--sheet", type=Path, metavar="CSV", help="also write a sheet for labels by hand")
+    parser.add_argument("--calibration", type=Path, default=Path("runs") / FILE, metavar="JSON",
+                        help=f"what is known of judges, from `python -m memlab.judge.calibrate` (default runs/{FILE})")
     parser.add_argument("--labels", type=Path, metavar="CSV", help="a sheet with labels: how far the judge agrees")
-    try:
-        fields, words = command.chat_fields(sys.argv[1:] if arguments is None else arguments)
-        return _run(parser.parse_args(words), fields)
-    except MemlabError as fault:
-        print(plain_lines(str(fault)), file=sys.stderr)
-        return 1
+    return command.run(parser, arguments, _run)
 
 
 def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
@@ -63,6 +61,8 @@ def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
         verdicts = made.filter(judge=name)
         _report(name, tally.tally(answered, verdicts), len(known))
         _doubt(judge, name, verdicts["reply"].to_list())
+        for flag in doubts([name], given.calibration):
+            print(f"  {plain(flag)}")
         if labels is not None:
             _agree(judged, dict(verdicts.select("question", "correct").iter_rows()), labels.right)
     print(f"verdicts: {plain(str(out))}")

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.data.terminal import plain, plain_lines
+from memlab.data.terminal import plain
 from memlab.errors import MemlabError
 from memlab.judge import command
 from memlab.judge.agreement import Pair, Share, kappa_of, sensitivity, share, specificity
@@ -40,6 +40,25 @@ def flagged(specificity: float | None, least: float = LEAST) -> bool:
     (True, False, True)
     """
     return specificity is None or specificity < least
+
+
+def leaning(specificity: float | None, sensitivity: float | None) -> str:
+    """Say which way a judge's accuracies are off.
+
+    Where a share a of the answers is right, a judge calls a * sensitivity + (1 - a) * (1 - specificity) right. That
+    is a itself where both its errors balance: at (1 - specificity) / (2 - specificity - sensitivity).
+
+    >>> leaning(.86, 1.0), leaning(None, .9)
+    ('too high', 'not to be trusted')
+    >>> leaning(.86, .59)
+    'too high where fewer than 25 % of the answers are right, and too low where more are'
+    """
+    if specificity is None or sensitivity is None:
+        return "not to be trusted"
+    errors = 2 - specificity - sensitivity
+    balance = round(100 * (1 - specificity) / errors) if errors else 100
+    return "too high" if balance >= 100 else (
+        f"too high where fewer than {balance} % of the answers are right, and too low where more are")
 
 
 def as_tables(tables: Tables, forgeries: Sequence[Forgery]) -> Tables:
@@ -111,12 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sheet", type=Path, metavar="CSV", help="also write a sheet for labels by hand")
     parser.add_argument("--sheet-size", type=int, default=100, metavar="N", help="rows of the sheet (default 100)")
     parser.add_argument("--labels", type=Path, metavar="CSV", help="a sheet with labels: how far each judge agrees")
-    try:
-        fields, words = command.chat_fields(sys.argv[1:] if arguments is None else arguments)
-        return _run(parser.parse_args(words), fields)
-    except MemlabError as fault:
-        print(plain_lines(str(fault)), file=sys.stderr)
-        return 1
+    return command.run(parser, arguments, _run)
 
 
 def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
@@ -172,7 +186,8 @@ def _lines(found: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {found['unreadable']} without a verdict, left out of every share")
     if found["flagged"]:
         least = found["least_specificity"]
-        lines.append(f"  FLAGGED: specificity below {least}, so that accuracies by this judge are inflated")
+        off = leaning(found["specificity"]["value"], found["sensitivity"]["value"])
+        lines.append(f"  FLAGGED: specificity below {least}, so that accuracies by this judge are {off}")
     return lines
 
 

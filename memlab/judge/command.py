@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from memlab.data import registry
+from memlab.data.terminal import plain_lines
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.stage import Stage
 from memlab.tables import Tables
@@ -50,6 +52,20 @@ def chat_fields(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         else:
             fields[name.removeprefix("--chat.")] = value if equals else queue.pop(0)
     return fields, others
+
+
+def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None,
+        work: Callable[[argparse.Namespace, dict[str, str]], int]) -> int:
+    """Hand a command line (the process's own if None) to ``work(given, chat fields)``; return its status, 1 on a fault.
+
+    A MemlabError is printed to standard error, without what would steer a terminal.
+    """
+    try:
+        fields, words = chat_fields(sys.argv[1:] if arguments is None else arguments)
+        return work(parser.parse_args(words), fields)
+    except MemlabError as fault:
+        print(plain_lines(str(fault)), file=sys.stderr)
+        return 1
 
 
 def load(name: str, path: Path | None) -> Tables:

@@ -36,14 +36,24 @@ def background(work: Callable[[Give[Item]], Coroutine[Any, Any, None]], ahead: i
     >>> list(background(work, ahead=1))
     [0, 1, 2]
     """
-    ready: queue.SimpleQueue[Item | _End] = queue.SimpleQueue()
+    ready: queue.SimpleQueue[list[Item] | _End] = queue.SimpleQueue()
+    loop = asyncio.new_event_loop()
+    bunch: list[Item] = []  # given in one turn of the loop: waking the reader costs more than reading an item
+    given = taken = 0
+
+    def hand_over() -> None:
+        ready.put(bunch.copy())
+        bunch.clear()
 
     async def give(item: Item) -> None:
-        while ready.qsize() >= ahead:
+        nonlocal given
+        while given - taken >= ahead:
             await asyncio.sleep(_FULL_WAIT)
-        ready.put(item)
+        given += 1
+        if not bunch:
+            loop.call_soon(hand_over)
+        bunch.append(item)
 
-    loop = asyncio.new_event_loop()
     task = loop.create_task(work(give))
 
     def run() -> None:
@@ -57,18 +67,18 @@ def background(work: Callable[[Give[Item]], Coroutine[Any, Any, None]], ahead: i
                 loop.run_until_complete(loop.shutdown_asyncgens())
                 loop.run_until_complete(loop.shutdown_default_executor())
             loop.close()
+            hand_over()
             ready.put(_End(error))
 
     thread = threading.Thread(target=run, name="memlab-background", daemon=True)
     thread.start()
     try:
-        while True:
-            item = ready.get()
-            if isinstance(item, _End):
-                if item.error is not None:
-                    raise item.error
-                return
-            yield item
+        while not isinstance(items := ready.get(), _End):
+            for item in items:
+                taken += 1
+                yield item
+        if items.error is not None:
+            raise items.error
     finally:
         with suppress(RuntimeError):  # the loop is closed: the work has ended
             loop.call_soon_threadsafe(task.cancel)

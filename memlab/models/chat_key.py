@@ -5,12 +5,12 @@ Keys enter no message, no log and no identity.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
-from typing import Any
 
 from memlab.errors import MemlabError
+from memlab.serving import records
+from memlab.store import default_root
 
 NO_KEY = "none"
 """Sent where a server wants no key: the client sends something in any case, and must not take OPENAI_API_KEY."""
@@ -18,20 +18,7 @@ NO_KEY = "none"
 
 def home() -> Path:
     """Return the folder where memlab keeps what it made: ``$MEMLAB_HOME``."""
-    return Path(os.environ.get("MEMLAB_HOME") or "~/.cache/memlab").expanduser()
-
-
-def notes() -> list[dict[str, Any]]:
-    """Return the notes of servers started here: url, key, model, pid each; the newest first."""
-    found = []
-    for path in (home() / "serving").glob("*.json"):
-        try:
-            note, when = json.loads(path.read_text()), path.stat().st_mtime_ns
-        except (OSError, ValueError):  # taken away meanwhile, or half written
-            continue
-        if isinstance(note, dict) and isinstance(note.get("url"), str):
-            found.append((when, note))
-    return [note for _, note in sorted(found, key=lambda pair: -pair[0])]
+    return default_root().parent
 
 
 def server_key(url: str, key_env: str | None) -> str:
@@ -41,7 +28,7 @@ def server_key(url: str, key_env: str | None) -> str:
         if not key:
             raise MemlabError(f"the key's variable {key_env} is empty", where=url, fix=f"export {key_env}=YOUR_KEY")
         return key
-    return next((str(note.get("key") or NO_KEY) for note in notes() if _same(note["url"], url)), NO_KEY)
+    return next((server.key or NO_KEY for server in records.readable() if _same(server.url, url)), NO_KEY)
 
 
 def key_fix(key_env: str | None, key: str) -> str:
@@ -53,12 +40,20 @@ def key_fix(key_env: str | None, key: str) -> str:
     return "name the variable that holds the key: chat.key_env=NAME (for the judge judge_chat.key_env=NAME)"
 
 
+def starting(url: str) -> bool:
+    """Tell whether a server that was started here is to answer at this address, now or when it is ready."""
+    return any(_same(server.url, url) for server in records.readable())
+
+
 def start_fix(url: str, model: str) -> str:
-    """Say what helps where no server answers; names the one that serves the model elsewhere."""
-    for note in notes():
-        if note.get("model") == model and not _same(note["url"], url):
-            return f"chat.url={note['url']}, where `python -m memlab.serve` says that it serves {model}"
-    return f"start the server (`python -m memlab.serve {model}`) or set chat.url"
+    """Say what helps where no server answers; names the one that serves the model elsewhere, or those that run."""
+    running = [server for server in records.readable() if not _same(server.url, url)]
+    for server in running:
+        if server.model == model:
+            return f"chat.url={server.url}, where `python -m memlab.serve` says that it serves {model}"
+    others = ", ".join(f"{server.name} at {server.url}" for server in running)
+    return f"start the server (`python -m memlab.serve {model}`) or set chat.url" + (
+        f"; running (`python -m memlab.serve list`): {others}" if others else "")
 
 
 def _same(one: str, other: str) -> bool:

@@ -78,10 +78,10 @@ class OpenAIChat:
         settings = Settings(self.model, self.url, self.key_env, self.temperature, self.seed, self.max_tokens,
                             min(self.concurrency, len(prompts)), self.timeout, self.patience, self.retries)
 
-        conversation = self._counter().conversation
+        short_enough = self._counter().fits
 
         def fits(messages: Sequence[Message], max_tokens: int | None) -> bool:
-            return conversation(messages) + (max_tokens or self.max_tokens) <= self.window
+            return short_enough(messages, self.window - (max_tokens or self.max_tokens))
 
         async def work(give: Give[tuple[int, Completion]]) -> None:
             await talk(settings, fits, prompts, order, give)

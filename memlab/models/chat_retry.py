@@ -2,7 +2,7 @@
 
 Busy (429, 5xx, time-outs, broken replies): that request is sent again, after a growing, jittered wait or as long as
 the server says. Away (no connection, 502 to 504): all wait while one asks whether the server is back. A refused key, an
-unknown model or a wrong request end the run at once.
+unknown model, a wrong request, or an address where nothing has ever listened end the run at once.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ FIRST_WAIT = 0.5
 PROBE_WAIT = 5.0
 """Most seconds between two questions whether a server is back: a new vLLM takes 40 s, and is not to wait long."""
 
+NOBODY = 3.0
+"""Seconds that an address is tried at which nothing listens and nothing ever has since this process began."""
+
+_answered: set[str] = set()  # addresses that have answered this process, be it with an error or too late
 _AWAY = frozenset({502, 503, 504})
 _AGAIN = frozenset({408, 409, 425, 429})
 _LONG = re.compile(r"context.(length|window)|maximum model length|max_model_len|(prompt|input).{0,40}too long|"
@@ -51,7 +55,7 @@ class Malformed(Exception):
 class Trouble:
     """What went wrong with one request, in words that hold no key."""
 
-    kind: Literal["away", "busy", "key", "unknown", "wrong"]
+    kind: Literal["nobody", "away", "busy", "key", "unknown", "wrong"]
     said: str
     wait: str | None = None
 
@@ -66,7 +70,8 @@ def trouble(error: Exception) -> Trouble:
         return Trouble("away", "no reply in time")
     if isinstance(error, openai.APIConnectionError):
         cause = error.__cause__ or error
-        return Trouble("away", f"{type(cause).__name__}: {cause}")
+        name = type(cause).__name__  # of httpx or of its successor: both say so where there is no connection at all
+        return Trouble("nobody" if name == "ConnectError" else "away", f"{name}: {cause}")
     if isinstance(error, Malformed | ValueError | openai.APIError):  # a ValueError: the body is no JSON
         return Trouble("busy", f"the reply is no chat completion ({error})")
     raise error
@@ -90,13 +95,17 @@ def _refusal(status: int, said: str, wait: str | None) -> Trouble:
 
 @dataclass(frozen=True)
 class Words:
-    """How a server's troubles are told: where, its own words without the key, and what helps in each case."""
+    """How a server's troubles are told: where, its own words without the key, and what helps in each case.
+
+    ``starting`` says whether a server there is known to be on its way.
+    """
 
     where: str
     redact: Callable[[str], str]
     start: Callable[[], str]
     key: Callable[[], str]
     model: Callable[[], Awaitable[str]]
+    starting: Callable[[], bool]
 
 
 class Line:
@@ -124,15 +133,19 @@ class Line:
         for attempt in range(self._retries + 1):
             await self._turn()
             try:
-                return await send()
+                reply = await send()
+                _answered.add(self._words.where)
+                return reply
             except Exception as error:
                 found, failed = trouble(error), time.monotonic()
+            if found.kind != "nobody":
+                _answered.add(self._words.where)
             said = self._words.redact(found.said)
             if found.kind == "key" and self._renew():
                 continue
             if found.kind in ("key", "unknown", "wrong"):
                 raise await self._hopeless(found, said)
-            if found.kind == "away":
+            if found.kind in ("away", "nobody"):
                 await self._until_back(failed, said)
             if attempt < self._retries:
                 await self._back_off(attempt, found.wait)
@@ -166,17 +179,20 @@ class Line:
             if self._seen > failed:  # somebody else has asked meanwhile
                 return
             start, pause = time.monotonic(), FIRST_WAIT
+            known = self._words.where in _answered or self._words.starting()
+            patience = self._patience if known else min(self._patience, NOBODY)
             while not await self._alive():
                 waited = time.monotonic() - start
-                if waited >= self._patience:
+                if waited >= patience:
+                    what = f"the server has been away for {clock(waited)}" if known else "no server is there"
                     raise MemlabError(
-                        f"the server has been away for {clock(waited)} ({said})", where=self._words.where,
+                        f"{what} ({said})", where=self._words.where,
                         fix=f"{self._words.start()}; then give the same line again: what was answered is stored")
-                if pause == FIRST_WAIT:
+                if known and pause == FIRST_WAIT:
                     print(f"{self._words.where} does not answer ({said}); it is waited for, at most "
-                          f"{clock(self._patience)}. Fix: {self._words.start()}", file=sys.stderr, flush=True)
-                await asyncio.sleep(min(pause, self._patience - waited))
+                          f"{clock(patience)}. Fix: {self._words.start()}", file=sys.stderr, flush=True)
+                await asyncio.sleep(min(pause, patience - waited))
                 pause = min(2 * pause, max(PROBE_WAIT, FIRST_WAIT))
             self._seen = time.monotonic()
-            if pause != FIRST_WAIT:
+            if known and pause != FIRST_WAIT:
                 print(f"{self._words.where} answers again", file=sys.stderr, flush=True)

@@ -51,13 +51,25 @@ class StandIn:
         >>> StandIn().count("It's 7 pm, isn't it?")
         17
         """
-        text = valid(text)
-        marks = int(count_tokens(pl.Series([text])).item())
-        return max(math.ceil(1.5 * marks), math.ceil(len(text.encode()) / 3))
+        return self._counts([text])[0]
 
     def conversation(self, messages: Sequence[Message]) -> int:
         """Count the tokens of a whole prompt, from above."""
-        return PER_MESSAGE + sum(PER_MESSAGE + self.count(message.content) for message in messages)
+        counts = self._counts([message.content for message in messages])
+        return PER_MESSAGE + PER_MESSAGE * len(counts) + sum(counts)
+
+    def fits(self, messages: Sequence[Message], room: int) -> bool:
+        """Tell whether a whole prompt has at most ``room`` tokens; a short one is not counted.
+
+        No text has more words and marks than bytes, so 1.5 times its bytes is above either count of it.
+        """
+        most = PER_MESSAGE + sum(PER_MESSAGE + math.ceil(1.5 * _size(message.content)) for message in messages)
+        return most <= room or self.conversation(messages) <= room
+
+    def _counts(self, texts: Sequence[str]) -> list[int]:
+        sound = [valid(text) for text in texts]
+        marks = count_tokens(pl.Series(sound, dtype=pl.String)).to_list()  # at once: a call costs more than a text
+        return [max(math.ceil(1.5 * n), math.ceil(_size(text) / 3)) for n, text in zip(marks, sound)]
 
 
 class Tokenizer:
@@ -75,15 +87,33 @@ class Tokenizer:
 
     def conversation(self, messages: Sequence[Message]) -> int:
         """Count the tokens of a whole prompt, as the model's own chat template lays it out."""
-        said = [{"role": message.role, "content": message.content} for message in messages]
+        laid_out = self._laid_out(messages)
+        if laid_out is not None:
+            return self.count(laid_out)
+        return PER_MESSAGE + sum(PER_MESSAGE + self.count(message.content) for message in messages)
+
+    def fits(self, messages: Sequence[Message], room: int) -> bool:
+        """Tell whether a whole prompt has at most ``room`` tokens; a short one in ASCII is not counted.
+
+        A token has a character at least, besides the space that some tokenizers put before a text; outside ASCII some
+        of them write one character as several.
+        """
+        laid_out = self._laid_out(messages)
+        if laid_out is not None and laid_out.isascii() and len(laid_out) < room:
+            return True
+        return (self.conversation(messages) if laid_out is None else self.count(laid_out)) <= room
+
+    def _laid_out(self, messages: Sequence[Message]) -> str | None:
+        """Write the messages as the model's own template does; None where it has none, or refuses them."""
         with self._lock:
             tokenizer = self._tokenizer()
-        if tokenizer.chat_template:
-            try:
-                return self.count(tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True))
-            except Exception:  # noqa: S110  templates refuse what they do not know (a system message) in many ways
-                pass
-        return PER_MESSAGE + sum(PER_MESSAGE + self.count(message.content) for message in messages)
+        if not tokenizer.chat_template:
+            return None
+        said = [{"role": message.role, "content": message.content} for message in messages]
+        try:
+            return str(tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True))
+        except Exception:  # templates refuse what they do not know (a system message) in many ways
+            return None
 
     def _tokenizer(self) -> Any:
         if self._loaded is None:
@@ -110,6 +140,11 @@ def counter(folder: Path | None) -> Counter:
 def has_tokenizer(folder: Path) -> bool:
     """Tell whether a folder holds a tokenizer's files."""
     return any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json"))
+
+
+def _size(text: str) -> int:
+    """Count the bytes of a text as it is sent."""
+    return len(text) if text.isascii() else len(valid(text).encode())
 
 
 def _digest(folder: Path) -> str:

@@ -86,7 +86,7 @@ def _title(comparison: dict[str, Any]) -> Text:
     from rich.text import Text
 
     scored = comparison.get("scored", comparison["questions"])
-    counted = "" if scored == comparison["questions"] else f", {scored:,} of them scored"
+    counted = "" if scored == comparison["questions"] else f", {scored:,} of them count for retrieval"
     words = f"{comparison['experiment']} on {comparison['data']}: {comparison['questions']:,} questions{counted}"
     return Text(one_line(words), style="bold")
 

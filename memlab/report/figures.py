@@ -134,7 +134,7 @@ def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 def _point(name: str, arm: dict[str, Any], metric: str, look: tuple[str, str]) -> Figure:
     entry, oracle = arm["metrics"][metric], bool(arm.get("oracle"))
     value, low, high = entry["value"], entry.get("low"), entry.get("high")
-    label = one_line(name) + (" (upper bound)" if oracle else "")
+    label = one_line(name) + (" (looks at gold)" if oracle else "")
     colour, symbol = (INK, "diamond-open") if oracle else look
     point: Figure = {
         "type": "scatter", "mode": "markers", "name": label, "x": [arm["tokens_mean"]], "y": [value],

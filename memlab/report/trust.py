@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from memlab.judge.calibrate import LEAST, flagged
+from memlab.judge.calibrate import LEAST, flagged, leaning
 from memlab.report.words import figure, one_line
 
 FILE = "calibration.json"
@@ -31,7 +31,8 @@ def doubts(judges: Iterable[str], path: Path) -> list[str]:
         elif flagged(specificity, LEAST):
             said.append(f"FLAGGED: the judge {name} calls {figure(1 - specificity)} of made-up wrong answers right "
                         f"(specificity {figure(specificity)} on {one_line(str(found.get('data', '')))}, at least "
-                        f"{LEAST:g} is wanted): its scores are inflated.")
+                        f"{LEAST:g} is wanted): accuracies by it are "
+                        f"{leaning(specificity, (found.get('sensitivity') or {}).get('value'))}.")
     return said
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memlab.evaluate.answers import judges
+from memlab.evaluate.words import agreement
 from memlab.report.folders import ArmRun
 from memlab.report.words import EMPTY, chance, count, duration, figure, interval, known, signed
 
@@ -146,7 +147,7 @@ def arm_rows(comparison: dict[str, Any]) -> list[ArmRow]:
         for key, write in (("tokens_mean", count), ("selected_k_mean", count), ("seconds", duration)):
             value = arm.get(key)
             cells.append(Cell(write(value), value=value if known(value) else None))
-        badges = ["upper bound: looks at gold"] if arm.get("oracle") else []
+        badges = ["looks at gold"] if arm.get("oracle") else []
         badges += ["tainted: sees the benchmark's ids"] if arm.get("tainted") else []
         badges += [f"changed nothing against {unchanged[name]}"] if name in unchanged else []
         rows.append(ArmRow(name, tuple(badges), tuple(cells)))
@@ -227,7 +228,7 @@ def _facts(c: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
     least, planned = figure(c.get("smallest_detectable"), places), c.get("planned")
     power = figure(c.get("power"), 2) + (f" for {figure(planned, places)}" if known(planned) else "")
-    conversations = f", {c['agree']} of {c['clusters']} conversations agree" if known(c.get("clusters")) else ""
+    conversations = f", {agreement(c)}" if known(c.get("clusters")) else ""
     return (("difference", gap(c.get("difference"))),
             ("95 % interval", interval(c.get("low"), c.get("high"), gap) or EMPTY),
             ("p", chance(c.get("p"))), ("adjusted p", chance(c.get("p_adjusted"))),

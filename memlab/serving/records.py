@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import socket
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,7 +88,7 @@ class Server:
 
 def folder() -> Path:
     """Return the folder of records and logs, made if need be: ``$MEMLAB_HOME/serving``."""
-    path = default_root().parent / "serving"
+    path = _place()
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.chmod(0o700)
@@ -114,11 +115,9 @@ def now() -> str:
 def servers() -> list[Server]:
     """List the servers that live, by name and port; records of dead ones are removed."""
     found = []
-    known = {f.name for f in fields(Server)}
     for path in sorted(folder().glob("*.json")):
         try:
-            said = {name: value for name, value in json.loads(path.read_text()).items() if name in known}
-            server = Server(**said | {"command": tuple(said["command"])})
+            server = _read(path)
             lives = server.alive()
         except FileNotFoundError:  # another command removed it meanwhile
             continue
@@ -129,3 +128,25 @@ def servers() -> list[Server]:
         else:
             path.unlink(missing_ok=True)
     return found
+
+
+def readable() -> list[Server]:
+    """List the servers that live, the newest first; what cannot be read is passed over, and nothing is changed."""
+    found = []
+    for path in _place().glob("*.json"):
+        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError):
+            server = _read(path)
+            if server.alive():
+                found.append(server)
+    return sorted(found, key=lambda server: (-server.born, server.name, server.port))
+
+
+def _place() -> Path:
+    return default_root().parent / "serving"
+
+
+def _read(path: Path) -> Server:
+    """Read a record; raises what a file raises that is none."""
+    known = {f.name for f in fields(Server)}
+    said = {name: value for name, value in json.loads(path.read_text()).items() if name in known}
+    return Server(**said | {"command": tuple(said["command"])})

@@ -50,7 +50,7 @@ def kind_of(name: str, roles: tuple[str, ...]) -> str:
 def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = False) -> Tables:
     """Turn chunks (corpus, session, turns, key, value: plain text) into memories, in order, and grow the texts.
 
-    Chunks with a blank key are dropped unless ``blank``.
+    Chunks with a blank key are dropped unless ``blank``. Their source is the column ``source``, or "conversation".
     """
     if not blank:
         chunks = chunks.filter(pl.col("key").str.strip_chars() != "")
@@ -60,7 +60,7 @@ def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = F
         "memory": pl.int_range(chunks.height, eager=True, dtype=pl.Int64),
         "corpus": chunks["corpus"], "session": chunks["session"], "turns": chunks["turns"],
         "kind": pl.repeat(kind, chunks.height, eager=True, dtype=pl.String),
-        "source": pl.repeat("conversation", chunks.height, eager=True, dtype=pl.String),
+        "source": chunks.get_column("source", default=pl.repeat("conversation", chunks.height, eager=True)),
         "key": keys, "value": values, "said_on": dated["said_on"],
     })
     more = (pl.DataFrame({"hash": h, "text": t}) for h, t in ((keys, chunks["key"]), (values, chunks["value"])))
@@ -94,7 +94,7 @@ class Turn:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return one memory a turn."""
         turns = spoken(tables["turns"], tables["texts"], self.speakers).filter(pl.col("role").is_in(list(self.roles)))
-        chunks = turns.select(*_SESSION, pl.concat_list("turn").alias("turns"),
+        chunks = turns.select(*_SESSION, pl.concat_list("turn").alias("turns"), pl.col("role").alias("source"),
                               pl.col("said").alias("key"), pl.col("line").alias("value"))
         return memories(chunks, self.kind, tables)
 

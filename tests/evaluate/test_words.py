@@ -21,6 +21,9 @@ def test_the_sentence_of_a_difference_that_is_not_shown() -> None:
 @pytest.mark.parametrize(("change", "expected"), [
     ({"metric": "context/tokens_mean", "difference": -1234.5, "low": -1300.0, "high": -1200.0},
      "gap shows 1,234.5 tokens fewer than its token-matched twin"),
+    ({"metric": "context/tokens_mean", "difference": 120.0, "direction": "less", "clusters": 20, "differing": 19,
+      "agree": 1}, "greater in 18 of 20 conversations"),
+    ({"difference": -.02, "clusters": 6, "differing": 5, "agree": 1}, "less in 4 of 6 conversations"),
     ({"metric": "type=a/session/recall_any@5", "difference": -.02, "comparator": "fixed"},
      "gap finds some evidence in 2.0 points fewer questions than fixed"),
     ({"metric": "session/recall@10"}, "gap finds 3.1 points more of the evidence than"),

@@ -53,6 +53,17 @@ def verdicts(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(f"{path}.verdicts.jsonl").read_text().splitlines()]
 
 
+def test_a_judge_is_flagged_unless_it_is_known_to_be_good(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, known = lines(data.parent / "h.jsonl", *ANSWERS), data.parent / "calibration.json"
+    for figures, flag in (({}, "FLAGGED: nobody has measured how many wrong answers the judge contains lets through"),
+                          ({"contains": {"specificity": {"value": .5}}}, "FLAGGED: the judge contains calls 0.500"),
+                          ({"contains": {"specificity": {"value": .95}}}, None)):
+        known.write_text(json.dumps({"judges": figures}))
+        assert main([str(path), *words(data, "--judge", "contains", "--calibration", str(known))]) == 0
+        out = capsys.readouterr().out
+        assert flag in out if flag else "FLAGGED" not in out
+
+
 def test_a_rule_needs_no_server(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = lines(data.parent / "h.jsonl", *ANSWERS)
     assert main([str(path), *words(data, "--judge", "contains")]) == 0

@@ -6,12 +6,14 @@ import dataclasses
 import json
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
@@ -22,6 +24,7 @@ from memlab.errors import MemlabError
 from memlab.models import chat_retry
 from memlab.models.chat import Chat, Completion, Message, Prompt
 from memlab.models.chat_openai import OpenAIChat
+from memlab.serving import records
 from tests.models.chatserver import ChatServer, echo, serving
 
 KEY = "sk-very-secret-0123456789"
@@ -172,17 +175,62 @@ def test_patience_ends_with_a_clear_message_and_what_came_before_is_kept(server:
     assert "what was answered is stored" in str(raised.value)
 
 
-def test_a_server_elsewhere_is_named(server: ChatServer, memlab_home: Path) -> None:
+def test_a_server_elsewhere_is_named(server: ChatServer) -> None:
     server.stop()
-    note(memlab_home, url="http://127.0.0.1:9/v1", key="k", model="tiny")
+    note("http://127.0.0.1:9/v1", "k")
     with pytest.raises(MemlabError, match="chat.url=http://127.0.0.1:9/v1, where"):
         one(chat(server, patience=0.0), prompt("hi"))
 
 
-def note(home: Path, **fields: Any) -> None:
-    folder = home / "serving"
-    folder.mkdir(exist_ok=True)
-    (folder / "tiny.json").write_text(json.dumps({"pid": os.getpid(), **fields}))
+def test_an_address_where_nothing_has_ever_listened_ends_the_run_soon(
+        server: ChatServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(chat_retry, "NOBODY", 0.2)
+    server.stop()
+    note("http://127.0.0.1:9/v1", "secret", "another")
+    note("http://127.0.0.1:8/v1", "secret", "dead", pid=2**22)
+    start = time.monotonic()
+    with pytest.raises(MemlabError) as raised:
+        texts(chat(server, patience=60.0), prompts(40))
+    assert 0.2 <= time.monotonic() - start < 5
+    assert "no server is there (ConnectError" in str(raised.value)
+    assert str(raised.value).endswith(
+        "start the server (`python -m memlab.serve tiny`) or set chat.url; running (`python -m memlab.serve list`): "
+        "another at http://127.0.0.1:9/v1; then give the same line again: what was answered is stored")
+    assert "is waited for" not in capsys.readouterr().err
+
+
+def test_a_server_that_is_being_started_here_is_waited_for(
+        server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_retry, "NOBODY", 0.0)
+    with serving() as another:  # so that the client's own start takes no part of the time
+        texts(chat(another), prompts(1))
+    server.stop()
+    note(server.url, "k")
+    threading.Timer(0.6, server.start).start()
+    assert texts(chat(server), prompts(5)) == EXPECTED[:5]
+
+
+def test_a_server_that_comes_up_meanwhile_is_used(server: ChatServer) -> None:
+    server.stop()
+    threading.Timer(0.3, server.start).start()
+    assert texts(chat(server), prompts(5)) == EXPECTED[:5]
+
+
+def test_a_server_that_has_answered_before_is_waited_for_in_the_next_call(
+        server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat_retry, "NOBODY", 0.0)
+    model = chat(server)
+    assert texts(model, prompts(5)) == EXPECTED[:5]
+    server.stop()
+    threading.Timer(0.4, server.start).start()
+    assert texts(model, prompts(5)) == EXPECTED[:5]
+
+
+def note(url: str, key: str, model: str = "tiny", pid: int = os.getpid()) -> None:
+    """Leave the record of a server that this very process is, or another one."""
+    records.folder()
+    records.Server(model, model, url, key, pid, psutil.Process().create_time(), socket.gethostname(), "log",
+                   records.now(), ()).save()
 
 
 def test_a_refused_key_is_told_at_once_and_never_shown(
@@ -204,21 +252,21 @@ def test_a_refused_key_is_told_at_once_and_never_shown(
 def test_the_key_of_a_server_started_here_is_found(memlab_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not for this server")
     with serving(key=KEY) as server:
-        note(memlab_home, url=server.url.replace("127.0.0.1", "localhost") + "/", key=KEY, model="tiny")
+        note(server.url.replace("127.0.0.1", "localhost") + "/", KEY)
         (memlab_home / "serving" / "torn.json").write_text("{")
         assert texts(chat(server), prompts(2)) == EXPECTED[:2]
         assert KEY not in json.dumps(chat(server).identity()) + repr(chat(server))
 
 
-def test_a_server_that_comes_back_with_a_new_key_is_followed(memlab_home: Path) -> None:
+def test_a_server_that_comes_back_with_a_new_key_is_followed() -> None:
     with serving(key=KEY) as server:
-        note(memlab_home, url=server.url, key=KEY, model="tiny")
+        note(server.url, KEY)
         found = []
         for at, completion in chat(server, concurrency=1).complete(prompts(20)):
             found.append((at, completion.text))
             if len(found) == 3:
+                note(server.url, "anew")
                 server.key = "anew"
-                note(memlab_home, url=server.url, key="anew", model="tiny")
         assert [text for _, text in sorted(found)] == EXPECTED[:20]
 
 

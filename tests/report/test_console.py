@@ -42,7 +42,7 @@ def test_one_arm_is_printed_a_figure_a_line(report: Built) -> None:
         line = next(line for line in text.splitlines() if f" {metric} " in line)
         assert re.findall(r"\d\.\d{3}", line) == [f"{entry[k]:.3f}" for k in ("value", "low", "high")]
     assert f"beside it in the report: {len(report.comparison['arms']) - 1} other arms" in text
-    assert f"{report.comparison['scored']:,} of them scored" in text
+    assert f"{report.comparison['scored']:,} of them count for retrieval" in text
 
 
 def test_names_are_neither_markup_nor_escape_sequences(report: Built) -> None:

@@ -42,7 +42,7 @@ def test_points_are_the_arms_and_the_line_is_the_constant_k_curve(report: Built)
     fixed = next(p for p in points if p["name"] == "fixed_10")
     assert (fixed["x"], fixed["y"]) == ([arm["tokens_mean"]], [arm["metrics"][metric]["value"]])
     assert fixed["y"][0] == pytest.approx(curve["y"][9])  # the arm of K = 10 lies on the curve at K = 10
-    assert [p["name"] for p in points if p["marker"]["symbol"] == "diamond-open"] == ["oracle (upper bound)"]
+    assert [p["name"] for p in points if p["marker"]["symbol"] == "diamond-open"] == ["oracle (looks at gold)"]
 
 
 def test_twenty_arms_and_their_twins_all_look_different() -> None:

@@ -73,7 +73,7 @@ def test_every_section_is_there(read: Reader, text: str, report: Built) -> None:
     charts = json.loads(read.data["charts"])
     assert all(charts[name] for name in ("paired", "reliability", "heat", "tokens"))
     assert "budget has no finished run" in text
-    assert "upper bound: looks at gold" in text
+    assert "looks at gold</span>" in text
     assert "the opposite of what was claimed is shown." in text
 
 

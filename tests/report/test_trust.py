@@ -23,8 +23,18 @@ def test_low_and_unknown_specificity_are_told_and_a_good_judge_is_not(tmp_path: 
     low, unknown = doubts(["f1", "strict", "official"], path)
     assert low.startswith("FLAGGED: the judge f1 calls .137 of") or "0.137" in low
     assert "on locomo" in low
+    assert low.endswith("accuracies by it are not to be trusted.")
     assert "nobody has measured" in unknown
     assert "official" in unknown
+
+
+def test_the_flag_says_which_way_accuracies_are_off(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    for sensitivity, words in ((1.0, "are too high."), (.7, "are too high where fewer than 40 % of the answers are "
+                                                         "right, and too low where more are.")):
+        path.write_text(json.dumps({"judges": {"f1": {"specificity": {"value": .8},
+                                                      "sensitivity": {"value": sensitivity}}}}))
+        assert doubts(["f1"], path)[0].endswith(words)
 
 
 def test_a_file_that_says_nothing_is_as_good_as_none(tmp_path: Path) -> None:
