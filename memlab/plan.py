@@ -41,7 +41,7 @@ def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
     for slot, stage in arm.pipeline.stages():
         if slot in WRITTEN and not chats(stage) and getattr(stage, "embedder", None) is None:
             tables = tables.updated(apply(stage, tables, store))
-    if chats(arm.pipeline.context):  # what its keys will be is not known before they are asked for
+    if chats(arm.pipeline.context) or chats(arm.pipeline.extract):  # their keys are not known before they are asked for
         return replace(_cost(arm, tables, store, set()), texts=int(tables["memories"].height))
     return _cost(arm, tables, store, counted)
 
@@ -82,6 +82,8 @@ def _replies(slot: str, stage: Any, tables: Tables) -> int:
     questions = int(tables["questions"].height)
     if slot == "context":
         return int(tables["memories"].height)
+    if slot == "extract":  # fewer where haystacks share sessions
+        return int(tables["sessions"].height)
     if slot == "rerank":
         return questions * (int(stage.pool) if stage.mode == "pointwise" else 1)
     return questions * chats(stage) * int(getattr(getattr(stage, "vote", None), "samples", 1))
