@@ -20,7 +20,7 @@ from memlab.config import CONF
 from memlab.errors import Faults, did_you_mean
 
 PARTS: dict[str, tuple[str, ...]] = {
-    "chunk": ("write.chunk",), "anchor": ("write.anchor",), "extract": ("write.extract",),
+    "chunk": ("write.chunk",), "extract": ("write.extract",), "anchor": ("write.anchor",),
     "context": ("write.context",), "relate": ("write.relate",), "prune": ("write.prune",),
     "classify": ("query.classify",), "decompose": ("query.decompose",), "expand": ("query.expand",),
     "time": ("query.time",),

@@ -25,7 +25,7 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 """The configuration folder; it lies beside the package, hence ``pip install -e``."""
 
 SLOTS = {
-    "chunk": "write.chunk", "anchor": "write.anchor", "extract": "write.extract", "context": "write.context",
+    "chunk": "write.chunk", "extract": "write.extract", "anchor": "write.anchor", "context": "write.context",
     "relate": "write.relate", "prune": "write.prune",
     "query": "query.question", "classify": "query.classify", "decompose": "query.decompose",
     "expand": "query.expand", "time": "query.time",

@@ -50,8 +50,8 @@ class Pipeline:
     """One configuration of every slot, in the order in which the tables flow."""
 
     chunk: Stage = Field(default_factory=Turn)
-    anchor: Stage = Field(default_factory=Unchanged)
     extract: Stage = Field(default_factory=Unchanged)
+    anchor: Stage = Field(default_factory=Unchanged)
     context: Stage = Field(default_factory=Unchanged)
     relate: Stage = Field(default_factory=Unchanged)
     prune: Stage = Field(default_factory=Unchanged)

@@ -21,7 +21,7 @@ from memlab.store import Store
 from memlab.sweep import Sweep
 from memlab.tables import Tables
 
-WRITTEN = ("chunk", "anchor", "extract", "context", "query", "classify", "decompose", "expand", "time")
+WRITTEN = ("chunk", "extract", "anchor", "context", "query", "classify", "decompose", "expand", "time")
 """Slots that cost little, so that a plan runs them, unless they ask a chat model, to know what would be encoded."""
 
 

@@ -99,7 +99,7 @@ def store(tmp_path) -> Store:
 def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) -> None:
     seen: list[str] = []
     tables = lexical().run(lives().load(), store, lambda slot, seconds: seen.append(slot))
-    assert seen == ["chunk", "anchor", "extract", "context", "relate", "prune", "query", "classify", "decompose",
+    assert seen == ["chunk", "extract", "anchor", "context", "relate", "prune", "query", "classify", "decompose",
                     "expand", "time", "dense", "lexical", "late", "score", "boost", "rerank", "fuse", "window",
                     "rollup", "measure", "select", "pack", "graph", "answer", "judge", "attribute"]
     assert set(tables) == set(SCHEMAS) - {"attribution"}  # which nobody asked for

@@ -69,11 +69,7 @@ def again(folder: str, search: str, question: str) -> None:
         loaded = time.perf_counter() - start
         memory.search(question)
         print(f"loaded in another process: {count:,} sessions in {loaded:.2f} s, first question "
-              f"{time.perf_counter() - start - loaded:.2f} s; its peak memory {peak():,.0f} MB")
-
-
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+              f"{time.perf_counter() - start - loaded:.2f} s")
 
 
 def vocabulary() -> list[str]:
@@ -130,7 +126,8 @@ def main() -> None:
                     size = sum(p.stat().st_size for p in Path(folder).rglob("*") if p.is_file()) / 1e6
                     print(f"| {n:,} | {np.median(last):.1f} ms | {last.max():.0f} ms | {asked[0]:.2f} s "
                           f"| {asked[1]:.2f} s | {held:,.0f} MB | {size:.0f} MB |", flush=True)
-        print(f"\n{args.sessions:,} additions in {sum(times):.0f} s; peak memory {peak():,.0f} MB", flush=True)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        print(f"\n{args.sessions:,} additions in {sum(times):.0f} s; peak memory {peak:,.0f} MB", flush=True)
         subprocess.run([sys.executable, __file__, "--search", args.search, "--again", folder, said(8)], check=True)
 
 

@@ -87,7 +87,7 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, recipe: R
 
 
 AFTER_FIRST = ("boost", "rerank", "fuse", "window", "rollup")
-FIRST = ("chunk", "anchor", "extract", "context", "relate", "prune", "query", "classify", "decompose", "expand", "time",
+FIRST = ("chunk", "extract", "anchor", "context", "relate", "prune", "query", "classify", "decompose", "expand", "time",
          "dense", "lexical", "late", "score")
 """Slots that choose the negatives."""
 

@@ -15,26 +15,18 @@ before 11 August 2023", "the Monday before ..."). Months are written with a capi
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from datetime import date, timedelta
 from itertools import chain
 
-Window = tuple[date, date]
-"""First and last day, both included."""
+from memlab.days import MONTHS, NUMBERS, WEEKDAYS, back, begin, last_day, number, unit_before, weekday_before
+from memlab.days import Window as Window
 
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-          "November", "December")
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_NUMBERS = {"a couple of": 2, "couple of": 2, "a": 1, "an": 1} | {word: n for n, word in enumerate((
-    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"), 1)}
-_FEW = (2, 5)
-_DAYS = {"day": 1, "week": 7, "weekend": 7}
 _SIDE = {"day": 0, "week": 3, "weekend": 1, "month": 15, "year": 182}
 
 _MONTH = r"(?P<month>(?-i:" + "|".join(f"{m[:3]}(?:{m[3:]})?" for m in MONTHS) + r"|Sept))\b\.?"
 _DAY = r"(?P<day>\d{1,2})(?!\d)(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)\b"
-_N = r"(?P<n>\d{1,2}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + r"|(?:a |the )?few)"
+_N = r"(?P<n>\d{1,2}|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + r"|(?:a |the )?few)"
 _UNIT = r"(?P<unit>day|week|month|year)s?\b"
 _IN = (r"\b(?:in|during|of|since|after|before|until|till|by|throughout|last|early|late|mid)[ -]"
        r"(?:the (?:month|year) of )?")
@@ -119,7 +111,7 @@ def _named(match: re.Match[str], asked: date | None, only: str | None) -> Window
         except ValueError:  # 31 June, or 29 February of a common year
             continue
         if part["year"] or asked is None or start <= asked:
-            return start, start if part["day"] else _last_day(start)
+            return start, start if part["day"] else last_day(start)
     return None
 
 
@@ -128,72 +120,31 @@ def _relative(match: re.Match[str], asked: date) -> Window:
     part = {"n": None, "how": ""} | match.groupdict()
     how, unit = str(part["how"]).lower(), str(part["unit"]).lower()
     if part["n"] is not None:
-        few, many = _number(str(part["n"]))
-        first, last = _back(asked, many, unit), _back(asked, few, unit)
+        few, many = number(str(part["n"]))
+        first, last = back(asked, many, unit), back(asked, few, unit)
         side = timedelta(days=_SIDE[unit])
         return (first - side, last + side) if how == "ago" else (first, asked)
     if unit in WEEKDAYS:
-        day = _weekday_before(asked, unit)
+        day = weekday_before(asked, unit)
         return day, day
     if unit in ("yesterday", "night", "today", "the day before yesterday"):
         day = asked - timedelta(days={"today": 0, "the day before yesterday": 2}.get(unit, 1))
         return day, day
     if how == "past" and unit != "weekend":
-        return _back(asked, 1, unit), asked
-    return (_begin(asked, unit), asked) if how == "this" else _before(asked, unit)
+        return back(asked, 1, unit), asked
+    return (begin(asked, unit), asked) if how == "this" else unit_before(asked, unit)
 
 
 def _qualified(before: str, window: Window, asked: date | None) -> Window | None:
     """Change a window by the words before it: since, after, before, until, two weeks before."""
     shift = _SHIFT.search(before)
     if shift and shift["n"]:
-        few, many = _number(shift["n"])
-        return _back(window[0], many, shift["unit"].lower()), _back(window[0], few, shift["unit"].lower())
+        few, many = number(shift["n"])
+        return back(window[0], many, shift["unit"].lower()), back(window[0], few, shift["unit"].lower())
     if shift:
         named = shift["named"].lower()
-        day = _weekday_before(window[0], named) if named in WEEKDAYS else None
-        return (day, day) if day else _before(window[0], named)
+        day = weekday_before(window[0], named) if named in WEEKDAYS else None
+        return (day, day) if day else unit_before(window[0], named)
     if _NONE.search(before):
         return None
     return (window[0], asked or date.max) if _SINCE.search(before) else window
-
-
-def _number(word: str) -> tuple[int, int]:
-    word = word.lower()
-    if word.endswith("few"):
-        return _FEW
-    n = int(word) if word.isdigit() else _NUMBERS[word]
-    return n, n
-
-
-def _back(day: date, n: int, unit: str) -> date:
-    """Go n units back; in months and years to the same day of the month, or its last."""
-    unit = unit.removesuffix("s")
-    if unit in _DAYS:
-        return day - timedelta(days=n * _DAYS[unit])
-    months = day.year * 12 + day.month - 1 - n * (12 if unit == "year" else 1)
-    first = date(months // 12, months % 12 + 1, 1)
-    return first.replace(day=min(day.day, _last_day(first).day))
-
-
-def _begin(day: date, unit: str) -> date:
-    if unit == "week":
-        return day - timedelta(days=day.weekday())
-    return {"day": day, "month": day.replace(day=1), "year": day.replace(month=1, day=1)}[unit]
-
-
-def _before(day: date, unit: str) -> Window:
-    """Return the calendar unit before that of a day; of weekends the last that was over."""
-    if unit == "weekend":
-        sunday = _weekday_before(day, "sunday")
-        return sunday - timedelta(days=1), sunday
-    end = _begin(day, unit) - timedelta(days=1)
-    return _begin(end, unit), end
-
-
-def _weekday_before(day: date, name: str) -> date:
-    return day - timedelta(days=(day.weekday() - WEEKDAYS.index(name) - 1) % 7 + 1)
-
-
-def _last_day(first: date) -> date:
-    return first.replace(day=monthrange(first.year, first.month)[1])

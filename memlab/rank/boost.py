@@ -39,10 +39,10 @@ class Boost(Scorer):
     not be there, so that an arm can leave out a stage and its share.
 
     ``fill`` is the value of a signal for units that it does not reach, in place of the lowest ({llm: 3} for units
-    outside a reranker's pool); the column keeps its nulls. Equal scores keep their order. The units below ``depth``
-    follow in their old order; with a threshold or floors they go, since nobody has held them against it. ``name``
-    keeps the new score in a column of that name, for a later slot; a weight for ``boosted`` means the present score
-    where nobody kept one, so that an arm can leave out the earlier boost.
+    outside a reranker's pool, and for all where nobody reranked); the column keeps its nulls. Equal scores keep their
+    order. The units below ``depth`` follow in their old order; with a threshold or floors they go, since nobody has
+    held them against it. ``name`` keeps the new score in a column of that name, for a later slot; a weight for
+    ``boosted`` means the present score where nobody kept one, so that an arm can leave out the earlier boost.
     """
 
     reads: ClassVar = SIGNAL_READS
@@ -92,6 +92,8 @@ class Boost(Scorer):
         shown = head.columns
         if KEPT in self.weights and KEPT not in shown:
             head = head.with_columns(pl.col("score").alias(KEPT))
+        head = head.with_columns(pl.lit(None, pl.Float64).alias(name) for name in self.fill
+                                 if not any(fits(name, s) for s in signals_of(head)))
         known = [FIRST, *signals_of(head)]
         unused = {name for name, weight in self.weights.items()
                   if not weight and not any(fits(name, s) for s in known)}

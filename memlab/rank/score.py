@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.rank.scorer import Scorer
+from memlab.rank.scorer import Scorer, fits
 from memlab.rank.units import PLACE, Level, finest, memory_units, ranked, session_units, turn_units
 from memlab.stage import stage
 from memlab.tables import Tables, empty
 
 if TYPE_CHECKING:
     from memlab.store import Store
+
+
+SEARCHES = ("dense", "lexical", "late")
+"""Names that mean all lanes of one search."""
 
 
 @stage
@@ -40,9 +44,19 @@ class Score(Scorer):
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""
         units, signals = lanes_of(tables, self.level, self.rrf_k)
+        signals = self._with_silent(signals)
         lanes = [c for c in signals.columns if c not in ("question", "unit")]
         ranking = ranked(self.scored(signals, lanes)) if lanes else empty("ranking")
         return Tables(units=units, ranking=ranking)
+
+
+    def _with_silent(self, signals: pl.DataFrame) -> pl.DataFrame:
+        """Add an empty column for each search that is weighed and found nothing, as with a floor or an odd question."""
+        if signals.width == 2:
+            return signals
+        named = [*self.weights, *self.floors, *(self.normaliser if isinstance(self.normaliser, dict) else ())]
+        return signals.with_columns(pl.lit(None, pl.Float64).alias(name) for name in dict.fromkeys(named)
+                                    if name in SEARCHES and not any(fits(name, c) for c in signals.columns))
 
 
 def lanes_of(tables: Tables, level: Level, rrf_k: int) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -115,8 +115,9 @@ def test_the_new_score_can_be_kept_for_a_later_slot() -> None:
 def test_a_stage_and_its_share_can_be_left_out_by_the_weight_0() -> None:
     how = {"signals": [given_as("a", 0, 0, 1)], "fill": {"rerank": .3}, "normaliser": {"rerank": "max", "a": "max"}}
     assert order(dated(THREE), weights={"first": 1, "a": 1, "rerank": 0}, **how) == [2, 0, 1]
+    assert order(dated(THREE), weights={"first": 1, "a": 1, "rerank": 1}, **how) == [2, 0, 1]  # .3 for everyone
     with pytest.raises(MemlabError, match="no signal is called 'rerank'"):
-        order(dated(THREE), weights={"first": 1, "a": 1, "rerank": 1}, **how)
+        order(dated(THREE), weights={"first": 1, "a": 1, "rerank": 1}, **(how | {"fill": {}}))
     with pytest.raises(MemlabError, match="did you mean 'first'"):
         order(dated(THREE), weights={"fist": 1})
 

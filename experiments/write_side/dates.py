@@ -1,0 +1,126 @@
+"""The rules for dates against a hand-labelled list of 200 expressions, and against dateparser if it is installed.
+
+    python experiments/write_side/dates.py            # seconds; pip install dateparser for the comparison
+
+``tests/write/dates_200.tsv`` holds a sentence a row, the day it is said on, the expression and its ISO form ("" where
+nothing may be resolved). Three measures, by part (the rules were tuned on the first 120, never on the other 80):
+
+* exact: the sentence gives the labelled form and nothing else;
+* kind: as a library of single days can do it: every day found lies within the labelled span, and at least one is found;
+  where nothing may be resolved, nothing is;
+* given the expression: the expression alone is handed over (``dateparser.parse``), so that finding it does not count; it
+  is right if it lies within the labelled span. The rules see the sentence, and must have found a span that overlaps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+import warnings
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+from memlab.days import last_day
+from memlab.write.dates import found
+
+LIST = Path(__file__).parents[2] / "tests" / "write" / "dates_200.tsv"
+Row = dict[str, str]
+
+
+def days_of(form: str) -> tuple[date, date]:
+    """First and last day of an ISO form: a day, time, month, year, or an interval of these."""
+    first, _, last = form.partition("/")
+    ends = []
+    for end, text in enumerate((first, last or first)):
+        day = text.partition("T")[0]
+        if len(day) == 10:
+            ends.append(date.fromisoformat(day))
+        elif len(day) == 7:
+            month = date.fromisoformat(f"{day}-01")
+            ends.append(last_day(month) if end else month)
+        else:
+            ends.append(date(int(day), 12, 31) if end else date(int(day), 1, 1))
+    return ends[0], ends[1]
+
+
+def within(day: date, form: str) -> bool:
+    """Whether a day lies within a form."""
+    first, last = days_of(form)
+    return first <= day <= last
+
+
+def rules_exact(row: Row) -> bool:
+    """The labelled form, and nothing else."""
+    return "; ".join(f.form for f in found(row["sentence"], said(row))) == row["expected"]
+
+
+def rules_kind(row: Row) -> bool:
+    """A first day within the labelled span, as a library of days has it."""
+    return kind([days_of(f.form)[0] for f in found(row["sentence"], said(row))], row)
+
+
+def rules_given(row: Row) -> bool:
+    """Of what overlaps the labelled expression, a first day within the span."""
+    at = row["sentence"].lower().index(row["expression"].lower())
+    return any(f.start < at + len(row["expression"]) and at < f.end and within(days_of(f.form)[0], row["expected"])
+               for f in found(row["sentence"], said(row)))
+
+
+def kind(days: list[date], row: Row) -> bool:
+    """Some day found, all within the span; none where none may be."""
+    return bool(days) == bool(row["expected"]) and all(within(day, row["expected"]) for day in days)
+
+
+def said(row: Row) -> datetime:
+    """The moment at which the sentence is said."""
+    return datetime.fromisoformat(row["said_on"])
+
+
+def libraries() -> dict[str, dict[str, Callable[[Row], bool]]]:
+    """What dateparser says, by its settings; nothing if it is not installed."""
+    try:
+        import dateparser
+        from dateparser.search import search_dates
+    except ImportError:
+        return {}
+    made = {}
+    for prefers in ("past", "current_period"):
+        def options(row: Row, prefers: str = prefers) -> dict[str, object]:
+            return {"RELATIVE_BASE": said(row), "PREFER_DATES_FROM": prefers, "DATE_ORDER": "MDY"}
+
+        def search(row: Row, options: Callable[[Row], dict[str, object]] = options) -> bool:
+            hits = search_dates(row["sentence"], languages=["en"], settings=options(row)) or []
+            return kind([moment.date() for _, moment in hits], row)
+
+        def parse(row: Row, options: Callable[[Row], dict[str, object]] = options) -> bool:
+            moment = dateparser.parse(row["expression"], languages=["en"], settings=options(row))
+            return moment is not None and within(moment.date(), row["expected"])
+
+        made[f"dateparser {dateparser.__version__}, prefer {prefers}"] = {"kind": search, "given the expression": parse}
+    return made
+
+
+def main() -> None:
+    """Print the table."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    warnings.filterwarnings("ignore")
+    with LIST.open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    ways = {"rules": {"exact": rules_exact, "kind": rules_kind, "given the expression": rules_given}, **libraries()}
+    print("| way | measure | tuned on (120) | held out (80) | of it nothing to resolve (25) | seconds |\n|---|---|--:|--:|--:|--:|")
+    for way, measures in ways.items():
+        for name, right in measures.items():
+            start = time.perf_counter()
+            done = [(row, right(row)) for row in rows if row["expected"] or name != "given the expression"]
+            seconds = time.perf_counter() - start
+            cells = []
+            for some in ([r for row, r in done if row["part"] == "tune"], [r for row, r in done if row["part"] != "tune"],
+                         [r for row, r in done if not row["expected"]]):
+                cells.append(f"{sum(some)}/{len(some)} = {sum(some) / len(some):.3f}" if some else "")
+            print(f"| {way} | {name} | {' | '.join(cells)} | {timedelta(seconds=seconds).total_seconds():.2f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""How often versioning ends the right memory: labelled updates, in generated lives and in LongMemEval.
+
+    python experiments/write_side/invalidations.py [--oracle FILE] [--s FILE] [--locomo FILE] [--show 40]
+
+One memory a turn of the user. No model is loaded: what is ended is told by rules over words, vectors only decide what
+is merged. The labels are read here alone, after the stages have run. About a minute on 2 cores with all files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab.data.locomo import LoCoMo
+from memlab.data.longmemeval import LongMemEval
+from memlab.data.synthetic import Synthetic
+from memlab.store import Store
+from memlab.tables import Tables
+from memlab.write.chunk import Turn
+from memlab.write.relate import MemoryStack
+from memlab.write.versions import Versions
+
+PLACE = ["corpus", "session", "turn"]
+BY = ["corpus", "session_by", "turn_by"]
+
+
+class Apart:
+    """No two texts are near each other: nothing is merged."""
+
+    def identity(self) -> dict[str, Any]:
+        return {"is": "apart"}
+
+    def dim(self) -> int:
+        return 1
+
+    def encode(self, texts: Sequence[str], role: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # noqa: ARG002
+        yield np.arange(len(texts)), np.zeros((len(texts), 1), np.float32)
+
+    def truncated(self, texts: Sequence[str], role: str) -> np.ndarray:  # noqa: ARG002
+        return np.zeros(len(texts), bool)
+
+
+def ended(tables: Tables, stage: Any, store: Store) -> pl.DataFrame:
+    """Return (corpus, session, turn, text, session_by, turn_by, text_by): what is ended, by the last question's day."""
+    out = tables.updated(stage.run(tables.only(stage.reads), store))
+    said = out["memories"].select("memory", "corpus", "session", turn=pl.col("turns").list.first(),
+                                  day=pl.col("said_on").dt.date(), hash="value").join(out["texts"], on="hash")
+    last = out["questions"].group_by("corpus").agg(pl.col("asked_on").max().dt.date().alias("asked"))
+    rows = out["edges"].filter(pl.col("kind") == "SUPERSEDES").join(said, left_on="target", right_on="memory").join(
+        said, left_on="source", right_on="memory", suffix="_by").join(last, on="corpus")
+    return rows.filter(pl.col("day_by") <= pl.col("asked")).select(
+        *PLACE, "text", "session_by", "turn_by", "text_by").sort(*PLACE, *BY)
+
+
+def labelled(tables: Tables) -> pl.DataFrame:
+    """Return (question, category, corpus, session, turn, label) for the evidence that is a memory.
+
+    In a knowledge-update question with evidence in several sessions, the latest session's is new, the rest old. All
+    other evidence stays.
+    """
+    here = tables["memories"].select(*PLACE[:2], turn=pl.col("turns").list.first())
+    rows = (tables["evidence"].drop_nulls().join(tables["questions"].select("question", "corpus"), on="question")
+            .join(tables["gold"].select("question", "category", "abstain"), on="question")
+            .join(here, on=PLACE, how="semi"))
+    update = ((pl.col("category") == "knowledge-update") & ~pl.col("abstain")
+              & (pl.col("session").n_unique().over("question") > 1))
+    latest = pl.col("session") == pl.col("session").max().over("question")
+    return rows.with_columns(label=pl.when(~update).then(pl.lit("stays")).when(latest).then(pl.lit("new"))
+                             .otherwise(pl.lit("old")))
+
+
+def measure(name: str, tables: Tables, show: int) -> None:
+    """Print a row an arm, and some of what was ended."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder))
+        tables = tables.updated(Turn(roles=("user",)).run(tables.only(Turn.reads), store))
+        evidence = labelled(tables)
+        for arm, stage in (("memorystack", MemoryStack(embedder=Apart())), ("versions", Versions(embedder=Apart()))):
+            report(name, arm, tables, evidence, ended(tables, stage, store), show)
+
+
+def report(name: str, arm: str, tables: Tables, evidence: pl.DataFrame, gone: pl.DataFrame, show: int) -> None:
+    """Count what was ended by its label: a memory that is old evidence of one question is rightly ended."""
+    old, new, rest = (evidence.filter(pl.col("label") == label) for label in ("old", "new", "stays"))
+    is_old, must_stay = old.select(PLACE).unique(), pl.concat([new, rest]).select(PLACE).unique().join(
+        old, on=PLACE, how="anti")
+    memories = gone.select(PLACE).unique()
+    right, wrong = memories.join(is_old, on=PLACE, how="semi"), memories.join(must_stay, on=PLACE, how="semi")
+    pairs = old.join(gone, on=PLACE).join(new.select("question", "corpus", session_by="session", turn_by="turn"),
+                                          on=["question", *BY])
+    by_type = dict(wrong.join(evidence, on=PLACE).group_by("category").len().sort("category").iter_rows())
+    print(f"| {name} | {arm} | {tables['memories'].height:,} | {memories.height:,} "
+          f"| {pairs['question'].n_unique()} of {old['question'].n_unique()} | {right.height} "
+          f"| {wrong.height} of {must_stay.height} {by_type or ''} | {memories.height - right.height - wrong.height} |")
+    kinds = pl.concat([is_old.with_columns(label=pl.lit("right")), must_stay.with_columns(label=pl.lit("wrong"))])
+    rows = gone.join(kinds, on=PLACE, how="left").rows(named=True)
+    random.Random(0).shuffle(rows)
+    for row in sorted(rows[:show], key=lambda row: str(row["label"])):
+        print(f"  [{row['label'] or 'no label'}] {row['text'][:400]!r}\n      ended by {row['text_by'][:400]!r}")
+
+
+def main() -> None:
+    """Measure on what was given."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--oracle", type=Path)
+    parser.add_argument("--s", type=Path)
+    parser.add_argument("--locomo", type=Path)
+    parser.add_argument("--lives", type=int, default=100)
+    parser.add_argument("--show", type=int, default=0)
+    told = parser.parse_args()
+    print("| data | arm | memories | ended | updates caught | ended, rightly | ended, must stay | ended, no label |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|")
+    for share in (0.0, 0.1, 1.0):
+        lives = Synthetic(lives=told.lives, paraphrase=share, distractors=1.0)
+        measure(f"lives, paraphrase {share}", lives.load(), told.show)
+    for variant, path in (("oracle", told.oracle), ("s", told.s)):
+        if path:
+            measure(f"longmemeval_{variant}", LongMemEval(variant=variant, path=path).load(), told.show)
+    if told.locomo:
+        measure("locomo", LoCoMo(path=told.locomo).load(), told.show)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,242 @@
+"""One question in the terminal: ``python -m memlab.ask [slot=technique] [slot.setting=value] "question"``.
+
+    python -m memlab.ask system=best data=locomo data.path=FILE corpus=conv-26 "What did Caroline research?"
+    python -m memlab.ask memory=FOLDER now=2023-06-01 "Which pet do I have?"
+
+Shows the ranking with its signals, what is known of the people and things in the question where a graph is configured,
+the context, and the answer where a reader is (read/answer=reader chat=...). Words are those of ``memlab.run``, and:
+
+    corpus=NAME   whose sessions are asked (name or number); needed where the data hold several, unless the question
+                  is one of the data's own, word for word or by its id
+    now=DAY       nothing said later is known; else the day of the data's own question, or of the last session;
+                  of a live memory the present
+    memory=FOLDER a live memory (memlab.memory) in the place of data
+
+Exit status: 0 answered, 1 failed, 2 the configuration is faulty, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from memlab.arm import Arm, load
+from memlab.data.terminal import plain, plain_lines
+from memlab.errors import Faults, MemlabError, did_you_mean
+from memlab.live.found import RESULT, Found, asking, results
+from memlab.live.log import Log
+from memlab.live.session import moment
+from memlab.memory import Memory
+from memlab.run import HELP, store_at
+from memlab.store import default_root
+from memlab.sweep import read
+from memlab.tables import Tables, frame, texts_frame
+
+OWN = ("corpus", "now", "memory")
+"""Words that ``memlab.run`` does not know."""
+FEWEST, SHOWN = 10, 20
+"""Ranks that are shown: what is selected, at least and at most so many."""
+TEXT = 300
+"""Characters of a result's text that are shown."""
+ITEM = 1200
+"""Characters of an item of the context that are shown."""
+
+_SETTING = re.compile(r"[+~]{0,2}[A-Za-z_][\w./@]*=|~[\w./]+$|-")
+_out = Console(highlight=False)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A command line: the question, memlab.run's words, and the own ones."""
+
+    question: str
+    words: list[str]
+    own: dict[str, str]
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Asked:
+        """Take a command line apart; raises Faults unless it holds exactly one question.
+
+        >>> Asked.of(["rank.select.k=3", "now=2023-05-20", "Which pet is it?"]).own
+        {'now': '2023-05-20'}
+        """
+        settings = [w for w in words if _SETTING.match(w)]
+        own = {w.partition("=")[0]: w.partition("=")[2] for w in settings if w.partition("=")[0] in OWN}
+        others = [w for w in settings if w.partition("=")[0] not in OWN]
+        questions = [w for w in words if w not in settings]
+        faults = []
+        if len(questions) != 1:
+            said = f"{len(questions)} are given: {', '.join(questions)}" if questions else "none is given"
+            faults.append(f'one question is expected, {said}; put it in quotes: "Which pet do I have?"')
+        elif not questions[0].strip():
+            faults.append("the question is blank")
+        if "memory" in own:
+            faults += [f"{w.partition('=')[0]}: a live memory has no data set; leave this or memory= out"
+                       for w in settings if re.match(r"(data|corpus)\b", w)]
+        if faults:
+            raise Faults(faults)
+        return cls(questions[0], others, own)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    if not words or any(w in HELP for w in words):
+        _out.print(escape((__doc__ or "").strip()))
+        return 0
+    try:
+        _show(*answered(Asked.of(words)))
+    except MemlabError as error:
+        _out.print(f"[red]memlab:[/red] {escape(plain_lines(str(error)))}", soft_wrap=True)
+        return 2 if isinstance(error, Faults) else 1
+    except KeyboardInterrupt:
+        _out.print("\ninterrupted; what models made is kept")
+        return 130
+    except Exception as error:  # a model or its server: told in one line, the rest kept for whoever looks into it
+        _out.print(f"[red]memlab:[/red] {escape(plain_lines(f'{type(error).__name__}: {error}'))}", soft_wrap=True)
+        trace = default_root().parent / "ask.failed.txt"
+        trace.parent.mkdir(parents=True, exist_ok=True)
+        trace.write_text(traceback.format_exc(), encoding="utf-8")
+        _out.print(f"  details: {escape(str(trace))}", soft_wrap=True)
+        return 1
+    return 0
+
+
+def answered(asked: Asked) -> tuple[Found, str]:
+    """Ask, and return what was found and whose sessions were asked; raises MemlabError for what is wrong."""
+    sweep = read(asked.words)
+    if len(sweep.arms) != 1:
+        raise Faults([f"one configuration is asked, these words describe {len(sweep.arms)}; give one value a slot"])
+    (arm,) = sweep.arms
+    now = moment(asked.own.get("now"), "now")
+    if "memory" in asked.own:
+        folder = Path(asked.own["memory"]).expanduser()
+        if not Log.there(folder):
+            raise MemlabError("there is no live memory", where=str(folder),
+                              fix="give the folder of a memlab.memory.Memory that something was added to")
+        store = store_at(sweep.settings.store) if sweep.settings.store else None
+        with Memory(folder, arm.pipeline, store) as memory:
+            return memory.look(asked.question, now, SHOWN), f"the memory {folder}"
+    return _of_data(arm, asked, now, sweep.settings.store)
+
+
+def _of_data(arm: Arm, asked: Asked, now: datetime | None, store: str | None) -> tuple[Found, str]:
+    pipeline = asking(arm.pipeline)
+    tables = load(arm.dataset)
+    names = dict(tables["ids"].filter(pl.col("kind") == "corpus").select("corpus", "name").iter_rows())
+    corpora = {corpus: names.get(corpus, str(corpus)) for corpus in tables["sessions"]["corpus"].unique().sort()}
+    own = _own_questions(tables, asked.question)
+    corpus = _corpus(corpora, own, asked.own.get("corpus"))
+    own = own.filter(pl.col("corpus") == corpus)
+    here = {name: tables[name].filter(pl.col("corpus") == corpus) for name in ("sessions", "turns")}
+    question = own["words"][0] if own.height else asked.question
+    text = texts_frame([question.encode("utf-8", "replace").decode("utf-8")])
+    day = now or (own["asked_on"][0] if own.height else here["sessions"]["said_on"].max())
+    texts = tables["texts"].join(here["turns"].select(pl.col("text").alias("hash")).unique(), on="hash", how="semi")
+    one = frame("questions", {"question": [0], "corpus": [corpus], "text": text["hash"], "asked_on": [day]})
+    texts = pl.concat([texts, text]).unique("hash", keep="first", maintain_order=True)
+    made = pipeline.run(Tables(texts=texts, questions=one, **here), store_at(store))
+    sessions = here["sessions"].height
+    return (Found.of(made, results(made, pipeline, SHOWN)),
+            f"{corpora[corpus]} of {arm.dataset.name}, {sessions} session{'s' * (sessions != 1)}")
+
+
+def _own_questions(tables: Tables, wanted: str) -> pl.DataFrame:
+    """Return (question, corpus, asked_on, words) of the data's questions that are meant: by their words or their id."""
+    ids = tables["ids"].filter(pl.col("kind") == "question").select("question", "name")
+    told = tables["questions"].join(tables["texts"].rename({"hash": "text", "text": "words"}), on="text").join(
+        ids, on="question", how="left")
+    same = pl.col("words").str.strip_chars().str.to_lowercase() == wanted.strip().lower()
+    return told.filter(same | (pl.col("name") == wanted)).select("question", "corpus", "asked_on", "words")
+
+
+def _corpus(corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> int:
+    """Choose whose sessions are asked."""
+    listed = ", ".join(list(corpora.values())[:40]) + (", ..." if len(corpora) > 40 else "")
+    if wanted is not None:
+        named = [corpus for corpus, name in corpora.items() if name == wanted]
+        if not named and wanted.isdecimal() and int(wanted) in corpora:
+            named = [int(wanted)]
+        if not named:
+            raise Faults([f"corpus={wanted}: there is none of that name; {did_you_mean(wanted, corpora.values())}"])
+        return named[0]
+    if len(corpora) == 1:
+        return next(iter(corpora))
+    meant = own["corpus"].unique().sort().to_list()
+    if len(meant) == 1:
+        return int(meant[0])
+    if meant:
+        listed = ", ".join(corpora[c] for c in meant)
+        raise Faults([f"the data ask this of several; choose one with corpus=NAME: {listed}"])
+    raise Faults([f"these data hold {len(corpora)} corpora, and this is none of their questions; choose one with "
+                  f"corpus=NAME: {listed}"])
+
+
+def _show(found: Found, place: str) -> None:
+    asked_on = "on no day" if found.asked_on is None else f"as of {found.asked_on:%Y-%m-%d}"
+    _out.print(Text(plain(found.question), "bold"))
+    _out.print(Text(f"asked of {plain(place)}, {asked_on}", "dim"))
+    _heading("Ranking")
+    shown = found.results.filter((pl.col("rank") <= FEWEST) | pl.col("selected"))
+    _out.print(_ranking(shown) if shown.height else "nothing was found")
+    if found.graph:
+        _heading("Graph")
+        _out.print(Text(plain_lines(found.graph)))
+    _heading(f"Context ({len(found.context)} item{'s' * (len(found.context) != 1)})")
+    for item in found.context:
+        _out.print(Text(_cut(plain_lines(item), ITEM) + "\n"))
+    if found.answer is not None:
+        _heading("Answer")
+        _out.print(Text(plain_lines(found.answer) or "(blank)"))
+
+
+def _heading(text: str) -> None:
+    _out.print()
+    _out.rule(text, align="left", style="dim")
+
+
+def _ranking(rows: pl.DataFrame) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), show_edge=False)
+    for name, style in (("", "green"), ("rank", ""), ("score", ""), ("said on", "dim"), ("where", "dim")):
+        table.add_column(name, style=style, justify="right" if name in ("rank", "score") else "left", no_wrap=True)
+    table.add_column("text, signals", overflow="fold")
+    for row in rows.iter_rows(named=True):
+        signals = "  ".join(f"{name} {value:.3f}" for name, value in row.items()
+                            if name not in RESULT and value is not None)
+        body = str(row["text"] or "").partition("]\n")[2] if row["said_on"] is not None else str(row["text"] or "")
+        table.add_row(
+            "*" if row["selected"] else "", str(row["rank"]), f"{row['score']:.3f}",
+            "" if row["said_on"] is None else f"{row['said_on']:%Y-%m-%d}", _where(row["session"], row["turns"]),
+            Text.assemble(plain(" ".join(body.split()), TEXT), ("\n" + plain(signals), "dim")))
+    return table
+
+
+def _where(session: int, turns: Sequence[int]) -> str:
+    """Write a place, turns as ranges.
+
+    >>> _where(3, [0, 1, 2]), _where(3, [4])
+    ('3:0-2', '3:4')
+    """
+    span = f"{turns[0]}-{turns[-1]}" if len(turns) > 1 else "".join(map(str, turns))
+    return f"{session}:{span}"
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,66 @@
+"""How well a unit is related to what else was found, by the edges between memories."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import polars as pl
+from pydantic import Field
+
+from memlab.rank.signals.units import PAIR, on_units
+from memlab.stage import stage
+from memlab.tables import Tables
+
+Kind = Literal["FOLLOWS", "RELATED_TO", "SAME_TOPIC", "ELABORATES", "CONTRADICTS", "SUPERSEDES"]
+
+
+def _weights() -> dict[Kind, float]:
+    return {"FOLLOWS": 0.2, "RELATED_TO": 0.5, "SAME_TOPIC": 0.5, "ELABORATES": 0.6, "CONTRADICTS": 0.3,
+            "SUPERSEDES": 0.8}
+
+
+@stage
+class Relation:
+    """Sum over a unit's edges of type weight x confidence: MemoryStack's relation score, which has no bound.
+
+    Its type weights are not published; the defaults are ours (a neighbour in the session says least, a replacement
+    most). An edge counts for both its ends, SUPERSEDES for the newer one alone; edges within a unit do not count, and
+    kinds without a weight weigh 0. Both ends must have been said by the day of the question. ``among: pool`` counts
+    edges to units among the question's ``first`` ranks alone, ``all`` those to any memory of the corpus.
+    """
+
+    name: str = "relation"
+    weights: dict[Kind, float] = Field(default_factory=_weights)
+    among: Literal["pool", "all"] = "pool"
+    first: Annotated[int, Field(ge=1)] = 30
+
+    def values(self, tables: Tables) -> pl.DataFrame:
+        """Return (question, unit, value); 0 for a unit without edges."""
+        weighed = pl.DataFrame({"kind": list(self.weights), "weight": list(self.weights.values())},
+                               schema={"kind": pl.String, "weight": pl.Float64})
+        edges = tables["edges"].join(weighed, on="kind").select(
+            "source", "target", "kind", (pl.col("weight") * pl.col("confidence")).alias("worth"))
+        ends = pl.concat([edges.select(memory="source", other="target", worth="worth"),
+                          edges.filter(pl.col("kind") != "SUPERSEDES").select(memory="target", other="source",
+                                                                               worth="worth")])
+        held = on_units(tables)
+        reached = held.join(ends, on="memory")
+        reached = reached.join(self._known(tables, reached), on=["question", "other"], how="semi")
+        inside = held.select(*PAIR, pl.col("memory").alias("other"))
+        reached = reached.join(inside, on=[*PAIR, "other"], how="anti")
+        if self.among == "pool":
+            pool = tables["ranking"].filter(pl.col("rank") <= self.first).select(PAIR)
+            reached = reached.join(inside.join(pool, on=PAIR), on=["question", "other"], how="semi")
+        # added in one order, so that the same edges give the same bits
+        total = reached.sort(*PAIR, "memory", "other", "worth").group_by(PAIR, maintain_order=True).agg(
+            pl.col("worth").sum().alias("value"))
+        return tables["ranking"].select(PAIR).join(total, on=PAIR, how="left", maintain_order="left").with_columns(
+            pl.col("value").fill_null(0.0))
+
+    @staticmethod
+    def _known(tables: Tables, reached: pl.DataFrame) -> pl.DataFrame:
+        """Return (question, other): the other ends that were said by the day of the question."""
+        said = tables["memories"].select(pl.col("memory").alias("other"), pl.col("said_on").dt.date().alias("said"))
+        asked = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("asked"))
+        return reached.select("question", "other").unique().join(said, on="other").join(asked, on="question").filter(
+            (pl.col("said") <= pl.col("asked")).fill_null(True))

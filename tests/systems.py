@@ -1,0 +1,99 @@
+"""Published systems with models that need no weights: the presets as configured, their embedders and chats replaced."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from memlab.config import CONF
+from memlab.models.chat import Prompt
+from memlab.models.protocols import Floats, Ints, Role
+from memlab.pipeline import Pipeline
+from memlab.rank.rerank import Rerank
+from memlab.sweep import read
+from tests.chats import ScriptedChat
+from tests.search.world import Overlap, WordEmbedder
+
+PRESETS = sorted(path.stem for path in (CONF / "system").glob("*.yaml"))
+ORACLES, TAINTED = ("oracle",), ("rag_v1_tainted",)
+PUBLISHED = [name for name in PRESETS if name.startswith(("rag_v1", "elizaos", "memorystack", "gimli", "oltramem"))]
+
+
+@dataclasses.dataclass(frozen=True)
+class Words:
+    """A word of a query matches a passage with 1 where the passage holds it, else with 0."""
+
+    query_tokens: int = 12
+
+    def identity(self) -> dict[str, Any]:
+        return {"is": "Words"}
+
+    def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
+        return [np.array([zlib.crc32(w.encode()) % 9973 for w in t.lower().split()], np.int64) for t in texts]
+
+    def match(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        rows = np.zeros((len(pairs), self.query_tokens), np.float32)
+        held = [set(p.lower().split()) for p in passages]
+        for at, (q, p) in enumerate(pairs):
+            for i, word in enumerate(queries[q].lower().split()[: self.query_tokens]):
+                rows[at, i] = word in held[p]
+        yield np.arange(len(pairs)), rows
+
+
+def muddled(prompt: Prompt) -> str:
+    """Reply with JSON that is cut off: what small models do."""
+    return '{"facts": [{"text": "The user' if prompt.schema else "I do not know."
+
+
+def clear(prompt: Prompt) -> str:
+    """Reply with what is asked for, made of the prompt's own words by a rule."""
+    said, asked = prompt.messages[-1].content, json.loads(prompt.schema or "{}").get("properties", {})
+    words = re.findall(r"\w{4,}", said)
+    if "facts" in asked:
+        facts = [{"fact": f"They spoke of {a} and {b}.", "turns": [1], "source": ("user", "assistant")[n % 2],
+                  "category": "preference"} for n, (a, b) in enumerate(zip(words[::5], words[2::5]))]
+        names = [{"name": w, "kind": "object", "summary": f"{w} was named."} for w in words[:8]]
+        links = [{"source": a, "relation": "next to", "target": b, "when": ""} for a, b in zip(words, words[1:4])]
+        return json.dumps({"facts": facts, "entities": names, "relationships": links})
+    if "scores" in asked:
+        return json.dumps({"scores": [{"index": n, "score": n % 11} for n in range(1, 6)]})
+    if "score" in asked:
+        return json.dumps({"score": zlib.crc32(said.encode()) % 11})
+    if "queries" in asked:
+        return json.dumps({"queries": [" ".join(words[::2]) + " again", " ".join(reversed(words))]})
+    return " ".join(words)
+
+
+@cache
+def preset(name: str, rule: Callable[[Prompt], str] = muddled) -> Pipeline:
+    """The preset's pipeline, with small models in the place of all others."""
+    more = ["rank/rerank=late_interaction"] if name == "rag_v1_corrected" else []  # no weights are here
+    (one,) = read([f"system={name}", "track=none", *more]).arms
+    return dataclasses.replace(one.pipeline, **{slot: small(stage, rule) for slot, stage in one.pipeline.stages()})
+
+
+def small(thing: Any, rule: Callable[[Prompt], str]) -> Any:
+    """Replace the models in a stage, however deep they lie."""
+    if isinstance(thing, Rerank):
+        return dataclasses.replace(thing, scorer=Overlap())
+    if not dataclasses.is_dataclass(thing) or isinstance(thing, type):
+        return thing
+    new: dict[str, Any] = {}
+    for field in dataclasses.fields(thing):
+        value = getattr(thing, field.name)
+        if field.name == "embedder":
+            new[field.name] = WordEmbedder()
+        elif field.name == "matcher":
+            new[field.name] = Words()
+        elif field.name == "chat":
+            new[field.name] = ScriptedChat(rule=rule, window=8192)
+        elif dataclasses.is_dataclass(value) and small(value, rule) is not value:
+            new[field.name] = small(value, rule)
+    return dataclasses.replace(thing, **new) if new else thing
