@@ -146,7 +146,7 @@ class _Turn:
         word, called = kin[1].lower(), kin[2] if kin[2] and (kin[2] in _GENDER) else None
         other = self._names[1 - self._names.index(self._speaker)] if self._speaker and len(self._names) == 2 else None
         if owner in ("my", "our"):
-            name = f"{self._speaker}'s {word}" if self._speaker else f"{owner} {word}"
+            name = f"{self._speaker}'s {word}" if self._speaker else word  # "my" is nobody's, once said by another
         elif owner == "your":
             name = f"{other}'s {word}" if other else ""
         else:

@@ -26,7 +26,8 @@ _PLANS = ("plan(?:s|ning)?|planned for|hop(?:e|ing)|looking forward|can't wait|e
           "'ll|can|could")
 _TIMETABLE = "starts?|begins?|opens?|ends?|leaves?|arrives?|closes?|expires?|runs out|there'?s|there (?:is|are)"
 _HAS = rf"(?:{_WHO})(?:'ve got| have| has|'s got) (?:a|an|my|our|the|another|two|three|some|plans)"
-_BE = r"\b(?:(?-i:am)|is|are|isn't|aren't|(?:it|that|what|when|where|he|she|who|here)'s(?! (?:been|got)\b))\b|'(?:m|re)\b"
+_BE = (r"\b(?:(?-i:am)|is|are|isn't|aren't|(?:it|that|what|when|where|he|she|who|here)'s(?! (?:been|got)\b))\b|"
+       r"'(?:m|re)\b")
 _HABIT = ("best time|takes? place|time to visit|every|each|usually|always|often|typically|generally|normally|"
           "sometimes|once an?|twice an?|times an?|whenever|regularly|tends? to|during peak")
 _CUE = re.compile(

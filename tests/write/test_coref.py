@@ -18,12 +18,12 @@ def told(*turns, reach=3):
     (("Anna met Tom. She likes him.",), {"she": "Anna", "he": "Tom"}),
     (("I met Anna, then Beth.", "How was she?"), {"she": "Beth"}),  # the last one named
     (("Rachel Lee spoke.", "I liked her talk."), {"she": "Rachel Lee"}),
-    (("My mom is here.", "Is she well?"), {"she": "my mom"}),
+    (("My mom is here.", "Is she well?"), {"she": "mom"}),
     ((("Ann", "My brother wrote it."), ("Bob", "He writes well!")), {"he": "Ann's brother"}),
     ((("Ann", "Hi"), ("Bob", "How is your dad? Is he well?")), {"he": "Ann's dad"}),
     (("Anna's boss Tom left.", "Why did he?"), {"he": "Tom"}),
     (("Mr. Ray left.", "Why did he?"), {"he": "Mr. Ray"}),
-    (("I took my kids out. They had fun.",), {"they": "my kids"}),
+    (("I took my kids out. They had fun.",), {"they": "kids"}),
     (("Anna and Tom came. They stayed.",), {"they": "Anna and Tom"}),
 ])
 def test_the_last_named_person_who_fits(turns, expected):
@@ -57,7 +57,7 @@ def test_speakers():
 
 
 ODD = st.lists(st.sampled_from(["my", "your", "her", "his", "Anna", "Tom's", "Tom", "and", "friend", "mom", "Dr.",
-                                "Ray", "Mr.", "she", "he", "They", "kids", "or", "s/he", "&", "St.", "Paul", "someone"]))
+                                "Mr.", "Ray", "she", "he", "They", "kids", "or", "s/he", "&", "St.", "Paul", "a man"]))
 
 
 @given(st.lists(st.tuples(st.sampled_from([None, "Ann", "Bob", ""]), st.text(max_size=40) | ODD.map(" ".join)),

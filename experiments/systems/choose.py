@@ -1,0 +1,91 @@
+"""Choose a configuration on one half of a benchmark: first what is written, then the lanes' weights, one at a time.
+
+    python experiments/systems/choose.py data=longmemeval_s data.path=FILE data.split=a
+
+The figure is the share of questions all of whose evidence sessions are shown within 1,000 tokens; equal shares are told
+apart by turn nDCG@10. A change is kept where it gains at least half a question in a hundred, or as much nDCG at the same
+share. The other half is never loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from memlab.arm import load
+from memlab.evaluate.averages import averages
+from memlab.evaluate.questions import per_question
+from memlab.pipeline import Pipeline
+from memlab.run import store_at
+from memlab.stage import Stage
+from memlab.store import Store
+from memlab.sweep import read
+from memlab.tables import Tables
+
+BASE = ("system=best", "rank/select=budget", "rank.select.twin=false", "track=none")
+WRITTEN = {
+    "as it is": (),
+    "facts merged": ("write/extract=rules_merge",),
+    "dates": ("write/anchor=rules",),
+    "header": ("write/context=header",),
+    "facts merged, dates": ("write/extract=rules_merge", "write/anchor=rules"),
+}
+LANES = ("late", "late_window", "late_session", "lexical:turn.user", "lexical:round", "lexical:session",
+         "lexical:session.user")
+STEPS = (0.0, 0.25, 0.5, 1.0, 2.0)
+GAIN = 0.005
+
+
+@dataclass(frozen=True, order=True)
+class Result:
+    """What a configuration reaches."""
+
+    complete: float
+    ndcg: float
+
+    def beats(self, other: Result) -> bool:
+        """Tell whether a change is worth keeping."""
+        if abs(self.complete - other.complete) < GAIN:
+            return self.ndcg > other.ndcg + GAIN
+        return self.complete > other.complete
+
+
+def result(pipeline: Pipeline, tables: Tables, store: Store) -> Result:
+    """Run and measure."""
+    found = averages(per_question(pipeline.run(tables, store)))
+    return Result(round(found["selected/session/recall_all"], 6), round(found.get("turn/ndcg@10", 0.0), 6))
+
+
+def weighted(score: Stage, **weights: float) -> Stage:
+    """Return the scorer with other weights; a lane that weighs nothing stays named."""
+    return type(score)(**{**vars(score), "weights": {**score.weights, **weights}})  # type: ignore[attr-defined]
+
+
+def main(words: list[str]) -> None:
+    """Search, and print every step."""
+    best: tuple[Result, str, Pipeline] | None = None
+    for name, more in WRITTEN.items():
+        (arm,) = read([*BASE, *words, *more]).arms
+        tables, store = load(arm.dataset), store_at(None)
+        reached = result(arm.pipeline, tables, store)
+        print(f"{name}: {reached}", flush=True)
+        if best is None or reached.beats(best[0]):
+            best = reached, name, arm.pipeline
+    assert best is not None
+    reached, name, pipeline = best
+    for turn in (1, 2):
+        before = reached
+        for lane in LANES:
+            for step in STEPS:
+                other = pipeline.replace(score=weighted(pipeline.score, **{lane: step}))
+                now = result(other, tables, store)
+                if now.beats(reached):
+                    reached, pipeline = now, other
+                    print(f"round {turn}: {lane} = {step}: {reached}", flush=True)
+        if reached == before:
+            break
+    print(f"chosen: {name}, weights {pipeline.score.weights}: {reached}")  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
