@@ -2,9 +2,9 @@
 
     python experiments/systems/choose.py data=longmemeval_s data.path=FILE data.split=a
 
-The figure is the share of questions all of whose evidence sessions are shown within 1,000 tokens; equal shares are told
-apart by turn nDCG@10. A change is kept where it gains at least half a question in a hundred, or as much nDCG at the same
-share. The other half is never loaded.
+The figure is the share of questions all of whose evidence turns are shown within 1,000 tokens; equal shares are told
+apart by turn nDCG@10. A change is kept where it gains half a question in a hundred, or as much nDCG at the same share.
+The other half is never loaded.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Result:
 def result(pipeline: Pipeline, tables: Tables, store: Store) -> Result:
     """Run and measure."""
     found = averages(per_question(pipeline.run(tables, store)))
-    return Result(round(found["selected/session/recall_all"], 6), round(found.get("turn/ndcg@10", 0.0), 6))
+    return Result(round(found["selected/turn/recall_all"], 6), round(found.get("turn/ndcg@10", 0.0), 6))
 
 
 def weighted(score: Stage, **weights: float) -> Stage:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.evaluate.found import Ranks, grain, holders, matrix, scored_evidence, unit_ranks
+from memlab.evaluate.found import Ranks, holders, matrix, scored_evidence, unit_ranks
 from memlab.evaluate.retrieval import Values, as_columns, recall, recall_all, recall_any
 from memlab.read.covered import covered
 from memlab.tables import Tables
@@ -19,7 +19,8 @@ def within(found: Ranks, k: float, prefix: str) -> dict[str, Values]:
 def selection(tables: Tables) -> pl.DataFrame:
     """Score what ``ranking`` marks as selected, and ``context``: one row a question.
 
-    ``selected/session/...`` and, where units are finer than sessions, ``selected/turn/...`` as in ``within``;
+    ``selected/session/...`` and, where evidence turns are known, ``selected/turn/...`` as in ``within``: a session that
+    is selected shows all its turns, so that arms of any unit compare within one budget of tokens;
     ``selected/k`` units selected; ``context/tokens`` tokens shown to the reader; ``context/evidence_share`` of
     those tokens the share in units that hold evidence, null for an empty context. The last two describe what was
     packed, which a token budget may have cut; the recall columns describe what was selected.
@@ -27,7 +28,7 @@ def selection(tables: Tables) -> pl.DataFrame:
     questions, units, evidence = tables["questions"]["question"], tables["units"], scored_evidence(tables)
     chosen = tables["ranking"].filter("selected").with_columns(pl.lit(1).alias("rank"))  # in or out, no order
     columns = within(matrix(unit_ranks(chosen, units, evidence, "session"), questions), 1, "selected/session")
-    if grain(units) != "session":
+    if evidence["turn"].is_not_null().any():
         columns |= within(matrix(unit_ranks(chosen, units, evidence, "turn"), questions), 1, "selected/turn")
     return as_columns(questions, columns).join(cost(tables, chosen, evidence), on="question", how="left",
                                                maintain_order="left")

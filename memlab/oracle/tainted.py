@@ -1,4 +1,4 @@
-"""The one arm that shows a reader the benchmark's own session ids; in LongMemEval they tell which session is evidence."""
+"""The one arm that shows a reader the benchmark's session ids: in LongMemEval they tell which session is evidence."""
 
 from __future__ import annotations
 

@@ -42,10 +42,16 @@ def test_nothing_selected_costs_nothing(make_world) -> None:
     assert row["selected/session/recall_all"] == 0
 
 
-def test_sessions_selected_have_no_turn_metrics_and_evidence_by_session(make_world) -> None:
+def test_without_known_turns_there_are_no_turn_metrics_and_evidence_is_by_session(make_world) -> None:
     metrics = selection(make_world({0: [["user"], ["user"]]}, {0: [(1, None)]}, {0: [0, 1]}, level="session"))
     assert "selected/turn/recall" not in metrics.columns
     assert metrics["context/evidence_share"].to_list() == [20 / 30]
+
+
+def test_a_selected_session_shows_all_its_turns(make_world) -> None:
+    metrics = selection(make_world({0: [["user", "user"], ["user"]]}, {0: [(0, 1), (1, 0)]}, {0: [0, 1]},
+                                   level="session", selected=1))
+    assert metrics["selected/turn/recall"].to_list() == [.5]
 
 
 def test_a_row_that_shows_the_session_around_its_unit_shows_the_evidence_in_it() -> None:
