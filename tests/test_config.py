@@ -102,5 +102,5 @@ def test_a_fault_in_a_borrowed_part_is_told_where_it_can_be_mended() -> None:
 
 
 def test_a_folder_of_slots_is_no_slot() -> None:
-    with pytest.raises(Faults, match="'query' holds several slots; name one: query/decompose, query/question"):
+    with pytest.raises(Faults, match="'query' holds several slots; name one: query/classify, query/decompose"):
         read(["query=wrong"])
