@@ -140,7 +140,7 @@ class Arm:
         manifest.write_json(folder / "manifest.json", {
             "arm": self.name, "experiment": self.experiment, "data": self.dataset.identity(), "digest": self.digest(),
             "dataset": self.dataset.name, "questions": questions.height, "clustered": self.dataset.clusters(),
-            "notes": self.dataset.notes(), "pipeline": spec(self.pipeline),
+            "notes": self.dataset.notes(), "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
             "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(), "twin": matched,
             "truncated": truncated_share(self.pipeline, tables),
             "reliability": reliability(self.pipeline, tables), "constant_k": _constant_k(tables),

@@ -34,6 +34,7 @@ SLOTS = {
     "window": "rank.window", "rollup": "rank.rollup",
     "measure": "read.measure", "select": "rank.select", "pack": "read.pack", "graph": "read.graph",
     "answer": "read.answer", "judge": "judge", "attribute": "attribute",
+    "tokens": "read.tokens",
 }
 """Pipeline field -> where its configuration lies."""
 
@@ -153,4 +154,4 @@ def build(cfg: DictConfig) -> tuple[Pipeline, Dataset]:
         except ValidationError as error:
             faults.extend(f"{SLOTS.get(str((e['loc'] or ('',))[0]), 'pipeline')}: "
                           f"{e['msg'].removeprefix('Value error, ')}" for e in error.errors())
-    raise Faults(faults)
+    raise Faults(dict.fromkeys(faults))  # a part that several slots borrow is faulty once

@@ -13,6 +13,7 @@ import dataclasses
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import polars as pl
 from pydantic import Field, model_validator
@@ -29,6 +30,7 @@ from memlab.rank.window import Forward
 from memlab.read.answer_none import NoReader
 from memlab.read.measure import Measure
 from memlab.read.pack import ByRank
+from memlab.read.tokens import TokenCounter, Words, counter, counting
 from memlab.replies import told
 from memlab.search.dense import Dense
 from memlab.search.lexical import BM25
@@ -47,7 +49,7 @@ AFTER_ANSWERS = {"judge": "memlab.judge.", "attribute": "memlab.evaluate."}
 
 @dataclass(frozen=True, config=STRICT)
 class Pipeline:
-    """One configuration of every slot, in the order in which the tables flow."""
+    """One configuration of every slot, in the order in which the tables flow; and what counts tokens in all of them."""
 
     chunk: Stage = Field(default_factory=Turn)
     extract: Stage = Field(default_factory=Unchanged)
@@ -76,6 +78,7 @@ class Pipeline:
     answer: Stage = Field(default_factory=NoReader)
     judge: Stage = Field(default_factory=NoJudge)
     attribute: Stage = Field(default_factory=Unchanged)
+    tokens: TokenCounter = Field(default_factory=Words)
 
     @model_validator(mode="after")
     def _no_stage_sees_gold(self) -> Pipeline:
@@ -100,7 +103,8 @@ class Pipeline:
     def stages(self) -> Iterator[tuple[str, Stage]]:
         """Give (slot, stage) in the order in which they run."""
         for field in dataclasses.fields(self):
-            yield field.name, getattr(self, field.name)
+            if field.name != "tokens":
+                yield field.name, getattr(self, field.name)
 
     def uses_oracle(self) -> bool:
         """Tell whether a stage looks at gold at the moment of ranking, so that the arm is no system."""
@@ -111,12 +115,16 @@ class Pipeline:
         """Tell whether a stage shows the benchmark's own ids, so that no figure of the arm counts."""
         return any(getattr(stage, "tainted", False) for _, stage in self.stages())
 
-    def replace(self, **stages: Stage) -> Pipeline:
-        """Return this pipeline with some slots filled otherwise."""
-        return dataclasses.replace(self, **stages)
+    def replace(self, **slots: Any) -> Pipeline:
+        """Return this pipeline with some slots filled otherwise: stages, or ``tokens``."""
+        return dataclasses.replace(self, **slots)
 
     def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None) -> Tables:
         """Run every stage; return all tables. ``watch(slot, seconds)`` is called as each slot ends."""
+        with counting(self.tokens):
+            return self._run(tables, store, watch)
+
+    def _run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None) -> Tables:
         tables = tables.updated({name: empty(name) for name in WRITTEN_BY_FEW if name not in tables})
         lanes: list[Tables] = []
         for slot, stage in self.stages():
@@ -147,9 +155,9 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
     """Run one stage on just the tables that it declares, or return what the same stage made of them before.
 
     Arms of a sweep run in one process and share all that they have in common: a result is remembered by the
-    stage's specification and the digest of its inputs.
+    stage's specification, what counts tokens, and the digest of its inputs.
     """
-    key = (spec_digest(stage), tables.digest(stage.reads))
+    key = (spec_digest([stage, counter()]), tables.digest(stage.reads))
     if key in _MEMO:
         _MEMO.move_to_end(key)
         told.update(_TOLD.get(key, {}))

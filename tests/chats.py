@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from memlab.models.chat import Completion, Prompt
-from memlab.read.tokens import count_tokens
+from memlab.read.tokens import words_and_marks
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ScriptedChat:
         return {"is": "ScriptedChat", "name": self.name, "window": self.window, "max_tokens": self.max_tokens}
 
     def count(self, text: str) -> int:
-        return int(count_tokens(pl.Series([text])).item())
+        return int(words_and_marks(pl.Series([text])).item())
 
     def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Answer last to first: callers may rely on no order."""

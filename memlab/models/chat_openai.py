@@ -12,7 +12,7 @@ from memlab.models.background import Give, background
 from memlab.models.chat import Completion, Message, Prompt
 from memlab.models.chat_key import home
 from memlab.models.chat_talk import Settings, talk
-from memlab.models.chat_tokens import Counter, counter, has_tokenizer
+from memlab.models.chat_tokens import Counter, Tokenizer, counter, has_tokenizer
 from memlab.models.http_client import Url, Variable
 from memlab.stage import LocalPath, stage
 
@@ -65,6 +65,11 @@ class OpenAIChat:
     def count(self, text: str) -> int:
         """Count the tokens of a text by the model's tokenizer, or from above by the stand-in."""
         return self._counter().count(text)
+
+    def own_tokenizer(self) -> Tokenizer | None:
+        """Return the model's own tokenizer, None where only the stand-in is at hand."""
+        found = self._counter()
+        return found if isinstance(found, Tokenizer) else None
 
     def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Yield (position, completion) as replies come in, each prompt once.

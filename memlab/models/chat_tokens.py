@@ -14,10 +14,13 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.models.chat import Message
-from memlab.read.tokens import count_tokens
+from memlab.read.tokens import words_and_marks
 
 PER_MESSAGE = 8
 """Tokens that a chat template spends on one message, where the template itself cannot be asked; most spend 3 to 6."""
+
+BATCH = 256
+"""Texts that a tokenizer is given at once: enough for all cores, and whole sessions still fit into memory."""
 
 FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
          "merges.txt", "added_tokens.json", "chat_template.jinja")
@@ -68,7 +71,7 @@ class StandIn:
 
     def _counts(self, texts: Sequence[str]) -> list[int]:
         sound = [valid(text) for text in texts]
-        marks = count_tokens(pl.Series(sound, dtype=pl.String)).to_list()  # at once: a call costs more than a text
+        marks = words_and_marks(pl.Series(sound, dtype=pl.String)).to_list()  # at once: a call costs more than a text
         return [max(math.ceil(1.5 * n), math.ceil(_size(text) / 3)) for n, text in zip(marks, sound)]
 
 
@@ -84,6 +87,17 @@ class Tokenizer:
         """Count the tokens of a text, without those that mark its beginning and end."""
         with self._lock:  # a tokenizer answers one thread at a time
             return len(self._tokenizer()(valid(text), add_special_tokens=False, verbose=False)["input_ids"])
+
+    def counts(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens of each text as ``count`` does, many at a time; loads the tokenizer even for none."""
+        made: list[int] = []
+        with self._lock:
+            tokenizer = self._tokenizer()
+            for start in range(0, len(texts), BATCH):
+                ids = tokenizer([valid(text) for text in texts[start:start + BATCH]], add_special_tokens=False,
+                                verbose=False, return_attention_mask=False, return_token_type_ids=False)["input_ids"]
+                made += map(len, ids)
+        return made
 
     def conversation(self, messages: Sequence[Message]) -> int:
         """Count the tokens of a whole prompt, as the model's own chat template lays it out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate
+from bisect import bisect_right
 from typing import Annotated, ClassVar
 
 import polars as pl
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from memlab.graph import Near, graphs
 from memlab.read.pack import MaxTokens
-from memlab.read.tokens import count_tokens
+from memlab.read.tokens import count_tokens, tokens_of
 from memlab.speech import grown, hashes
 from memlab.stage import stage
 from memlab.store import Store
@@ -67,9 +67,9 @@ class GraphBlock:
         how = [f"- {r.source} | {r.relation} | {r.target}" + (f" ({r.said_on:%Y-%m-%d})" if r.said_on else "")
                for r in near.links]
         lines = [line for head, some in ((ENTITIES, who), (LINKS, how)) if some for line in (head, *some)]
-        if self.max_tokens is not None:  # no token goes over the end of a line
-            sums = accumulate(count_tokens(pl.Series(lines, dtype=pl.String)))
-            lines = lines[: sum(total <= self.max_tokens for total in sums)]
+        if self.max_tokens is not None:
+            lines = lines[: bisect_right(range(1, len(lines) + 1), self.max_tokens,
+                                         key=lambda n: tokens_of("\n".join(lines[:n])))]
         while lines and lines[-1] in (ENTITIES, LINKS):
             lines.pop()
         return "\n".join(lines)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import ClassVar
 
 import polars as pl
 
 from memlab.read.pack import PACK_WRITES, TIME, MaxTokens, in_order
 from memlab.read.render import HEADER, RENDER_READS, rendered
-from memlab.read.tokens import count_tokens
-from memlab.speech import spoken
+from memlab.read.tokens import count_tokens, tokens_of
+from memlab.speech import BETWEEN, spoken
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
@@ -32,12 +33,12 @@ class Everything:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the context, newest session first, shown oldest first; a row's unit is the first of its session."""
-        rows = _newest_first(so_far(tables, whole_sessions(tables)))
+        rows = newest_first(so_far(tables, whole_sessions(tables)))
         if self.max_tokens is not None:
             newest = rows.group_by("question", maintain_order=True).first().select(rows.columns)
-            ends = _ends(newest.filter(pl.col("tokens") > self.max_tokens), self.max_tokens, tables)
+            long = newest.filter(pl.col("tokens") > self.max_tokens).with_columns(pl.lit(self.max_tokens).alias("room"))
             spent = pl.col("tokens").cum_sum().over("question")
-            rows = _newest_first(pl.concat([ends, rows.filter(spent <= self.max_tokens)]))
+            rows = newest_first(pl.concat([ends(long, tables), rows.filter(spent <= self.max_tokens)]))
         return in_order(rows, TIME, tables)
 
 
@@ -69,26 +70,29 @@ def whole_sessions(tables: Tables) -> pl.DataFrame:
                     count_tokens(pl.col("shown")).alias("tokens")))
 
 
-def _newest_first(rows: pl.DataFrame) -> pl.DataFrame:
+def newest_first(rows: pl.DataFrame) -> pl.DataFrame:
+    """Put a question's sessions into the order of the talk, backwards; what has no date comes last."""
     return rows.sort("question", "said_on", "session", descending=[False, True, True], nulls_last=True)
 
 
-def _ends(rows: pl.DataFrame, max_tokens: int, tables: Tables) -> pl.DataFrame:
-    """Cut sessions to their last turns: as many as fit, with the header, into ``max_tokens``; maybe none.
+def ends(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Cut sessions to their last turns: as many as fit, with the header, into ``room`` (a column); maybe none.
 
-    The unit of a row is the smallest that covers a turn that is left.
+    Columns as in ``rows``, without ``room``. The unit of a row is the smallest that covers a turn that is left.
     """
-    header = pl.col("said_on").dt.strftime(HEADER).fill_null("")
-    lines = spoken(tables["turns"].join(rows.select(_SESSION).unique(), on=_SESSION, how="semi"), tables["texts"])
-    after = count_tokens(pl.col("line")).cum_sum(reverse=True).over(_SESSION)
-    dated = lines.with_columns(after.alias("after")).join(rows.select(*_SESSION, "said_on").unique(), on=_SESSION)
-    kept = dated.filter(pl.col("after") + count_tokens(header) <= max_tokens)
-    named = kept.group_by(_SESSION).agg(pl.col("turn").alias("turns")).sort(_SESSION)
-    units = named.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("unit"), *_SESSION, "turns",
-                         pl.lit("turn").alias("level"))
-    shown = units.join(rendered(units, tables, "turn"), on="unit").select(
-        *_SESSION, pl.col("text").alias("shown"), count_tokens(pl.col("text")).alias("tokens"))
-    first = named.explode("turns").join(tables["units"].explode("turns"), on=[*_SESSION, "turns"]).group_by(
-        _SESSION).agg(pl.col("unit").min())
-    cut = shown.join(first, on=_SESSION, how="left")
-    return rows.drop("shown", "tokens", "unit").join(cut, on=_SESSION).select(rows.columns)
+    here = tables["turns"].join(rows.select(_SESSION).unique(), on=_SESSION, how="semi")
+    lines = spoken(here, tables["texts"]).group_by(_SESSION, maintain_order=True).agg("turn", "line")
+    header = pl.col("said_on").dt.strftime(HEADER).fill_null("").alias("header")
+    whole = rows.drop("turn", "unit", "shown", "tokens").join(lines, on=_SESSION, maintain_order="left")
+    shown, turns = [], []
+    for day, said, numbers, room in whole.select(header, "line", "turn", "room").iter_rows():
+        first = bisect_left(range(len(said)), True, key=lambda n: tokens_of(day + BETWEEN.join(said[n:])) <= room)
+        shown.append(day + BETWEEN.join(said[first:]))
+        turns.append(numbers[first:])
+    cut = whole.with_columns(pl.Series("shown", shown, pl.String), pl.Series("turn", turns, SCHEMAS["units"]["turns"]))
+    left = cut.filter(pl.col("turn").list.len() > 0).with_columns(count_tokens(pl.col("shown")).alias("tokens"))
+    covering = tables["units"].select(*_SESSION, "unit", pl.col("turns").alias("turn")).explode("turn")
+    return (left.select("question", *_SESSION, "turn").explode("turn")
+            .join(covering, on=[*_SESSION, "turn"], how="left")
+            .group_by("question", *_SESSION).agg(pl.col("turn").min(), pl.col("unit").min())
+            .join(left.drop("turn"), on=["question", *_SESSION]).select(c for c in rows.columns if c != "room"))

@@ -34,8 +34,8 @@ class BySession:
         header = pl.col("said_on").dt.strftime(HEADER).fill_null("").alias("header")
         rows = chosen(tables, self.value).with_columns(header)
         bare = rows.with_columns(
-            pl.col("shown").str.slice(pl.col("header").str.len_chars()),
-            pl.col("tokens") - count_tokens(pl.col("header")), count_tokens(pl.col("header")).alias("head"))
+            pl.col("shown").str.slice(pl.col("header").str.len_chars()), pl.col("tokens").alias("headed"))
+        bare = bare.with_columns(count_tokens(pl.col("shown")).alias("tokens"))
         if self.max_tokens is not None:
             bare = bare.filter(_fitting(bare, self.max_tokens))
         best = pl.col("rank").min().over("question", "session").alias("best")
@@ -43,18 +43,25 @@ class BySession:
         first = pl.int_range(pl.len()).over("question", "session") == 0
         rows = told.with_columns(
             pl.when(first).then(pl.col("header") + pl.col("shown")).otherwise("shown").alias("shown"),
-            pl.col("tokens") + pl.when(first).then("head").otherwise(0))
+            pl.when(first).then("headed").otherwise("tokens").alias("tokens"))
         return in_order(rows, ["best", "turn", "unit"] if self.order == "rank" else TIME, tables)
 
 
 def _fitting(rows: pl.DataFrame, max_tokens: int) -> pl.Series:
-    """Tell which rows fit, tried in their order; the first kept of a session pays for its header too."""
-    kept, room, headed = [], {}, set()  # type: ignore[var-annotated]
-    for question, session, tokens, head in rows.select("question", "session", "tokens", "head").iter_rows():
-        left = room.setdefault(question, max_tokens)
-        cost = tokens + (0 if (question, session) in headed else head)
-        kept.append(cost <= left)
+    """Tell which rows fit, tried in their order; of those kept of a session the first that was said has the header.
+
+    A row is ``headed`` tokens long with its header, and ``tokens`` without.
+    """
+    kept: list[bool] = []
+    room: dict[int, int] = {}
+    heads: dict[tuple[int, int], tuple[tuple[int, int], int]] = {}  # where the header stands, and what it adds there
+    for question, session, turn, unit, tokens, headed in rows.select(
+            "question", "session", "turn", "unit", "tokens", "headed").iter_rows():
+        before = heads.get((question, session))
+        own = ((-1 if turn is None else turn, unit), headed - tokens)
+        head = own if before is None else min(before, own)
+        left = room.get(question, max_tokens) - tokens - head[1] + (before[1] if before else 0)
+        kept.append(left >= 0)
         if kept[-1]:
-            room[question] = left - cost
-            headed.add((question, session))
+            room[question], heads[question, session] = left, head
     return pl.Series(kept, dtype=pl.Boolean)

@@ -8,15 +8,12 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.read.pack import PACK_READS, PACK_WRITES, chosen, in_order, within
-from memlab.read.pack_everything import so_far
-from memlab.read.render import HEADER, Value
-from memlab.read.tokens import count_tokens
-from memlab.speech import BETWEEN, spoken
+from memlab.read.pack_everything import ends, newest_first, so_far, whole_sessions
+from memlab.read.render import Value
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
 
-_SESSION = ["corpus", "session"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -66,31 +63,11 @@ class Windows:
 def latest(tables: Tables, room: int) -> pl.DataFrame:
     """Return the last turns before each question that fit into ``room``, a row a session, the newest first.
 
-    Columns: question, corpus, session, said_on, turn (the first shown), unit (the smallest that covers one of the
-    turns, null where none does), shown, tokens. A session pays for its header with its last turn.
+    Columns: question, corpus, session, said_on, turn, unit (the smallest that covers one of the turns, null where none
+    does), shown, tokens. Sessions are whole but for the oldest, of which the last turns are shown, under its header.
     """
-    lines = spoken(tables["turns"], tables["texts"]).select(
-        *_SESSION, "turn", "line", count_tokens(pl.col("line")).alias("cost"))
-    sizes = lines.group_by(_SESSION).agg(pl.col("cost").sum())
-    header = pl.col("said_on").dt.strftime(HEADER).fill_null("")
-    # whole sessions first, so that the turns of a long corpus are not paired with every question
-    near = (_sorted(so_far(tables, tables["sessions"].join(sizes, on=_SESSION)))
-            .filter(pl.col("cost").cum_sum().over("question") - pl.col("cost") <= room)
-            .select("question", *_SESSION, "said_on", header.alias("header")))
-    left = _sorted(near.join(lines, on=_SESSION), turn=True)
-    last = pl.int_range(pl.len()).over("question", *_SESSION) == 0
-    cost = pl.col("cost") + pl.when(last).then(count_tokens(pl.col("header"))).otherwise(0)
-    cover = tables["units"].explode("turns").group_by(*_SESSION, pl.col("turns").alias("turn")).agg(
-        pl.col("unit").min())
-    kept = left.filter(cost.cum_sum().over("question") <= room).join(
-        cover, on=[*_SESSION, "turn"], how="left", maintain_order="left")
-    said = pl.col("line").reverse().str.join(BETWEEN)
-    rows = kept.group_by("question", *_SESSION, "said_on", maintain_order=True).agg(
-        pl.col("turn").min(), pl.col("unit").min(), (pl.col("header").first() + said).alias("shown"))
-    return rows.with_columns(count_tokens(pl.col("shown")).alias("tokens"))
-
-
-def _sorted(rows: pl.DataFrame, turn: bool = False) -> pl.DataFrame:
-    """Put rows into the order of the talk, backwards; what has no date comes last."""
-    by = ["said_on", "session", *(["turn"] if turn else [])]
-    return rows.sort("question", *by, descending=[False, *(True for _ in by)], nulls_last=True)
+    rows = newest_first(so_far(tables, whole_sessions(tables)))
+    spent = pl.col("tokens").cum_sum().over("question")
+    left = room - spent + pl.col("tokens")
+    partly = rows.with_columns(left.alias("room")).filter((pl.col("room") >= 0) & (pl.col("tokens") > pl.col("room")))
+    return newest_first(pl.concat([rows.filter(spent <= room), ends(partly, tables)]))

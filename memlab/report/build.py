@@ -17,6 +17,7 @@ from memlab.errors import MemlabError
 from memlab.evaluate.answers import PREFIX
 from memlab.evaluate.compare import Finished, compare
 from memlab.evaluate.contrast import Contrast
+from memlab.read.tokens import Words
 from memlab.report import view
 from memlab.report.folders import ArmRun, Found, finished
 from memlab.report.html import Extras, page
@@ -102,6 +103,13 @@ def _notes(arms: Sequence[ArmRun], line: ArmRun | None, frames: dict[str, Finish
     for key, what in (("source", "versions of memlab's source"), ("data", "versions of the data")):
         if len({json.dumps(arm.manifest.get(key), sort_keys=True, default=str) for arm in arms}) > 1:
             notes.append(f"The arms were run on different {what}: run them again before trusting a difference.")
+    counters = {arm.name: str(arm.manifest.get("tokens") or Words().name) for arm in arms}
+    if len(set(counters.values())) > 1:
+        told = "; ".join(f"{name} by {by}" for name, by in counters.items())
+        notes.append(f"The arms count tokens differently, so that neither their tokens nor what a budget lets in "
+                     f"compare: {told}.")
+    else:
+        notes.append(f"Tokens are counted by {counters[arms[0].name]}.")
     if line is not None and len(frames) > 1:
         notes.append(f"The constant-K curve is that of the ranking of {line.name}.")
     return notes

@@ -9,15 +9,18 @@ import pytest
 from omegaconf import OmegaConf
 
 from memlab.config import construct
+from memlab.models.chat_openai import OpenAIChat
 from memlab.read.agents import Agents, Routed
 from memlab.read.prompt import PromptTemplate
+from memlab.read.tokens import TokenCounter
 from memlab.read.vote import Vote
 from memlab.stage import Stage
 from tests.chats import ScriptedChat
+from tests.read.tiny import tokenizer
 
 CONF = Path(__file__).resolve().parents[2] / "conf" / "read"
 FILES = sorted(CONF.glob("*/*.yaml"))
-KINDS = {"prompt": PromptTemplate, "vote": Vote, "agents": Agents}
+KINDS = {"prompt": PromptTemplate, "vote": Vote, "agents": Agents, "tokens": TokenCounter}
 LADDER = ("v1_plain", "v1_reasoned", "v1_enumerated", "rag_v1")
 
 
@@ -34,10 +37,11 @@ def prompt(name: str) -> PromptTemplate:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_a_file_names_every_field_and_makes_its_part(path: Path) -> None:
+def test_a_file_names_every_field_and_makes_its_part(path: Path, tmp_path: Path) -> None:
     values, faults = load(path), list[str]()
     if values.get("chat") == "CHAT":
-        values["chat"] = ScriptedChat(str)
+        own = path.parent.name == "tokens"
+        values["chat"] = OpenAIChat(model="m", tokenizer=tokenizer(tmp_path)) if own else ScriptedChat(str)
     made = construct(values, "read", faults)
     assert not faults
     assert {f.name for f in dataclasses.fields(made)} == set(values) - {"_target_"}

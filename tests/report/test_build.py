@@ -42,6 +42,16 @@ def test_arms_of_different_source_or_data_are_told_apart(runs: Path) -> None:
     assert any("different versions of memlab's source" in note for note in build(runs).comparison["notes"])
 
 
+def test_arms_that_count_tokens_differently_are_told_apart(runs: Path) -> None:
+    assert "Tokens are counted by words and punctuation marks." in build(runs).comparison["notes"]
+    path = next(runs.glob("gap-*/manifest.json"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"tokens": "the reader's tokenizer 12ab"}))
+    (note,) = (note for note in build(runs).comparison["notes"] if "count" in note and "okens" in note)
+    assert note.startswith("The arms count tokens differently")
+    assert "gap by the reader's tokenizer 12ab" in note
+    assert "fixed_5 by words and punctuation marks" in note
+
+
 def test_no_finished_run_is_a_clear_error_and_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match="no finished run is here"):
         build(tmp_path)
