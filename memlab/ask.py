@@ -39,8 +39,8 @@ from memlab.live.found import RESULT, Found, asking, results
 from memlab.live.log import Log
 from memlab.live.session import moment
 from memlab.memory import Memory
-from memlab.run import HELP, store_at
-from memlab.store import default_root
+from memlab.overrides import HELP
+from memlab.store import default_root, store_at
 from memlab.sweep import read
 from memlab.tables import Tables, frame, texts_frame
 

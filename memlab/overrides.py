@@ -19,6 +19,10 @@ Fault = tuple[str, str]
 """An override, and what is wrong with it."""
 
 
+HELP = ("--help", "-h", "--cfg", "-c", "--info", "-i", "--hydra-help")
+"""Words that ask Hydra to explain itself."""
+
+
 def groups() -> set[str]:
     """Name the slots: every configuration folder that holds files, as ``rank/select``."""
     return {p.parent.relative_to(CONF).as_posix() for p in CONF.rglob("*.yaml")} - {"."}

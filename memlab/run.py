@@ -23,23 +23,14 @@ from memlab.arm import Arm
 from memlab.config import CONF
 from memlab.errors import Faults, MemlabError
 from memlab.manifest import read_json
+from memlab.overrides import HELP
 from memlab.plan import print_plan, worded
-from memlab.store import Store, default_root
+from memlab.store import Store, store_at
 from memlab.sweep import Sweep, arm_of, read
 
-HELP = ("--help", "-h", "--cfg", "-c", "--info", "-i", "--hydra-help")
 MULTIRUN = ("-m", "--multirun")
 
 _out = Console(soft_wrap=True, highlight=False)
-_stores: dict[Path, Store] = {}
-
-
-def store_at(place: str | None) -> Store:
-    """Open the store once a process; None is the default place."""
-    root = Path(place) if place else default_root()
-    if root not in _stores:
-        _stores[root] = Store(root)
-    return _stores[root]
 
 
 def run_arm(arm: Arm, store: Store) -> None:

@@ -211,6 +211,17 @@ def _note(replies: Sequence[Completion], name: str) -> None:
         note(sum(some), len(some), f"{name}: {what}")
 
 
+_OPEN: dict[Path, Store] = {}
+
+
+def store_at(place: str | None) -> Store:
+    """Open the store once a process; None is the default place."""
+    root = Path(place) if place else default_root()
+    if root not in _OPEN:
+        _OPEN[root] = Store(root)
+    return _OPEN[root]
+
+
 def _text_keys(texts: pl.DataFrame) -> pl.DataFrame:
     keys = pl.DataFrame(key_columns(texts["hash"]), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64))
     return keys.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))

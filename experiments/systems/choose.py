@@ -16,9 +16,8 @@ from memlab.arm import load
 from memlab.evaluate.averages import averages
 from memlab.evaluate.questions import per_question
 from memlab.pipeline import Pipeline
-from memlab.run import store_at
 from memlab.stage import Stage
-from memlab.store import Store
+from memlab.store import Store, store_at
 from memlab.sweep import read
 from memlab.tables import Tables
 

@@ -13,7 +13,7 @@ from memlab.arm import load as load_data
 from memlab.errors import MemlabError
 from memlab.learn.coverage import fit_tables, save
 from memlab.learn.labels import EvidenceLevel
-from memlab.store import Store
+from memlab.store import store_at
 from memlab.sweep import read
 
 
@@ -25,7 +25,7 @@ def main(words: Sequence[str]) -> int:
             raise MemlabError("where the fit is saved is not given", fix="file=FIT.json")
         sweep = read([w for w in words if not w.startswith("file=")])
         arm, store = sweep.arms[0], sweep.settings.store
-        tables = arm.pipeline.run(load_data(arm.dataset), Store(Path(store) if store else None))
+        tables = arm.pipeline.run(load_data(arm.dataset), store_at(store))
         level: EvidenceLevel = "turn" if tables["units"]["level"].eq("turn").any() else "session"
         save(fit_tables(tables, level), Path(file))
     except MemlabError as error:

@@ -37,7 +37,7 @@ from memlab.models.backend_files import files_digest
 from memlab.pipeline import Pipeline
 from memlab.rank.select import Fixed
 from memlab.stage import Unchanged, spec, spec_digest
-from memlab.store import Store
+from memlab.store import Store, store_at
 from memlab.tables import Tables
 
 
@@ -174,7 +174,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         recipe = Recipe(**own, seed=arm.seed)
         place = sweep.settings.store
         record = train(load(arm.dataset), {"name": arm.dataset.name, **arm.dataset.identity()}, arm.pipeline, recipe,
-                       Store(Path(str(place)) if place else None))
+                       store_at(str(place) if place else None))
     except ValidationError as error:
         told = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()]
         print(f"memlab: {Faults(told)}", file=sys.stderr)
