@@ -79,7 +79,8 @@ def misspelt(words: Iterable[str], config: Mapping[str, Any]) -> list[Fault]:
                 break
             if part not in node:
                 known = [str(k) for k in node if k != "_target_"]
-                found.append((word, f"{'.'.join(parts[:i])} has no setting '{part}'; {did_you_mean(part, known)}"))
+                owner = f"{'.'.join(parts[:i])} has" if i else "there is"
+                found.append((word, f"{owner} no setting '{part}'; {did_you_mean(part, known)}"))
                 break
             node = node[part]
     return found

@@ -40,11 +40,12 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
     """Compare the finished arms in ``runs/<exp>/<data>`` and write the three files there, each whole or not at all.
 
     ``contrasts`` are those declared before the run; None takes them from the newest arm's config.yaml. ``expected``
-    names the arms of the experiment in their order; those without a finished run are reported as missing. Raises
-    MemlabError where no arm is finished.
+    names the arms of the experiment in their order; those without a finished run are reported as missing. None are
+    named where a report is built again: it keeps the order of the one before, since the first arm is what others are
+    compared with. Raises MemlabError where no arm is finished.
     """
     wanted = list(expected)
-    found = finished(folder, wanted)
+    found = finished(folder, wanted or _order_before(folder))
     if not found.arms:
         raise MemlabError("no finished run is here" + (f" ({'; '.join(found.broken)})" if found.broken else ""),
                           where=str(folder), fix="run the experiment, or give the folder runs/<experiment>/<data>")
@@ -56,6 +57,14 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
     _write(built.html, page(comparison, found.arms, extras))
     _write(built.markdown, document(comparison, found.arms, extras.older, extras.broken))
     return built
+
+
+def _order_before(folder: Path) -> list[str]:
+    """Return the arms of the comparison that lies there, in its order; none where it cannot be read."""
+    try:
+        return list(json.loads((folder / "comparison.json").read_text(encoding="utf-8"))["arms"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def comparison_of(folder: Path, found: Found, contrasts: Sequence[Contrast], expected: Sequence[str],

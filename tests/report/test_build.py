@@ -29,6 +29,17 @@ def test_contrasts_come_from_the_call_or_else_from_the_config(runs: Path) -> Non
     assert build(runs, []).comparison["contrasts"] == []
 
 
+def test_a_report_built_again_keeps_the_order_of_its_arms_and_so_its_comparisons(runs: Path) -> None:
+    names = [*build(runs).comparison["arms"]]
+    turned = names[::-1]
+    assert len(names) > 1
+    declared = build(runs, expected=turned).comparison
+    again = build(runs).comparison
+    assert [*again["arms"]] == [*declared["arms"]] != names
+    assert [(c["arm"], c["comparator"]) for c in again["exploratory"]] == [
+        (c["arm"], c["comparator"]) for c in declared["exploratory"]]
+
+
 def test_one_finished_arm_of_two_declared_gives_a_report_that_says_what_is_missing(runs: Path) -> None:
     next(runs.glob("fixed_10-*/manifest.json")).unlink()
     comparison = build(runs, expected=["fixed_10", "gap"]).comparison
