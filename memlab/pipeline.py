@@ -185,7 +185,8 @@ def _remember(key: tuple[str, str], made: Tables) -> Tables:
     made.digest(made)  # kept with the tables, so that no later arm computes it again
     _MEMO[key] = made
     if len(_MEMO) > _MEMO_SIZE:
-        _MEMO.popitem(last=False)
+        oldest, _ = _MEMO.popitem(last=False)
+        _TOLD.pop(oldest, None)
     return made
 
 
