@@ -24,7 +24,7 @@ from memlab.judge.none import NoJudge
 from memlab.models.embedder import SentenceEmbedder
 from memlab.query.classes import Rules
 from memlab.query.original import Original
-from memlab.rank.score import Score
+from memlab.rank.score import SEARCHES, Score
 from memlab.rank.select import Fixed
 from memlab.rank.window import Forward
 from memlab.read.answer_none import NoReader
@@ -142,7 +142,7 @@ class Pipeline:
 WRITTEN_BY_FEW = ("edges", "entities", "links")
 """Tables that most configurations leave empty."""
 
-LANES = ("dense", "lexical", "late")
+LANES = SEARCHES
 """Slots whose hits are put side by side."""
 
 _MEMO: OrderedDict[tuple[str, str], Tables] = OrderedDict()

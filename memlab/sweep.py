@@ -175,7 +175,7 @@ def _moving(arms: list[Arm], left_out: dict[str, str]) -> list[Arm]:
     """Leave out the ablations that change no setting: the system does not have that part, or has the plain one."""
     bases = {arm.digest(): arm.name for arm in reversed(arms) if arm.name in ("whole", ablate.PLAIN)}
     for arm in arms:
-        if arm.name not in bases.values() and arm.digest() in bases and arm.name.startswith(ablate.SWAPPED):
+        if arm.name.startswith(ablate.SWAPPED) and arm.digest() in bases:
             left_out[arm.name] = f"the same settings as {bases[arm.digest()]}"
     return [arm for arm in arms if arm.name not in left_out]
 
