@@ -39,6 +39,9 @@ KEPT_RANKS = 200
 STALE = 3600.0
 """Seconds after which a folder that was being written is taken for the rest of a killed process."""
 
+RANKED = "measure"
+"""The last slot that looks at no more than one corpus; those behind it may look at all questions together."""
+
 _LOADED: dict[str, Tables] = {}
 _constant_k = by_order(constant_k)
 
@@ -52,6 +55,16 @@ def load(dataset: Dataset) -> Tables:
         made.digest(made)  # kept with the tables, so that no stage of any arm computes it again
         _LOADED[key] = made
     return _LOADED[key]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The tables of an arm up to the slot ``RANKED``, made before, and what was spent and told on the way."""
+
+    tables: Tables
+    seconds: dict[str, float]
+    made: Counter[str]
+    told: Counter[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -92,38 +105,45 @@ class Arm:
         """Tell whether the run folder is complete: its manifest is written last."""
         return (self.folder() / "manifest.json").is_file()
 
-    def run(self, store: Store, watch: Callable[[str, float], None] | None = None) -> Path:
+    def run(self, store: Store, watch: Callable[[str, float], None] | None = None,
+            ranked: Ranked | None = None) -> Path:
         """Run the arm, and the token-matched twin of an adaptive one; return the run folder.
 
-        A finished arm returns at once. The twin is finished first, so that a finished arm has one.
+        A finished arm returns at once. The twin is finished first, so that a finished arm has one. Where shards have
+        ``ranked`` already, only the slots behind that run.
         """
         folder = self.folder()
         if self.finished():
             return folder
-        seconds: dict[str, float] = {}
+        seconds = dict(ranked.seconds) if ranked else {}
         start, before, silent = time.perf_counter(), Counter(store.made), replies.told.copy()
-        tables = load(self.dataset)
-        seconds["data"] = time.perf_counter() - start
+        if ranked:
+            before.subtract(ranked.made)
+            silent.subtract(ranked.told)
+        tables = ranked.tables if ranked else load(self.dataset)
+        seconds["data"] = seconds.get("data", 0.0) + time.perf_counter() - start
 
         def note(slot: str, spent: float) -> None:
             seconds[slot] = spent
             if watch:
                 watch(slot, spent)
 
-        tables = self.pipeline.run(tables, store, note)
-        total, told = time.perf_counter() - start, replies.listed(replies.told - silent)
-        matched = self._twin(tables, store) if self.adaptive() and tables["ranking"].height else None
-        self._write(folder, tables, store, before, seconds, total, matched, told)
+        tables = self.pipeline.run(tables, store, note, after=RANKED if ranked else None)
+        total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
+        told = Counter(replies.told)
+        told.subtract(silent)
+        matched = self._twin(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
+        self._write(folder, tables, store, before, seconds, total, matched, replies.listed(+told))
         return folder
 
-    def _twin(self, tables: Tables, store: Store) -> str:
+    def _twin(self, tables: Tables, store: Store, ranked: Ranked | None) -> str:
         matched = twin(tables["ranking"], seed=self.seed)
         config = OmegaConf.create(self.config)
         OmegaConf.update(config, "rank.select", {"_target_": f"{Matched.__module__}.Matched", "k": matched.k,
                                                  "seed": matched.seed}, merge=False)
         other = replace(self, name=f"{self.name}.twin", pipeline=self.pipeline.replace(select=matched),
                         config=OmegaConf.to_yaml(config))
-        return other.run(store).name
+        return other.run(store, ranked=ranked).name
 
     def _write(self, folder: Path, tables: Tables, store: Store, before: Counter[str], seconds: dict[str, float],
                total: float, matched: str | None, told: dict[str, dict[str, int]]) -> None:
@@ -145,7 +165,7 @@ class Arm:
             "truncated": truncated_share(self.pipeline, tables),
             "reliability": reliability(self.pipeline, tables), "constant_k": _constant_k(tables),
             "seconds": {k: round(v, 4) for k, v in seconds.items()}, "total_seconds": round(total, 3),
-            "made": {k: store.made[k] - before[k] for k in sorted(store.made)}, "told": told,
+            "made": {k: store.made[k] - before[k] for k in sorted({*store.made, *before})}, "told": told,
             "seed": self.seed,
             "peak_memory_gb": manifest.peak_memory_gb(), "hardware": manifest.hardware(),
             "versions": manifest.versions(), "source": manifest.source_digest(), **manifest.commit(),
@@ -161,7 +181,7 @@ class Arm:
             aside.chmod(0o755)  # a temporary folder is closed to others, a result is not
             self._fill(aside, tables, questions)
             if not folder.exists():
-                _rename(aside, folder)
+                settle(aside, folder)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
 
@@ -183,7 +203,7 @@ class Arm:
         manifest.write_json(folder / "metrics.json", averages(questions))
 
 
-def _rename(aside: Path, folder: Path) -> None:
+def settle(aside: Path, folder: Path) -> None:
     """Give the folder its name, unless another process was quicker: its content is the same."""
     try:
         aside.rename(folder)

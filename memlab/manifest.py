@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent
-BESIDE_THE_RESULT = ("report", "track", "run.py", "plan.py", "overrides.py", "doctor.py", "upkeep.py", "progress.py",
-                     "manifest.py")
+COMMIT = "commit.json"
+"""Lies beside a copy of memlab's source, and says which commit was copied."""
+
+BESIDE_THE_RESULT = ("report", "track", "cluster", "run.py", "arms.py", "submit.py", "status.py", "plan.py",
+                     "overrides.py", "doctor.py", "upkeep.py", "progress.py", "manifest.py")
 """Parts of memlab that cannot change a ranking or a metric: their source is left out of an arm's digest."""
 
 LIBRARIES = ("numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers", "faiss-cpu",
@@ -71,12 +74,17 @@ def _processor() -> str:
 
 @functools.cache
 def commit() -> dict[str, Any]:
-    """Name the commit of the checkout, and whether files differ from it; nulls outside a checkout."""
+    """Name the commit of the checkout, or of the one that this is a copy of, and whether files differ from it.
+
+    Nulls outside a checkout.
+    """
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(PACKAGE.parent), *words],  # noqa: S603, S607 (fixed words, user's git)
                               capture_output=True, text=True, timeout=20, check=True)
         return done.stdout.strip()
 
+    if (PACKAGE.parent / COMMIT).is_file():
+        return read_json(PACKAGE.parent / COMMIT)
     try:
         return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--", "memlab", "conf"))}
     except (OSError, subprocess.SubprocessError):

@@ -112,5 +112,5 @@ def _unknown_files(key: str, override: Override) -> list[str]:
 
 def _top() -> set[str]:
     """Name the top-level keys of the configuration."""
-    own = {"name", "contrasts", "seed", "out", "store", "plan", "swept", "exp", "arm", "system", "ablate"}
+    own = {"name", "contrasts", "seed", "out", "store", "plan", "shards", "swept", "exp", "arm", "system", "ablate"}
     return own | {slot.split("/")[0] for slot in groups()}

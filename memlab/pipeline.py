@@ -119,15 +119,28 @@ class Pipeline:
         """Return this pipeline with some slots filled otherwise: stages, or ``tokens``."""
         return dataclasses.replace(self, **slots)
 
-    def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None) -> Tables:
-        """Run every stage; return all tables. ``watch(slot, seconds)`` is called as each slot ends."""
-        with counting(self.tokens):
-            return self._run(tables, store, watch)
+    def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None, *,
+            after: str | None = None, until: str | None = None) -> Tables:
+        """Run every stage; return all tables. ``watch(slot, seconds)`` is called as each slot ends.
 
-    def _run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None) -> Tables:
+        ``until`` names the last slot that runs; ``after`` the one whose tables are at hand already, made by an
+        earlier call on the same data.
+        """
+        with counting(self.tokens):
+            return self._run(tables, store, watch, self.between(after, until))
+
+    def between(self, after: str | None, until: str | None) -> list[tuple[str, Stage]]:
+        """Give (slot, stage) of the slots behind ``after`` up to and with ``until``, in their order."""
+        slots = [slot for slot, _ in self.stages()]
+        first = slots.index(after) + 1 if after else 0
+        last = slots.index(until) + 1 if until else len(slots)
+        return list(self.stages())[first:last]
+
+    def _run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None,
+             stages: Sequence[tuple[str, Stage]]) -> Tables:
         tables = tables.updated({name: empty(name) for name in WRITTEN_BY_FEW if name not in tables})
         lanes: list[Tables] = []
-        for slot, stage in self.stages():
+        for slot, stage in stages:
             start = time.perf_counter()
             new = apply(stage, tables, store)
             if slot in LANES:

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-import time
-import traceback
-from collections import Counter
-from pathlib import Path
+from functools import partial
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -19,13 +16,16 @@ from omegaconf import DictConfig, open_dict
 from rich.console import Console
 from rich.markup import escape
 
-from memlab.arm import Arm
+from memlab.arms import publish, run_arm, show
+from memlab.cluster import shards
+from memlab.cluster.launch import run_local, submit, wait
+from memlab.cluster.local import Local
+from memlab.cluster.slurm import Slurm
 from memlab.config import CONF
 from memlab.errors import Faults, MemlabError
-from memlab.manifest import read_json
 from memlab.overrides import HELP
-from memlab.plan import print_plan, worded
-from memlab.store import Store, store_at
+from memlab.plan import print_plan
+from memlab.store import store_at
 from memlab.sweep import Sweep, arm_of, read
 
 MULTIRUN = ("-m", "--multirun")
@@ -33,66 +33,18 @@ MULTIRUN = ("-m", "--multirun")
 _out = Console(soft_wrap=True, highlight=False)
 
 
-def run_arm(arm: Arm, store: Store) -> None:
-    """Run one arm and tell how it ended; one that fails is told in a file beside its folder, and stops no other."""
-    start, before = time.perf_counter(), Counter(store.made)
-    if arm.finished():
-        _out.print(f"  [dim]{escape(arm.name)}: finished before[/dim]")
-        return
-    failure = arm.beside() / f"{arm.folder().name}.failed.txt"
-    try:
-        arm.run(store)
-        failure.unlink(missing_ok=True)
-    except Exception as error:
-        told = str(error) if isinstance(error, MemlabError) else f"{type(error).__name__}: {error}"
-        _out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(told)}\n    {escape(_details(failure))}")
-        return
-    made = ", ".join(f"{n:,} {what}" for what, n in worded(store.made - before).items())
-    _out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
-               f"({f'{made} made' if made else 'no model was asked anything new'})")
-
-
-def _details(failure: Path) -> str:
-    """Keep the traceback of the exception at hand; where the disk is what failed, return it instead."""
-    trace = traceback.format_exc()
-    try:
-        failure.parent.mkdir(parents=True, exist_ok=True)
-        failure.write_text(trace, encoding="utf-8")
-    except OSError:
-        return trace
-    return f"details: {failure}"
-
-
 @hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")
 def job(cfg: DictConfig) -> None:
     """Run one arm, in whatever process the launcher chose."""
     with open_dict(cfg):
         cfg.hydra = HydraConfig.instance().cfg.hydra  # type: ignore[union-attr]
-    run_arm(arm_of(cfg), store_at(cfg.store))
+    run_arm(arm_of(cfg), store_at(cfg.store), _out)
 
 
 def report(sweep: Sweep) -> None:
     """Publish the finished arms and their twins, build the report, and print the comparison."""
-    from memlab.report.build import build
-    from memlab.report.console import print_arm, print_comparison
-
-    for place in dict.fromkeys(arm.beside() for arm in sweep.arms):
-        here = [a for a in sweep.arms if a.beside() == place]
-        finished = [a.folder() for a in here if a.finished()]
-        if not finished:
-            continue
-        for folder in finished:
-            sweep.track.publish(folder)
-            matched = read_json(folder / "manifest.json").get("twin")
-            if matched:
-                sweep.track.publish(place / matched)
-        built = build(place, contrasts=sweep.contrasts, expected=[a.name for a in here])
-        alone = here[0].name if len(here) == 1 else None
-        if alone in built.comparison["arms"]:
-            print_arm(built.comparison, str(alone), _out)
-        else:
-            print_comparison(built.comparison, _out)
-        _out.print(f"report: {built.html}")
+    for built in publish(sweep.arms, sweep.track, sweep.contrasts):
+        show(built, sweep.arms, _out)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -126,13 +78,23 @@ def _run(sweep: Sweep, words: list[str]) -> int:
     for why in dict.fromkeys(sweep.left_out.values()):
         names = ", ".join(name for name, reason in sweep.left_out.items() if reason == why)
         _out.print(f"  [dim]left out: {escape(names)} ({escape(why)})[/dim]")
-    if sweep.launched():
+    settings = sweep.settings
+    asked = (sweep.arms, words, settings.store, settings.shards, _out)
+    if isinstance(sweep.launcher, Slurm):
+        if frozen := submit(sweep.launcher, *asked):
+            wait(frozen, _out)
+    elif isinstance(sweep.launcher, Local):
+        run_local(sweep.launcher, *asked)
+    elif sweep.launched():
         if ready < len(sweep.arms):  # else there is nothing to launch
             swept = [f"+swept=[{','.join(repr(s) for s in sweep.swept)}]"] if sweep.swept else []
             _hydra_job([*(["-m"] if sweep.multirun else []), *words, *swept])
     else:  # the arms are composed and constructed already; Hydra's basic launcher would compose each again, twice
+        store = store_at(settings.store)
         for arm in sweep.arms:
-            run_arm(arm, store_at(sweep.settings.store))
+            parts = partial(shards.run_all, arm, store, settings.shards) if settings.shards > 1 else None
+            if run_arm(arm, store, _out, parts):
+                shards.forget(arm)
     report(sweep)
     failed = [a.name for a in sweep.arms if not a.finished()]  # told by the folders, wherever the arms ran
     if failed:

@@ -21,11 +21,12 @@ from omegaconf import DictConfig, OmegaConf
 
 from memlab import ablate, overrides
 from memlab.arm import Arm
+from memlab.cluster.shards import refusal
 from memlab.config import CONF, build, part
 from memlab.errors import Faults, MemlabError
 from memlab.evaluate.contrast import Contrast
 
-QUIET = ("data", "out", "store", "plan", "track", "name", "contrasts", "swept", "seed", "exp", "hydra",
+QUIET = ("data", "out", "store", "plan", "shards", "track", "name", "contrasts", "swept", "seed", "exp", "hydra",
          "embedder.device", "attribute",
          *(f"{chat}.{field}" for chat in ("chat", "judge_chat")
            for field in ("url", "key_env", "concurrency", "timeout", "patience", "retries")))
@@ -49,10 +50,13 @@ class Sweep:
     multirun: bool
     settings: DictConfig
     left_out: dict[str, str]
+    launcher: Any
+    """One of memlab.cluster; None for this process, or a launcher of Hydra's."""
 
     def launched(self) -> bool:
-        """Tell whether a launcher other than Hydra's own for one process was chosen."""
-        return self.multirun and str(self.settings.hydra.launcher._target_) != BASIC_LAUNCHER
+        """Tell whether a launcher of Hydra's other than its own for one process was chosen."""
+        named = str(self.settings.hydra.launcher._target_)
+        return self.multirun and self.launcher is None and named != BASIC_LAUNCHER
 
 
 @dataclass(frozen=True)
@@ -85,12 +89,17 @@ def read(words: list[str], multirun: bool = False) -> Sweep:
                 wrong += [fault for fault in error.faults if fault not in wrong]
     track = part(found.base, "track", wrong)
     contrasts = _contrasts(found.base, wrong)
+    launcher = None
+    if str(found.base.hydra.launcher._target_).startswith("memlab."):
+        launcher = part(found.base, "hydra.launcher", wrong)
+    if type(found.base.shards) is int and found.base.shards > 1:
+        wrong += dict.fromkeys(f"shards: {why}" for arm in arms if (why := refusal(arm.pipeline)))
     if not wrong:
         arms = _moving(arms, left_out)
         _tell_apart(arms, wrong)
     if wrong:
         raise Faults(wrong)
-    return Sweep(arms, contrasts, track, found.swept, found.multirun, found.base, left_out)
+    return Sweep(arms, contrasts, track, found.swept, found.multirun, found.base, left_out, launcher)
 
 
 @contextmanager
@@ -207,13 +216,14 @@ def arm_of(cfg: DictConfig) -> Arm:
     if wrong:
         raise Faults(wrong)
     experiment = OmegaConf.select(cfg, "hydra.runtime.choices.exp") or "single"
-    plain = OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k not in ("hydra", "plan", "out", "store", "swept")])
+    beside = ("hydra", "plan", "out", "store", "swept", "shards")
+    plain = OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k not in beside])
     return Arm(name=str(cfg.name or arm_name(cfg)), experiment=str(experiment), pipeline=pipeline, dataset=dataset,
                out=Path(cfg.out), seed=cfg.seed, config=OmegaConf.to_yaml(plain, resolve=True))
 
 
 SETTINGS = (("seed", (int,), "a whole number"), ("plan", (bool,), "true or false"), ("out", (str,), "a folder"),
-            ("store", (str, type(None)), "a folder"))
+            ("store", (str, type(None)), "a folder"), ("shards", (int,), "a whole number"))
 """Settings of the run itself, with their types."""
 
 

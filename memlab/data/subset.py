@@ -55,7 +55,7 @@ def cut(tables: Tables, *, limit: int | None = None, sample: int | None = None, 
         raise MemlabError("no question is left after data.split, data.types, data.sample and data.limit",
                           fix="ask for more")
     if questions.height < tables["questions"].height:
-        tables = _keep(tables, questions)
+        tables = keep(tables, questions)
     return pooled(tables) if pool else tables
 
 
@@ -152,10 +152,11 @@ def _groups(tables: Tables) -> dict[int, int]:
     return {q: root(q) for q in parent}
 
 
-def _keep(tables: Tables, questions: pl.DataFrame) -> Tables:
-    """Keep these questions, their corpora and what belongs to them."""
-    asked, corpora = questions["question"].implode(), questions["corpus"].unique().implode()
-    of_question, of_corpus = pl.col("question").is_in(asked), pl.col("corpus").is_in(corpora)
+def keep(tables: Tables, questions: pl.DataFrame, corpora: Iterable[int] | None = None) -> Tables:
+    """Keep these questions, their corpora (or those named) and what belongs to them."""
+    asked = questions["question"].implode()
+    named = questions["corpus"].unique() if corpora is None else pl.Series(list(corpora), dtype=pl.Int32)
+    of_question, of_corpus = pl.col("question").is_in(asked), pl.col("corpus").is_in(named.implode())
     turns = tables["turns"].filter(of_corpus)
     used = pl.concat([turns["text"], questions["text"]]).unique().implode()
     return Tables(

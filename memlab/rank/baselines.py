@@ -34,7 +34,8 @@ class RandomScore:
         """Return ``units`` (all of the level) and ``ranking``."""
         units, visible = candidates(self.level, tables)
         pairs = visible.select("question", "unit").unique().sort("question", "unit")
-        chance = np.random.default_rng(self.seed).random(pairs.height)
+        sizes = pairs.group_by("question", maintain_order=True).len().iter_rows()
+        chance = np.concatenate([np.zeros(0), *(np.random.default_rng([self.seed, q]).random(n) for q, n in sizes)])
         return Tables(units=units, ranking=ranked(pairs.with_columns(pl.Series("score", chance))))
 
 

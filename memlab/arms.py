@@ -1,0 +1,94 @@
+"""Running arms and reporting them, in whatever process: a laptop's shell or a cluster's job."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from memlab.arm import Arm, Ranked
+from memlab.errors import MemlabError
+from memlab.evaluate.contrast import Contrast
+from memlab.manifest import read_json
+from memlab.plan import worded
+from memlab.store import Store
+
+
+def failure(arm: Arm) -> Path:
+    """Where an arm that failed leaves its traceback; the file goes when the arm is finished."""
+    return arm.beside() / f"{arm.folder().name}.failed.txt"
+
+
+def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] | None = None) -> bool:
+    """Run one arm and tell how it ended; one that fails is told in a file beside its folder, and stops no other.
+
+    ``ranked`` gives what its shards have made, where it has any.
+    """
+    start, before = time.perf_counter(), Counter(store.made)
+    if arm.finished():
+        out.print(f"  [dim]{escape(arm.name)}: finished before[/dim]")
+        return True
+    try:
+        arm.run(store, ranked=ranked() if ranked else None)
+        failure(arm).unlink(missing_ok=True)
+    except Exception as error:
+        out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(worded_error(error))}\n"
+                  f"    {escape(keep_traceback(failure(arm)))}")
+        return False
+    made = ", ".join(f"{n:,} {what}" for what, n in worded(store.made - before).items())
+    out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
+              f"({f'{made} made' if made else 'no model was asked anything new'})")
+    return True
+
+
+def worded_error(error: Exception) -> str:
+    """Say what went wrong in a line: memlab's own words, or the exception's with its name."""
+    return str(error) if isinstance(error, MemlabError) else f"{type(error).__name__}: {error}"
+
+
+def keep_traceback(path: Path) -> str:
+    """Keep the traceback of the exception at hand; where the disk is what failed, return it instead."""
+    trace = traceback.format_exc()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(trace, encoding="utf-8")
+    except OSError:
+        return trace
+    return f"details: {path}"
+
+
+def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast]) -> list[Path]:
+    """Publish the finished arms and their twins, and build a report beside them; return the reports' comparisons."""
+    from memlab.report.build import build
+
+    built: list[Path] = []
+    arms = list(arms)
+    for place in dict.fromkeys(arm.beside() for arm in arms):
+        here = [a for a in arms if a.beside() == place]
+        finished = [a.folder() for a in here if a.finished()]
+        for folder in finished:
+            track.publish(folder)
+            if matched := read_json(folder / "manifest.json").get("twin"):
+                track.publish(place / matched)
+        if finished:
+            built.append(build(place, contrasts=contrasts, expected=[a.name for a in here]).json)
+    return built
+
+
+def show(comparison: Path, arms: Sequence[Arm], out: Console) -> None:
+    """Print the comparison that a report was built with, and where the report lies."""
+    from memlab.report.console import print_arm, print_comparison
+
+    read = read_json(comparison)
+    here = [a.name for a in arms if a.beside() == comparison.parent]
+    if len(here) == 1 and here[0] in read["arms"]:
+        print_arm(read, here[0], out)
+    else:
+        print_comparison(read, out)
+    out.print(f"report: {comparison.with_name('report.html')}")

@@ -1,0 +1,167 @@
+"""One arm over several jobs: each ranks a part of the corpora, one joins the parts and does the rest.
+
+Up to the slot ``RANKED`` a question meets its own corpus alone, so that a part gives what the whole would. Numbers
+of memories, queries and units count from 0 in every part; they are moved behind those of the parts before, which
+gives the numbers, and so the ties, of one job over all. Selection, packing, answers and judges come after the merge,
+since a selection may have been learned on all questions; what a model answered for a part is in the store by then.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from memlab import replies
+from memlab.arm import RANKED, Arm, Ranked, load, settle
+from memlab.data.subset import keep
+from memlab.errors import MemlabError
+from memlab.manifest import read_json, write_json
+from memlab.pipeline import WRITTEN_BY_FEW, Pipeline
+from memlab.store import Store
+from memlab.tables import GOLD, Tables
+
+KEPT = ("memories", "queries", "units", "ranking", "classes", *WRITTEN_BY_FEW)
+"""Tables of a part that later slots and the run folder need, beside texts that stages wrote."""
+
+NUMBERED = {"memory": "memories", "query": "queries"}
+"""Columns that number the rows of a table of the part."""
+
+SORTED = {"memories": ["memory"], "queries": ["query"], "units": ["unit"], "ranking": ["question", "rank"]}
+
+
+def refusal(pipeline: Pipeline) -> str | None:
+    """Say why an arm cannot be sharded; None where it can."""
+    for slot, stage in pipeline.between(None, RANKED):
+        if seen := sorted(GOLD & set(stage.reads)):
+            return (f"{slot}: {type(stage).__name__} reads {', '.join(seen)} of all questions, which no shard has; "
+                    "choose another technique there, or shards=1")
+    return None
+
+
+def corpora_of(tables: Tables, part: int, of: int) -> list[int]:
+    """Name the corpora of a part: a run of numbers, so that all parts have nearly the same number of turns.
+
+    More parts than corpora leave some parts without any.
+    """
+    sizes = tables["sessions"].select("corpus").unique().join(
+        tables["turns"].group_by("corpus").len(), on="corpus", how="left").sort("corpus").fill_null(0)
+    turns = sizes["len"].to_numpy().astype(np.float64)
+    middle = np.cumsum(turns) - turns / 2  # a corpus belongs where its middle lies
+    owner = np.minimum((middle * of / max(turns.sum(), 1.0)).astype(np.int64), of - 1)
+    return sizes["corpus"].filter(pl.Series(owner == part)).to_list()
+
+
+def place(arm: Arm, part: int, of: int) -> Path:
+    """Where a part of an arm lies until it is merged."""
+    return arm.beside() / f"{arm.folder().name}.shards" / f"{part}-of-{of}"
+
+
+def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
+    """Rank the corpora of one part, and ask what models are asked about them; a part that is there returns at once."""
+    folder = place(arm, part, of)
+    if arm.finished() or (folder / "part.json").is_file():
+        return folder
+    whole, start, silent, before = load(arm.dataset), time.perf_counter(), replies.told.copy(), Counter(store.made)
+    corpora = corpora_of(whole, part, of)
+    mine = keep(whole, whole["questions"].filter(pl.col("corpus").is_in(corpora)), corpora)
+    seconds: dict[str, float] = {"data": time.perf_counter() - start}
+    tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=RANKED)
+    told = replies.told - silent  # what later slots tell is told again by the merge
+    later = arm.pipeline.between(RANKED, None)
+    if not any(GOLD & set(stage.reads) for slot, stage in later if slot == "select"):
+        arm.pipeline.run(tables, store, after=RANKED)
+    written = tables["texts"].join(mine["texts"], on="hash", how="anti")
+    rows = {name: mine[name].height for name in ("turns", "sessions")} | {
+        name: tables[name].height for name in NUMBERED.values()}
+    note = {"rows": rows, "seconds": seconds, "made": store.made - before, "told": [[*k, n] for k, n in told.items()]}
+    _place(folder, {name: tables[name] for name in _kept(arm.pipeline)} | {"texts": written}, note)
+    return folder
+
+
+def _place(folder: Path, frames: dict[str, pl.DataFrame], note: dict[str, Any]) -> None:
+    """Write a part aside and rename it: it is there whole or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        for name, frame in frames.items():
+            frame.write_parquet(aside / f"{name}.parquet")
+        write_json(aside / "part.json", note)
+        settle(aside, folder)
+    except OSError as error:
+        raise MemlabError(f"a shard cannot be written: {error.strerror or error}", where=str(folder.parent),
+                          fix="free some space there and run the same line again") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def merged(arm: Arm, of: int) -> Ranked:
+    """Join the parts of an arm; raises MemlabError that names the parts that are missing."""
+    folders = [place(arm, part, of) for part in range(of)]
+    missing = [str(i + 1) for i, folder in enumerate(folders) if not (folder / "part.json").is_file()]
+    if missing:
+        raise MemlabError(f"{len(missing)} of {of} shards did not end: {', '.join(missing)}", where=arm.name,
+                          fix="run the same line again: only what is missing is done")
+    notes = [read_json(folder / "part.json") for folder in folders]
+    whole = load(arm.dataset)
+    shift: Counter[str] = Counter()
+    parts: dict[str, list[pl.DataFrame]] = {}
+    for folder, note in zip(folders, notes):
+        for name in (*_kept(arm.pipeline), "texts"):
+            frame = pl.read_parquet(folder / f"{name}.parquet")
+            parts.setdefault(name, []).append(_shifted(frame, name, folder, shift))
+        shift.update(note["rows"])
+    joined = {name: pl.concat(some, how="diagonal") for name, some in parts.items()}
+    joined["texts"] = pl.concat([whole["texts"], joined["texts"]]).unique("hash", keep="first", maintain_order=True)
+    tables = whole.updated({name: frame.sort(SORTED[name]) if name in SORTED else frame
+                            for name, frame in joined.items()})
+    seconds: Counter[str] = Counter()
+    told: Counter[tuple[str, str]] = Counter()
+    for note in notes:
+        seconds.update(note["seconds"])
+        told.update({(what, kind): n for what, kind, n in note["told"]})
+    return Ranked(tables, dict(seconds), sum((Counter(note["made"]) for note in notes), Counter()), told)
+
+
+def run_all(arm: Arm, store: Store, of: int) -> Ranked:
+    """Run the parts of an arm one after another, and join them: less memory at a time, the same figures."""
+    for part in range(of):
+        run_part(arm, store, part, of)
+    return merged(arm, of)
+
+
+def forget(arm: Arm) -> None:
+    """Remove the parts of an arm that is finished."""
+    shutil.rmtree(arm.beside() / f"{arm.folder().name}.shards", ignore_errors=True)
+
+
+def _kept(pipeline: Pipeline) -> list[str]:
+    hits = any("hits" in stage.reads for _, stage in pipeline.between(RANKED, None))
+    return [*KEPT, "hits"] if hits else list(KEPT)
+
+
+def _shifted(frame: pl.DataFrame, name: str, folder: Path, shift: Counter[str]) -> pl.DataFrame:
+    """Move the numbers of a part behind those of the parts before."""
+    moved: list[Any] = [pl.col(c) + shift[rows] for c, rows in NUMBERED.items() if c in frame.columns]
+    if name == "edges":
+        moved += [pl.col(c) + shift["memories"] for c in ("source", "target")]
+    if name == "units":
+        moved.append(pl.col("unit") + _by_level(pl.col("level"), shift))
+    if name == "ranking" and frame.height:
+        level = pl.read_parquet(folder / "units.parquet", columns=["level"])["level"][0]
+        moved.append(pl.col("unit") + shift[LEVELS[level]])
+    return frame.with_columns(moved)
+
+
+LEVELS = {"turn": "turns", "session": "sessions", "memory": "memories"}
+"""What numbers the units of a level (memlab.rank.units)."""
+
+
+def _by_level(level: pl.Expr, shift: Counter[str]) -> pl.Expr:
+    return level.replace_strict({name: shift[rows] for name, rows in LEVELS.items()}, return_dtype=pl.Int64)

@@ -1,0 +1,87 @@
+"""What a sweep is made of as jobs: waves of steps, each wave after the one before.
+
+The preparation encodes what all arms need, then come the arms (or their shards, and the merge of these), then the
+report. A step that fails holds up nothing: the next wave starts when the one before has ended, however it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Does = Literal["prepare", "arms", "shard", "merge", "report"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One job: what it does, on which arms (their numbers in the sweep), and which part of how many it is."""
+
+    does: Does
+    arms: tuple[int, ...] = ()
+    part: int = 0
+    of: int = 1
+
+    def __str__(self) -> str:
+        """Write the step as one word, the way a command line names it.
+
+        >>> str(Step("shard", (4,), 2, 8)), str(Step("prepare"))
+        ('shard:4:2/8', 'prepare::0/1')
+        """
+        return f"{self.does}:{','.join(map(str, self.arms))}:{self.part}/{self.of}"
+
+    @property
+    def name(self) -> str:
+        """A name for a queue's listing.
+
+        >>> Step("shard", (4,), 2, 8).name, Step("arms", (0, 1)).name, Step("report").name
+        ('shard 3 of 8 of arm 4', 'arms 0, 1', 'report')
+        """
+        part = f" {self.part + 1} of {self.of}" if self.of > 1 else ""
+        some = ", ".join(map(str, self.arms))
+        if self.does == "shard":
+            return f"shard{part} of arm {some}"
+        return f"{self.does}{part}{f' {some}' if some else ''}"
+
+
+def step_of(word: str) -> Step:
+    """Read a step from its word.
+
+    >>> step_of("shard:4:2/8") == Step("shard", (4,), 2, 8)
+    True
+    """
+    does, arms, part = word.split(":")
+    number, _, of = part.partition("/")
+    known: dict[str, Does] = {name: name for name in get_args(Does)}
+    return Step(known[does], tuple(int(a) for a in arms.split(",") if a), int(number), int(of))
+
+
+def waves(packs: Sequence[Sequence[int]], arms: int, shards: int = 1) -> list[list[Step]]:
+    """Lay out a sweep of so many ``arms``, all of which are reported.
+
+    ``packs`` are the numbers of those that are to run, one job each pack; ``shards`` is the parts of an arm. One arm
+    that is not sharded needs no preparation: nobody else waits for what it encodes.
+
+    >>> [[str(s) for s in wave] for wave in waves([[0, 1], [2]], 4)]
+    [['prepare:0,1,2:0/1'], ['arms:0,1:0/1', 'arms:2:0/1'], ['report:0,1,2,3:0/1']]
+    """
+    work = tuple(a for pack in packs for a in pack)
+    laid = [[Step("prepare", work, i, shards) for i in range(shards)]] if shards > 1 or len(work) > 1 else []
+    if shards > 1:
+        laid.append([Step("shard", (a,), i, shards) for a in work for i in range(shards)])
+        laid.append([Step("merge", (a,), 0, shards) for a in work])
+    else:
+        laid.append([Step("arms", tuple(pack)) for pack in packs])
+    return [*(wave for wave in laid if wave and work), [Step("report", tuple(range(arms)))]]
+
+
+def packed(keys: Iterable[str], most: int) -> list[list[int]]:
+    """Pack arms into jobs: those of one key (the models that they load) together, at most so many a job.
+
+    >>> packed(["a", "b", "a", "a"], most=2)
+    [[0, 2], [3], [1]]
+    """
+    by_key: dict[str, list[int]] = {}
+    for number, key in enumerate(keys):
+        by_key.setdefault(key, []).append(number)
+    return [numbers[at : at + most] for numbers in by_key.values() for at in range(0, len(numbers), most)]

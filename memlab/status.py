@@ -1,0 +1,72 @@
+"""How a submitted sweep stands: ``python -m memlab.status [EXP] [--out runs]``, one row an arm.
+
+Exit status 0 where everything is done, 3 while something waits or runs, 1 where something failed or is lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from memlab.cluster.frozen import Frozen, sweeps
+from memlab.cluster.look import Look, looks
+from memlab.cluster.states import Unreachable
+from memlab.errors import MemlabError, did_you_mean
+
+COLOURS = {"done": "green", "running": "cyan", "queued": "yellow", "failed": "red", "lost": "red"}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print how the newest sweep of every experiment stands."""
+    parser = argparse.ArgumentParser(prog="python -m memlab.status", description=__doc__)
+    parser.add_argument("exp", nargs="?", help="an experiment's name; all of them unless given")
+    parser.add_argument("--out", type=Path, default=Path("runs"), help="root of the run folders (default runs)")
+    given = parser.parse_args(argv)
+    try:
+        return _print(newest(given.out, given.exp), Console(highlight=False))
+    except (MemlabError, Unreachable) as error:
+        print(f"memlab: {error}", file=sys.stderr)
+        return 1
+
+
+def newest(out: Path, exp: str | None) -> list[Frozen]:
+    """Find the newest sweep of every experiment and data set below a root of runs, or of one experiment."""
+    found: dict[tuple[str, str], Frozen] = {}
+    for frozen in sweeps(out):
+        arm = frozen.note()["arms"][0]
+        found.setdefault((arm["experiment"], arm["data"]), frozen)
+    some = [frozen for (name, _), frozen in found.items() if exp in (None, name)]
+    if not some:
+        known = {name for name, _ in found}
+        raise MemlabError(f"no sweep{f' of {exp}' if exp else ''} was submitted with runs below {out}",
+                          fix=did_you_mean(exp, known) if exp and known else "give --out DIR as the sweep's out=DIR")
+    return some
+
+
+def _print(some: Sequence[Frozen], out: Console) -> int:
+    seen: list[Look] = []
+    for frozen in some:
+        arms, note = looks(frozen), frozen.note()
+        table = Table(Column("arm", overflow="fold"), "state", Column("job", overflow="fold"),
+                      Column("what there is to say", overflow="fold"), show_edge=False)
+        for look in arms:
+            table.add_row(Text(look.arm), Text(look.state, COLOURS[look.state]), Text(look.job), Text(look.told))
+        out.print(Text(f"{' '.join(note['words'])}   submitted {note['submitted']}", "bold"))
+        out.print(table)
+        counts = [f"{sum(look.state == state for look in arms)} {state}" for state in COLOURS
+                  if any(look.state == state for look in arms)]
+        out.print(Text(f"{', '.join(counts)}; logs: {frozen.logs}\n"))
+        seen += arms
+    if any(look.live for look in seen):
+        return 3
+    return 0 if all(look.state == "done" for look in seen) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,48 @@
+"""Submit a sweep and leave: ``python -m memlab.submit +exp=adaptive_k``, the words of ``memlab.run``.
+
+Prints the jobs' ids; ``python -m memlab.status`` tells how they stand. The launcher is ``hydra/launcher=slurm`` unless
+another profile is named. Exit status 0 submitted (or nothing to do), 1 SLURM took nothing, 2 a faulty configuration.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+
+from memlab.cluster.launch import submit
+from memlab.cluster.slurm import Slurm
+from memlab.errors import Faults, MemlabError
+from memlab.sweep import read
+
+LAUNCHER = "hydra/launcher="
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Submit what a command line asks for, as far as it is neither finished nor under way."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    out = Console(soft_wrap=True, highlight=False)
+    multirun = any(word in ("-m", "--multirun") for word in words)
+    words = [word for word in words if word not in ("-m", "--multirun")]
+    if not any(word.startswith(LAUNCHER) for word in words):
+        words.append(f"{LAUNCHER}slurm")
+    try:
+        sweep = read(words, multirun=multirun)
+        if not isinstance(sweep.launcher, Slurm):
+            raise MemlabError("this launcher works in the shell that calls it", where="hydra/launcher",
+                              fix="python -m memlab.run with the same words, or a profile of SLURM")
+        frozen = submit(sweep.launcher, sweep.arms, words, sweep.settings.store, sweep.settings.shards, out)
+    except MemlabError as error:
+        out.print(f"[red]memlab:[/red] {escape(str(error))}")
+        return 2 if isinstance(error, Faults) else 1
+    if frozen is None:
+        out.print("nothing to submit: every arm is finished")
+    else:
+        out.print(f"how it stands: python -m memlab.status --out {frozen.note()['out']}", markup=False)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
