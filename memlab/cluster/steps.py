@@ -34,14 +34,14 @@ class Step:
     def name(self) -> str:
         """A name for a queue's listing.
 
-        >>> Step("shard", (4,), 2, 8).name, Step("arms", (0, 1)).name, Step("report").name
+        >>> Step("shard", (4,), 2, 8).name, Step("arms", (0, 1)).name, Step("report", (0, 1)).name
         ('shard 3 of 8 of arm 4', 'arms 0, 1', 'report')
         """
-        part = f" {self.part + 1} of {self.of}" if self.of > 1 else ""
+        part = f" {self.part + 1} of {self.of}" if self.of > 1 and self.does != "merge" else ""
         some = ", ".join(map(str, self.arms))
         if self.does == "shard":
             return f"shard{part} of arm {some}"
-        return f"{self.does}{part}{f' {some}' if some else ''}"
+        return f"{self.does}{part}" if self.does in ("prepare", "report") else f"{self.does} {some}"
 
 
 def step_of(word: str) -> Step:

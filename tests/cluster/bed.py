@@ -1,0 +1,113 @@
+"""The testbed as tests hold it: SLURM's words on jobs, the faults of a cluster, memlab's command lines."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from tests.small import LIVES
+
+SCRIPT = Path(__file__).resolve().parents[2] / "slurm" / "testbed" / "testbed"
+ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
+         "TIMEOUT"}
+T = TypeVar("T")
+
+
+def command(*line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``slurm/testbed/testbed``."""
+    return subprocess.run([str(SCRIPT), *line, "--dir", str(folder)], capture_output=True, text=True, timeout=180)
+
+
+def wait_until(told: Callable[[], T], seconds: float = 60, what: str = "") -> T:
+    """What ``told()`` says when it first says something true; fails after ``seconds``."""
+    end = time.monotonic() + seconds
+    while not (said := told()):
+        assert time.monotonic() < end, f"{what or told} not within {seconds:g} s"
+        time.sleep(0.2)
+    return said
+
+
+@dataclass(frozen=True)
+class Bed:
+    """A running testbed."""
+
+    folder: Path
+
+    def do(self, *line: str) -> str:
+        """Run a command of the testbed that must succeed, such as ``do("node", "n2", "off")``."""
+        done = command(*line, folder=self.folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def ask(self, *line: str) -> str:
+        """What one of SLURM's programs prints."""
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60, env=self.environ)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def told(self, *line: str) -> bool:
+        """Whether SLURM took an order; just after its restart the controller refuses some ("try again in a bit")."""
+        return subprocess.run(line, capture_output=True, timeout=60, env=self.environ).returncode == 0
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
+
+    def processes(self) -> dict[str, list[int]]:
+        """The process ids of each daemon; a node's with those of its jobs."""
+        told = command("status", folder=self.folder).stdout
+        return {words[0]: [int(pid) for pid in words[2:]] for words in map(str.split, told.splitlines())}
+
+    def nodes(self) -> dict[str, str]:
+        """Each node's state, such as ``idle`` or ``down*``."""
+        return dict(line.split() for line in self.ask("sinfo", "-hNp", "main", "-o", "%N %T").splitlines())
+
+    def submit(self, script: str, *options: str, log: Path) -> str:
+        """Submit a shell script; return the job's id. What it prints is appended to ``log``."""
+        own = ["--parsable", f"--output={log}", "--open-mode=append", *options]
+        done = subprocess.run(["sbatch", *own], input=f"#!/bin/bash\n{script}\n", text=True, capture_output=True,
+                              timeout=60, env=self.environ, cwd=log.parent)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def job(self, job: str) -> dict[str, str]:
+        """The controller's word on a job: ``JobState``, ``Reason``, ``Restarts``, ``ExitCode``, ``NodeList``, ..."""
+        told = self.ask("scontrol", "-o", "show", "job", job)
+        return dict(word.split("=", 1) for word in told.split() if "=" in word)
+
+    def state(self, job: str) -> str:
+        """A job's state in the controller's words, such as ``RUNNING``."""
+        return self.job(job)["JobState"]
+
+    def ended(self, job: str, seconds: float = 120) -> str:
+        """Wait for a job's end; return its last state."""
+        wait_until(lambda: self.state(job) in ENDED, seconds, f"the end of job {job}")
+        return self.state(job)
+
+    def accounted(self, job: str) -> list[str]:
+        """Accounting's states of a job's starts, oldest first: a requeued job has several."""
+        rows = self.ask("sacct", "-D", "-X", "-n", "-P", "-j", job, "-o", "submit,state").splitlines()
+        return [row.split("|")[1].split()[0] for row in sorted(rows)]
+
+    def tidy(self) -> None:
+        """Cancel all jobs, give all nodes and the controller their power back, wait for an idle cluster."""
+        self.do("controller", "on")
+        for name in [name for name, state in self.nodes().items() if state != "idle"]:
+            self.do("node", name, "on")
+        wait_until(lambda: self.told("scancel", "--user=root") and not self.ask("squeue", "-h"), 60, "an empty queue")
+        wait_until(lambda: set(self.nodes().values()) == {"idle"}, 60, "idle nodes")
+
+
+def memlab(module: str, *words: str, root: Path, seconds: float = 300,
+           **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m memlab.<module>`` on tiny lives from ``root``, below which everything is left."""
+    line = [sys.executable, "-m", f"memlab.{module}", *words, *LIVES, "track=none", f"out={root}/runs",
+            f"store={root}/store"]
+    return subprocess.run(line, cwd=root, capture_output=True, text=True, timeout=seconds,
+                          env={**os.environ, "OMP_NUM_THREADS": "1", **variables})

@@ -1,0 +1,77 @@
+"""A frozen sweep: what its jobs run is what was there when it was submitted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memlab import manifest
+from memlab.cluster.frozen import Frozen, Job, sweeps
+from memlab.cluster.launch import frozen_of
+from memlab.cluster.steps import Step
+from memlab.errors import MemlabError
+from memlab.sweep import Sweep, read
+from tests.small import words
+
+
+def sweep(root: Path) -> Sweep:
+    return read(words(root, "rank/select=fixed,gap"), multirun=True)
+
+
+def freeze(root: Path) -> Frozen:
+    asked = sweep(root)
+    return frozen_of(asked.arms, ["rank/select=fixed,gap"], f"{root}/store", 1)
+
+
+def test_arms_come_back_as_they_were(tmp_path: Path) -> None:
+    before, after = sweep(tmp_path).arms, freeze(tmp_path).arms()
+    assert [(arm.name, arm.digest(), arm.folder(), arm.config) for arm in after] == [
+        (arm.name, arm.digest(), arm.folder(), arm.config) for arm in before]
+
+
+def test_jobs_import_the_source_of_the_submission(tmp_path: Path) -> None:
+    frozen = freeze(tmp_path)
+    said = "import memlab.config as c, memlab.manifest as m; print(c.CONF, m.source_digest(), m.commit()['commit'])"
+    told = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True, cwd=tmp_path,
+                          env={"PYTHONPATH": str(frozen.source), "PATH": ""})
+    assert told.stdout.split() == [str(frozen.source / "conf"), manifest.source_digest(),
+                                   str(manifest.commit()["commit"])]
+
+
+def test_an_edit_after_submission_reaches_no_job(tmp_path: Path) -> None:
+    frozen = freeze(tmp_path)
+    copied = (frozen.source / "memlab" / "run.py").read_bytes()
+    assert copied == (manifest.PACKAGE / "run.py").read_bytes()
+    assert not (frozen.source / "memlab" / "run.py").samefile(manifest.PACKAGE / "run.py")  # a copy, no link
+
+
+def test_two_sweeps_of_one_second_stay_apart(tmp_path: Path) -> None:
+    made = {freeze(tmp_path).folder for _ in range(3)}
+    assert len(made) == 3
+    assert {one.folder for one in sweeps(tmp_path / "runs")} == made
+
+
+def test_jobs_are_noted_in_their_order(tmp_path: Path) -> None:
+    frozen = freeze(tmp_path)
+    jobs = [Job("12", Step("prepare", (0, 1))), Job("13_0", Step("arms", (0,))), Job("13_1", Step("arms", (1,)))]
+    frozen.record(jobs[:1])
+    frozen.record(jobs[1:], server="11")
+    assert frozen.jobs() == jobs
+    assert frozen.note()["server"] == "11"
+
+
+def test_a_damaged_record_is_named(tmp_path: Path) -> None:
+    frozen = freeze(tmp_path)
+    (frozen.folder / "sweep.json").write_text('{"arms": [')
+    with pytest.raises(MemlabError, match="no record of a sweep"):
+        frozen.jobs()
+
+
+def test_nothing_secret_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
+    frozen = freeze(tmp_path)
+    texts = [path.read_bytes() for path in (frozen.folder / "arms").iterdir()]
+    assert b"k" * 40 not in b"".join([*texts, (frozen.folder / "sweep.json").read_bytes()])

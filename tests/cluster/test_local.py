@@ -1,0 +1,70 @@
+"""Arms side by side on one machine: the same figures, and one that dies takes no other with it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from memlab.cluster.frozen import sweeps
+from memlab.cluster.local import Local
+from memlab.manifest import read_json
+from memlab.run import main
+from memlab.status import main as status
+from memlab.sweep import read
+from tests.small import arm, words
+
+
+def comparison(root: Path) -> dict:
+    found = read_json(root / "runs" / "single" / "synthetic" / "comparison.json")
+    return {name: one["metrics"] for name, one in found["arms"].items()}
+
+
+@pytest.mark.parametrize("asked", [("-m", "rank/select=fixed,gap"), ("rank/select=gap", "shards=2")])
+def test_processes_give_what_one_process_gives(asked: tuple[str, ...], tmp_path: Path,
+                                              capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words(tmp_path / "one", *asked[:2])) == 0
+    assert main(words(tmp_path / "many", *asked, "hydra/launcher=local", "hydra.launcher.workers=2")) == 0
+    assert comparison(tmp_path / "one") == comparison(tmp_path / "many")
+    assert "2 processes at a time" in capsys.readouterr().out
+    assert status(["--out", str(tmp_path / "many" / "runs")]) == 0
+    assert "0 failed" not in (told := capsys.readouterr().out)
+    assert " done; logs:" in told
+    assert not list((tmp_path / "many" / "runs" / "single" / "synthetic").glob("*.shards"))
+
+
+def test_what_fails_is_told_with_its_last_words_and_the_same_line_goes_on(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = words(tmp_path, "-m", "rank/select=fixed,gap", "hydra/launcher=local", "hydra.launcher.workers=2")
+    folder = read(line[1:], multirun=True).arms[1].beside()
+    folder.parent.mkdir(parents=True)
+    folder.write_text("a file where the run folders should be")
+    assert main(line) == 1
+    assert "2 of 2 arms failed: fixed, gap" in capsys.readouterr().out
+    assert status(["--out", str(tmp_path / "runs")]) == 1
+    assert "2 failed" in (told := capsys.readouterr().out)
+    assert "the run folder cannot be written" in told
+    folder.unlink()
+    assert main(line) == 0
+    assert status(["--out", str(tmp_path / "runs")]) == 0
+
+
+def test_each_process_has_its_share_of_the_cores() -> None:
+    assert Local(workers=3).count() == 3
+    assert Local().count() == max(len(os.sched_getaffinity(0)) // 2, 1)
+
+
+def test_arms_are_dealt_to_as_many_processes_as_there_are(tmp_path: Path) -> None:
+    arms = [arm(tmp_path, name=str(n)) for n in range(5)]
+    assert Local(workers=2).packs(arms) == [[0, 1, 2], [3, 4]]
+
+
+def test_status_knows_what_was_submitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["--out", str(tmp_path)]) == 1
+    assert "no sweep was submitted" in capsys.readouterr().err
+    assert main(words(tmp_path, "-m", "rank/select=fixed,gap", "hydra/launcher=local")) == 0
+    assert len(list(sweeps(tmp_path / "runs"))) == 1
+    capsys.readouterr()
+    assert status(["singel", "--out", str(tmp_path / "runs")]) == 1
+    assert "did you mean 'single'?" in capsys.readouterr().err

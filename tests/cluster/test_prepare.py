@@ -1,0 +1,48 @@
+"""Preparation: the union of what arms encode, each text once, however many parts do it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memlab.cluster.prepare import prepare
+from memlab.pipeline import Pipeline
+from memlab.search.dense import Dense
+from memlab.store import Store
+from memlab.write.chunk import Round, Turn
+from tests.search.world import WordEmbedder
+from tests.small import arm
+
+
+def arms(root: Path) -> list:
+    """Two arms that search turns, one that searches rounds; all have the same questions."""
+    made = [Pipeline(chunk=chunk, dense=Dense(embedder=WordEmbedder(), name=name))
+            for chunk, name in ((Turn(), "dense"), (Turn(), "other"), (Round(), "dense"))]
+    return [arm(root, pipeline, name=str(n)) for n, pipeline in enumerate(made)]
+
+
+@pytest.mark.parametrize("of", [1, 3])
+def test_after_it_no_arm_encodes_anything(of: int, tmp_path: Path) -> None:
+    made = 0
+    for part in range(of):
+        store = Store(tmp_path / "store")
+        prepare(arms(tmp_path), store, part, of)
+        assert store.made["vectors"] > 0
+        made += store.made["vectors"]
+    one_by_one = Store(tmp_path / "alone")
+    for one in arms(tmp_path / "alone-runs"):
+        one.run(one_by_one)
+    assert made == one_by_one.made["vectors"]
+    store = Store(tmp_path / "store")
+    for one in arms(tmp_path):
+        one.run(store)
+    assert store.made["vectors"] == 0
+
+
+def test_finished_arms_need_nothing(tmp_path: Path) -> None:
+    for one in arms(tmp_path):
+        one.run(Store(tmp_path / "store"))
+    empty = Store(tmp_path / "new")
+    prepare(arms(tmp_path), empty)
+    assert not empty.made

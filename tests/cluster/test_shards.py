@@ -1,0 +1,122 @@
+"""An arm in parts: the same rankings, contexts and figures as in one piece, whatever the system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.arm import Arm
+from memlab.cluster import shards
+from memlab.data.dataset import Dataset
+from memlab.errors import MemlabError
+from memlab.learn.calibrated import LearnedK
+from memlab.learn.classes import Centroids
+from memlab.learn.coverage import CrossFitCoverage
+from memlab.manifest import read_json
+from memlab.pipeline import Pipeline
+from memlab.rank.select import Gap
+from memlab.read.answer import Reader
+from memlab.read.prompt import PromptTemplate
+from memlab.store import Store
+from memlab.tables import Tables
+from tests.chats import ScriptedChat
+from tests.small import arm, lexical, lives
+from tests.systems import PRESETS, clear, preset
+
+DATA = lives(lives=5)
+LEARNED = LearnedK(coverage=CrossFitCoverage(folds=2))
+FILES = ("ranking", "context", "questions", "shown", "classes")
+
+
+def both(tmp_path: Path, pipeline: Pipeline, of: int, data: Dataset = DATA) -> tuple[Arm, Arm]:
+    """The same arm run whole and in parts, each with a store of its own."""
+    whole, parts = (arm(tmp_path / name, pipeline, data) for name in ("whole", "parts"))
+    whole.run(Store(tmp_path / "store-whole"))
+    store = Store(tmp_path / "store-parts")
+    parts.run(store, ranked=shards.run_all(parts, store, of))
+    return whole, parts
+
+
+def same(whole: Path, parts: Path) -> None:
+    assert read_json(whole / "metrics.json") == read_json(parts / "metrics.json")
+    assert (whole / "run.trec").read_text() == (parts / "run.trec").read_text()
+    for name in FILES:
+        one, two = (pl.read_parquet(folder / f"{name}.parquet") for folder in (whole, parts))
+        if name == "context" or "unit" in one.columns and not numbered_alike(whole):
+            one, two = one.drop("unit"), two.drop("unit")
+        assert one.equals(two), name
+
+
+def numbered_alike(folder: Path) -> bool:
+    """Memories that are written behind all turns have other numbers in parts; turns and sessions have not."""
+    return pl.read_parquet(folder / "ranking.parquet")["level"].ne("memory").all()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_system_gives_in_parts_what_it_gives_whole(name: str, tmp_path: Path) -> None:
+    whole, parts = both(tmp_path, preset(name, clear), 2, lives(lives=3, sessions=6, questions=6))
+    same(whole.folder(), parts.folder())
+
+
+@pytest.mark.parametrize("of", [2, 8])  # eight parts of five corpora: three have nothing to do
+@pytest.mark.parametrize("select", [Gap(), LEARNED])
+def test_an_adaptive_arm_and_its_twin_are_the_same_in_parts(select: object, of: int, tmp_path: Path) -> None:
+    whole, parts = both(tmp_path, lexical(select=select), of)
+    same(whole.folder(), parts.folder())
+    twin = read_json(whole.folder() / "manifest.json")["twin"]
+    assert twin is not None
+    same(whole.beside() / twin, parts.beside() / read_json(parts.folder() / "manifest.json")["twin"])
+
+
+def test_a_merge_asks_a_reader_nothing_that_a_part_was_answered(tmp_path: Path) -> None:
+    chat = ScriptedChat(rule=lambda prompt: prompt.messages[-1].content[-20:])
+    plain = PromptTemplate(instructions="{history} {date} {question}")
+    one = arm(tmp_path, lexical(answer=Reader(chat=chat, prompt=plain)), DATA)
+    store = Store(tmp_path / "store")
+    for part in range(4):
+        shards.run_part(one, store, part, 4)
+    asked = len(chat.asked)
+    assert asked > 0
+    one.run(store, ranked=shards.merged(one, 4))
+    assert len(chat.asked) == asked
+    assert read_json(one.folder() / "manifest.json")["made"]["completions"] == asked
+
+
+def test_a_missing_part_is_named_and_the_others_stand(tmp_path: Path) -> None:
+    one, store = arm(tmp_path, data=DATA), Store(tmp_path / "store")
+    for part in (0, 2):
+        shards.run_part(one, store, part, 4)
+    with pytest.raises(MemlabError, match="2 of 4 shards did not end: 2, 4"):
+        shards.merged(one, 4)
+    for part in range(4):
+        shards.run_part(one, store, part, 4)
+    one.run(store, ranked=shards.merged(one, 4))
+    assert one.finished()
+    shards.forget(one)
+    assert not shards.place(one, 0, 4).parent.exists()
+
+
+def test_what_learns_from_all_questions_before_the_ranking_is_refused() -> None:
+    assert shards.refusal(lexical()) is None
+    assert shards.refusal(lexical(select=LEARNED)) is None  # it learns behind the merge
+    said = shards.refusal(lexical(classify=Centroids(embedder=preset("plain").dense.embedder)))
+    assert said is not None
+    assert "classify: Centroids learns" in said
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=12), st.integers(1, 9))
+def test_every_corpus_is_in_one_part_and_the_parts_follow_each_other(turns: list[int], of: int) -> None:
+    sessions = pl.DataFrame({"corpus": range(len(turns)), "session": 0, "said_on": None}, schema_overrides={
+        "corpus": pl.Int32, "session": pl.Int32, "said_on": pl.Datetime("us")})
+    rows = [(c, 0, t, "user", None, "") for c, n in enumerate(turns) for t in range(n)]
+    told = pl.DataFrame(rows, schema={"corpus": pl.Int32, "session": pl.Int32, "turn": pl.Int32, "role": pl.String,
+                                      "speaker": pl.String, "text": pl.String}, orient="row")
+    tables = Tables(sessions=sessions, turns=told)
+    parts = [shards.corpora_of(tables, part, of) for part in range(of)]
+    assert [c for part in parts for c in part] == list(range(len(turns)))
+    if sum(turns):  # no part is more than one corpus away from its share
+        assert all(sum(turns[c] for c in part) <= sum(turns) / of + max(turns) for part in parts)

@@ -1,0 +1,103 @@
+"""What is asked of SLURM: the settings of a profile, as sbatch gets them, and who shares a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from memlab.cluster.slurm import Slurm, models
+from memlab.cluster.steps import Step, waves
+from memlab.config import CONF
+from memlab.errors import Faults, MemlabError
+from memlab.pipeline import Pipeline
+from memlab.rank.select import Gap
+from memlab.search.dense import Dense
+from memlab.sweep import read
+from tests.cluster.test_frozen import freeze
+from tests.search.world import WordEmbedder
+from tests.small import arm, lexical, words
+
+PROFILES = sorted(path.stem for path in (CONF / "hydra" / "launcher").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_profile_is_a_launcher_with_the_settings_of_its_class(profile: str, tmp_path: Path) -> None:
+    launcher = read(words(tmp_path, f"hydra/launcher={profile}")).launcher
+    assert type(launcher).__module__.startswith("memlab.cluster.")
+    assert (profile == "local") == (not isinstance(launcher, Slurm))
+
+
+def test_a_misspelt_setting_is_told_with_the_others_before_anything_is_submitted(tmp_path: Path) -> None:
+    with pytest.raises(Faults) as told:
+        read(words(tmp_path, "hydra/launcher=slurm", "+hydra.launcher.cpu_per_task=2", "rank.select.k=0"))
+    assert any("did you mean 'cpus_per_task'?" in fault for fault in told.value.faults)
+    assert any("rank.select.k" in fault for fault in told.value.faults)
+    with pytest.raises(Faults, match="slurm_gpu"):
+        read(words(tmp_path, "hydra/launcher=slurm_gpuu"))
+
+
+def test_a_launcher_changes_no_arm(tmp_path: Path) -> None:
+    plain, launched = (read(words(tmp_path, *more)).arms[0] for more in ((), ("hydra/launcher=slurm_gpu",)))
+    assert plain.folder() == launched.folder()
+    assert plain.config == launched.config
+
+
+def test_shards_are_no_part_of_an_arm_and_unfit_arms_are_told(tmp_path: Path) -> None:
+    one, parted = (read(words(tmp_path, f"shards={n}")).arms[0] for n in (1, 8))
+    assert one.folder() == parted.folder()
+    with pytest.raises(Faults, match="shards: classify: Centroids learns from all questions"):
+        read(words(tmp_path, "shards=2", "query/classify=centroid"))
+
+
+def test_a_job_must_live_until_it_is_warned() -> None:
+    with pytest.raises(ValidationError, match="the job would end as it starts"):
+        Slurm(timeout_min=2)
+    Slurm(timeout_min=2, signal_delay_s=30)
+
+
+def test_what_sbatch_gets(tmp_path: Path) -> None:
+    frozen = freeze(tmp_path)
+    asked = Slurm(partition="gpu", mem_gb=1.5, gpus_per_node=2, setup=("module load cuda",),
+                  additional_parameters={"nice": 5})._parameters(frozen, [Step("arms", (0,))], ["7", "9"])
+    assert asked["partition"] == "gpu"
+    assert asked["mem"] == "1536MB"
+    assert asked["gpus_per_node"] == 2
+    assert asked["dependency"] == "afterany:7:9"
+    assert asked["setup"][0].startswith(f"export PYTHONPATH={frozen.source}")
+    assert asked["setup"][-1] == "module load cuda"
+    assert asked["additional_parameters"] == {"requeue": True, "nice": 5}
+    report = Slurm(gpus_per_node=2)._parameters(frozen, [Step("report")], [])
+    assert "gpus_per_node" not in report  # a report needs none
+    assert "dependency" not in report
+
+
+def test_arms_of_the_same_models_share_jobs(tmp_path: Path) -> None:
+    dense = Pipeline(dense=Dense(embedder=WordEmbedder()))
+    arms = [arm(tmp_path, pipeline) for pipeline in (dense, lexical(), dense.replace(select=Gap()), lexical())]
+    assert models(arms[0]) == models(arms[2]) != models(arms[1])
+    assert Slurm(arms_per_job=8).packs(arms) == [[0, 2], [1, 3]]
+    assert Slurm().packs(arms) == [[0], [2], [1], [3]]
+
+
+def test_without_sbatch_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MemlabError, match="login node"):
+        Slurm().submit(freeze(tmp_path), waves([[0], [1]], 2))
+
+
+def test_what_was_taken_is_cancelled_when_a_later_job_is_refused(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    for name, text in (("sbatch", f'n=$(ls {tmp_path}/taken 2>/dev/null | wc -l)\n'
+                                  f'[ "$n" = 1 ] && {{ echo "invalid partition" >&2; exit 1; }}\n'
+                                  f'mkdir -p {tmp_path}/taken/$((n + 11))\necho "Submitted batch job $((n + 11))"'),
+                       ("scancel", f'echo "$@" > {tmp_path}/cancelled'), ("srun", "exit 0")):
+        (bin_ / name).write_text(f"#!/bin/sh\n{text}\n")
+        (bin_ / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_}:/usr/bin:/bin")
+    with pytest.raises(MemlabError, match="SLURM took no job.*invalid partition"):
+        Slurm().submit(freeze(tmp_path), waves([[0], [1]], 2))
+    assert (tmp_path / "cancelled").read_text().split() == ["11"]

@@ -1,0 +1,169 @@
+"""The testbed is a SLURM: it runs, holds limits, pre-empts, loses nodes and its controller, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.cluster.bed import SCRIPT, Bed, command, wait_until
+
+HOG = "x = bytearray(600_000_000); import time; time.sleep(20)"
+STUBBORN = """
+echo start $SLURM_RESTART_COUNT
+[ -n "$SLURM_RESTART_COUNT" ] && exit 0
+sleep 60 & wait
+"""
+"""Ends at once when it is started again."""
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and was not waited for does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture
+def empty() -> Iterator[Path]:
+    """A short path: SLURM's sockets lie below it."""
+    folder = Path(tempfile.mkdtemp(prefix="memlab-testbed-"))
+    yield folder
+    command("down", folder=folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_three_nodes_are_idle_and_the_line_for_a_shell_is_all_that_up_prints(testbed: Bed) -> None:
+    assert testbed.nodes() == {"n1": "idle", "n2": "idle", "n3": "idle"}
+    before = testbed.processes()
+    assert testbed.do("up", "--nodes", "3") == f"export SLURM_CONF={testbed.folder}/slurm.conf\n"
+    assert testbed.processes() == before
+
+
+def test_a_job_sees_the_gpus_that_it_asked_for_and_no_other_job_gets_them(testbed: Bed, tmp_path: Path) -> None:
+    jobs = [testbed.submit("echo $CUDA_VISIBLE_DEVICES; sleep 3", "--gres=gpu:1", "--nodelist=n2",
+                           log=tmp_path / f"{i}.log") for i in range(3)]
+    wait_until(lambda: [testbed.state(job) for job in jobs] == ["RUNNING", "RUNNING", "PENDING"])
+    assert [testbed.ended(job) for job in jobs] == ["COMPLETED"] * 3
+    assert {(tmp_path / f"{i}.log").read_text() for i in (0, 1)} == {"0\n", "1\n"}
+
+
+def test_accounting_tells_how_a_job_ended(testbed: Bed, tmp_path: Path) -> None:
+    job = testbed.submit("exit 7", log=tmp_path / "log")
+    assert testbed.ended(job) == "FAILED"
+    assert testbed.job(job)["ExitCode"] == "7:0"
+    wait_until(lambda: testbed.accounted(job) == ["FAILED"])
+
+
+def test_a_job_above_its_memory_is_killed(testbed: Bed, tmp_path: Path) -> None:
+    job = testbed.submit(f"{sys.executable} -c '{HOG}' || exit; echo survived", "--mem=200", log=tmp_path / "log")
+    state = testbed.ended(job)
+    told = (tmp_path / "log").read_text()
+    if "task/cgroup" in (testbed.folder / "slurm.conf").read_text():
+        assert (state, "oom-kill" in told) == ("OUT_OF_MEMORY", True)
+    else:
+        assert (state, "exceeded memory limit" in told) == ("FAILED", True)
+    assert "survived" not in told
+
+
+def test_a_job_of_the_spare_partition_yields_and_runs_again(testbed: Bed, tmp_path: Path) -> None:
+    low = testbed.submit(STUBBORN, "--partition=spare", "--nodelist=n1", "--exclusive", log=tmp_path / "low")
+    wait_until(lambda: testbed.state(low) == "RUNNING")
+    high = testbed.submit("true", "--nodelist=n1", "--exclusive", log=tmp_path / "high")
+    assert testbed.ended(high) == "COMPLETED"
+    assert testbed.ended(low) == "COMPLETED"
+    assert testbed.job(low)["Restarts"] == "1"
+    wait_until(lambda: testbed.accounted(low) == ["PREEMPTED", "COMPLETED"])
+    assert "start\n" in (tmp_path / "low").read_text()
+    assert "start 1\n" in (tmp_path / "low").read_text()
+
+
+def test_a_job_near_its_time_limit_is_told_and_can_queue_itself_again(testbed: Bed, tmp_path: Path) -> None:
+    job = testbed.submit(f"trap 'scontrol requeue $SLURM_JOB_ID; wait' USR2\n{STUBBORN}", "--time=1",
+                         "--signal=B:USR2@55", log=tmp_path / "log")
+    wait_until(lambda: testbed.job(job)["Restarts"] == "1", 60)
+    assert testbed.ended(job) == "COMPLETED"
+    wait_until(lambda: testbed.accounted(job) == ["REQUEUED", "COMPLETED"])
+
+
+def test_a_node_without_power_goes_down_its_job_runs_elsewhere_and_the_node_comes_back(
+        testbed: Bed, tmp_path: Path) -> None:
+    job = testbed.submit(STUBBORN, log=tmp_path / "log")
+    wait_until(lambda: (tmp_path / "log").exists() and testbed.state(job) == "RUNNING")
+    node = testbed.job(job)["NodeList"]
+    lost = testbed.processes()[node]
+    testbed.do("node", node, "off")
+    assert len(lost) > 2   # the daemon, the step, the script, its sleep
+    assert not any(map(alive, lost))
+    wait_until(lambda: testbed.nodes()[node] == "down*", 90)
+    assert testbed.ended(job) == "COMPLETED"
+    assert testbed.job(job)["NodeList"] != node
+    testbed.do("node", node, "on")
+    assert testbed.nodes()[node] == "idle"
+    wait_until(lambda: testbed.accounted(job) == ["NODE_FAIL", "COMPLETED"])
+
+
+@pytest.mark.parametrize("ways", [["restart"], ["off", "on"]])
+def test_the_queue_survives_the_controller(testbed: Bed, tmp_path: Path, ways: list[str]) -> None:
+    runs = testbed.submit("sleep 60", log=tmp_path / "runs")
+    waits = testbed.submit("true", "--hold", log=tmp_path / "waits")
+    wait_until(lambda: testbed.state(runs) == "RUNNING")
+    if "off" in ways:
+        saved = testbed.folder / "state" / "job_state"   # a killed controller knows only what it had saved
+        since = saved.stat().st_mtime_ns
+        wait_until(lambda: saved.stat().st_mtime_ns > since, 30, "a saved queue")
+    for way in ways:
+        testbed.do("controller", way)
+    assert (testbed.state(runs), testbed.state(waits)) == ("RUNNING", "PENDING")
+    wait_until(lambda: testbed.told("scontrol", "release", waits))
+    assert testbed.ended(waits) == "COMPLETED"
+
+
+def test_nothing_listens_but_on_loopback(testbed: Bed) -> None:
+    own = {pid for pids in testbed.processes().values() for pid in pids}
+    heard = [one for one in psutil.net_connections("inet") if one.pid in own and one.status == psutil.CONN_LISTEN]
+    assert len(heard) >= 5   # the controller, accounting, three nodes
+    assert {one.laddr.ip for one in heard} == {"127.0.0.1"}
+
+
+def test_a_second_testbed_lives_beside_is_mended_and_leaves_nothing(testbed: Bed, empty: Path) -> None:
+    line = ("up", "--nodes", "1", "--no-accounting")
+    assert command(*line, folder=empty).returncode == 0
+    second = Bed(empty)
+    os.kill(second.processes()["munged"][0], signal.SIGKILL)
+    assert command("status", folder=empty).returncode == 1
+    assert command("up", "--nodes", "2", "--no-accounting", folder=empty).returncode == 0   # cleaned, and made anew
+    assert second.nodes() == {"n1": "idle", "n2": "idle"}
+    assert command(*line, folder=empty).returncode == 2   # a whole one is not replaced by one of another size
+
+    job = second.submit("sleep 1000 & wait", log=empty / "log" / "job")
+    wait_until(lambda: second.state(job) == "RUNNING" and len(second.processes()["n1"]) > 2)
+    own = [pid for pids in second.processes().values() for pid in pids]
+    assert command("down", folder=empty).returncode == 0
+    assert not any(map(alive, own))
+    assert not empty.exists()
+    assert command("down", folder=empty).returncode == 0
+    assert set(testbed.nodes().values()) == {"idle"}
+
+
+def test_what_is_missing_is_said(empty: Path) -> None:
+    done = subprocess.run([sys.executable, SCRIPT, "up", "--dir", empty], env={"PATH": "/nowhere"}, text=True,
+                          capture_output=True)
+    assert done.returncode == 2
+    assert "apt-get install" in done.stderr
+    assert "munge slurm-client slurm-wlm" in done.stderr
+    assert "Traceback" not in done.stderr
+    done = command("node", "n1", "off", folder=empty)
+    assert (done.returncode, "no testbed in" in done.stderr) == (2, True)
+    (empty / "mine").touch()
+    assert "holds something else" in command("up", folder=empty).stderr
+    assert [one.name for one in empty.iterdir()] == ["mine"]
