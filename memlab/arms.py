@@ -18,11 +18,7 @@ from memlab.evaluate.contrast import Contrast
 from memlab.manifest import read_json
 from memlab.plan import worded
 from memlab.store import Store
-
-
-def failure(arm: Arm) -> Path:
-    """Where an arm that failed leaves its traceback; the file goes when the arm is finished."""
-    return arm.beside() / f"{arm.folder().name}.failed.txt"
+from memlab.track.failure import failure_file
 
 
 def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] | None = None) -> bool:
@@ -36,10 +32,10 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
         return True
     try:
         arm.run(store, ranked=ranked() if ranked else None)
-        failure(arm).unlink(missing_ok=True)
+        failure_file(arm.folder()).unlink(missing_ok=True)
     except Exception as error:
         out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(worded_error(error))}\n"
-                  f"    {escape(keep_traceback(failure(arm)))}")
+                  f"    {escape(keep_traceback(failure_file(arm.folder())))}")
         return False
     made = ", ".join(f"{n:,} {what}" for what, n in worded(store.made - before).items())
     out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
@@ -64,19 +60,19 @@ def keep_traceback(path: Path) -> str:
 
 
 def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast]) -> list[Path]:
-    """Publish the finished arms and their twins, and build a report beside them; return the reports' comparisons."""
+    """Publish what finished (with its twin) or failed, and build a report beside it; return the comparisons' files."""
     from memlab.report.build import build
 
     built: list[Path] = []
     arms = list(arms)
     for place in dict.fromkeys(arm.beside() for arm in arms):
         here = [a for a in arms if a.beside() == place]
-        finished = [a.folder() for a in here if a.finished()]
-        for folder in finished:
-            track.publish(folder)
-            if matched := read_json(folder / "manifest.json").get("twin"):
+        for arm in here:
+            if arm.finished() or failure_file(arm.folder()).is_file():
+                track.publish(arm.folder())
+            if arm.finished() and (matched := read_json(arm.folder() / "manifest.json").get("twin")):
                 track.publish(place / matched)
-        if finished:
+        if any(arm.finished() for arm in here):
             built.append(build(place, contrasts=contrasts, expected=[a.name for a in here]).json)
     return built
 

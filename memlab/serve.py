@@ -1,7 +1,8 @@
 """Serve a model to runs: ``python -m memlab.serve MODEL``, ``... list``, ``... stop [MODEL|--all]``, ``... key``.
 
-The server is vLLM in an environment of its own, on loopback, with a generated key. When it has answered a real
-request, the one line that a run needs is printed to standard output; all else goes to standard error.
+The server is vLLM in an environment of its own, with a generated key, on loopback unless ``--host`` says otherwise.
+When it has answered a real request, the one line that a run needs is printed to standard output; all else goes to
+standard error.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pydantic import ValidationError
 
 from memlab.data.terminal import plain_lines
 from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.serving import command, environment, packaged, records, start
+from memlab.serving import command, environment, node, packaged, records, start
 from memlab.serving.settings import names, settings
 
 _EPILOG = f"""\
@@ -27,9 +28,11 @@ MODEL is one of: {', '.join(names())};
 or a model of the hub (owner/model), or a folder. What follows `--` goes to vLLM as it is.
   python -m memlab.serve embedded --create-env cpu     once: makes the environment, then serves
   python -m memlab.serve embedded --detach             in the background
+  python -m memlab.serve qwen2.5-7b --host node        for other nodes too: runs with chat.url=auto find it
   python -m memlab.serve list | stop MODEL | stop --all | key MODEL"""
 
 
+_AUTO = 0  # of --data-parallel
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -89,6 +92,7 @@ def _serve(words: list[str]) -> int:
 
 def _plan(given: argparse.Namespace, folder: Path, extra: list[str]) -> start.Plan:
     """Settle everything that the server is started with, in the order in which faults are worth telling."""
+    command.check_extra(extra)
     chosen = settings(given.model)
     python = environment.interpreter(folder)
     gpus = environment.gpus()
@@ -96,12 +100,15 @@ def _plan(given: argparse.Namespace, folder: Path, extra: list[str]) -> start.Pl
     if device == "cpu":
         chosen = command.for_cpu(chosen)
     own = {"revision": given.revision, "runner": given.runner, "dtype": given.dtype, "max_len": given.max_len,
-           "tensor_parallel": given.tensor_parallel, "gpu_memory": given.gpu_memory, "kv_cache": given.kv_cache}
+           "tensor_parallel": given.tensor_parallel, "gpu_memory": given.gpu_memory, "kv_cache": given.kv_cache,
+           "data_parallel": given.data_parallel or None}
     try:
         chosen = replace(chosen, **{k: v for k, v in own.items() if v is not None})
     except ValidationError as error:
         raise Faults(f"--{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}"
                      for fault in error.errors()) from error
+    if given.data_parallel == _AUTO:
+        chosen = command.for_gpus(chosen, gpus if device == "gpu" else ())
     name, served = str(given.model), [chosen.model]
     if chosen.model == packaged.embedded_folder().name:
         served.append("embedded")
@@ -114,7 +121,8 @@ def _plan(given: argparse.Namespace, folder: Path, extra: list[str]) -> start.Pl
     elif given.model in names():
         served.insert(0, name)
     threads = given.threads or command.cores()
-    return start.Plan(name, chosen, tuple(served), python, device, tuple(gpus), threads, tuple(extra))
+    return start.Plan(name, chosen, tuple(served), python, device, tuple(gpus), threads, tuple(extra),
+                      node.address(given.host))
 
 
 def _stop(words: list[str]) -> int:
@@ -123,7 +131,10 @@ def _stop(words: list[str]) -> int:
     parser.add_argument("--all", action="store_true", help="every server of this machine")
     _add_grace(parser)
     given = parser.parse_args(words)
-    running = [server for server in records.servers() if server.here]
+    known = records.servers()
+    running = [server for server in known if server.here]
+    if not running and not given.all and (jobs := sorted({server.job for server in known if server.job})):
+        raise MemlabError("no server runs on this machine", fix=f"those of SLURM jobs: scancel {' '.join(jobs)}")
     for server in running if given.all else [_one(running, given.model)]:
         start.end(server, given.grace)
         print(f"stopped {server.name} ({server.url})")
@@ -135,7 +146,10 @@ def _list(words: list[str]) -> int:
     running = records.servers()
     for server in running:
         state = server.does or "starting"
+        if server.does and not server.here:
+            state = "does not answer" if server.shared and not node.answers(server.url, server.key) else state
         place = f"process {server.pid}" if server.here else f"on {server.host}"
+        place += f", SLURM job {server.job}" if server.job else ""
         print(f"{server.name}  {state}  {server.url}  since {server.started}, {place}\n  log: {server.log}")
         if server.does:
             print(f"  {start.line(server)}")
@@ -152,7 +166,7 @@ def _key(words: list[str]) -> int:
 
 
 def _one(running: Sequence[records.Server], name: str | None) -> records.Server:
-    """Return the server that is meant: by the model's name, or ``name-port`` where several serve it."""
+    """Return the server that is meant: by the model's name, or ``name-node-port`` where several serve it."""
     meant = [s for s in running if name in {None, s.name, s.model, s.file.stem}]
     if len(meant) == 1:
         return meant[0]
@@ -166,6 +180,8 @@ def _parser() -> argparse.ArgumentParser:
                                      epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     add: Any = parser.add_argument
     add("model", nargs="?", metavar="MODEL")
+    add("--host", metavar="ADDRESS", help="where to listen; `node`: where other nodes reach this one; "
+                                          "default: this machine alone")
     add("--port", type=int, default=0, help="default: a free one")
     add("--env", type=Path, metavar="DIR", help="the serving environment; default: $MEMLAB_HOME/serving-env")
     add("--create-env", choices=["cpu", "gpu"], help="make the environment first, unless it is there")
@@ -175,6 +191,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--dtype", choices=["auto", "float32", "float16", "bfloat16"])
     add("--max-len", type=_count, metavar="N", help="tokens of prompt and reply together")
     add("--tensor-parallel", type=_count, metavar="N", help="GPUs that share the weights")
+    add("--data-parallel", type=_count_or_auto, metavar="N", help="copies of the weights, each on its own GPUs; "
+                                                                  "`auto`: as many as the GPUs hold")
     add("--gpu-memory", type=float, metavar="SHARE", help="share of each GPU's memory, 0 to 1")
     add("--kv-cache", type=_count, metavar="GIB", help="attention cache on a CPU")
     add("--threads", type=_count, metavar="N", help="on a CPU; default: every core")
@@ -193,6 +211,10 @@ def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
     return int(text)
+
+
+def _count_or_auto(text: str) -> int:
+    return _AUTO if text == "auto" else _count(text)
 
 
 def _say(text: str) -> None:

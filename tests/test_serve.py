@@ -19,14 +19,18 @@ import httpx
 import psutil
 import pytest
 
+from memlab.models.chat import Message, Prompt
+from memlab.models.chat_openai import OpenAIChat
 from memlab.serve import main
-from memlab.serving import process, records
-from tests.serving.fakes import fake_environment, model_folder
+from memlab.serving import node, process, records
+from memlab.serving.command import INSIDE
+from tests.models.chatserver import publish, serving
+from tests.serving.fakes import fake_vllm_env, model_folder
 
 
 @pytest.fixture
 def env(tmp_path: Path) -> Path:
-    return fake_environment(tmp_path / "env")
+    return fake_vllm_env(tmp_path / "env")
 
 
 @pytest.fixture
@@ -38,7 +42,8 @@ def model(tmp_path: Path) -> Path:
 def _nothing_left(memlab_home: Path) -> Iterator[None]:
     yield
     for server in records.servers():
-        process.end(server.pid, grace=0.1)
+        if server.here:
+            process.end(server.pid, grace=0.1)
 
 
 def serve(model: Path | str, env: Path, *options: str) -> int:
@@ -78,7 +83,9 @@ def test_a_server_is_started_recorded_used_and_stopped(env: Path, model: Path, t
     assert "--enforce-eager" in line
     assert variables["VLLM_API_KEY"] == server.key
     assert (variables["OMP_NUM_THREADS"], variables["HF_HUB_OFFLINE"]) == ("3", "1")
-    assert "PYTHONPATH" not in variables
+    assert variables["PYTHONPATH"] == str(INSIDE)  # the guard's alone
+    assert line[line.index("--middleware") + 1] == "key_guard.KeyGuard"
+    assert (server.shared, server.job) == (False, None)
     family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
     assert not any(server.key in word for one in family for word in one.cmdline())
     assert server.key not in shown.err + Path(server.log).read_text()
@@ -88,7 +95,7 @@ def test_a_server_is_started_recorded_used_and_stopped(env: Path, model: Path, t
     assert stat.S_IMODE(server.file.parent.stat().st_mode) == 0o700
     record = json.loads(server.file.read_text())
     assert {"url", "key", "model", "pid", "log", "started"} <= set(record)
-    assert server.file == memlab_home / "serving" / f"tiny-{server.port}.json"
+    assert server.file == memlab_home / "serving" / f"tiny-{socket.gethostname()}-{server.port}.json"
 
     assert main(["list"]) == 0
     assert server.url in capsys.readouterr().out
@@ -269,3 +276,82 @@ def test_the_embedded_model_has_a_line_of_its_own(env: Path, memlab_home: Path, 
     at = line.index("--served-model-name")
     assert line[at + 1:at + 3] == ["smollm2-135m-instruct", "embedded"]
     assert server.model == "smollm2-135m-instruct"
+
+
+def test_a_server_for_other_nodes(env: Path, model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                                  capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FAKE_VLLM_SAID", str(tmp_path / "said.json"))
+    monkeypatch.setattr(node, "own", lambda: "127.0.0.2")  # an address of its own, on this machine
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert serve(model, env, "--host", "node") == 0
+    server, = records.servers()
+    assert server.url == f"http://127.0.0.2:{server.port}/v1"
+    assert (server.shared, server.host, server.job, server.names) == (True, socket.gethostname(), None, ("tiny",))
+    assert f"chat.url={server.url} " in capsys.readouterr().out
+    line = json.loads((tmp_path / "said.json").read_text())["line"]
+    assert line[line.index("--host") + 1] == "127.0.0.2"
+    monkeypatch.delenv("http_proxy")
+    assert ask(server, server.key) == 200
+    assert ask(server, "another") == 401
+    assert stat.S_IMODE(server.file.stat().st_mode) == 0o600
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", server.port), timeout=5)
+
+
+def test_what_the_record_tells_cannot_be_set_behind_its_back(env: Path, model: Path,
+                                                            capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--host", "0.0.0.0"], ["--port=1"], ["--api-key", "mine"]):
+        assert serve(model, env, "--", *words) == 1
+        assert "is not for vLLM's own options" in capsys.readouterr().err
+    assert serve(model, env, "--host", "192.0.2.77") == 1  # no address of this machine
+    assert "the address 192.0.2.77 cannot be had" in capsys.readouterr().err
+
+
+def test_every_slurm_job_has_its_own_server_and_takes_back_what_it_left_before_a_requeue(
+        env: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert serve(model, env) == 0
+    first, = records.servers()
+    assert (first.job, first.restart) == ("7", 0)
+    monkeypatch.setenv("SLURM_JOB_ID", "8")
+    assert serve(model, env) == 0
+    assert {server.job for server in records.servers()} == {"7", "8"}
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    assert serve(model, env) == 0
+    assert not first.file.exists()
+    process.end(first.pid, grace=0.1)  # left by the test alone: a requeue follows the end of all that a job started
+    assert sorted((server.job, server.restart) for server in records.servers()) == [("7", 1), ("8", 0)]
+
+
+def test_servers_that_other_nodes_run_are_told_with_their_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    publish("http://127.0.0.1:9/v1", host="n7", shared=True, job=None)
+    assert main(["list"]) == 0
+    assert "tiny  does not answer  http://127.0.0.1:9/v1" in capsys.readouterr().out
+    with serving() as elsewhere:
+        publish(elsewhere.url, host="n7", shared=True, job="12")
+        assert main(["list"]) == 0
+        assert f"tiny  chat  {elsewhere.url}" in (told := capsys.readouterr().out)
+        assert "on n7, SLURM job 12" in told
+        assert main(["stop"]) == 1
+        assert "scancel 12" in capsys.readouterr().err
+
+
+def test_one_of_two_servers_is_killed_in_mid_run_and_nothing_is_lost(
+        env: Path, model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FAKE_VLLM_ASKED", str(tmp_path))
+    monkeypatch.setenv("FAKE_VLLM_DELAY", "0.02")
+    for _ in range(2):
+        assert serve(model, env, "--port", str(process.free_port(0))) == 0
+    first, second = records.servers()
+    asked = [Prompt((Message("user", f"question {i}"),)) for i in range(200)]
+    found = []
+    for at, reply in OpenAIChat(model="tiny", url="auto", concurrency=4).complete(asked):
+        found.append((at, reply.text))
+        if len(found) == 60:
+            os.killpg(first.pid, signal.SIGKILL)
+    assert sorted(found) == [(i, f"You said: question {i}") for i in range(200)]
+    notes = {path.stem.rpartition("-")[2]: len(path.read_text().splitlines()) for path in tmp_path.glob("*.jsonl")}
+    assert notes[str(first.port)] >= 10
+    assert notes[str(second.port)] >= 140
+    assert sum(notes.values()) <= 200 + 4 + 2  # what was under way, and each server's first request

@@ -15,6 +15,7 @@ from memlab.cluster.frozen import Frozen, Job
 from memlab.cluster.states import ENDED_WELL, LOST, State, states
 from memlab.errors import MemlabError
 from memlab.manifest import read_json
+from memlab.track.failure import failure_file
 
 WORKS = ("arms", "shard", "merge")
 """Steps that belong to arms of their own."""
@@ -63,7 +64,7 @@ def _look(frozen: Frozen, number: int, one: dict[str, Any], jobs: list[Job], kno
         return Look(name, "done", _done(folder))
     mine = [job for job in jobs if number in job.step.arms and job.step.does in WORKS]
     last = {str(job.step): job for job in mine}  # a step that was submitted again counts by its last job
-    failed = folder.with_name(f"{folder.name}.failed.txt")
+    failed = failure_file(folder)
     states_of = [(job, known.get(job.id, LOST)) for job in last.values()]
     live = [(job, state) for job, state in states_of if state.live]
     running = [(job, state) for job, state in live if state.word in ("RUNNING", "COMPLETING")]

@@ -70,16 +70,20 @@ class Slurm:
                               fix="submit from a login node of the cluster, or leave the launcher out")
         jobs: list[Job] = []
         elsewhere = [job.id for job in frozen.jobs()]
+        server: list[str] = []
         try:
             if self.serve:
-                frozen.record([], server=self._serve(frozen))
+                server.append(self._serve(frozen))
+                frozen.record([], server=server[0])
             for wave in waves:
-                ahead = [job.id for job in jobs] + (elsewhere if wave[0].does == "report" else [])
-                new = self._wave(frozen, wave, sorted({name.partition("_")[0] for name in ahead}, key=int))
+                last = wave[0].does == "report"
+                ahead = [job.id for job in jobs] + (elsewhere if last else [])
+                after = [f"afterany:{name}" for name in sorted({name.partition("_")[0] for name in ahead}, key=int)]
+                new = self._wave(frozen, wave, [*after, *(f"after:{name}" for name in server if not last)])
                 jobs += new
                 frozen.record(new)
         except BaseException:
-            self.cancel([*(job.id for job in jobs), *filter(None, [frozen.note().get("server")])])
+            self.cancel([*(job.id for job in jobs), *server])
             raise
         return jobs
 
@@ -106,7 +110,7 @@ class Slurm:
             "cpus_per_task": self.cpus_per_task, "mem": None if self.mem_gb is None else f"{self.mem_gb * 1024:.0f}MB",
             "gpus_per_node": None if steps[0].does == "report" else self.gpus_per_node or None,
             "signal_delay_s": self.signal_delay_s, "array_parallelism": self.array_parallelism,
-            "dependency": f"afterany:{':'.join(after)}" if after else None,
+            "dependency": ",".join(after) or None,
             "setup": [f"export PYTHONPATH={shlex.quote(str(frozen.source))}${{PYTHONPATH:+:$PYTHONPATH}}",
                       "export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1", *self.setup],
             "additional_parameters": {"requeue": True, **self.additional_parameters},
@@ -118,12 +122,12 @@ class Slurm:
 
     def _serve(self, frozen: Frozen) -> str:
         """Start the model's server as a job of its own; return its id."""
-        line = ["sbatch", "--parsable", "--job-name", "memlab serve", "--output", str(frozen.logs / "serve-%j.log"),
-                "--requeue", "--time", str(self.timeout_min)]
+        line = ["sbatch", "--parsable", "--output", str(frozen.logs / "serve-%j.log"), "--time", str(self.timeout_min)]
         asked = {"partition": self.partition, "account": self.account, "qos": self.qos, **self.serve_parameters}
         line += [f"--{name.replace('_', '-')}={value}" for name, value in asked.items() if value is not None]
         told = subprocess.run([*line, str(frozen.source / SERVE), str(self.serve)], capture_output=True,  # noqa: S603
-                              text=True, check=False, env={**os.environ, "MEMLAB_PYTHON": self._python()})
+                              text=True, check=False, env={**os.environ, "MEMLAB_PYTHON": self.python or sys.executable,
+                                                           "PYTHONPATH": str(frozen.source)})
         if told.returncode:
             raise MemlabError(f"SLURM took no job for the server: {told.stderr.strip()}", where="hydra.launcher.serve",
                               fix="set hydra.launcher.serve_parameters to what the cluster asks for")

@@ -10,10 +10,11 @@ from pydantic import Field, model_validator
 
 from memlab.models.background import Give, background
 from memlab.models.chat import Completion, Message, Prompt
+from memlab.models.chat_fleet import AUTO, spread
 from memlab.models.chat_key import home
 from memlab.models.chat_talk import Settings, talk
 from memlab.models.chat_tokens import Counter, Tokenizer, counter, has_tokenizer
-from memlab.models.http_client import Url, Variable
+from memlab.models.http_client import Variable
 from memlab.stage import LocalPath, stage
 
 
@@ -25,12 +26,16 @@ class OpenAIChat:
     sent in the order of their contents: those that share a beginning follow each other, and a server's prefix cache
     serves them. A prompt that does not fit into ``window`` beside its reply is refused without a call.
 
+    The url "auto" is every server of the model that ``python -m memlab.serve`` started on this machine, or with
+    ``--host`` on another one that shares ``$MEMLAB_HOME``: requests are spread over those that are up
+    (``memlab.models.chat_fleet``), ``concurrency`` at a time to each.
+
     The tokenizer is that of the folder ``tokenizer``; where that is null, of ``$MEMLAB_HOME/models/<model>`` if it is
     there, else a stand-in that counts from above (``memlab.models.chat_tokens``).
     """
 
     model: Annotated[str, Field(min_length=1)]
-    url: Url = "http://127.0.0.1:8000/v1"
+    url: Annotated[str, Field(pattern=r"^(auto$|https?://)")] = "http://127.0.0.1:8000/v1"
     key_env: Variable | None = None
     revision: str | None = None
     temperature: Annotated[float, Field(ge=0)] = 0.0
@@ -75,7 +80,7 @@ class OpenAIChat:
         """Yield (position, completion) as replies come in, each prompt once.
 
         Raises MemlabError where the server refuses the key, the model or a request, or stays away for longer than
-        ``patience``; what was yielded before is good.
+        ``patience`` (with "auto": all of them do); what was yielded before is good.
         """
         if not prompts:
             return
@@ -89,7 +94,10 @@ class OpenAIChat:
             return short_enough(messages, self.window - (max_tokens or self.max_tokens))
 
         async def work(give: Give[tuple[int, Completion]]) -> None:
-            await talk(settings, fits, prompts, order, give)
+            if self.url == AUTO:
+                await spread(settings, self.revision, fits, prompts, order, give)
+            else:
+                await talk(settings, fits, prompts, order, give)
 
         yield from background(work, ahead=4 * self.concurrency)
 

@@ -47,6 +47,14 @@ class NoSchema(Exception):
     """The server cannot bind a reply to this schema."""
 
 
+class Gone(MemlabError):
+    """This server cannot be had, or not for this request (``answers``); another one may."""
+
+    def __init__(self, what: str, *, where: str, fix: str, answers: bool = False) -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.answers = answers
+
+
 class Malformed(Exception):
     """The server answered 200 with something that is no chat completion."""
 
@@ -128,7 +136,7 @@ class Line:
         self._asking, self._seen, self._pause = asyncio.Lock(), 0.0, 0.0
 
     async def call(self, send: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Return the reply; raises MemlabError, TooLong or NoSchema."""
+        """Return the reply; raises MemlabError (Gone where another server may help), TooLong or NoSchema."""
         said = ""
         for attempt in range(self._retries + 1):
             await self._turn()
@@ -149,15 +157,16 @@ class Line:
                 await self._until_back(failed, said)
             if attempt < self._retries:
                 await self._back_off(attempt, found.wait)
-        raise MemlabError(f"no answer after {self._retries + 1} attempts, last: {said}", where=self._words.where,
-                          fix="look into the server's log, then give the same line again: what was answered is stored")
+        raise Gone(f"no answer after {self._retries + 1} attempts, last: {said}", where=self._words.where, answers=True,
+                   fix="look into the server's log, then give the same line again: what was answered is stored")
 
     async def _hopeless(self, found: Trouble, said: str) -> MemlabError:
         if found.kind == "key":
-            return MemlabError(f"the key is refused ({said})", where=self._words.where, fix=self._words.key())
-        known = found.kind != "unknown"
-        fix = "check the chat's settings, and the server's log" if known else await self._words.model()
-        return MemlabError(f"the request is refused ({said})", where=self._words.where, fix=fix)
+            return Gone(f"the key is refused ({said})", where=self._words.where, fix=self._words.key())
+        if found.kind == "unknown":
+            return Gone(f"the request is refused ({said})", where=self._words.where, fix=await self._words.model())
+        return MemlabError(f"the request is refused ({said})", where=self._words.where,
+                           fix="check the chat's settings, and the server's log")
 
     async def _turn(self) -> None:
         """Wait while the server is away, or has asked for a pause."""
@@ -184,8 +193,9 @@ class Line:
             while not await self._alive():
                 waited = time.monotonic() - start
                 if waited >= patience:
-                    what = f"the server has been away for {clock(waited)}" if known else "no server is there"
-                    raise MemlabError(
+                    away = f"the server has been away for {clock(waited)}" if patience else "the server is away"
+                    what = away if known else "no server is there"
+                    raise Gone(
                         f"{what} ({said})", where=self._words.where,
                         fix=f"{self._words.start()}; then give the same line again: what was answered is stored")
                 if known and pause == FIRST_WAIT:

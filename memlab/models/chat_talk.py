@@ -71,14 +71,14 @@ class Talk:
         self._key = server_key(settings.url, settings.key_env)
         address = urlsplit(settings.url)
         self.where = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
-        # a proxy that the environment names is no way to this machine itself
-        local = address.hostname in ("127.0.0.1", "localhost", "::1")
+        # a proxy that the environment names is no way to this machine itself, nor to another node
+        local = address.hostname in ("127.0.0.1", "localhost", "::1") or starting(settings.url)
         self._client = AsyncOpenAI(
             base_url=settings.url, api_key=self._key, max_retries=0, timeout=settings.timeout,
             http_client=DefaultAsyncHttpxClient(trust_env=False) if local else None)
         words = Words(self.where, self._redact, lambda: start_fix(settings.url, settings.model),
                       lambda: key_fix(settings.key_env, self._key), self._model_fix, lambda: starting(settings.url))
-        self._line = Line(self._alive, self._renew, words, retries=settings.retries, patience=settings.patience,
+        self._line = Line(self.alive, self._renew, words, retries=settings.retries, patience=settings.patience,
                           seed=settings.seed)
         self._unbound: set[str] = set()
 
@@ -86,6 +86,10 @@ class Talk:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Cut the connection."""
         await self._client.close()
 
     async def ask(self, prompt: Prompt) -> Completion:
@@ -159,7 +163,11 @@ class Talk:
             body["response_format"] = {"type": "json_schema", "json_schema": {"name": "reply", "schema": parsed}}
         return body
 
-    async def _alive(self) -> bool:
+    async def serves(self) -> bool:
+        """Tell whether the server takes the key and knows the model."""
+        return self.settings.model in await self._models()
+
+    async def alive(self) -> bool:
         """Tell whether the server answers anything at all, besides a gateway's regrets."""
         import openai
 
@@ -176,14 +184,18 @@ class Talk:
 
     async def _model_fix(self) -> str:
         """Say what helps where a server does not know the model, or the address."""
-        try:
-            async with asyncio.timeout(_PROBE):
-                names = [model.id for model in (await self._client.models.list()).data]
-        except Exception:  # it is no such server at all
-            names = []
+        names = await self._models()
         if not names:
             return "check chat.url, which mostly ends in /v1"
         return f"chat.model=NAME; {did_you_mean(self.settings.model, names)}"
+
+    async def _models(self) -> list[str]:
+        """Return the models that a server names; none where it is no such server at all."""
+        try:
+            async with asyncio.timeout(_PROBE):
+                return [model.id for model in (await self._client.models.list()).data]
+        except Exception:
+            return []
 
     def _renew(self) -> bool:
         """Take the key of a server that was started anew; False if there is none."""

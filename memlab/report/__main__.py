@@ -1,4 +1,8 @@
-"""Build reports from finished runs: ``python -m memlab.report RUNS``, RUNS a data folder or one above some."""
+"""Build reports from finished runs: ``python -m memlab.report RUNS``, RUNS a data folder or one above some.
+
+``--wandb entity/project`` also sends the compared arms to W&B, those that are not there yet, and publishes each report
+there as a W&B Report; the local one is complete without any account.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +12,53 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.report.build import build
+from memlab.report.build import Built, build
 from memlab.report.console import print_comparison
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Build one report for every folder with finished arms; exit status 1 if there is none or one fails."""
-    parser = argparse.ArgumentParser(prog="python -m memlab.report", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m memlab.report", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, help="runs/<experiment>/<data>, or a folder above")
     parser.add_argument("--seed", type=int, default=0, help="seed of the resamples behind the intervals (default 0)")
+    parser.add_argument("--wandb", metavar="ENTITY/PROJECT", help="publish there as a W&B Report as well")
     given = parser.parse_args(argv)
+    entity, _, project = (given.wandb or "").partition("/")
+    if given.wandb is not None and (not entity or not project or "/" in project):
+        parser.error(f"--wandb {given.wandb}: give entity/project, such as my-team/memlab")
     folders = sorted({path.parent.parent for path in given.runs.rglob("manifest.json")})
     faults = [] if folders else [f"no finished run under {given.runs} (a finished run has a manifest.json)"]
     for folder in folders:
         try:
             built = build(folder, seed=given.seed)
-        except MemlabError as error:
-            faults.append(str(error))
-        else:
             print_comparison(built.comparison)
             print(f"report: {built.html}")
+            if entity:
+                print(f"W&B report: {_publish(built, entity, project)}")
+        except MemlabError as error:
+            faults.append(str(error))
     for fault in faults:
         print(f"memlab: {fault}", file=sys.stderr)
     return 1 if faults else 0
+
+
+def _publish(built: Built, entity: str, project: str) -> str:
+    """Send the arms that are not in the project yet, then the report over them."""
+    from memlab.report.folders import finished
+    from memlab.report.wandb_report import publish
+    from memlab.track.record import record
+    from memlab.track.sync import sync
+
+    folder = built.html.parent
+    arms = finished(folder, built.comparison["arms"]).arms
+    found = [record(arm.folder) for arm in arms]
+    absent = [one for one in found if not one.there(entity, project)]
+    left = [one.folder.name for one in sync(absent, project, entity) if one.where is None]
+    if left:
+        raise MemlabError(f"{len(left)} of {len(absent)} arms could not be sent to W&B: {', '.join(left[:5])}",
+                          where=str(folder), fix="check wandb login and the network, then run the same line again")
+    return publish(folder, built.comparison, arms, entity, project)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from memlab.report import classes, drill, figures, view, why
+from memlab.report import classes, drill, figures, settings, view, why
 from memlab.report.folders import ArmRun
 from memlab.report.words import clean, count, figure, known, one_line
 
@@ -46,8 +46,10 @@ def page(comparison: dict[str, Any], arms: Sequence[ArmRun], extras: Extras | No
     heat = figures.heat_map(arms, columns)
     charts = {"heat": heat, "tokens": figures.recall_against_tokens(comparison, columns),
               "paired": figures.wins_and_losses(comparison.get("contrasts") or comparison.get("exploratory", [])[:12]),
-              "reliability": figures.reliability(arms), "why": why.sankey(arms)}
+              "reliability": figures.reliability(arms), "why": why.sankey(arms),
+              "settings": settings.parallel(comparison, arms)}
     shared, differing = view.manifests(arms)
+    unlike = settings.differing(arms)
     first = comparison["contrasts"][0] if comparison.get("contrasts") else {}
     return _environment().get_template("report.html.j2").render(
         c=comparison, columns=columns, extras=extras, kinds=kinds,
@@ -56,7 +58,8 @@ def page(comparison: dict[str, Any], arms: Sequence[ArmRun], extras: Extras | No
         told=classes.told(arms), why=why.causes(arms), meanings=why.MEANING, exploratory=exploratory, charts=charts,
         notices=view.notices(comparison), notes=view.notes(comparison),
         type_tables={m: list(zip([a.name for a in arms], view.by_type(arms, m, [k for k, _ in kinds]))) for m in heat},
-        shared=shared, differing=differing, configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],
+        shared=shared, differing=differing, unlike=unlike,
+        configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],
         chart_data=_json(charts),
         drill_data=_json({**drill.drill_down(arms, columns), "first": one_line(first.get("arm", "")),
                           "second": one_line(first.get("comparator", ""))}),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memlab.report import classes, view, why
+from memlab.report import classes, settings, view, why
 from memlab.report.folders import ArmRun
 from memlab.report.words import EMPTY, count, figure, known, one_line
 
@@ -73,6 +73,11 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
     differing = _questions(comparison, arms)
     if differing:
         parts += ["## Questions on which the arms differ", differing]
+    unlike = settings.differing(arms)
+    if unlike:
+        parts += ["## Settings", "Those in which the arms differ:", table(
+            ["setting", *(escape(arm.name) for arm in arms)],
+            [[code(name), *map(escape, row.values())] for name, row in unlike.items()], len(arms) + 1)]
     parts += ["## Provenance", _provenance(arms, older)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 

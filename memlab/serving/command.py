@@ -13,6 +13,7 @@ import psutil
 
 from memlab.errors import MemlabError
 from memlab.serving.environment import Device
+from memlab.serving.node import LOOPBACK
 from memlab.serving.settings import Settings
 
 Asked = Literal["auto", "cpu", "gpu"]
@@ -20,6 +21,10 @@ Asked = Literal["auto", "cpu", "gpu"]
 CPU_WINDOW = 8192
 """Tokens; beyond that a CPU reads a prompt for minutes, and the attention cache does not hold it."""
 
+INSIDE = Path(__file__).with_name("inside")
+"""What the server's own Python is to find besides its packages."""
+
+_SET = ("--host", "--port", "--api-key")  # settled here, or recorded here: not to be said behind the back of either
 _OWN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # memlab's own, wrong for another environment
 
 
@@ -46,15 +51,33 @@ def for_cpu(settings: Settings) -> Settings:
     return replace(settings, max_len=CPU_WINDOW)
 
 
+def for_gpus(settings: Settings, gpus: Sequence[int]) -> Settings:
+    """Settle ``--data-parallel auto``: as many copies as the GPUs that there are hold.
+
+    >>> for_gpus(Settings(model="m", tensor_parallel=2), [81559] * 5).data_parallel
+    2
+    """
+    return replace(settings, data_parallel=max(1, len(gpus) // settings.tensor_parallel))
+
+
+def check_extra(extra: Sequence[str]) -> None:
+    """Raise MemlabError where what follows ``--`` sets what the record tells."""
+    for word in extra:
+        if word.partition("=")[0] in _SET:
+            raise MemlabError(f"{word} is not for vLLM's own options",
+                              fix="--host and --port stand before the `--`; the key is made, and in no command line")
+
+
 def build(settings: Settings, names: Sequence[str], python: Path, port: int, device: Device,
-          extra: Sequence[str] = ()) -> list[str]:
+          extra: Sequence[str] = (), host: str = LOOPBACK) -> list[str]:
     """Return the server's command line. The key is not in it: any user of a machine can read command lines.
 
     The module is started rather than the ``vllm`` command, which looks for a distribution that the CPU build is not.
     """
     line = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", settings.model,
-            "--host", "127.0.0.1", "--port", str(port), "--served-model-name", *names,
-            "--runner", settings.runner, "--uvicorn-log-level", "warning"]  # a line a request would fill the log
+            "--host", host, "--port", str(port), "--served-model-name", *names, "--runner", settings.runner,
+            "--middleware", "key_guard.KeyGuard",
+            "--uvicorn-log-level", "warning"]  # a line a request would fill the log
     if device == "cpu":
         line += ["--dtype", "float32" if settings.dtype == "auto" else settings.dtype]
         line += ["--enforce-eager"]  # compiling takes minutes and gains nothing here
@@ -66,6 +89,8 @@ def build(settings: Settings, names: Sequence[str], python: Path, port: int, dev
         line += ["--max-model-len", "auto"]  # as much as the attention cache holds
     if settings.tensor_parallel > 1:
         line += ["--tensor-parallel-size", str(settings.tensor_parallel)]
+    if settings.data_parallel > 1:
+        line += ["--data-parallel-size", str(settings.data_parallel)]
     if settings.revision and not is_folder(settings.model):
         line += ["--revision", settings.revision]
     return [*line, *settings.options, *extra]
@@ -73,7 +98,8 @@ def build(settings: Settings, names: Sequence[str], python: Path, port: int, dev
 
 def variables(settings: Settings, device: Device, threads: int) -> dict[str, str]:
     """Return the environment variables that a server wants for its model and device; the key is not among them."""
-    found = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false"}
+    found = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false",
+             "PYTHONPATH": str(INSIDE)}
     if is_folder(settings.model):
         found["HF_HUB_OFFLINE"] = "1"
     if device == "cpu":
@@ -91,9 +117,11 @@ def around(outer: Mapping[str, str]) -> dict[str, str]:
 def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
     """Raise MemlabError where the weights surely do not fit, before minutes of loading tell so."""
     if device == "gpu":
-        if len(gpus) < settings.tensor_parallel:
-            raise MemlabError(f"this model is set to share {settings.tensor_parallel} GPUs; this machine shows "
-                              f"{len(gpus)}", fix=f"--tensor-parallel {len(gpus)}, or a smaller model")
+        wanted = settings.tensor_parallel * settings.data_parallel
+        if len(gpus) < wanted:
+            fewer = f"--tensor-parallel {len(gpus)}" if settings.data_parallel == 1 else "--data-parallel auto"
+            raise MemlabError(f"this model is set to share {wanted} GPUs; this machine shows {len(gpus)}",
+                              fix=f"{fewer}, or a smaller model")
         room = sum(sorted(gpus)[-settings.tensor_parallel:]) * 2**20 / 1e9 * settings.gpu_memory
         if settings.weights_gb and settings.weights_gb > room:
             raise MemlabError(f"the weights take {settings.weights_gb:.0f} GB; {settings.tensor_parallel} GPU(s) give "

@@ -15,6 +15,7 @@ import psutil
 
 from memlab.data.terminal import plain
 from memlab.errors import MemlabError
+from memlab.serving.node import LOOPBACK
 
 _PREFIX = re.compile(r"^(\(\w[\w-]* pid=\d+\) )?((INFO|WARNING|ERROR) [\d-]+ [\d:]+ )?(\[[\w.]+:\d+\] )?")
 _RAISED = re.compile(r"^([\w.]*(Error|Exception|Interrupt)): (?!Engine core initialization failed)")
@@ -68,15 +69,17 @@ def _signal(group: int, number: int) -> None:
         os.killpg(group, number)
 
 
-def free_port(asked: int) -> int:
-    """Return the asked port if nobody listens there, a free one for 0."""
-    with socket.socket() as probe:
+def free_port(asked: int, host: str = LOOPBACK) -> int:
+    """Return the asked port if nobody listens there at an address of this machine, a free one for 0."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", asked))
+            probe.bind((host, asked))
         except (OSError, OverflowError) as error:
-            raise MemlabError(f"port {asked} cannot be had ({getattr(error, 'strerror', None) or error})",
-                              fix="leave --port out: a free one is found") from error
+            at, fix = f"port {asked}", "leave --port out: a free one is found"
+            if not asked:
+                at, fix = f"the address {host}", "--host node takes this node's own"
+            raise MemlabError(f"{at} cannot be had ({getattr(error, 'strerror', None) or error})", fix=fix) from error
         return int(probe.getsockname()[1])
 
 

@@ -45,7 +45,8 @@ def wait(server: subprocess.Popen[bytes], url: str, key: str, model: str, runner
     every kind of request, or is not ready in ``timeout`` seconds.
     """
     start = time.monotonic()
-    with httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=httpx.Timeout(_ANSWER, connect=5)) as client:
+    with httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=httpx.Timeout(_ANSWER, connect=5),
+                      trust_env=False) as client:  # a proxy that the environment names is no way to this machine itself
         while True:
             if (status := server.poll()) is not None:
                 raise processes.death(status, log)

@@ -1,6 +1,8 @@
 """What runs: one small file a server in ``$MEMLAB_HOME/serving``, which holds its address and its key.
 
-The files are for their owner alone (0600, in a folder 0700). One whose process is gone is removed when it is met.
+The files are for their owner alone (0600, in a folder 0700). On a cluster the folder is shared: any node finds there
+the servers of all. One whose process is gone is removed when it is met; that of another node's server when its SLURM
+job is gone too and nobody answers.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ import json
 import os
 import re
 import secrets
-import socket
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from memlab.errors import MemlabError
+from memlab.serving import node
 from memlab.store import default_root
 
 
@@ -30,7 +32,9 @@ class Server:
     ``born`` is the time that the system gives for its start, since a process id alone may have been given anew.
     ``does`` is "chat", "embeddings" or "score", and "" while the server is not ready. ``command`` is what was
     started (the key is not in it), ``dimensions`` the length of an embedding, ``window`` the tokens
-    that prompt and reply may have together, ``folder`` where the model's files lie.
+    that prompt and reply may have together, ``folder`` where the model's files lie. ``names`` is all that requests may
+    call the model, ``shared`` whether other nodes reach the server, ``job`` and ``restart`` the SLURM job that it runs
+    in and how often that was requeued.
     """
 
     name: str
@@ -48,6 +52,10 @@ class Server:
     window: int | None = None
     revision: str | None = None
     folder: str | None = None
+    names: tuple[str, ...] = ()
+    shared: bool = False
+    job: str | None = None
+    restart: int = 0
 
     @property
     def port(self) -> int:
@@ -57,12 +65,17 @@ class Server:
     @property
     def file(self) -> Path:
         """Where its record lies."""
-        return folder() / f"{file_name(self.name)}-{self.port}.json"
+        return folder() / f"{file_stem(self.name, self.host, self.port)}.json"
 
     @property
     def here(self) -> bool:
         """Whether it was started on this machine; of another machine's processes nothing is known."""
-        return self.host == socket.gethostname()
+        return node.same(self.host, node.name())
+
+    @property
+    def reachable(self) -> bool:
+        """Whether its address means that server here: a loopback address is another one's on every machine."""
+        return self.shared or self.here
 
     def alive(self) -> bool:
         """Tell whether its process still runs (True for another machine's)."""
@@ -107,6 +120,15 @@ def file_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "_", name).strip("_.") or "model"
 
 
+def file_stem(name: str, host: str, port: int) -> str:
+    """Name a server's files; two nodes that share the folder may serve one model at the same port.
+
+    >>> file_stem("a/b", "n1.cluster", 8000)
+    'a_b-n1-8000'
+    """
+    return f"{file_name(name)}-{file_name(host.partition('.')[0])}-{port}"
+
+
 def now() -> str:
     """The time of day for a record, in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
@@ -114,7 +136,8 @@ def now() -> str:
 
 def servers() -> list[Server]:
     """List the servers that live, by name and port; records of dead ones are removed."""
-    found = []
+    found: list[Server] = []
+    elsewhere: list[tuple[Path, Server]] = []
     for path in sorted(folder().glob("*.json")):
         try:
             server = _read(path)
@@ -123,20 +146,32 @@ def servers() -> list[Server]:
             continue
         except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise MemlabError("no record of a server", where=str(path), fix="remove the file") from error
-        if lives:
+        if not lives:
+            path.unlink(missing_ok=True)
+        elif server.here or server.job is None:
+            found.append(server)
+        else:
+            elsewhere.append((path, server))
+    jobs = node.jobs() if elsewhere else None
+    for path, server in elsewhere:
+        # the jobs may be another cluster's that shares the folder: a server that answers is not gone
+        if jobs is None or server.job in jobs or node.answers(server.url, server.key):
             found.append(server)
         else:
             path.unlink(missing_ok=True)
-    return found
+    return sorted(found, key=lambda server: (server.name, server.host, server.port))
 
 
 def readable() -> list[Server]:
-    """List the servers that live, the newest first; what cannot be read is passed over, and nothing is changed."""
+    """List the servers that live and can be reached, the newest first; what cannot be read is passed over.
+
+    Nothing is changed, and nobody is asked: of another node's server only its record is known.
+    """
     found = []
     for path in _place().glob("*.json"):
         with suppress(OSError, ValueError, TypeError, LookupError, AttributeError):
             server = _read(path)
-            if server.alive():
+            if server.reachable and server.alive():
                 found.append(server)
     return sorted(found, key=lambda server: (-server.born, server.name, server.port))
 
@@ -149,4 +184,4 @@ def _read(path: Path) -> Server:
     """Read a record; raises what a file raises that is none."""
     known = {f.name for f in fields(Server)}
     said = {name: value for name, value in json.loads(path.read_text()).items() if name in known}
-    return Server(**said | {"command": tuple(said["command"])})
+    return Server(**said | {name: tuple(said.get(name, ())) for name in ("command", "names")})

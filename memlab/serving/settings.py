@@ -36,6 +36,7 @@ class Settings:
         dtype: "auto" is the model's own on a GPU, and float32 on a CPU, where bf16 was measured to be slower.
         max_len: Tokens that prompt and reply may have together; None is what the model was made for.
         tensor_parallel: GPUs that share the weights.
+        data_parallel: Copies of the weights, each on ``tensor_parallel`` GPUs, that share the requests.
         gpu_memory: Share of each GPU's memory that the server takes.
         weights_gb: Size of the published weights, to tell in time that they do not fit; None: unknown.
         kv_cache: GiB for the attention cache on a CPU.
@@ -48,6 +49,7 @@ class Settings:
     dtype: ServedType = "auto"
     max_len: Annotated[int, Field(ge=16)] | None = None
     tensor_parallel: Annotated[int, Field(ge=1)] = 1
+    data_parallel: Annotated[int, Field(ge=1)] = 1
     gpu_memory: Annotated[float, Field(gt=0, le=1)] = 0.9
     weights_gb: float | None = None
     kv_cache: Annotated[int, Field(ge=1)] = 2

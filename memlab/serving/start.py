@@ -7,7 +7,6 @@ import re
 import secrets
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from memlab.progress import clock
-from memlab.serving import command, packaged, process, ready, records
+from memlab.serving import command, node, packaged, process, ready, records
 from memlab.serving.environment import Device
 from memlab.serving.records import Server
 from memlab.serving.settings import Settings
@@ -37,7 +36,7 @@ class Plan:
     """What a server is started with.
 
     ``name`` is what people call the model, ``names`` what requests may call it, the usual one first;
-    ``gpus`` the memory of each GPU in MiB.
+    ``gpus`` the memory of each GPU in MiB, ``at`` where it listens and is asked.
     """
 
     name: str
@@ -48,10 +47,12 @@ class Plan:
     gpus: tuple[int, ...]
     threads: int
     extra: tuple[str, ...] = ()
+    at: node.Address = node.Address()
 
     def line(self, port: int) -> list[str]:
         """Return the command line of this plan at a port."""
-        return command.build(self.settings, self.names, self.python, port, self.device, self.extra)
+        return command.build(self.settings, self.names, self.python, port, self.device, self.extra,
+                             self.at.listens)
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that this plan sets, besides the key."""
@@ -66,26 +67,29 @@ def start(plan: Plan, *, port: int, timeout: float,
           say: Callable[[str], None]) -> tuple[Server, subprocess.Popen[bytes] | None]:
     """Return a server that answers, and its process if it was started here.
 
-    One that already serves the same by the same command is returned as it is, unless a port was asked for.
+    One that already serves the same by the same command is returned as it is, unless a port was asked for or it is
+    another SLURM job's, which may end at any time and has its own GPUs.
     """
-    if port == 0:
-        for other in records.servers():
-            if other.here and other.does and other.command == plan.told(other.port):
-                say(f"{plan.name} is already served")
-                return other, None
+    job, restart = node.job()
+    for other in records.servers():
+        if job is not None and other.job == job and other.restart < restart:
+            other.forget()  # of this job's life before it was requeued
+        elif port == 0 and other.here and other.does and other.job == job and other.command == plan.told(other.port):
+            say(f"{plan.name} is already served")
+            return other, None
     command.check_room(plan.settings, plan.device, plan.gpus)
-    port = process.free_port(port)
+    port = process.free_port(port, plan.at.listens)
     key = secrets.token_urlsafe(32)
-    log = records.folder() / f"{records.file_name(plan.name)}-{port}.log"
+    log = records.folder() / f"{records.file_stem(plan.name, node.name(), port)}.log"
     say(f"starting {plan.name} on {plan.device}: {shlex.join(plan.told(port))}")
     begun = time.monotonic()
     leader = process.launch(plan.line(port), command.around(os.environ) | plan.variables() | {"VLLM_API_KEY": key}, log)
     server: Server | None = None
     waiting = _Waiting(plan.name)
     try:
-        server = Server(plan.name, plan.names[0], f"http://127.0.0.1:{port}/v1", key, leader.pid,
-                        psutil.Process(leader.pid).create_time(), socket.gethostname(), str(log), records.now(),
-                        plan.told(port))
+        server = Server(plan.name, plan.names[0], node.url(plan.at.asked, port), key, leader.pid,
+                        psutil.Process(leader.pid).create_time(), node.name(), str(log), records.now(),
+                        plan.told(port), names=plan.names, shared=plan.at.shared, job=job, restart=restart)
         server.save()  # before it is ready, so that `stop` finds it whatever happens here
         found = ready.wait(leader, server.url, key, server.model, plan.settings.runner, log,
                            timeout=timeout, show=waiting)

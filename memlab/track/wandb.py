@@ -1,40 +1,44 @@
 """W&B runs filled from finished run folders: a view of the record, never the record.
 
-One run an arm. Its id comes from the arm's place and hash, so that an arm that is resumed or published twice is one
-run; a marker in the folder remembers what was published, so that a repeated experiment costs nothing here.
+One run an arm. Its id comes from the arm's place and hash, so that an arm that is resumed, that failed before, or that
+is published twice is one run; a marker remembers what was published, so that a repeated experiment costs nothing here.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import warnings
 from pathlib import Path
 from typing import Any, Literal
 
-import polars as pl
-
 from memlab.errors import MemlabError
-from memlab.evaluate.questions import ABOUT
-from memlab.evaluate.summary import headline
 from memlab.report.folders import ArmRun, read_arm
-from memlab.report.words import clean
+from memlab.report.words import one_line
 from memlab.stage import LocalPath, Names, stage
+from memlab.track import artifacts, contents
+from memlab.track.failure import told
+from memlab.track.record import Record, record
 
-MARKER = "published.json"
-"""Lies in a run folder that was published; delete it to publish again."""
+NAME, TAG = 128, 64
+"""Letters of a run's name and of a tag that W&B accepts."""
 
-ROWS, LETTERS = 2_000, 500
-"""Rows of the per-question table and letters of a text in it."""
+ANSWER, WAIT = 30.0, 300.0
+"""Seconds that a server has to answer, and to take all of an arm; the client alone would wait for ever at the exit."""
+
+PATIENCE = 3
+"""Arms in a row that a server may refuse before it is left alone, so that 200 arms do not wait for it each."""
+
+_refused: list[str] = []  # arms that the server did not take since it last took one, in this process
 
 
 @stage
 class WandbTrack:
-    """Publish finished arms to Weights & Biases.
+    """Publish finished and failed arms to Weights & Biases.
 
-    ``offline`` needs neither key nor network and writes under ``<out>/wandb``, to be sent later by ``wandb sync``.
-    The group is the experiment unless one is given; the folder of W&B's files is ``dir``, else the root of the runs.
+    ``offline`` needs neither key nor network and writes under ``<out>/wandb``; ``python -m memlab.track sync`` sends
+    it later. The group is the experiment unless one is given; the folder of W&B's files is ``dir``, else the root of
+    the runs.
     """
 
     mode: Literal["offline", "online"] = "offline"
@@ -45,44 +49,71 @@ class WandbTrack:
     dir: LocalPath | None = None
 
     def publish(self, folder: Path) -> str | None:
-        """Publish one finished run folder; return where it went, or None when it failed (a warning says why)."""
+        """Publish one run folder, finished or failed; return where it went, or None if not (a warning says why)."""
         try:
-            arm = read_arm(folder)
-            digest = hashlib.blake2b((folder / "manifest.json").read_bytes(), digest_size=16).hexdigest()
-            wanted = {"id": run_id(folder), "mode": self.mode, "project": self.project, "entity": self.entity,
-                      "group": self.group, "tags": list(self.tags), "manifest": digest}
-            before = _read(folder / MARKER)
-            if {k: before.get(k) for k in wanted} == wanted:
-                return str(before["where"])
-            where = self._send(arm, run_id(folder))
-            _write(folder / MARKER, {**wanted, "where": where})
+            mine = record(folder)
+            arm = None if mine.failed else read_arm(folder)
+            wanted = {"id": run_id(folder), "project": self.project, "entity": self.entity, "group": self.group,
+                      "tags": list(self.tags), "manifest": mine.digest()}
+            before = mine.published()
+            if {k: before.get(k) for k in wanted} == wanted and before.get("mode") in (self.mode, "online"):
+                return str(before["where"])  # what is on the server need not be written for it again
+            where = self._patiently(mine, arm)
+            mine.publish({**wanted, "mode": self.mode, "where": where})
             return where
         except Exception as error:  # tracking is a courtesy: whatever goes wrong there must not cost a finished arm
             warnings.warn(f"{folder.name} was not published to W&B ({type(error).__name__}: {error}); "
                           "its run folder is complete", stacklevel=2)
             return None
 
-    def _send(self, arm: ArmRun, name: str) -> str:
+    def _patiently(self, mine: Record, arm: ArmRun | None) -> str:
+        if self.mode == "offline":
+            return self._send(mine, arm)
+        if given_up():
+            raise MemlabError(f"not tried, since W&B did not take the {PATIENCE} arms before",
+                              fix="python -m memlab.track RUNS --mode online, when it answers")
+        _refused.append(mine.folder.name)
+        where = self._send(mine, arm)
+        _refused.clear()
+        return where
+
+    def _send(self, mine: Record, arm: ArmRun | None) -> str:
         wandb = _wandb()
-        manifest = arm.manifest
-        root = self.dir or arm.folder.resolve().parents[2]
+        place = mine.folder.resolve()
+        experiment, data = place.parent.parent.name, place.parent.name
+        root = self.dir or place.parents[2]
         root.mkdir(parents=True, exist_ok=True)
-        experiment, data = arm.folder.resolve().parent.parent.name, arm.folder.resolve().parent.name
-        tags = [t[:64] for t in dict.fromkeys([*self.tags, experiment, data, *(["oracle"] if arm.oracle else [])])]
+        marks = ["oracle"] if arm and arm.oracle else ["failed"] if mine.failed else []
+        tags = [one_line(t)[:TAG] for t in dict.fromkeys([*self.tags, experiment, data, *marks])]
+        name = arm.name if arm else place.name.rpartition("-")[0] or place.name
+        notes = told(mine.folder) if arm is None else f"{name}: {experiment} on {data}"
         run = wandb.init(
-            mode=self.mode, project=self.project, entity=self.entity, id=name, name=arm.name, job_type="arm",
-            group=self.group or experiment, tags=tags, dir=str(root), config=_config(arm),
-            resume="allow" if self.mode == "online" else None, reinit="create_new",
-            settings=wandb.Settings(silent=True, console="off", disable_git=True, save_code=False,
-                                    x_disable_stats=True, x_disable_meta=True))
-        failed = 1
+            mode=self.mode, project=self.project, entity=self.entity, id=run_id(place), name=one_line(name)[:NAME],
+            job_type="arm", group=(self.group or experiment)[:NAME], tags=tags, dir=str(root), notes=notes,
+            config=contents.config(arm) if arm else {"manifest": {"arm": name, "experiment": experiment}},
+            resume="allow" if self.mode == "online" else None, reinit="create_new", settings=_settings(wandb))
+        status = 1
         try:
-            run.summary.update({**arm.metrics, **_numbers(manifest)})
-            run.log(_tables(wandb, arm))
-            failed = 0
+            if arm is None:
+                run.summary.update({"failure": notes})
+            else:
+                run.summary.update(contents.figures(arm))
+                run.log(contents.tables(wandb, arm))
+                artifacts.log(wandb, run, arm)
+                status = 0
         finally:
-            run.finish(exit_code=failed)
+            run.finish(exit_code=status)
         return str(run.url) if self.mode == "online" and run.url else str(Path(run.dir).parent)
+
+
+def given_up() -> bool:
+    """Tell whether the server refused so many arms in a row that this process does not ask it any more."""
+    return len(_refused) >= PATIENCE
+
+
+def ask_again() -> None:
+    """Forget what the server refused."""
+    _refused.clear()
 
 
 def run_id(folder: Path) -> str:
@@ -95,65 +126,18 @@ def run_id(folder: Path) -> str:
     return hashlib.blake2b(place.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
+def _settings(wandb: Any) -> Any:
+    """Nothing is sent that memlab did not put there: no console, host, program, git state or installed packages."""
+    return wandb.Settings(silent=True, console="off", disable_git=True, save_code=False, x_disable_stats=True,
+                          x_disable_meta=True, x_disable_machine_info=True, x_save_requirements=False,
+                          init_timeout=ANSWER, finish_timeout=WAIT, finish_timeout_raises=True)
+
+
 def _wandb() -> Any:
     os.environ.setdefault("WANDB_SILENT", "true")  # its banners would tear the progress lines
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # its own crash reports go to a third party
     try:
         import wandb
     except ImportError as error:
         raise MemlabError("wandb is not installed", fix="pip install wandb, or track=none") from error
     return wandb
-
-
-def _config(arm: ArmRun) -> dict[str, Any]:
-    from omegaconf import OmegaConf
-
-    config = OmegaConf.to_container(OmegaConf.create(arm.config)) if arm.config else {}
-    config = config if isinstance(config, dict) else {"config": config}
-    manifest = {k: v for k, v in arm.manifest.items() if k not in ("constant_k", "reliability")}  # curves, no settings
-    return {**{str(k): v for k, v in config.items()}, "manifest": manifest}
-
-
-def _numbers(manifest: dict[str, Any]) -> dict[str, float]:
-    return {f"manifest/{k}": v for k, v in manifest.items() if isinstance(v, int | float) and not isinstance(v, bool)}
-
-
-def _tables(wandb: Any, arm: ArmRun) -> dict[str, Any]:
-    """The per-question table, recall over k, and a metric by type; plots only where there is something to plot.
-
-    The client prepares tables cell by cell: all hundred metrics of every question would take it a second an arm. The
-    table has the headline ones; all are in the run folder's questions.parquet.
-    """
-    questions = arm.questions.head(ROWS).select(*ABOUT, *headline(arm.questions.columns))
-    cells = [[clean(v)[:LETTERS] if isinstance(v, str) else v for v in row] for row in questions.iter_rows()]
-    # mixed types are allowed only to spare the client's inference of a type for every cell, a second an arm
-    out = {"questions": wandb.Table(columns=questions.columns, data=cells, allow_mixed_types=True)}
-    curve = sorted((int(name.rpartition("@")[2]), name, value) for name, value in arm.metrics.items()
-                   if name.startswith(("session/recall_all@", "session/recall_any@")))
-    if curve:
-        table = wandb.Table(columns=["k", "metric", "value"],
-                            data=[[k, name.rpartition("@")[0], value] for k, name, value in curve])
-        out["recall over k"] = wandb.plot.line(table, "k", "value", stroke="metric", title="recall over k")
-    for metric in ("selected/session/recall_all", "session/recall_all@5"):
-        kinds = arm.questions.filter(pl.col("scored"))["category"].drop_nulls().unique().sort()
-        named = {kind: arm.metrics.get(f"type={kind}/{metric}") for kind in kinds}
-        bars = [[kind, value] for kind, value in named.items() if value is not None]
-        if bars:
-            table = wandb.Table(columns=["type", metric], data=bars)
-            out["by type"] = wandb.plot.bar(table, "type", metric, title=f"{metric} by type")
-            break
-    return out
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) and value.get("where") else {}
-
-
-def _write(path: Path, value: dict[str, Any]) -> None:
-    """Write aside and rename, so that a kill leaves the old marker or none."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(json.dumps(value, indent=1), encoding="utf-8")
-    os.replace(aside, path)

@@ -59,12 +59,13 @@ def test_a_job_must_live_until_it_is_warned() -> None:
 
 def test_what_sbatch_gets(tmp_path: Path) -> None:
     frozen = freeze(tmp_path)
-    asked = Slurm(partition="gpu", mem_gb=1.5, gpus_per_node=2, setup=("module load cuda",),
-                  additional_parameters={"nice": 5})._parameters(frozen, [Step("arms", (0,))], ["7", "9"])
+    profile = Slurm(partition="gpu", mem_gb=1.5, gpus_per_node=2, setup=("module load cuda",),
+                    additional_parameters={"nice": 5})
+    asked = profile._parameters(frozen, [Step("arms", (0,))], ["afterany:7", "after:9"])
     assert asked["partition"] == "gpu"
     assert asked["mem"] == "1536MB"
     assert asked["gpus_per_node"] == 2
-    assert asked["dependency"] == "afterany:7:9"
+    assert asked["dependency"] == "afterany:7,after:9"
     assert asked["setup"][0].startswith(f"export PYTHONPATH={frozen.source}")
     assert asked["setup"][-1] == "module load cuda"
     assert asked["additional_parameters"] == {"requeue": True, "nice": 5}

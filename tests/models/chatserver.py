@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+import psutil
+
+from memlab.serving import records
 
 Rule = Callable[[list[dict[str, str]]], str]
 
@@ -31,6 +37,7 @@ class ChatServer:
         self.times: list[float] = []
         self.probes = self.away = 0  # GETs so far, and how many more of them are answered by 503
         self.takes_schemas = True
+        self.mute = False  # takes requests and says nothing, as a node that lost its power
         self.window: int | None = None
         self.die_after: int | None = None
         self.most = self._now = 0
@@ -94,6 +101,8 @@ class ChatServer:
             writer.close()
 
     async def _answer(self, line: str, headers: dict[str, str], body: bytes, writer: asyncio.StreamWriter) -> bool:
+        if self.mute:
+            await asyncio.sleep(3600)
         if line.startswith("GET"):
             self.probes += 1
             self.away -= self.away > 0
@@ -164,3 +173,14 @@ def serving(rule: Rule = echo, *, key: str | None = None, delay: float = 0.0) ->
         yield server
     finally:
         server.stop()
+
+
+def publish(url: str, **fields: Any) -> records.Server:
+    """Leave the record of a chat server that this very process is."""
+    records.folder()
+    known: dict[str, Any] = {"name": "tiny", "model": "tiny", "url": url, "key": "a key of ours", "pid": os.getpid(),
+                             "born": psutil.Process().create_time(), "host": socket.gethostname(), "log": "log",
+                             "started": records.now(), "command": (), "does": "chat"}
+    server = records.Server(**known | fields)
+    server.save()
+    return server

@@ -387,6 +387,7 @@ def test_identity_holds_what_changes_a_reply_and_nothing_else(server: ChatServer
     for field, value in {"model": "x", "revision": "abc", "temperature": 1.0, "seed": 1, "max_tokens": 3,
                          "window": 999}.items():
         assert dataclasses.replace(base, **{field: value}).identity() != base.identity(), field
+    assert dataclasses.replace(base, url="auto").identity() == base.identity()
     for field, value in {"url": "http://elsewhere/v1", "key_env": "K", "concurrency": 1, "timeout": 1.0,
                          "patience": 1.0, "retries": 1}.items():
         assert dataclasses.replace(base, **{field: value}).identity() == base.identity(), field
@@ -407,7 +408,7 @@ def test_the_models_own_tokenizer_counts_where_it_lies_at_hand(server: ChatServe
 
 
 @pytest.mark.parametrize("fields", [{"tokenizer": Path("/nowhere")}, {"max_tokens": 4096}, {"url": "ftp://x"},
-                                    {"model": ""}, {"windw": 1}, {"seed": True}])
+                                    {"model": ""}, {"windw": 1}, {"seed": True}, {"url": "automatic"}])
 def test_wrong_settings_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         OpenAIChat(**{"model": "tiny", **fields})

@@ -1,4 +1,7 @@
-"""A serving environment whose Python runs ``fake_vllm.py``, and a model folder to serve with it."""
+"""A serving environment whose Python runs ``fake_vllm.py``, and a model folder to serve with it.
+
+    python -m memlab.serve MODEL --env ENV --device cpu        # ENV = fake_vllm_env(folder), MODEL = model_folder(...)
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,12 @@ import sys
 from pathlib import Path
 
 
-def fake_environment(folder: Path) -> Path:
-    """Make the environment: its interpreter drops ``-m vllm...`` and runs the stand-in by this very Python."""
+def fake_vllm_env(folder: Path) -> Path:
+    """Make the environment: its interpreter drops ``-m vllm...`` and runs the stand-in by this very Python.
+
+    As ``$MEMLAB_HOME/serving-env`` it is found without ``--env``. What it does is said by variables of the process
+    that starts the server (``fake_vllm.py``), such as FAKE_VLLM_DELAY and FAKE_VLLM_ASKED.
+    """
     (folder / "bin").mkdir(parents=True)
     python = folder / "bin" / "python"
     script = Path(__file__).with_name("fake_vllm.py")

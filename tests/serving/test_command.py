@@ -88,3 +88,15 @@ def test_what_cannot_fit_is_told_before_it_is_loaded(tmp_path: Path, monkeypatch
         command.check_room(Settings(model=folder, kv_cache=1), "cpu", [])
     command.check_room(Settings(model=folder, kv_cache=1, dtype="bfloat16"), "cpu", [])
     command.check_room(Settings(model="un/known"), "cpu", [])
+
+
+def test_copies_of_the_weights_fill_the_gpus() -> None:
+    chosen = command.for_gpus(settings("llama-3.3-70b"), [GIB80] * 8)
+    line = command.build(chosen, ["llama-3.3-70b"], PYTHON, 9, "gpu", host="10.0.0.3")
+    assert [option(line, name) for name in ("--tensor-parallel-size", "--data-parallel-size", "--host")] == [
+        "4", "2", "10.0.0.3"]
+    assert option(command.build(settings("llama-3.3-70b"), ["l"], PYTHON, 9, "gpu"), "--data-parallel-size") is None
+    command.check_room(chosen, "gpu", [GIB80] * 8)
+    with pytest.raises(MemlabError, match="share 8 GPUs; this machine shows 7.*--data-parallel auto"):
+        command.check_room(chosen, "gpu", [GIB80] * 7)
+    assert command.for_gpus(settings("llama-3.3-70b"), []).data_parallel == 1

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -16,27 +15,10 @@ from pydantic import ValidationError
 from memlab.config import CONF
 from memlab.track.__main__ import main
 from memlab.track.off import Off
-from memlab.track.wandb import MARKER, WandbTrack, run_id
+from memlab.track.record import MARKER
+from memlab.track.wandb import WandbTrack, run_id
 
 pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
-SAMPLES = Path(__file__).resolve().parents[1] / "report" / "samples.py"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    spec = importlib.util.spec_from_file_location("report_samples", SAMPLES)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["report_samples"] = module
-    spec.loader.exec_module(module)
-    return module.make_runs(tmp_path_factory.mktemp("made") / "adaptive_k" / "synthetic", questions=12,
-                            arms=("gap", "fixed_10", "oracle"))
-
-
-@pytest.fixture
-def runs(made: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(made, tmp_path / "runs" / "adaptive_k" / "synthetic")
 
 
 def inspected(where: str, *flags: str) -> str:
@@ -64,7 +46,7 @@ def test_a_published_arm_reads_back_with_its_metrics_config_group_tags_and_table
     records = [json.loads(line) for line in inspected(where).splitlines()]
     assert next(r["run"] for r in records if r["type"] == "run")["run_group"] == "adaptive_k"
     tables = {p.name.split("_table_")[0].split("_0_")[0] for p in Path(where).rglob("*.table.json")}
-    assert tables == {"questions", "by type", "recall over k"}
+    assert tables == {"per question", "by type", "recall over k"}
 
 
 def test_an_arm_already_published_is_not_published_again_until_it_is_run_again(runs: Path) -> None:

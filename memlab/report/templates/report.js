@@ -25,6 +25,7 @@
   }
   draw("paired", charts.paired);
   draw("reliability", charts.reliability);
+  draw("settings", charts.settings);
 
   // ---- sortable tables
   for (const table of document.querySelectorAll("table.sortable")) {

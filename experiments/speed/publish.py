@@ -1,0 +1,64 @@
+"""What does it cost to publish many arms to W&B?
+
+    python experiments/speed/publish.py RUN_FOLDER [--arms 200] [--mode offline]
+
+RUN_FOLDER is a finished run folder (``runs/<exp>/<data>/<arm>-<hash>``). It is copied as often as asked, under names
+of their own, and published arm by arm; ``--mode online`` needs a server and a key. Prints the seconds an arm, and for
+offline runs reads the last one back with the client's own reader and compares it with metrics.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from memlab.track.wandb import WandbTrack
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--arms", type=int, default=200)
+    parser.add_argument("--mode", choices=("offline", "online"), default="offline")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        data = Path(place) / "runs" / "publishing" / given.folder.resolve().parent.name
+        folders = [Path(shutil.copytree(given.folder, data / f"arm{i:03d}-{i:08x}",
+                                        ignore=shutil.ignore_patterns("published.json"))) for i in range(given.arms)]
+        size = sum(p.stat().st_size for p in folders[0].iterdir())
+        track, spent = WandbTrack(mode=given.mode), []
+        start = time.perf_counter()
+        for folder in folders:
+            before = time.perf_counter()
+            where = track.publish(folder)
+            spent.append(time.perf_counter() - before)
+            if where is None:
+                return 1
+        total = time.perf_counter() - start
+        again = time.perf_counter()
+        for folder in folders:
+            track.publish(folder)
+        again = time.perf_counter() - again
+        files = [p for p in (Path(place) / "runs" / "wandb").rglob("*") if p.is_file() and not p.is_symlink()]
+        print(f"{given.arms} arms of {size / 1e6:.2f} MB, {given.mode}: {total:.1f} s, {total / given.arms:.2f} s "
+              f"an arm (median {statistics.median(spent):.2f}, longest {max(spent):.2f}, first {spent[0]:.2f}); "
+              f"again, all published: {again:.2f} s; W&B's files: {sum(p.stat().st_size for p in files) / 1e6:.0f} MB")
+        if given.mode == "offline":
+            (file,) = Path(str(where)).glob("*.wandb")
+            tool = Path(sys.executable).with_name("wandb")
+            told = subprocess.run([tool, "leet", "inspect", "--summary", "--json", file], capture_output=True,
+                                  check=True, text=True).stdout
+            found, wanted = json.loads(told)["summary"], json.loads((folders[-1] / "metrics.json").read_text())
+            print(f"read back: {sum(found.get(k) == v for k, v in wanted.items())} of {len(wanted)} metrics equal")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

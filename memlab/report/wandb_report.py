@@ -1,0 +1,150 @@
+"""The report as a W&B Report: the same findings and tables as text, and panels over the arms' runs.
+
+Words come from ``report.md``, whose foreign text is escaped; panels name runs by their id, so that a report shows the
+arms of its comparison and no others. Publishing again updates the report, whose id is kept beside ``report.html``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from memlab.errors import MemlabError
+from memlab.report import settings, view
+from memlab.report.folders import ArmRun
+from memlab.report.markdown import document
+from memlab.report.words import one_line
+from memlab.track.wandb import run_id
+
+FILE = "wandb_report.json"
+"""Lies beside report.html and tells which W&B Report is its twin; delete it to publish a new one."""
+
+TITLE, WIDTH = 128, 24
+"""Letters of a title that W&B accepts, and columns of its grid of panels."""
+
+TOKENS = "context/tokens_mean"
+
+
+def publish(folder: Path, comparison: dict[str, Any], arms: Sequence[ArmRun], entity: str, project: str) -> str:
+    """Save the report of ``runs/<exp>/<data>`` and return its URL; the runs of its arms must be in the project.
+
+    Raises MemlabError where the client is missing or the server refuses.
+    """
+    api = _client()
+    try:
+        made = report(api, comparison, arms, entity, project)
+        made.id = _before(folder, entity, project)
+        made.save()
+    except MemlabError:
+        raise
+    except Exception as error:  # whatever the client raises: connection, login, permission, a server's refusal
+        raise MemlabError(f"the W&B Report was not published ({type(error).__name__}: {one_line(error)[:300]})",
+                          where=str(folder), fix="check wandb login, the entity and the project; the local report is "
+                          "complete") from error
+    aside = folder / f".{FILE}.{os.getpid()}"
+    aside.write_text(json.dumps({"entity": entity, "project": project, "id": made.id, "url": made.url}, indent=1) +
+                     "\n", encoding="utf-8")
+    os.replace(aside, folder / FILE)
+    return str(made.url)
+
+
+def report(api: Any, comparison: dict[str, Any], arms: Sequence[ArmRun], entity: str, project: str) -> Any:
+    """Build the report without saving it; ``api`` is ``wandb_workspaces.reports.v2``."""
+    parts = sections(document(comparison, arms))
+    metrics = [m for m in view.metric_columns(comparison) if any(m in arm.metrics for arm in arms)]
+    grids = {"Arms": _arms(api, metrics), "By question type": _types(api, arms, metrics),
+             "Recall against context tokens": _pareto(api, metrics),
+             "Settings": _sweep(api, arms, metrics)}
+    parts = {name: parts.get(name, "") for name in dict.fromkeys(["Finding", *grids, *parts])}
+    blocks: list[Any] = [api.TableOfContents()]
+    for name, text in parts.items():
+        panels = grids.get(name, [])
+        if text or panels:
+            blocks += [api.H2(name), *([api.MarkdownBlock(text)] if text else [])]
+        if panels:
+            blocks.append(api.PanelGrid(runsets=[_runs(api, arms, entity, project, metrics)], panels=panels))
+    title = f"{one_line(comparison['experiment'])} on {one_line(comparison['data'])}"[:TITLE]
+    told = f"memlab: {len(comparison['arms'])} arms, {comparison['questions']:,} questions"
+    return api.Report(entity=entity, project=project, title=title, description=told, blocks=blocks, width="fluid")
+
+
+def sections(markdown: str) -> dict[str, str]:
+    """Split a document at its second headings; foreign text cannot make one, since it is escaped and on one line.
+
+    >>> sections("# a on b\\n\\ntwo arms\\n\\n## Finding\\n\\nnone\\n\\n## Arms\\n\\n### gap\\n")
+    {'Finding': 'none', 'Arms': '### gap'}
+    """
+    found = [part.partition("\n") for part in f"\n{markdown}".split("\n## ")[1:]]
+    return {name.strip(): text.strip() for name, _, text in found}
+
+
+def _runs(api: Any, arms: Sequence[ArmRun], entity: str, project: str, metrics: Sequence[str]) -> Any:
+    ids = [run_id(arm.folder) for arm in arms]
+    columns = [f"summary:{name}" for name in [*metrics, TOKENS]]
+    return api.Runset(entity=entity, project=project, name="arms", filters=f"Metric('ID') in {ids!r}",
+                      order=[api.OrderBy("Name", ascending=True)], pinned_columns=["run:displayName"],
+                      visible_columns=["run:state", *columns])
+
+
+def _arms(api: Any, metrics: Sequence[str]) -> list[Any]:
+    return [api.BarPlot(title=_title(metric), metrics=[api.SummaryMetric(metric)], layout=_place(api, i, 3))
+            for i, metric in enumerate(metrics[:3])]
+
+
+def _types(api: Any, arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[Any]:
+    kinds = [name for name, _ in view.types(arms)]
+    panels: list[Any] = []
+    for metric in metrics:
+        named = [f"type={kind}/{metric}" for kind in kinds]
+        there = [name for name in named if any(name in arm.metrics for arm in arms)]
+        if there:
+            panels.append(api.BarPlot(title=_title(f"{metric} by type"), layout=_place(api, len(panels), 2),
+                                      metrics=[api.SummaryMetric(name) for name in there]))
+    return panels
+
+
+def _pareto(api: Any, metrics: Sequence[str]) -> list[Any]:
+    return [api.ScatterPlot(title=_title(f"{metric} against context tokens"), x=api.SummaryMetric(TOKENS),
+                            y=api.SummaryMetric(metric), layout=_place(api, i, 2), regression=False)
+            for i, metric in enumerate(metrics)]
+
+
+def _sweep(api: Any, arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[Any]:
+    column = api.ParallelCoordinatesPlotColumn
+    columns = [column(metric=api.Config(name), display_name=name) for name in settings.axes(arms)]
+    columns += [column(metric=api.SummaryMetric(name), display_name=name)
+                for name in [TOKENS, *metrics[:settings.RESULTS]]]
+    return [api.ParallelCoordinatesPlot(title="settings and what came of them", columns=columns,
+                                        layout=api.Layout(x=0, y=0, w=WIDTH, h=10)),
+            api.RunComparer(diff_only="split", layout=api.Layout(x=0, y=10, w=WIDTH, h=12))]
+
+
+def _title(text: str) -> str:
+    return one_line(text)[:TITLE]
+
+
+def _place(api: Any, at: int, beside: int) -> Any:
+    width = WIDTH // beside
+    return api.Layout(x=width * (at % beside), y=8 * (at // beside), w=width, h=8)
+
+
+def _before(folder: Path, entity: str, project: str) -> str:
+    """The id of the report published before to the same project; empty makes a new one."""
+    try:
+        kept = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    same = isinstance(kept, dict) and (kept.get("entity"), kept.get("project")) == (entity, project)
+    return str(kept.get("id") or "") if same else ""
+
+
+def _client() -> Any:
+    os.environ.setdefault("WANDB_SILENT", "true")
+    try:
+        import wandb_workspaces.reports.v2 as api
+    except ImportError as error:
+        raise MemlabError("wandb-workspaces is not installed", fix="pip install 'memlab[wandb]'") from error
+    return api

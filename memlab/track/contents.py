@@ -1,0 +1,63 @@
+"""What a W&B run of a finished arm holds: settings, figures, a table of questions, and plots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from memlab.evaluate.questions import ABOUT
+from memlab.evaluate.summary import headline
+from memlab.report.folders import ArmRun
+from memlab.report.words import clean
+
+ROWS, LETTERS = 2_000, 500
+"""Rows of the per-question table and letters of a text in it; the artifact holds all rows and columns."""
+
+CURVES = ("constant_k", "reliability")
+"""Parts of a manifest that are curves and no settings."""
+
+
+def config(arm: ArmRun) -> dict[str, Any]:
+    """Return the arm's configuration as it was resolved, and its manifest under ``manifest``."""
+    from omegaconf import OmegaConf
+
+    found = OmegaConf.to_container(OmegaConf.create(arm.config)) if arm.config else {}
+    found = found if isinstance(found, dict) else {"config": found}
+    manifest = {k: v for k, v in arm.manifest.items() if k not in CURVES}
+    return {**{str(k): v for k, v in found.items()}, "manifest": manifest}
+
+
+def figures(arm: ArmRun) -> dict[str, float]:
+    """Return metrics.json under its own names, and the manifest's numbers under ``manifest/``."""
+    numbers = {f"manifest/{k}": v for k, v in arm.manifest.items()
+               if isinstance(v, int | float) and not isinstance(v, bool)}
+    return {**arm.metrics, **numbers}
+
+
+def tables(wandb: Any, arm: ArmRun) -> dict[str, Any]:
+    """The per-question table, recall over k, and a metric by type; plots only where there is something to plot.
+
+    The client prepares tables cell by cell: all hundred metrics of every question would take it a second an arm. The
+    table has the headline ones; all are in the run folder's questions.parquet, which the artifact holds.
+    """
+    questions = arm.questions.head(ROWS).select(*ABOUT, *headline(arm.questions.columns))
+    cells = [[clean(v)[:LETTERS] if isinstance(v, str) else v for v in row] for row in questions.iter_rows()]
+    # mixed types are allowed only to spare the client's inference of a type for every cell, a second an arm
+    # named as no metric is: what is logged takes its name in the summary, and metrics.json has "questions"
+    out = {"per question": wandb.Table(columns=questions.columns, data=cells, allow_mixed_types=True)}
+    curve = sorted((int(name.rpartition("@")[2]), name, value) for name, value in arm.metrics.items()
+                   if name.startswith(("session/recall_all@", "session/recall_any@")))
+    if curve:
+        table = wandb.Table(columns=["k", "metric", "value"],
+                            data=[[k, name.rpartition("@")[0], value] for k, name, value in curve])
+        out["recall over k"] = wandb.plot.line(table, "k", "value", stroke="metric", title="recall over k")
+    for metric in ("selected/session/recall_all", "session/recall_all@5"):
+        kinds = arm.questions.filter(pl.col("scored"))["category"].drop_nulls().unique().sort()
+        named = {kind: arm.metrics.get(f"type={kind}/{metric}") for kind in kinds}
+        bars = [[clean(kind), value] for kind, value in named.items() if value is not None]
+        if bars:
+            table = wandb.Table(columns=["type", metric], data=bars)
+            out["by type"] = wandb.plot.bar(table, "type", metric, title=f"{metric} by type")
+            break
+    return out

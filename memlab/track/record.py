@@ -1,0 +1,84 @@
+"""What of a run folder was published: a marker beside the result, so that nothing is published twice.
+
+A finished arm's marker lies in its folder, a failed one's beside the folder that it would have had.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memlab.track.failure import failure_file
+
+MARKER = "published.json"
+"""Lies in a run folder that was published; delete it to publish again."""
+
+FAILED = ".failed.published.json"
+"""Ends the name of the marker of an arm that failed; the folder's name stands before it."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A run folder as far as publishing goes: where it is (or would be) and whether its arm failed."""
+
+    folder: Path
+    failed: bool
+
+    @property
+    def source(self) -> Path:
+        """The file whose content decides whether the arm was published in its present state."""
+        return failure_file(self.folder) if self.failed else self.folder / "manifest.json"
+
+    @property
+    def marker(self) -> Path:
+        """The file that tells what was published."""
+        return self.folder.with_name(self.folder.name + FAILED) if self.failed else self.folder / MARKER
+
+    def digest(self) -> str:
+        """Digest the source; raises OSError where it is gone."""
+        return hashlib.blake2b(self.source.read_bytes(), digest_size=16).hexdigest()
+
+    def published(self) -> dict[str, Any]:
+        """What the marker says; empty where there is none or it is damaged."""
+        return read(self.marker)
+
+    def there(self, entity: str, project: str) -> bool:
+        """Whether the arm, in its present state, is in a project on a server."""
+        before = self.published()
+        wanted = {"mode": "online", "entity": entity, "project": project, "manifest": self.digest()}
+        return {k: before.get(k) for k in wanted} == wanted
+
+    def publish(self, value: dict[str, Any]) -> None:
+        """Write the marker aside and rename it, so that a kill leaves the old one or none."""
+        aside = self.marker.with_name(f".{self.marker.name}.{os.getpid()}")
+        aside.write_text(json.dumps(value, indent=1), encoding="utf-8")
+        os.replace(aside, self.marker)
+        if not self.failed:  # an arm that failed before and is finished now is one run, finished
+            Record(self.folder, failed=True).marker.unlink(missing_ok=True)
+
+
+def record(folder: Path) -> Record:
+    """Tell a finished arm from a failed one; a folder with neither is taken for a finished one that cannot be read."""
+    return Record(folder, failed=not (folder / "manifest.json").is_file() and failure_file(folder).is_file())
+
+
+def records(root: Path) -> list[Record]:
+    """Find every finished and every failed arm under a folder, in the order of their names."""
+    finished = {path.parent for path in root.rglob("manifest.json")}
+    failed = {path.with_name(path.name.removesuffix(".failed.txt")) for path in root.rglob("*.failed.txt")}
+    if failure_file(root).is_file():  # the folder of an arm that failed was named itself
+        failed.add(root)
+    return [Record(folder, failed=folder not in finished) for folder in sorted(finished | failed)]
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read a marker; empty where it is missing or damaged."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) and value.get("where") else {}

@@ -1,0 +1,122 @@
+"""Sweeps on a real SLURM: the same figures as on one machine, nothing encoded twice, and the page that explains it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from memlab.cluster.frozen import Frozen, sweeps
+from memlab.manifest import PACKAGE, read_json
+from tests.cluster.bed import Bed, memlab
+
+ROOT = PACKAGE.parent
+SLURM = ("hydra/launcher=slurm", "hydra.launcher.cpus_per_task=1", "hydra.launcher.timeout_min=10")
+COMPARED = ("metrics", "tokens_mean", "selected_k_mean", "oracle")
+
+
+def figures(root: Path, place: str) -> dict[str, Any]:
+    """All that a comparison says but times and folders."""
+    told = read_json(root / "runs" / place / "synthetic" / "comparison.json")
+    arms = {name: {key: arm[key] for key in COMPARED} for name, arm in told["arms"].items()}
+    return {**told, "arms": arms}
+
+
+def the_sweep(root: Path) -> Frozen:
+    return next(sweeps(root / "runs"))
+
+
+def encoded(root: Path) -> pl.DataFrame:
+    """The keys of all vectors in a store."""
+    files = sorted((root / "store" / "vectors").rglob("*.parquet"))
+    return pl.concat([pl.read_parquet(file, columns=["h0", "h1"]).with_columns(folder=pl.lit(file.parent.name))
+                      for file in files])
+
+
+def test_adaptive_k_gives_the_figures_of_one_machine_and_nothing_is_encoded_twice(
+        testbed: Bed, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    alone = memlab("run", "+exp=adaptive_k", root=here)
+    assert alone.returncode == 0, alone.stdout + alone.stderr
+    asked = ("+exp=adaptive_k", *SLURM, "hydra.launcher.arms_per_job=4")
+    done = memlab("run", *asked, root=there)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert figures(here, "adaptive_k") == figures(there, "adaptive_k")
+    keys = encoded(there)
+    assert keys.height == keys.unique().height == encoded(here).height
+    arms = [read_json(Path(arm["folder"]) / "manifest.json") for arm in the_sweep(there).note()["arms"]]
+    assert all(arm["made"].get("vectors", 0) == 0 for arm in arms)  # the preparation made them all
+    status = subprocess.run([sys.executable, "-m", "memlab.status"], cwd=there, capture_output=True, text=True)
+    assert status.returncode == 0
+    assert "10 done" in status.stdout
+    assert testbed.ask("squeue", "-h") == ""
+    again = memlab("run", *asked, root=there)
+    assert again.returncode == 0
+    assert "10 finished before" in again.stdout
+    assert len(list(sweeps(there / "runs"))) == 1  # nothing was left to submit
+
+
+def test_eight_shards_merge_to_the_figures_of_one_job(testbed: Bed, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    words = ("search/dense=none", "rank/select=gap", "data.lives=8")
+    assert memlab("run", *words, root=here).returncode == 0
+    done = memlab("run", *words, "shards=8", *SLURM, root=there)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert figures(here, "single") == figures(there, "single")
+    assert [job.step.does for job in the_sweep(there).jobs()] == [
+        *["prepare"] * 8, *["shard"] * 8, "merge", "report"]
+
+
+def test_thirty_arms_through_six_slots_share_one_store(testbed: Bed, tmp_path: Path) -> None:
+    k = ",".join(map(str, range(1, 31)))
+    done = memlab("run", "-m", f"rank.select.k={k}", *SLURM, "hydra.launcher.arms_per_job=5",
+                  "hydra.launcher.array_parallelism=6", root=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    jobs = the_sweep(tmp_path).jobs()
+    assert sum(job.step.does == "arms" for job in jobs) == 6
+    assert len(read_json(tmp_path / "runs" / "single" / "synthetic" / "comparison.json")["arms"]) == 30
+    keys = encoded(tmp_path)
+    assert keys.height == keys.unique().height
+
+
+def commands() -> list[str]:
+    """The lines of the first block of slurm/README.md."""
+    page = (ROOT / "slurm" / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"## From a fresh account.*?```bash\n(.*?)```", page, re.DOTALL)
+    assert block is not None
+    return block[1].splitlines()
+
+
+def test_a_newcomer_walks_the_page_line_by_line(testbed: Bed, tmp_path: Path) -> None:
+    """Every line as it stands, in one shell; packages come from this environment in place of an index."""
+    installed = sysconfig.get_paths()["purelib"]
+    environment = {name: value for name, value in os.environ.items() if name not in ("MEMLAB_HOME", "VIRTUAL_ENV")}
+    environment |= {"PYTHONPATH": installed, "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1",
+                    "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    lines = [line.replace("REPOSITORY", str(ROOT)) for line in commands()]
+    small = "data.lives=2 data.sessions=8 data.questions=6 'data.evidence=[2,3]'"
+    lines = [f"{line} {small}" if "+exp=" in line else line for line in lines]
+    if not (ROOT / ".git").exists():
+        pytest.skip("a newcomer clones, and this is no checkout")
+    for number, line in enumerate(lines):
+        lines[number] = f"echo '+ {number}'; {line} || echo \"line {number} ended with $?\""
+    done = subprocess.run(["bash", "-c", "\n".join(lines)], cwd=tmp_path, env=environment, capture_output=True,
+                          text=True, timeout=900)
+    told = done.stdout + done.stderr
+    status = next(n for n, line in enumerate(commands()) if "memlab.status" in line)
+    ended = {int(n): int(code) for n, code in re.findall(r"line (\d+) ended with (\d+)", told)}
+    assert ended in ({}, {status: 3}), told  # the sweep may still be under way when its status is asked
+    assert "report:" in told
+    assert (tmp_path / "memlab" / "runs" / "adaptive_k" / "synthetic" / "report.html").is_file()
+    assert (tmp_path / "memlab" / "home" / "store" / "vectors").is_dir()

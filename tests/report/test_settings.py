@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memlab.report import settings
+from memlab.report.build import Built
+from memlab.report.folders import ArmRun
+from memlab.report.words import EMPTY
+
+
+def arm(name: str, config: str, tmp_path: Path) -> ArmRun:
+    folder = tmp_path / f"{name}-0"
+    folder.mkdir()
+    (folder / "config.yaml").write_text(config)
+    return ArmRun(name, "0", folder, {}, {})
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> list[ArmRun]:
+    text = ("embedder: {dtype: %s}\nrank: {select: {_target_: memlab.rank.select.Fixed, k: %d}}\nsearch: {dense: "
+            "{embedder: {dtype: %s}, depth: 100}}\nname: %s\ncontrasts: [%s]\n")
+    return [arm(name, text % (dtype, k, dtype, name, name), tmp_path)
+            for name, dtype, k in (("a", "fp32", 5), ("b", "fp16", 10), ("c", "fp16", 20))]
+
+
+def test_only_what_differs_is_named_once_and_by_its_stage(sweep: list[ArmRun]) -> None:
+    assert settings.differing(sweep) == {"rank.select.k": {"a": "5", "b": "10", "c": "20"},
+                                         "search.dense.embedder.dtype": {"a": "fp32", "b": "fp16", "c": "fp16"}}
+    assert settings.differing(sweep[:1]) == {}
+
+
+def test_a_setting_that_an_arm_lacks_is_a_difference_and_no_axis_of_few(sweep: list[ArmRun], tmp_path: Path) -> None:
+    arms = [*sweep, *(arm(name, "rank: {select: {tokens: 900}}", tmp_path) for name in ("d", "e", "f"))]
+    assert settings.differing(arms)["rank.select.tokens"]["a"] == EMPTY
+    assert "rank.select.tokens" not in settings.axes(arms)
+
+
+def test_lines_pass_through_each_arms_settings_tokens_and_metrics(sweep: list[ArmRun]) -> None:
+    metrics = {"session/mrr": {"value": 0.5}}
+    comparison = {"arms": {"a": {"tokens_mean": 100.0, "metrics": metrics},
+                           "b": {"tokens_mean": 1_300.0, "metrics": {"session/mrr": {"value": 0.75}}},
+                           "c": {"tokens_mean": 700.0, "metrics": metrics}}}
+    figure = settings.parallel(comparison, sweep)
+    assert figure is not None
+    assert [line["text"] for line in figure["data"]] == [
+        ["5", "fp32", "100", "0.500"], ["10", "fp16", "1300", "0.750"], ["20", "fp16", "700", "0.500"]]
+    assert figure["data"][1]["y"] == pytest.approx([1 / 3, 1.0, 1.0, 1.0])
+    assert figure["data"][2]["y"] == pytest.approx([1.0, 1.0, 0.5, 0.0])
+
+
+def test_the_page_and_the_document_show_what_differs(report: Built) -> None:
+    html, markdown = report.html.read_text(), report.markdown.read_text()
+    assert 'id="chart-settings"' in html
+    assert "memlab.rank.select.by_type" in html.partition('id="settings"')[2].partition("</section>")[0]
+    assert "## Settings" in markdown
+    charts = json.loads(html.partition('id="charts">')[2].partition("</script>")[0])
+    assert len(charts["settings"]["data"]) == len(report.comparison["arms"])
+
+
+def test_hostile_names_stay_text(sweep: list[ArmRun]) -> None:
+    arms = [replace(sweep[0], name="<b>x</b>"), *sweep[1:]]
+    comparison: dict[str, object] = {"arms": {one.name: {"metrics": {}} for one in arms}}
+    figure = settings.parallel(comparison, arms)
+    assert figure is not None
+    assert "<b>x" not in figure["data"][0]["hovertemplate"]

@@ -1,0 +1,130 @@
+"""The W&B Report, saved with the official client to a small server on the loopback device."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlab.report.__main__ import main
+from memlab.report.folders import finished
+from memlab.report.wandb_report import FILE, sections
+from memlab.track.wandb import run_id
+
+api = pytest.importorskip("wandb_workspaces.reports.v2", reason="pip install wandb-workspaces")
+LOOPBACK = Path(__file__).resolve().parents[1] / "track" / "loopback.py"
+
+
+@pytest.fixture(scope="module")
+def loopback() -> Any:
+    spec = importlib.util.spec_from_file_location("wandb_loopback", LOOPBACK)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["wandb_loopback"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def server(loopback: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    import wandb
+
+    wandb.teardown()
+    with loopback.loopback() as state:
+        for name, value in {"WANDB_BASE_URL": state.url, "WANDB_API_KEY": loopback.KEY, "HOME": tmp_path / "home",
+                            "WANDB_CONFIG_DIR": tmp_path / "config", "WANDB_CACHE_DIR": tmp_path / "cache",
+                            "WANDB_DATA_DIR": tmp_path / "data"}.items():
+            monkeypatch.setenv(name, str(value))
+        yield state
+        wandb.teardown()
+
+
+def spec_of(server: Any) -> dict[str, Any]:
+    (view,) = server.views.values()
+    return json.loads(view["spec"])
+
+
+def panels(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    grids = [b["metadata"] for b in spec["blocks"] if b["type"] == "panel-grid"]
+    return [panel for grid in grids for panel in grid["panelBankSectionConfig"]["panels"]]
+
+
+def test_the_report_is_complete_and_its_panels_show_the_arms_of_the_comparison(runs: Path, server: Any) -> None:
+    assert main([str(runs), "--wandb", "team/memory"]) == 0
+    spec, arms = spec_of(server), finished(runs).arms
+    headings = [b["children"][0]["text"] for b in spec["blocks"] if b["type"] == "heading"]
+    assert headings[:5] == ["Finding", "Arms", "By question type", "Recall against context tokens", "Settings"]
+    found = panels(spec)
+    kinds = [panel["viewType"] for panel in found]
+    assert {"Bar Chart", "Scatter Plot", "Parallel Coordinates Plot", "Run Comparer"} <= set(kinds)
+    (scatter, *_) = [p["config"] for p in found if p["viewType"] == "Scatter Plot"]
+    assert scatter["xAxis"] == "summary:context/tokens_mean"
+    assert scatter["yAxis"] == "summary:selected/session/recall_all"
+    (lines,) = [p["config"]["columns"] for p in found if p["viewType"] == "Parallel Coordinates Plot"]
+    assert [c["accessor"] for c in lines][:2] == ["config:rank.value.select._target_", "summary:context/tokens_mean"]
+    bars = [m for p in found if p["viewType"] == "Bar Chart" for m in p["config"]["metrics"]]
+    assert "summary_metrics.type=multi-session/selected/session/recall_all" in bars
+    ids = {run_id(arm.folder) for arm in arms}
+    assert ids == set(server.runs)
+    for grid in (b["metadata"] for b in spec["blocks"] if b["type"] == "panel-grid"):
+        (runset,) = grid["runSets"]
+        assert set(runset["filters"]["filters"][0]["value"]) == ids
+        assert runset["project"]["entityName"] == "team"
+    known = {name for run in server.runs.values() for name in json.loads(run["summaryMetrics"])}
+    assert {m.removeprefix("summary_metrics.") for m in bars} <= known
+
+
+def test_the_text_tells_the_statistics_of_the_local_report_and_is_escaped(runs: Path, server: Any) -> None:
+    assert main([str(runs), "--wandb", "team/memory"]) == 0
+    local = sections((runs / "report.md").read_text())
+    text = {b["content"] for b in spec_of(server)["blocks"] if b["type"] == "markdown-block"}
+    assert {local["Finding"], local["Arms"], local["Settings"]} <= text
+    comparison = json.loads((runs / "comparison.json").read_text())
+    assert comparison["contrasts"][0]["words"].partition(" (")[0] in local["Finding"]
+    assert "<script" not in "".join(text)
+    assert "<img" not in "".join(text)
+    assert "\x1b" not in "".join(text)
+
+
+def test_publishing_again_updates_the_same_report_and_sends_no_arm_twice(runs: Path, server: Any) -> None:
+    assert main([str(runs), "--wandb", "team/memory"]) == 0
+    first = json.loads((runs / FILE).read_text())
+    sent = len(server.named("RunResumeStatus"))
+    assert main([str(runs), "--wandb", "team/memory"]) == 0
+    assert len(server.named("RunResumeStatus")) == sent == len(finished(runs).arms)
+    assert (list(server.views), json.loads((runs / FILE).read_text())) == ([first["id"]], first)
+    (view,) = server.views.values()
+    assert len(view["displayName"]) <= 128
+
+
+def test_what_was_saved_is_read_back_by_the_client_with_every_panel(runs: Path, server: Any) -> None:
+    assert main([str(runs), "--wandb", "team/memory"]) == 0
+    from wandb_workspaces.reports.v2 import internal
+
+    (name,) = server.views
+    view = server.do_SpecificReport({"reportId": name})["view"]
+    again = api.Report._from_model(internal.ReportViewspec.model_validate(view))
+    grids = [b for b in again.blocks if isinstance(b, api.PanelGrid)]
+    kinds = {type(panel) for grid in grids for panel in grid.panels}
+    assert kinds == {api.BarPlot, api.ScatterPlot, api.ParallelCoordinatesPlot, api.RunComparer}
+
+
+def test_a_server_that_refuses_is_told_and_the_local_report_stands(
+        runs: Path, server: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    server.broken = "upsertView"
+    assert main([str(runs), "--wandb", "team/memory"]) == 1
+    assert "the W&B Report was not published" in capsys.readouterr().err
+    assert (runs / "report.html").exists()
+    assert not (runs / FILE).exists()
+
+
+@pytest.mark.parametrize("place", ["team", "team/", "/memory", "a/b/c"])
+def test_a_place_that_is_none_is_refused(runs: Path, place: str) -> None:
+    with pytest.raises(SystemExit):
+        main([str(runs), "--wandb", place])

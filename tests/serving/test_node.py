@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.serving import node, records
+from memlab.serving.node import Address
+from tests.models.chatserver import publish, serving
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of commands that come before SLURM's own, if there is one."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder
+
+
+def command(folder: Path, name: str, prints: str, status: int = 0) -> None:
+    (folder / name).write_text(f"#!/bin/sh\ncat <<'E'\n{prints}\nE\nexit {status}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_only_this_machine_is_the_default() -> None:
+    assert node.address(None) == Address("127.0.0.1", "127.0.0.1", shared=False)
+    assert node.address("127.0.0.1") == Address("127.0.0.1", "127.0.0.1", shared=False)
+
+
+def test_every_interface_is_asked_by_the_nodes_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "own", lambda: "10.0.0.3")
+    assert node.address("0.0.0.0") == Address("0.0.0.0", "10.0.0.3", shared=True)
+    assert node.address("node") == Address("10.0.0.3", "10.0.0.3", shared=True)
+    assert node.address("192.0.2.7") == Address("192.0.2.7", "192.0.2.7", shared=True)
+
+
+def test_an_unknown_address_is_told() -> None:
+    with pytest.raises(MemlabError, match="the address nowhere.invalid is unknown here .*--host node"):
+        node.address("nowhere.invalid")
+
+
+def test_in_a_job_the_address_is_slurms(slurm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command(slurm, "scontrol", "NodeName=n7 Arch=x86_64 NodeAddr=10.9.8.7 NodeHostName=vm")
+    monkeypatch.setattr(node, "_candidates", lambda called: iter([f"::1 {called}".split()[0], "10.0.0.4"]))
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert node.own() == "10.0.0.4"  # outside of a job SLURM is not asked
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURMD_NODENAME", "n7")
+    assert node.own() == "10.9.8.7"
+    command(slurm, "scontrol", "NodeName=n7 NodeAddr=n7.cluster NodeHostName=n7")
+    assert node.own() == "10.0.0.4"  # what the name means here may be loopback: the first that is not
+    command(slurm, "scontrol", "slurm_load_node error", status=1)
+    assert node.own() == "10.0.0.4"
+
+
+def test_a_node_without_an_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "_candidates", lambda called: iter(["127.0.1.1"]))
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    with pytest.raises(MemlabError, match="no address that other nodes reach.*--host ADDRESS"):
+        node.own()
+
+
+def test_the_candidates_are_addresses_of_this_machine() -> None:
+    for found in set(node._candidates(socket.gethostname())):
+        with socket.socket() as probe:
+            probe.bind((found, 0))
+
+
+def test_this_node_is_called_as_slurm_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    assert node.name() == socket.gethostname()
+    monkeypatch.setenv("SLURMD_NODENAME", "n7")
+    assert publish("http://127.0.0.1:9/v1", host="n7.cluster").here
+    assert not publish("http://127.0.0.1:9/v1", host="n70").here
+
+
+def test_the_record_of_a_job_that_is_gone_is_removed_unless_its_server_answers(slurm: Path) -> None:
+    command(slurm, "squeue", "7")
+    with serving() as server:
+        kept = [publish("http://127.0.0.1:9/v1", host="n7", shared=True, job="7"),
+                publish("http://127.0.0.1:9/v1", host="n8", shared=True),  # no job's: nothing is known of it
+                publish(server.url, host="n9", shared=True, job="8")]
+        gone = publish("http://127.0.0.1:9/v1", host="n9", shared=True, job="8")
+        assert {found.file for found in records.servers()} == {one.file for one in kept}
+    assert not gone.file.exists()
+    command(slurm, "squeue", "slurm_load_jobs error: Unable to contact slurm controller", status=1)
+    assert len(records.servers()) == 3  # SLURM does not say
+
+
+def test_two_nodes_may_serve_at_the_same_port(memlab_home: Path) -> None:
+    for host in ("n7", "n8"):
+        publish("http://10.0.0.1:8000/v1", host=host, shared=True)
+    assert {path.stem for path in (memlab_home / "serving").iterdir()} == {"tiny-n7-8000", "tiny-n8-8000"}
+
+
+def test_a_loopback_server_of_another_machine_is_not_asked() -> None:
+    publish("http://127.0.0.1:8000/v1", host="n8")
+    assert records.readable() == []
+    assert len(records.servers()) == 1
