@@ -79,7 +79,7 @@ def _look(frozen: Frozen, number: int, one: dict[str, Any], jobs: list[Job], kno
         why = f"waits for the preparation, {before}" if before else str(live[0][1])
         return Look(name, "queued", why, names)
     if failed.is_file():
-        return Look(name, "failed", _lines(failed.read_text(encoding="utf-8", errors="replace")), names)
+        return Look(name, "failed", _raised(failed.read_text(encoding="utf-8", errors="replace")), names)
     bad = [(job, state) for job, state in states_of if state.word != ENDED_WELL]
     if not bad:
         return Look(name, "failed" if states_of else "lost", "its job ended and left no result" if states_of else
@@ -111,6 +111,13 @@ def _log(frozen: Frozen, job: Job) -> str:
 
 def _last_line(frozen: Frozen, job: Job) -> str:
     return _lines(_log(frozen, job), 1)
+
+
+def _raised(traceback: str) -> str:
+    """Return what a traceback ends with: the exception and its message, whatever the number of its lines."""
+    lines = traceback.strip().splitlines()
+    last = max((n for n, line in enumerate(lines) if line[:1].strip()), default=0)
+    return "\n".join(lines[last:])
 
 
 def _lines(text: str, most: int = LINES) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from memlab import manifest
+from memlab.arm import Arm
 from memlab.cluster.frozen import Frozen, Job, sweeps
 from memlab.cluster.launch import frozen_of
 from memlab.cluster.steps import Step
@@ -17,17 +20,22 @@ from memlab.sweep import Sweep, read
 from tests.small import words
 
 
-def sweep(root: Path) -> Sweep:
-    return read(words(root, "rank/select=fixed,gap"), multirun=True)
+@cache
+def composed() -> Sweep:
+    return read(words(Path("/nowhere"), "rank/select=fixed,gap"), multirun=True)
+
+
+def arms(root: Path) -> list[Arm]:
+    return [replace(arm, out=root / "runs") for arm in composed().arms]
 
 
 def freeze(root: Path) -> Frozen:
-    asked = sweep(root)
-    return frozen_of(asked.arms, ["rank/select=fixed,gap"], f"{root}/store", 1)
+    """Two arms on tiny lives, without a model."""
+    return frozen_of(arms(root), ["rank/select=fixed,gap"], f"{root}/store", 1)
 
 
 def test_arms_come_back_as_they_were(tmp_path: Path) -> None:
-    before, after = sweep(tmp_path).arms, freeze(tmp_path).arms()
+    before, after = arms(tmp_path), freeze(tmp_path).arms()
     assert [(arm.name, arm.digest(), arm.folder(), arm.config) for arm in after] == [
         (arm.name, arm.digest(), arm.folder(), arm.config) for arm in before]
 

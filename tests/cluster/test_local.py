@@ -35,7 +35,8 @@ def test_processes_give_what_one_process_gives(asked: tuple[str, ...], tmp_path:
 
 
 def test_what_fails_is_told_with_its_last_words_and_the_same_line_goes_on(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "500")
     line = words(tmp_path, "-m", "rank/select=fixed,gap", "hydra/launcher=local", "hydra.launcher.workers=2")
     folder = read(line[1:], multirun=True).arms[1].beside()
     folder.parent.mkdir(parents=True)

@@ -99,13 +99,13 @@ def commands() -> list[str]:
 
 
 def test_a_newcomer_walks_the_page_line_by_line(testbed: Bed, tmp_path: Path) -> None:
-    """Every line as it stands, in one shell; packages come from this environment in place of an index."""
+    """Every line in one shell, on small data; packages come from this environment in place of an index."""
     installed = sysconfig.get_paths()["purelib"]
     environment = {name: value for name, value in os.environ.items() if name not in ("MEMLAB_HOME", "VIRTUAL_ENV")}
     environment |= {"PYTHONPATH": installed, "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1",
                     "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
     lines = [line.replace("REPOSITORY", str(ROOT)) for line in commands()]
-    small = "data.lives=2 data.sessions=8 data.questions=6 'data.evidence=[2,3]'"
+    small = "data.lives=2 data.sessions=8 data.questions=6 'data.evidence=[2,3]' rank/select=by_type,gap,calibrated"
     lines = [f"{line} {small}" if "+exp=" in line else line for line in lines]
     if not (ROOT / ".git").exists():
         pytest.skip("a newcomer clones, and this is no checkout")
