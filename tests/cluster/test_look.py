@@ -51,7 +51,8 @@ def test_what_runs_says_where_and_its_last_line_of_progress(frozen: Frozen) -> N
 def test_what_raised_shows_its_own_traceback(frozen: Frozen) -> None:
     arm = frozen.arm(0)
     arm.beside().mkdir(parents=True)
-    (arm.beside() / f"{arm.folder().name}.failed.txt").write_text("Traceback\n  File x\nMemlabError: 2 faults:\n  * one\n  * two\n")
+    failed_txt = arm.beside() / f"{arm.folder().name}.failed.txt"
+    failed_txt.write_text("Traceback\n  File x\nMemlabError: 2 faults:\n  * one\n  * two\n")
     failed = look(frozen, j1=State("COMPLETED"), j2_0=State("FAILED", "n1", "exit status 1"))
     assert (failed.state, failed.told) == ("failed", "MemlabError: 2 faults:\n  * one\n  * two")
 
