@@ -48,9 +48,16 @@ class Slurm:
     signal_delay_s: Annotated[int, Field(ge=1)] = 120
     setup: Names = ()
     python: str | None = None
-    additional_parameters: dict[str, Any] = Field(default_factory=dict)
+    options: Names = ()
     serve: str | None = None
-    serve_parameters: dict[str, Any] = Field(default_factory=dict)
+    serve_options: Names = ()
+
+    @model_validator(mode="after")
+    def _options_are_words_of_sbatch(self) -> Slurm:
+        for word in (*self.options, *self.serve_options):
+            if not word.startswith("--"):
+                raise ValueError(f"'{word}' is no long option of sbatch, such as --nice=5")
+        return self
 
     @model_validator(mode="after")
     def _time_to_be_told(self) -> Slurm:
@@ -113,7 +120,7 @@ class Slurm:
             "dependency": ",".join(after) or None,
             "setup": [f"export PYTHONPATH={shlex.quote(str(frozen.source))}${{PYTHONPATH:+:$PYTHONPATH}}",
                       "export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1", *self.setup],
-            "additional_parameters": {"requeue": True, **self.additional_parameters},
+            "additional_parameters": {"requeue": True, **_named(self.options)},
         }
         return {name: value for name, value in asked.items() if value is not None}
 
@@ -123,14 +130,14 @@ class Slurm:
     def _serve(self, frozen: Frozen) -> str:
         """Start the model's server as a job of its own; return its id."""
         line = ["sbatch", "--parsable", "--output", str(frozen.logs / "serve-%j.log"), "--time", str(self.timeout_min)]
-        asked = {"partition": self.partition, "account": self.account, "qos": self.qos, **self.serve_parameters}
-        line += [f"--{name.replace('_', '-')}={value}" for name, value in asked.items() if value is not None]
-        told = subprocess.run([*line, str(frozen.source / SERVE), str(self.serve)], capture_output=True,  # noqa: S603
-                              text=True, check=False, env={**os.environ, "MEMLAB_PYTHON": self.python or sys.executable,
-                                                           "PYTHONPATH": str(frozen.source)})
+        asked = {"partition": self.partition, "account": self.account, "qos": self.qos}
+        line += [f"--{name}={value}" for name, value in asked.items() if value is not None]
+        line += [*self.serve_options, str(frozen.source / SERVE), str(self.serve)]
+        outer = {**os.environ, "MEMLAB_PYTHON": self.python or sys.executable, "PYTHONPATH": str(frozen.source)}
+        told = subprocess.run(line, capture_output=True, text=True, check=False, env=outer)  # noqa: S603
         if told.returncode:
             raise MemlabError(f"SLURM took no job for the server: {told.stderr.strip()}", where="hydra.launcher.serve",
-                              fix="set hydra.launcher.serve_parameters to what the cluster asks for")
+                              fix="set hydra.launcher.serve_options to what the cluster asks for")
         return told.stdout.strip().partition(";")[0]
 
     @staticmethod
@@ -139,6 +146,16 @@ class Slurm:
         if ids:
             with suppress(OSError):
                 subprocess.run(["scancel", *ids], capture_output=True, check=False, timeout=60)  # noqa: S603, S607
+
+
+def _named(options: Sequence[str]) -> dict[str, str | bool]:
+    """Read options of sbatch as submitit wants them.
+
+    >>> _named(["--nice=5", "--exclusive"])
+    {'nice': '5', 'exclusive': True}
+    """
+    parts = [word.removeprefix("--").partition("=") for word in options]
+    return {name: value if sign else True for name, sign, value in parts}
 
 
 def models(arm: Arm) -> str:

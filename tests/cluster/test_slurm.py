@@ -57,10 +57,15 @@ def test_a_job_must_live_until_it_is_warned() -> None:
     Slurm(timeout_min=2, signal_delay_s=30)
 
 
+def test_options_are_written_as_for_sbatch() -> None:
+    with pytest.raises(ValidationError, match="'nice=5' is no long option of sbatch"):
+        Slurm(options=("nice=5",))
+
+
 def test_what_sbatch_gets(tmp_path: Path) -> None:
     frozen = freeze(tmp_path)
     profile = Slurm(partition="gpu", mem_gb=1.5, gpus_per_node=2, setup=("module load cuda",),
-                    additional_parameters={"nice": 5})
+                    options=("--nice=5", "--exclusive"))
     asked = profile._parameters(frozen, [Step("arms", (0,))], ["afterany:7", "after:9"])
     assert asked["partition"] == "gpu"
     assert asked["mem"] == "1536MB"
@@ -68,7 +73,7 @@ def test_what_sbatch_gets(tmp_path: Path) -> None:
     assert asked["dependency"] == "afterany:7,after:9"
     assert asked["setup"][0].startswith(f"export PYTHONPATH={frozen.source}")
     assert asked["setup"][-1] == "module load cuda"
-    assert asked["additional_parameters"] == {"requeue": True, "nice": 5}
+    assert asked["additional_parameters"] == {"requeue": True, "nice": "5", "exclusive": True}
     report = Slurm(gpus_per_node=2)._parameters(frozen, [Step("report")], [])
     assert "gpus_per_node" not in report  # a report needs none
     assert "dependency" not in report
