@@ -158,10 +158,12 @@ WRITTEN_BY_FEW = ("edges", "entities", "links")
 LANES = SEARCHES
 """Slots whose hits are put side by side."""
 
-_MEMO: OrderedDict[tuple[str, str], Tables] = OrderedDict()
+Told = Counter[tuple[str, str]]
+
+_MEMO: OrderedDict[tuple[str, str], tuple[Tables, Told]] = OrderedDict()
+"""What stages made, and what they told on the way (``memlab.replies.told``): every arm that takes it tells it again."""
+
 _MEMO_SIZE = 96
-_TOLD: dict[tuple[str, str], Counter[tuple[str, str]]] = {}
-"""What a remembered run of a stage told (``memlab.replies.told``); each arm that takes its result tells it again."""
 
 
 def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
@@ -173,15 +175,14 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
     key = (spec_digest([stage, counter()]), tables.digest(stage.reads))
     if key in _MEMO:
         _MEMO.move_to_end(key)
-        told.update(_TOLD.get(key, {}))
-        return _MEMO[key]
+        made, said = _MEMO[key]
+        told.update(said)
+        return made
     before = told.copy()
     made = stage.run(tables.only(stage.reads), store)
-    if said := told - before:
-        _TOLD[key] = said
     if set(made) != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(made)}, declared {sorted(stage.writes)}")
-    return _remember(key, made)
+    return _remember(key, made, told - before)
 
 
 def side_by_side(lanes: Sequence[Tables], tables: Tables) -> Tables:
@@ -189,17 +190,16 @@ def side_by_side(lanes: Sequence[Tables], tables: Tables) -> Tables:
     names = ("memories", "queries", "questions")
     key = ("lanes", " ".join([*(lane.digest(("hits",)) for lane in lanes), tables.digest(names)]))
     if key in _MEMO:
-        return _MEMO[key]
+        return _MEMO[key][0]
     refuse_later_days(tables.only(names).updated(lanes[-1]))
-    return _remember(key, Tables(hits=pl.concat([lane["hits"] for lane in lanes])))
+    return _remember(key, Tables(hits=pl.concat([lane["hits"] for lane in lanes])), Counter())
 
 
-def _remember(key: tuple[str, str], made: Tables) -> Tables:
+def _remember(key: tuple[str, str], made: Tables, said: Told) -> Tables:
     made.digest(made)  # kept with the tables, so that no later arm computes it again
-    _MEMO[key] = made
+    _MEMO[key] = made, said
     if len(_MEMO) > _MEMO_SIZE:
-        oldest, _ = _MEMO.popitem(last=False)
-        _TOLD.pop(oldest, None)
+        _MEMO.popitem(last=False)
     return made
 
 
