@@ -6,6 +6,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,8 @@ def keep_traceback(path: Path) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(trace, encoding="utf-8")
     except OSError:
+        with suppress(OSError):
+            path.unlink()  # half a traceback says nothing; the log and the exit status do
         return trace
     return f"details: {path}"
 

@@ -10,6 +10,7 @@ import platform
 import resource
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -100,9 +101,14 @@ def peak_memory_gb() -> float:
 def write_json(path: Path, content: Any) -> None:
     """Write JSON so that the file is either whole or absent."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(json.dumps(content, indent=1, sort_keys=False, allow_nan=False, default=str) + "\n",
-                     encoding="utf-8")
-    os.replace(aside, path)
+    try:
+        aside.write_text(json.dumps(content, indent=1, sort_keys=False, allow_nan=False, default=str) + "\n",
+                         encoding="utf-8")
+        os.replace(aside, path)
+    except OSError:
+        with suppress(OSError):
+            aside.unlink()
+        raise
 
 
 def read_json(path: Path) -> dict[str, Any]:

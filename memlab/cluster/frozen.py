@@ -68,10 +68,14 @@ class Frozen:
         return [Job(one["id"], step_of(one["step"])) for one in self.note()["jobs"]]
 
     def record(self, jobs: Sequence[Job], **more: Any) -> None:
-        """Note jobs that were submitted, behind those that are noted."""
+        """Note jobs that were submitted, behind those that are noted; raises MemlabError where the disk refuses."""
         note = self.note() | more
         note["jobs"] += [{"id": job.id, "step": str(job.step)} for job in jobs]
-        write_json(self.folder / "sweep.json", note)
+        try:
+            write_json(self.folder / "sweep.json", note)
+        except OSError as error:
+            raise MemlabError(f"the sweep's jobs cannot be noted: {_why(error)}", where=str(self.folder),
+                              fix="free some space there and give the same line again") from error
 
     def config(self, number: int) -> DictConfig:
         """Return the configuration of an arm, by its number in the sweep."""
@@ -98,27 +102,44 @@ def freeze(arms: Sequence[Arm], out: Path, store: Path, words: Sequence[str], sh
     stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"  # two of the same second stay apart
     frozen = Frozen(out / SWEEPS / stamp)
     try:
-        for folder in (frozen.source, frozen.folder / "arms", frozen.logs):
-            folder.mkdir(parents=True)
-        shutil.copytree(PACKAGE, frozen.source / "memlab", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(CONF, frozen.source / "conf")
-        serve = PACKAGE.parent / SERVE
-        if serve.is_file():
-            (frozen.source / SERVE).parent.mkdir()
-            shutil.copy2(serve, frozen.source / SERVE)
-        (frozen.source / COMMIT).write_text(json.dumps(commit()), encoding="utf-8")
-        for number, arm in enumerate(arms):
-            (frozen.folder / "arms" / f"{number}.yaml").write_text(arm.config, encoding="utf-8")
-        write_json(frozen.folder / "sweep.json", {
-            "words": list(words), "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "from": os.getcwd(),
-            "out": str(out), "store": str(store.resolve()), "shards": shards,
-            "arms": [{"name": arm.name, "experiment": arm.experiment, "data": arm.dataset.name,
-                      "folder": str(out / arm.folder().relative_to(arm.out))} for arm in arms],
-            "jobs": []})
+        frozen.folder.mkdir(parents=True)
+        try:
+            _write(frozen, arms, out, store, words, shards)
+        except BaseException:
+            shutil.rmtree(frozen.folder, ignore_errors=True)
+            raise
     except OSError as error:
-        raise MemlabError(f"the sweep cannot be written down: {error.strerror or error}", where=str(frozen.folder),
+        raise MemlabError(f"the sweep cannot be written down: {_why(error)}", where=str(frozen.folder),
                           fix="free some space there, or choose another place with out=DIR") from error
     return frozen
+
+
+def _write(frozen: Frozen, arms: Sequence[Arm], out: Path, store: Path, words: Sequence[str], shards: int) -> None:
+    for folder in (frozen.source, frozen.folder / "arms", frozen.logs):
+        folder.mkdir()
+    shutil.copytree(PACKAGE, frozen.source / "memlab", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(CONF, frozen.source / "conf")
+    serve = PACKAGE.parent / SERVE
+    if serve.is_file():
+        (frozen.source / SERVE).parent.mkdir()
+        shutil.copy2(serve, frozen.source / SERVE)
+    (frozen.source / COMMIT).write_text(json.dumps(commit()), encoding="utf-8")
+    for number, arm in enumerate(arms):
+        (frozen.folder / "arms" / f"{number}.yaml").write_text(arm.config, encoding="utf-8")
+    write_json(frozen.folder / "sweep.json", {
+        "words": list(words), "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "from": os.getcwd(),
+        "out": str(out), "store": str(store.resolve()), "shards": shards,
+        "arms": [{"name": arm.name, "experiment": arm.experiment, "data": arm.dataset.name,
+                  "folder": str(out / arm.folder().relative_to(arm.out))} for arm in arms],
+        "jobs": []})
+
+
+def _why(error: OSError) -> str:
+    """Say what the disk refused; of a folder's files, each of which is told, the first."""
+    if isinstance(error, shutil.Error):
+        first = str(error.args[0][0][-1])  # "[Errno 28] No space left on device: 'path'"
+        return first.partition("] ")[2].partition(":")[0] or first
+    return error.strerror or str(error)
 
 
 def sweeps(out: Path) -> Iterator[Frozen]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from memlab.cluster.slurm import Slurm
 from memlab.cluster.states import State, Unreachable
 from memlab.cluster.steps import Step, waves
 from memlab.store import default_root
+from memlab.track.failure import failure_file
 
 POLL, PATIENCE = 5.0, 600.0
 """Seconds between two questions to SLURM, and how long a controller that does not answer is waited for."""
@@ -32,6 +34,7 @@ def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: st
     frozen = frozen_of(arms, words, store, shards)
     frozen.record([job for jobs in before.values() for job in jobs])
     fresh = [n for n, arm in enumerate(arms) if not arm.finished() and n not in before]
+    _begin_anew([arms[n] for n in fresh])
     packs = [[fresh[at] for at in pack] for pack in launcher.packs([arms[n] for n in fresh])]
     jobs = launcher.submit(frozen, waves(packs, len(arms), shards))
     for number, earlier in before.items():
@@ -46,6 +49,13 @@ def frozen_of(arms: Sequence[Arm], words: Sequence[str], store: str | None, shar
     """Freeze arms, with the places that they use as absolute paths."""
     out = arms[0].out.resolve()
     return freeze([replace(arm, out=out) for arm in arms], out, Path(store) if store else default_root(), words, shards)
+
+
+def _begin_anew(arms: Sequence[Arm]) -> None:
+    """Forget how arms failed before: should a job of theirs die now, its own end is to be told."""
+    for arm in arms:
+        with suppress(OSError):
+            failure_file(arm.folder()).unlink()
 
 
 def under_way(arms: Sequence[Arm]) -> dict[int, list[Job]]:
@@ -109,6 +119,7 @@ def run_local(launcher: Local, arms: Sequence[Arm], words: Sequence[str], store:
     if not fresh:
         return
     frozen = frozen_of(arms, words, store, shards)
+    _begin_anew([arms[n] for n in fresh])
     packs = [[fresh[at] for at in pack] for pack in launcher.packs([arms[n] for n in fresh])]
     steps = [wave for wave in waves(packs, len(arms), shards) if wave[0].does != "report"]
 

@@ -12,13 +12,16 @@ import psutil
 
 from memlab.cluster import local, slurm
 from memlab.cluster.frozen import Frozen, Job
-from memlab.cluster.states import ENDED_WELL, LOST, State, states
+from memlab.cluster.states import ENDED_WELL, LOST, OUT_OF_MEMORY, State, states
 from memlab.errors import MemlabError
 from memlab.manifest import read_json
 from memlab.track.failure import failure_file
 
 WORKS = ("arms", "shard", "merge")
 """Steps that belong to arms of their own."""
+
+_KILLED_FOR_MEMORY = "exceeded memory limit"
+"""What SLURM writes into the log of a job that it kills by sampling, where no cgroup holds it; the state is FAILED."""
 
 LINES = 3
 """Lines of a failed arm's log that are shown."""
@@ -85,6 +88,8 @@ def _look(frozen: Frozen, number: int, one: dict[str, Any], jobs: list[Job], kno
         return Look(name, "failed" if states_of else "lost", "its job ended and left no result" if states_of else
                     "no job was submitted for it", names)
     job, state = bad[0]
+    if _KILLED_FOR_MEMORY in _log(frozen, job):
+        state = State(OUT_OF_MEMORY, state.node)
     if state.word == LOST.word:
         return Look(name, "lost", f"{state}; {_last_line(frozen, job)}".strip("; "), names)
     return Look(name, "failed", f"{state}; {_lines(_log(frozen, job))}".strip("; "), names)

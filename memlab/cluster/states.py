@@ -67,6 +67,8 @@ def states(ids: Iterable[str]) -> dict[str, State]:
     for name in rest:
         if name not in found:
             found[name] = _remembered(name)
+    if LOST in found.values():
+        queued()  # a controller that went away meanwhile has lost no job
     return found
 
 

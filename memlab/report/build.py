@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,5 +127,11 @@ def _notes(arms: Sequence[ArmRun], line: ArmRun | None, frames: dict[str, Finish
 
 def _write(path: Path, text: str) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(text, encoding="utf-8", errors="replace")
-    os.replace(aside, path)
+    try:
+        aside.write_text(text, encoding="utf-8", errors="replace")
+        os.replace(aside, path)
+    except OSError as error:
+        with suppress(OSError):
+            aside.unlink()
+        raise MemlabError(f"the report cannot be written: {error.strerror or error}", where=str(path.parent),
+                          fix="free some space there and run the same line again") from error

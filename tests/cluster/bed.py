@@ -104,10 +104,14 @@ class Bed:
         wait_until(lambda: set(self.nodes().values()) == {"idle"}, 60, "idle nodes")
 
 
+def command_line(module: str, *words: str, root: Path) -> list[str]:
+    """``python -m memlab.<module>`` on tiny lives, with everything left below ``root``."""
+    return [sys.executable, "-m", f"memlab.{module}", *words, *LIVES, "track=none", f"out={root}/runs",
+            f"store={root}/store"]
+
+
 def memlab(module: str, *words: str, root: Path, seconds: float = 300,
            **variables: str) -> subprocess.CompletedProcess[str]:
     """Run ``python -m memlab.<module>`` on tiny lives from ``root``, below which everything is left."""
-    line = [sys.executable, "-m", f"memlab.{module}", *words, *LIVES, "track=none", f"out={root}/runs",
-            f"store={root}/store"]
-    return subprocess.run(line, cwd=root, capture_output=True, text=True, timeout=seconds,
-                          env={**os.environ, "OMP_NUM_THREADS": "1", **variables})
+    return subprocess.run(command_line(module, *words, root=root), cwd=root, capture_output=True, text=True,
+                          timeout=seconds, env={**os.environ, "OMP_NUM_THREADS": "1", **variables})

@@ -65,6 +65,12 @@ def test_what_died_is_shown_as_what_it_is(frozen: Frozen, word: str, told: str) 
     assert (died.state, died.told) == ("failed", f"{told}; last words")
 
 
+def test_a_job_killed_by_sampling_ran_out_of_memory(frozen: Frozen) -> None:
+    says(frozen, "2_0", "slurmstepd: error: StepId=2.0 exceeded memory limit (310 > 200), being killed\n")
+    died = look(frozen, j1=State("COMPLETED"), j2_0=State("FAILED", "n1", "signal 9"))
+    assert died.told.startswith("ran out of memory;")
+
+
 def test_what_slurm_forgot_is_lost(frozen: Frozen) -> None:
     assert look(frozen, j1=LOST, j2_0=LOST).state == "lost"
     assert look(frozen, 1, j1=State("COMPLETED"), j2_0=State("COMPLETED")) == Look(

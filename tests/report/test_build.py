@@ -76,9 +76,10 @@ def test_a_failed_write_leaves_the_old_report_whole(runs: Path, monkeypatch: pyt
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(MemlabError, match="the report cannot be written: No space"):
         build(runs)
     assert (runs / "report.html").read_text() == before
+    assert not list(runs.glob(".*.*.*"))
 
 
 def test_the_command_builds_every_report_below_a_folder(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,86 @@
+"""A sweep that is waited for in a shell of its own, with faults for its jobs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from memlab.cluster.frozen import Frozen, Job, sweeps
+from memlab.cluster.look import Look, looks
+from memlab.manifest import read_json
+from memlab.status import main as status
+from tests.cluster.bed import command_line, wait_until
+from tests.cluster.test_on_slurm import SLURM
+
+INJECT = Path(__file__).parent / "inject"
+
+
+@dataclass
+class Shell:
+    """``memlab.run`` on tiny lives in a shell of its own, with faults for its jobs in ``root/faults``."""
+
+    root: Path
+    words: tuple[str, ...]
+    path: Path | None = None  # whose memlab is run: this checkout's, unless told
+    running: subprocess.Popen[bytes] | None = None
+
+    def __post_init__(self) -> None:
+        (self.root / "faults").mkdir(parents=True, exist_ok=True)
+
+    def start(self, name: str = "log") -> Shell:
+        """Start it; what it prints goes to a file of this name."""
+        self.log = self.root / name
+        paths = [str(one) for one in (self.path, INJECT) if one] + [os.environ.get("PYTHONPATH", "")]
+        with self.log.open("wb") as out:
+            self.running = subprocess.Popen(
+                command_line("run", *SLURM, *self.words, root=self.root), cwd=self.root, stdout=out, stderr=out,
+                env={**os.environ, "OMP_NUM_THREADS": "1", "FAULTS": str(self.root / "faults"),
+                     "PYTHONPATH": os.pathsep.join(filter(None, paths))})
+        return self
+
+    def ended(self, seconds: float = 240) -> int:
+        """Wait for its end; return its exit status."""
+        assert self.running is not None
+        return self.running.wait(seconds)
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def fault(self, name: str, what: str) -> None:
+        """Ask for a fault (tests/cluster/inject/sitecustomize.py)."""
+        (self.root / "faults" / name).write_text(what)
+
+    def mended(self, *names: str) -> None:
+        """Take faults back; what waits goes on."""
+        for name in names:
+            (self.root / "faults" / name).unlink()
+
+    def reached(self, *names: str) -> None:
+        """Wait until jobs have come to where faults strike, such as ``arms-0.1``: the second start of task 0."""
+        wait_until(lambda: self.over() or all((self.root / "faults" / name).exists() for name in names), 120,
+                   f"a job at {names}; {self.said}")
+        assert not self.over(), self.said
+
+    def over(self) -> bool:
+        assert self.running is not None
+        return self.running.poll() is not None
+
+    def sweep(self) -> Frozen:
+        return next(sweeps(self.root / "runs"))
+
+    def jobs(self, does: str) -> list[Job]:
+        """The jobs that do this in the newest sweep."""
+        return [job for job in self.sweep().jobs() if job.step.does == does]
+
+    def arms(self) -> dict[str, Look]:
+        return {look.arm: look for look in looks(self.sweep())}
+
+    def manifests(self) -> dict[str, dict]:
+        return {arm["name"]: read_json(Path(arm["folder"]) / "manifest.json") for arm in self.sweep().note()["arms"]
+                if (Path(arm["folder"]) / "manifest.json").is_file()}
+
+    def status(self) -> int:
+        return status(["--out", str(self.root / "runs")])

@@ -1,0 +1,215 @@
+"""What goes wrong on a cluster, on a real one: each arm is shown as what it is, and nothing finished is lost."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from memlab.cluster.frozen import sweeps
+from memlab.cluster.look import looks
+from memlab.manifest import PACKAGE, source_digest
+from memlab.run import main
+from memlab.sweep import read
+from tests.cluster.bed import Bed, wait_until
+from tests.cluster.shell import Shell
+from tests.cluster.test_on_slurm import encoded, figures
+from tests.small import words
+
+LEXICAL = "search/dense=none"
+
+
+def undisturbed(root: Path, *asked: str) -> dict:
+    """The figures of the same words on one machine."""
+    lexical = LEXICAL in asked
+    assert main([word for word in words(root, *asked) if lexical or word != LEXICAL]) == 0
+    return figures(root, "single")
+
+
+def test_arms_that_die_are_shown_as_what_they_died_of_and_the_same_line_does_only_them(
+        testbed: Bed, tmp_path: Path) -> None:
+    asked = ("-m", "rank.select.k=1,2,3,4,5,6", LEXICAL)
+    shell = Shell(tmp_path, (*asked, "hydra.launcher.mem_gb=0.5", "hydra.launcher.max_num_timeout=0"))
+    in_the_way = read(words(tmp_path, *asked[1:]), multirun=True).arms[0].folder()
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.write_text("a file where the run folder should be")
+    for name, what in {"arms-1": "exit", "arms-2": "grow", "arms-3": "wait", "arms-4": "wait"}.items():
+        shell.fault(name, what)
+    shell.start().reached("arms-3.0", "arms-4.0")
+    _, _, _, cancelled, timed, _ = shell.jobs("arms")
+    testbed.ask("scancel", cancelled.id)
+    testbed.ask("scancel", "--signal=USR2", timed.id)  # what SLURM says ahead of the time limit
+    assert shell.ended() == 1, shell.said
+
+    arms = shell.arms()
+    assert {name: arm.state for name, arm in arms.items()} == {
+        "k=1": "failed", "k=2": "failed", "k=3": "failed", "k=4": "failed", "k=5": "failed", "k=6": "done"}
+    assert "NotADirectoryError" in arms["k=1"].told
+    assert arms["k=2"].told.startswith("failed (exit status 3)")
+    assert arms["k=3"].told.startswith("ran out of memory")
+    assert arms["k=4"].told.startswith("cancelled")
+    assert "timed-out too many times" in arms["k=5"].told
+    assert shell.status() == 1
+    comparison = figures(tmp_path, "single")
+    assert list(comparison["arms"]) == ["k=6"]
+    assert comparison["missing"] == ["k=1", "k=2", "k=3", "k=4", "k=5"]
+
+    before = shell.manifests()["k=6"]
+    in_the_way.unlink()
+    shell.mended("arms-1", "arms-2", "arms-3", "arms-4")
+    shell.start()
+    again = wait_until(lambda: len(list(sweeps(tmp_path / "runs"))) == 2 and shell.jobs("arms"), 60, "the second sweep")
+    assert not list(in_the_way.parent.glob("*.failed.txt"))  # should an arm die now, that would be told
+    assert shell.ended() == 0, shell.said
+    assert [job.step.arms for job in again] == [(0,), (1,), (2,), (3,), (4,)]
+    assert shell.manifests()["k=6"] == before
+    assert shell.status() == 0
+    assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)
+
+
+def test_jobs_that_run_out_of_time_are_preempted_or_lose_their_node_go_on_from_the_store(
+        testbed: Bed, tmp_path: Path) -> None:
+    asked = ("-m", "rank.select.k=5,6")
+    shell = Shell(tmp_path, (*asked, "hydra.launcher.partition=spare", "hydra.launcher.cpus_per_task=4"))  # a node each
+    for name in ("prepare-0", "arms-0", "arms-1"):
+        shell.fault(name, "wait")
+    shell.start().reached("prepare-0.0")
+    first = encoded(tmp_path).height
+    (prepare,) = shell.jobs("prepare")
+    testbed.ask("scancel", "--signal=USR2", prepare.id)  # what SLURM says ahead of the time limit
+    wait_until(lambda: testbed.job(prepare.id)["Restarts"] == "1", what="the preparation queued again")
+    shell.mended("prepare-0")
+
+    shell.reached("arms-0.0", "arms-1.0")
+    assert shell.status() == 3
+    yields, dies = (job.id for job in shell.jobs("arms"))
+    node, dead = (testbed.job(job)["NodeList"] for job in (yields, dies))
+    testbed.do("node", dead, "off")
+    testbed.submit("true", f"--nodelist={node}", "--exclusive", log=tmp_path / "high")
+    shell.mended("arms-0", "arms-1")
+    assert shell.ended() == 0, shell.said
+
+    assert {arm.state for arm in shell.arms().values()} == {"done"}
+    assert testbed.accounted(prepare.id) == ["REQUEUED", "COMPLETED"]
+    assert testbed.accounted(yields) == ["PREEMPTED", "COMPLETED"]
+    assert testbed.accounted(dies) == ["NODE_FAIL", "COMPLETED"]
+    expected = undisturbed(tmp_path / "here", *asked)
+    assert figures(tmp_path, "single") == expected
+
+    starts: Counter[str] = Counter()
+    for line in (tmp_path / "faults" / "stored").read_text().splitlines():
+        start, _, path = line.partition(" ")
+        starts[start] += pl.scan_parquet(path).select(pl.len()).collect().item()
+    total = encoded(tmp_path / "here").height
+    assert 0 < first < total
+    assert starts == {"prepare-0.0": first, "prepare-0.1": total - first}  # each text once, whoever was stopped
+    assert all(manifest["made"].get("vectors", 0) == 0 for manifest in shell.manifests().values())
+
+
+def test_what_was_submitted_runs_though_the_source_is_edited_and_the_controller_killed(
+        testbed: Bed, tmp_path: Path) -> None:
+    copy = tmp_path / "checkout"
+    for part in ("memlab", "conf"):
+        shutil.copytree(PACKAGE.parent / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+    asked = ("-m", "rank.select.k=3,4", LEXICAL)
+    busy = [testbed.submit("sleep 600", f"--nodelist={node}", "--exclusive", log=tmp_path / node)
+            for node in testbed.nodes()]
+    wait_until(lambda: {testbed.state(job) for job in busy} == {"RUNNING"})
+    shell = Shell(tmp_path, asked, copy).start()
+    wait_until(lambda: shell.over() or "report: queued" in shell.said, 60, "submitted jobs")
+    with (copy / "memlab" / "pipeline.py").open("a") as out:
+        out.write('\nraise RuntimeError("edited after the submission")\n')
+    with (copy / "conf" / "config.yaml").open("a") as out:
+        out.write("\nmisspelt: 1\n")
+
+    saved = testbed.folder / "state" / "job_state"  # a killed controller knows only what it had saved
+    since = saved.stat().st_mtime_ns
+    wait_until(lambda: saved.stat().st_mtime_ns > since, 30, "a saved queue")
+    testbed.do("controller", "off")
+    wait_until(lambda: shell.over() or "SLURM: squeue does not answer; waiting" in shell.said, 90, "a patient shell")
+    testbed.do("controller", "on")
+    wait_until(lambda: testbed.told("scancel", *busy))
+    assert shell.ended() == 0, shell.said
+    assert {name: one["source"] for name, one in shell.manifests().items()} == {
+        "k=3": source_digest(), "k=4": source_digest()}
+    assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)
+
+
+@contextmanager
+def small_disk(place: Path) -> Iterator[Path]:
+    """A disk of 48 MB."""
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(place)], capture_output=True).returncode:
+        pytest.skip("no disk can be mounted here: that takes root's rights")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def filled(place: Path) -> Path:
+    """Leave no byte on a disk; return the file to remove."""
+    much = place / "much"
+    with much.open("wb", buffering=0) as out:
+        for size in (1 << 20, 1 << 12):
+            with suppress(OSError):
+                while out.write(bytes(size)):
+                    pass
+    return much
+
+
+def test_a_full_disk_costs_what_was_being_written_and_the_same_line_finishes(testbed: Bed, tmp_path: Path) -> None:
+    asked = ("-m", "rank.select.k=3,4", LEXICAL)
+    shell = Shell(tmp_path, asked)
+    with small_disk(tmp_path / "runs") as disk:
+        shell.fault("arms-1", "wait")
+        shell.start().reached("arms-1.0")
+        wait_until(lambda: shell.arms()["k=3"].state == "done", 60, "the other arm")
+        much = filled(disk)
+        shell.mended("arms-1")
+        assert shell.ended() == 1
+        assert "Traceback" not in shell.said
+        assert {name: arm.state for name, arm in shell.arms().items()} == {"k=3": "done", "k=4": "failed"}
+        assert shell.arms()["k=4"].told.startswith("failed (exit status 1)")
+        before = shell.manifests()["k=3"]
+
+        submitted = len(testbed.ask("sacct", "-X", "-n", "-o", "jobid").split())
+        assert shell.start().ended() == 1
+        assert "the sweep cannot be written down: No space left on device" in " ".join(shell.said.split())
+        assert len(testbed.ask("sacct", "-X", "-n", "-o", "jobid").split()) == submitted
+        assert len(list((disk / ".sweeps").iterdir())) == 1
+
+        much.unlink()
+        assert shell.start().ended() == 0, shell.said
+        assert [job.step.arms for job in shell.jobs("arms")] == [(1,)]
+        assert shell.manifests()["k=3"] == before
+        assert shell.status() == 0
+        assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)
+
+
+def test_two_sweeps_of_the_same_second_both_end_well(testbed: Bed, tmp_path: Path) -> None:
+    asked = ("-m", "rank.select.k=3,4", LEXICAL)
+    both = [Shell(tmp_path, asked) for _ in range(2)]
+    (tmp_path / "runs" / ".sweeps").mkdir(parents=True)
+    both[0].fault("submit", "wait")
+    for number, shell in enumerate(both):
+        shell.start(f"log{number}")
+    wait_until(lambda: len(list((tmp_path / "faults").iterdir())) == 3, 60, "two shells about to submit")
+    both[0].mended("submit")
+    assert [shell.ended() for shell in both] == [0, 0], [shell.said for shell in both]
+    made = list(sweeps(tmp_path / "runs"))
+    assert len(made) == 2
+    ids = {job.id for frozen in made for job in frozen.jobs()}
+    assert {state for job in ids for state in testbed.accounted(job)} == {"COMPLETED"}
+    for frozen in made:
+        assert {look.state for look in looks(frozen)} == {"done"}
+    place = tmp_path / "runs" / "single" / "synthetic"
+    assert sorted(re.sub("-.*", "", path.name) for path in place.iterdir() if path.is_dir()) == ["k=3", "k=4"]
+    assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)
