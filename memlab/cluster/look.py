@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,34 +65,42 @@ def _look(frozen: Frozen, number: int, one: dict[str, Any], jobs: list[Job], kno
     folder, name = Path(one["folder"]), str(one["name"])
     if (folder / "manifest.json").is_file():
         return Look(name, "done", _done(folder))
-    mine = [job for job in jobs if number in job.step.arms and job.step.does in WORKS]
-    last = {str(job.step): job for job in mine}  # a step that was submitted again counts by its last job
-    failed = failure_file(folder)
-    states_of = [(job, known.get(job.id, LOST)) for job in last.values()]
-    live = [(job, state) for job, state in states_of if state.live]
+    mine = {str(job.step): (job, known.get(job.id, LOST)) for job in jobs  # of a step given twice the last job counts
+            if number in job.step.arms and job.step.does in WORKS}
+    if any(state.live for _, state in mine.values()):
+        ahead = [known.get(job.id, LOST) for job in jobs if job.step.does == "prepare"]
+        return _under_way(frozen, name, list(mine.values()), [state for state in ahead if state.live])
+    return _ended(frozen, name, list(mine.values()), failure_file(folder))
+
+
+def _under_way(frozen: Frozen, name: str, mine: Sequence[tuple[Job, State]], ahead: Sequence[State]) -> Look:
+    """Tell where an arm runs and how far it is, or what it waits for."""
+    live = [(job, state) for job, state in mine if state.live]
     running = [(job, state) for job, state in live if state.word in ("RUNNING", "COMPLETING")]
-    names = ", ".join(job.id for job, _ in running or live or states_of)
-    before = next((state for job, state in ((j, known.get(j.id, LOST)) for j in jobs) if job.step.does == "prepare"
-                   and state.live), None)
-    if running:
-        ended, (job, state) = len(states_of) - len(live), running[0]
-        parts = f"{ended} of {len(states_of)} jobs ended, " if len(states_of) > 1 else ""
-        return Look(name, "running", f"{parts}{state}; {_last_line(frozen, job)}".strip("; "), names)
-    if live:
-        why = f"waits for the preparation, {before}" if before else str(live[0][1])
-        return Look(name, "queued", why, names)
+    ids = ", ".join(job.id for job, _ in running or live)
+    if not running:
+        return Look(name, "queued", f"waits for the preparation, {ahead[0]}" if ahead else str(live[0][1]), ids)
+    job, state = running[0]
+    parts = f"{len(mine) - len(live)} of {len(mine)} jobs ended, " if len(mine) > 1 else ""
+    return Look(name, "running", f"{parts}{state}; {_last_line(frozen, job)}".strip("; "), ids)
+
+
+def _ended(frozen: Frozen, name: str, mine: Sequence[tuple[Job, State]], failed: Path) -> Look:
+    """Tell why an arm without a result has none: by its own traceback, else by what became of its job."""
+    ids = ", ".join(job.id for job, _ in mine)
+    if not mine:
+        return Look(name, "lost", "no job was submitted for it")
     if failed.is_file():
-        return Look(name, "failed", _raised(failed.read_text(encoding="utf-8", errors="replace")), names)
-    bad = [(job, state) for job, state in states_of if state.word != ENDED_WELL]
+        return Look(name, "failed", _raised(failed.read_text(encoding="utf-8", errors="replace")), ids)
+    bad = [(job, state) for job, state in mine if state.word != ENDED_WELL]
     if not bad:
-        return Look(name, "failed" if states_of else "lost", "its job ended and left no result" if states_of else
-                    "no job was submitted for it", names)
+        return Look(name, "failed", "its job ended and left no result", ids)
     job, state = bad[0]
+    if state == LOST:
+        return Look(name, "lost", f"{state}; {_last_line(frozen, job)}".strip("; "), ids)
     if _KILLED_FOR_MEMORY in _log(frozen, job):
         state = State(OUT_OF_MEMORY, state.node)
-    if state.word == LOST.word:
-        return Look(name, "lost", f"{state}; {_last_line(frozen, job)}".strip("; "), names)
-    return Look(name, "failed", f"{state}; {_lines(_log(frozen, job))}".strip("; "), names)
+    return Look(name, "failed", f"{state}; {_lines(_log(frozen, job))}".strip("; "), ids)
 
 
 def _done(folder: Path) -> str:
