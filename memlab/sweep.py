@@ -50,7 +50,7 @@ class Sweep:
     multirun: bool
     settings: DictConfig
     left_out: dict[str, str]
-    launcher: Any
+    launcher: Any = None
     """One of memlab.cluster; None for this process, or a launcher of Hydra's."""
 
     def launched(self) -> bool:

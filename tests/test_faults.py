@@ -22,12 +22,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from rich.console import Console
 
+from memlab.arms import run_arm
 from memlab.data.locomo import LoCoMo
 from memlab.models.embedder import SentenceEmbedder
 from memlab.rank.baselines import LongestFirst, RandomScore
 from memlab.report.build import build
-from memlab.run import main, run_arm
+from memlab.run import main
 from memlab.search.dense import Dense
 from memlab.search.lexical_official import BM25Official
 from memlab.search.none import Off
@@ -234,7 +236,7 @@ def test_a_nan_from_a_model_fails_its_arm_alone(tmp_path: Path, capsys: pytest.C
     sick = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder("sick", bad=bad))), name="sick")
     well = arm(tmp_path, name="well")
     for one in (sick, well):
-        run_arm(one, store)
+        run_arm(one, store, Console(soft_wrap=True))
     told = capsys.readouterr().out
     assert "sick failed: sick gave NaN for " in told
     assert repr(bad)[:20] in told
@@ -244,7 +246,7 @@ def test_a_nan_from_a_model_fails_its_arm_alone(tmp_path: Path, capsys: pytest.C
     assert built.comparison["missing"] == ["sick"]
     assert store.made["vectors"] > 0  # what was made before it is kept
     cured = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder("sick"))), name="sick")
-    run_arm(cured, store)
+    run_arm(cured, store, Console())
     assert cured.finished()
     assert not list(cured.beside().glob("*.failed.txt"))
 
@@ -330,7 +332,8 @@ def test_a_conversation_with_a_silent_session_and_no_evidence_by_the_command(tmp
 
 def test_a_store_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "store").write_text("a file where the store should be")
-    run_arm(arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder()))), Store(tmp_path / "store"))
+    one = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder())))
+    run_arm(one, Store(tmp_path / "store"), Console(soft_wrap=True))
     told = capsys.readouterr().out
     assert "the store cannot be written" in told
     assert "store=DIR" in told

@@ -21,8 +21,9 @@ from memlab.cluster.steps import Step, waves
 from memlab.store import default_root
 from memlab.track.failure import failure_file
 
-POLL, PATIENCE = 5.0, 600.0
-"""Seconds between two questions to SLURM, and how long a controller that does not answer is waited for."""
+POLL, PATIENCE = 10.0, 600.0
+"""Seconds between two questions to SLURM, at most (a young sweep is asked after more often), and how long a controller
+that does not answer is waited for."""
 
 
 def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: str | None, shards: int,
@@ -76,8 +77,9 @@ def under_way(arms: Sequence[Arm]) -> dict[int, list[Job]]:
 def wait(frozen: Frozen, out: Console) -> None:
     """Stay until every job of a sweep has ended, telling what changes; returns whatever became of the arms."""
     told: dict[str, str] = {}
-    answered = time.monotonic()
+    start = answered = time.monotonic()
     while True:
+        pause = min(POLL, 1 + (time.monotonic() - start) / 20)
         jobs = frozen.jobs()
         try:
             known = job_states(jobs)
@@ -86,13 +88,13 @@ def wait(frozen: Frozen, out: Console) -> None:
             if time.monotonic() - answered > PATIENCE:
                 raise
             _changed(told, "SLURM", f"{error}; waiting", out)
-            time.sleep(POLL)
+            time.sleep(pause)
             continue
         told.pop("SLURM", None)
         _changes(frozen, jobs, known, told, out)
         if not any(state.live for state in known.values()):
             return
-        time.sleep(POLL)
+        time.sleep(pause)
 
 
 def _changes(frozen: Frozen, jobs: Sequence[Job], known: dict[str, State], told: dict[str, str],

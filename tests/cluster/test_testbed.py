@@ -87,31 +87,6 @@ def test_a_job_of_the_spare_partition_yields_and_runs_again(testbed: Bed, tmp_pa
     assert "start 1\n" in (tmp_path / "low").read_text()
 
 
-def test_a_job_near_its_time_limit_is_told_and_can_queue_itself_again(testbed: Bed, tmp_path: Path) -> None:
-    job = testbed.submit(f"trap 'scontrol requeue $SLURM_JOB_ID; wait' USR2\n{STUBBORN}", "--time=1",
-                         "--signal=B:USR2@55", log=tmp_path / "log")
-    wait_until(lambda: testbed.job(job)["Restarts"] == "1", 60)
-    assert testbed.ended(job) == "COMPLETED"
-    wait_until(lambda: testbed.accounted(job) == ["REQUEUED", "COMPLETED"])
-
-
-def test_a_node_without_power_goes_down_its_job_runs_elsewhere_and_the_node_comes_back(
-        testbed: Bed, tmp_path: Path) -> None:
-    job = testbed.submit(STUBBORN, log=tmp_path / "log")
-    wait_until(lambda: (tmp_path / "log").exists() and testbed.state(job) == "RUNNING")
-    node = testbed.job(job)["NodeList"]
-    lost = testbed.processes()[node]
-    testbed.do("node", node, "off")
-    assert len(lost) > 2   # the daemon, the step, the script, its sleep
-    assert not any(map(alive, lost))
-    wait_until(lambda: testbed.nodes()[node] == "down*", 90)
-    assert testbed.ended(job) == "COMPLETED"
-    assert testbed.job(job)["NodeList"] != node
-    testbed.do("node", node, "on")
-    assert testbed.nodes()[node] == "idle"
-    wait_until(lambda: testbed.accounted(job) == ["NODE_FAIL", "COMPLETED"])
-
-
 @pytest.mark.parametrize("ways", [["restart"], ["off", "on"]])
 def test_the_queue_survives_the_controller(testbed: Bed, tmp_path: Path, ways: list[str]) -> None:
     runs = testbed.submit("sleep 60", log=tmp_path / "runs")
