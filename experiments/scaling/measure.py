@@ -1,0 +1,109 @@
+"""What a run, a sweep and a job cost as they grow: python experiments/scaling/measure.py {haystacks,arms,slurm} [words]
+
+haystacks: one arm on ever more embedded lives, cold and warm: seconds by slot, memory, bytes left behind.
+arms:      ever more arms of one sweep on a warm store: seconds an arm, and the report's.
+slurm:     the same sweep from a cold store in one process and through SLURM (SLURM_CONF points to a cluster):
+           processor time of both, and what SLURM adds. Words after it go to both, such as data=locomo data.path=FILE;
+           packed: five arms a job only, not one as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SLOTS = ("data", "chunk", "dense", "lexical", "score", "measure", "evaluate")
+
+
+def run(*words: str, root: Path) -> tuple[float, float, str]:
+    """Run a command line; return its seconds by the clock, those of the processor, and what it printed."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    line = [sys.executable, "-m", "memlab.run", *words, "track=none", f"out={root}/runs", f"store={root}/store"]
+    done = subprocess.run(line, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stdout + done.stderr)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - start, used, done.stdout
+
+
+def size(folder: Path) -> float:
+    """Megabytes below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def haystacks() -> None:
+    print("lives  turns  wall  " + "  ".join(f"{slot:>8}" for slot in SLOTS) + "  peak_gb  store_mb  run_mb  warm_wall")
+    for lives in (5, 10, 20, 40, 80):
+        root = Path(tempfile.mkdtemp())
+        wall, _, _ = run(f"data.lives={lives}", root=root)
+        folder = next((root / "runs").glob("single/*/*/manifest.json")).parent
+        told = json.loads((folder / "manifest.json").read_text())
+        again, _, _ = run(f"data.lives={lives}", "rank.select.k=11", root=root)
+        spent = "  ".join(f"{told['seconds'].get(slot, 0):8.2f}" for slot in SLOTS)
+        print(f"{lives:5d}  {told['made']['vectors']:5d}  {wall:4.1f}  {spent}  {told['peak_memory_gb']:7.2f}  "
+              f"{size(root / 'store'):8.1f}  {size(folder):6.1f}  {again:9.1f}", flush=True)
+        shutil.rmtree(root)
+
+
+def arms() -> None:
+    root = Path(tempfile.mkdtemp())
+    run(root=root)
+    print("arms  wall  processor")
+    for number in (1, 5, 10, 20, 40):
+        shutil.rmtree(root / "runs")
+        several = ("-m",) if number > 1 else ()
+        wall, used, _ = run(*several, "rank.select.k=" + ",".join(map(str, range(1, number + 1))), root=root)
+        print(f"{number:4d}  {wall:5.1f}  {used:5.1f}", flush=True)
+    shutil.rmtree(root)
+
+
+def slurm(words: list[str]) -> None:
+    packed = "packed" in words
+    words = [word for word in words if word != "packed"]
+    swept = ["-m", "rank.select.k=" + ",".join(map(str, range(1, 31))), *words]
+    here, there = Path(tempfile.mkdtemp(dir=Path.cwd())), Path(tempfile.mkdtemp(dir=Path.cwd()))
+    wall, used, _ = run(*swept, root=here)
+    print(f"one process: {wall:.0f} s, processor {used:.0f} s", flush=True)
+    for line in (["hydra.launcher.arms_per_job=5"], ["hydra.launcher.arms_per_job=1"])[: 1 if packed else 2]:
+        shutil.rmtree(there, ignore_errors=True)
+        began = time.strftime("%Y-%m-%dT%H:%M:%S")
+        wall, mine, _ = run(*swept, "hydra/launcher=slurm", "hydra.launcher.array_parallelism=6",
+                            "hydra.launcher.cpus_per_task=1", "hydra.launcher.mem_gb=2.5", *line, root=there)
+        time.sleep(15)  # accounting lags behind
+        told = subprocess.run(["sacct", "-n", "-P", "-S", began, "-o", "JobID,JobName,TotalCPU"], capture_output=True,
+                              text=True, check=True).stdout.splitlines()
+        rows = [row.split("|") for row in told]
+        names = {job: name for job, name, _ in rows if "." not in job}
+        jobs = dict.fromkeys(names.values(), 0.0)
+        for job, _, spent in rows:  # the processor time is that of a job's steps
+            if "." in job:
+                jobs[names[job.partition(".")[0]]] += seconds(spent)
+        total = sum(jobs.values()) + mine
+        parts = ", ".join(f"{name} {spent:.0f}" for name, spent in jobs.items())
+        print(f"{line[0]}: {wall:.0f} s, processor {total:.0f} s = {total / used:.2f} of one process "
+              f"({parts}, shell {mine:.0f}; {len(names)} jobs)", flush=True)
+    for folder in (here, there):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def seconds(clock: str) -> float:
+    """Read ``[DD-[HH:]]MM:SS.mmm`` as SLURM writes it."""
+    days, _, rest = clock.rpartition("-")
+    total = 0.0
+    for part in rest.split(":"):
+        total = total * 60 + float(part)
+    return total + 86400 * int(days or 0)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "2")
+    what, *more = sys.argv[1:] or ["haystacks"]
+    {"haystacks": haystacks, "arms": arms, "slurm": lambda: slurm(more)}[what]()
