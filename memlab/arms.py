@@ -70,13 +70,16 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast]) -> l
     arms = list(arms)
     for place in dict.fromkeys(arm.beside() for arm in arms):
         here = [a for a in arms if a.beside() == place]
+        exact: dict[str, str] = {}
         for arm in here:
+            matched = str(read_json(arm.folder() / "manifest.json").get("twin") or "") if arm.finished() else ""
+            exact |= {arm.name: arm.folder().name, f"{arm.name}.twin": matched}
             if arm.finished() or failure_file(arm.folder()).is_file():
                 track.publish(arm.folder())
-            if arm.finished() and (matched := read_json(arm.folder() / "manifest.json").get("twin")):
+            if matched:
                 track.publish(place / matched)
         if any(arm.finished() for arm in here):
-            built.append(build(place, contrasts=contrasts, expected=[a.name for a in here]).json)
+            built.append(build(place, contrasts=contrasts, expected=[a.name for a in here], exact=exact).json)
     return built
 
 

@@ -74,6 +74,9 @@ def misspelt(words: Iterable[str], config: Mapping[str, Any]) -> list[Fault]:
             continue
         node: Any = config
         parts = override.key_or_group.split(".")
+        if parts[:2] == ["hydra", "launcher"] and len(parts) > 2:
+            found.extend((word, fault) for fault in _launcher_lacks(parts[2], config))
+            continue
         for i, part in enumerate(parts):
             if part.startswith("hydra") or not isinstance(node, Mapping):
                 break
@@ -84,6 +87,16 @@ def misspelt(words: Iterable[str], config: Mapping[str, Any]) -> list[Fault]:
                 break
             node = node[part]
     return found
+
+
+def _launcher_lacks(name: str, config: Mapping[str, Any]) -> list[str]:
+    """Say that the chosen launcher has no such setting, or that none was chosen."""
+    node = config.get("hydra", {}).get("launcher", {})
+    if name in node:
+        return []
+    if not str(node.get("_target_", "")).startswith("memlab."):
+        return ["no launcher is chosen that has settings; add hydra/launcher=slurm"]
+    return [f"hydra.launcher has no setting '{name}'; {did_you_mean(name, [str(k) for k in node if k != '_target_'])}"]
 
 
 def settled(words: Sequence[str], bad: Iterable[str]) -> list[str]:

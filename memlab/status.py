@@ -15,7 +15,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from memlab.cluster.frozen import Frozen, sweeps
-from memlab.cluster.look import Look, looks
+from memlab.cluster.look import Look, job_states, looks
 from memlab.cluster.states import Unreachable
 from memlab.errors import MemlabError, did_you_mean
 
@@ -44,9 +44,23 @@ def newest(out: Path, exp: str | None) -> list[Frozen]:
     some = [frozen for (name, _), frozen in found.items() if exp in (None, name)]
     if not some:
         known = {name for name, _ in found}
-        raise MemlabError(f"no sweep{f' of {exp}' if exp else ''} was submitted with runs below {out}",
-                          fix=did_you_mean(exp, known) if exp and known else "give --out DIR as the sweep's out=DIR")
+        what = f"no sweep{f' of {exp}' if exp else ''} was submitted with runs below {out}"
+        ready = sum(1 for _ in out.glob("*/*/*/manifest.json"))
+        if ready and not known:
+            what += f", where {ready} arms are finished: they ran without a launcher"
+        fix = did_you_mean(exp, known) if exp and known else "give --out DIR as the sweep's out=DIR"
+        raise MemlabError(what, fix=fix)
     return some
+
+
+def report(frozen: Frozen) -> str:
+    """Say where the sweep's report lies, or what has become of the job that is to make it."""
+    jobs = [job for job in frozen.jobs() if job.step.does == "report"]
+    state = job_states(jobs)[jobs[-1].id] if jobs else None
+    place = Path(frozen.note()["arms"][0]["folder"]).parent / "report.html"
+    if state is not None and state.live:
+        return f"its report: {state}"
+    return f"report: {place}" if place.is_file() else "no report"
 
 
 def _print(some: Sequence[Frozen], out: Console) -> int:
@@ -61,7 +75,7 @@ def _print(some: Sequence[Frozen], out: Console) -> int:
         out.print(table)
         counts = [f"{sum(look.state == state for look in arms)} {state}" for state in COLOURS
                   if any(look.state == state for look in arms)]
-        out.print(Text(f"{', '.join(counts)}; logs: {frozen.logs}\n"))
+        out.print(Text(f"{', '.join(counts)}; {report(frozen)}; logs: {frozen.logs}\n"))
         seen += arms
     if any(look.live for look in seen):
         return 3

@@ -23,6 +23,9 @@ LAUNCHER = "hydra/launcher="
 def main(argv: Sequence[str] | None = None) -> int:
     """Submit what a command line asks for, as far as it is neither finished nor under way."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if any(word in ("-h", "--help") for word in words):
+        print(__doc__)
+        return 0
     out = Console(soft_wrap=True, highlight=False)
     multirun = any(word in ("-m", "--multirun") for word in words)
     words = [word for word in words if word not in ("-m", "--multirun")]
@@ -30,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         words.append(f"{LAUNCHER}slurm")
     try:
         sweep = read(words, multirun=multirun)
+        ready = sum(arm.finished() for arm in sweep.arms)
         if not isinstance(sweep.launcher, Slurm):
             raise MemlabError("this launcher works in the shell that calls it", where="hydra/launcher",
                               fix="python -m memlab.run with the same words, or a profile of SLURM")
@@ -37,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemlabError as error:
         out.print(f"[red]memlab:[/red] {escape(str(error))}")
         return 2 if isinstance(error, Faults) else 1
+    if ready:
+        out.print(f"{ready} of {len(sweep.arms)} arms are finished, before this sweep or in another")
     if frozen is None:
         out.print("nothing to submit: every arm is finished")
     else:

@@ -92,6 +92,8 @@ def read(words: list[str], multirun: bool = False) -> Sweep:
     launcher = None
     if str(found.base.hydra.launcher._target_).startswith("memlab."):
         launcher = part(found.base, "hydra.launcher", wrong)
+    if type(found.base.shards) is int and found.base.shards < 1:
+        wrong.append(f"shards: {found.base.shards} parts; 1 is the whole, 8 are eight jobs")
     if type(found.base.shards) is int and found.base.shards > 1:
         wrong += dict.fromkeys(f"shards: {why}" for arm in arms if (why := refusal(arm.pipeline)))
     if not wrong:

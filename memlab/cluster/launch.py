@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -37,7 +38,11 @@ def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: st
     fresh = [n for n, arm in enumerate(arms) if not arm.finished() and n not in before]
     _begin_anew([arms[n] for n in fresh])
     packs = [[fresh[at] for at in pack] for pack in launcher.packs([arms[n] for n in fresh])]
-    jobs = launcher.submit(frozen, waves(packs, len(arms), shards))
+    try:
+        jobs = launcher.submit(frozen, waves(packs, len(arms), shards))
+    except BaseException:
+        shutil.rmtree(frozen.folder, ignore_errors=True)  # nothing of it runs
+        raise
     for number, earlier in before.items():
         out.print(f"  [dim]{escape(arms[number].name)}: under way in job {earlier[0].id}[/dim]")
     for does in dict.fromkeys(job.step.does for job in jobs):

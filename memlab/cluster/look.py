@@ -139,5 +139,6 @@ def _lines(text: str, most: int = LINES) -> str:
     return "\n".join(said[-most:])
 
 
-_OWN = re.compile(r"submitit (INFO|WARNING|ERROR) |slurmstepd: error: \*\*\* |srun: (error|Terminating)")
-"""Lines of submitit and SLURM that repeat what the state says."""
+_OWN = re.compile(r"# |submitit (INFO|WARNING|ERROR) |slurmstepd\S*: error: (\*\*\* |Detected )|"
+                  r"srun: (error|Terminating)")
+"""Lines of submitit and SLURM that repeat what the state says, and the line that says what a job does."""

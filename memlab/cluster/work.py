@@ -55,7 +55,7 @@ def do(frozen: Frozen, step: Step) -> bool:
     out = Console(soft_wrap=True, highlight=False)
     note = frozen.note()
     store = store_at(note["store"])
-    out.print(f"{step.name} of {' '.join(note['words'])}")
+    out.print(f"# {step.name} of {' '.join(note['words'])}", markup=False)
     if step.does == "report":
         return _report(frozen, [frozen.arm(n) for n in step.arms], out)
     arms = [frozen.arm(n) for n in step.arms]

@@ -29,6 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--wandb {given.wandb}: give entity/project, such as my-team/memlab")
     folders = sorted({path.parent.parent for path in given.runs.rglob("manifest.json")})
     faults = [] if folders else [f"no finished run under {given.runs} (a finished run has a manifest.json)"]
+    if entity and (missing := _not_ready()):
+        folders, faults = [], [missing]
     for folder in folders:
         try:
             built = build(folder, seed=given.seed)
@@ -41,6 +43,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     for fault in faults:
         print(f"memlab: {fault}", file=sys.stderr)
     return 1 if faults else 0
+
+
+def _not_ready() -> str | None:
+    """Say what a W&B Report lacks here, before anything is built or sent."""
+    from memlab.report.wandb_report import client
+    from memlab.track.sync import without_key
+
+    try:
+        client()
+    except MemlabError as error:
+        return str(error)
+    return without_key()
 
 
 def _publish(built: Built, entity: str, project: str) -> str:
@@ -56,7 +70,8 @@ def _publish(built: Built, entity: str, project: str) -> str:
     absent = [one for one in found if not one.there(entity, project)]
     left = [one.folder.name for one in sync(absent, project, entity) if one.where is None]
     if left:
-        raise MemlabError(f"{len(left)} of {len(absent)} arms could not be sent to W&B: {', '.join(left[:5])}",
+        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+        raise MemlabError(f"{len(left)} of {len(absent)} arms could not be sent to W&B: {', '.join(left[:5])}{more}",
                           where=str(folder), fix="check wandb login and the network, then run the same line again")
     return publish(folder, built.comparison, arms, entity, project)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,16 +37,17 @@ class Built:
 
 
 def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: Iterable[str] = (),
-          seed: int = 0) -> Built:
+          seed: int = 0, exact: Mapping[str, str] | None = None) -> Built:
     """Compare the finished arms in ``runs/<exp>/<data>`` and write the three files there, each whole or not at all.
 
     ``contrasts`` are those declared before the run; None takes them from the newest arm's config.yaml. ``expected``
     names the arms of the experiment in their order; those without a finished run are reported as missing. None are
     named where a report is built again: it keeps the order of the one before, since the first arm is what others are
-    compared with. Raises MemlabError where no arm is finished.
+    compared with. ``exact`` names the run folder of arms of which no earlier configuration may stand in. Raises
+    MemlabError where no arm is finished.
     """
     wanted = list(expected)
-    found = finished(folder, wanted or _order_before(folder))
+    found = finished(folder, wanted or _order_before(folder), exact)
     if not found.arms:
         raise MemlabError("no finished run is here" + (f" ({'; '.join(found.broken)})" if found.broken else ""),
                           where=str(folder), fix="run the experiment, or give the folder runs/<experiment>/<data>")

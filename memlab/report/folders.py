@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -123,10 +123,11 @@ def read_arm(folder: Path) -> ArmRun:
                   manifest, metrics)
 
 
-def finished(folder: Path, order: Iterable[str] = ()) -> Found:
+def finished(folder: Path, order: Iterable[str] = (), exact: Mapping[str, str] | None = None) -> Found:
     """Find the finished arms in ``runs/<exp>/<data>``: those named in order first, those that look at gold last.
 
-    A twin follows its arm. What cannot be read is told in ``broken`` and stops nothing.
+    A twin follows its arm. ``exact`` names the run folder of arms of which no other counts: one of an earlier
+    configuration does not stand in for them. What cannot be read is told in ``broken`` and stops nothing.
     """
     newest: dict[str, ArmRun] = {}
     older: list[Path] = []
@@ -136,6 +137,9 @@ def finished(folder: Path, order: Iterable[str] = ()) -> Found:
             arm = read_arm(path.parent)
         except MemlabError as error:
             broken.append(str(error))
+            continue
+        if exact is not None and exact.get(arm.name, arm.folder.name) != arm.folder.name:
+            older.append(arm.folder)
             continue
         rival = newest.get(arm.name)
         if rival is not None and _written(rival) > _written(arm):

@@ -33,7 +33,7 @@ def publish(folder: Path, comparison: dict[str, Any], arms: Sequence[ArmRun], en
 
     Raises MemlabError where the client is missing or the server refuses.
     """
-    api = _client()
+    api = client()
     try:
         made = report(api, comparison, arms, entity, project)
         made.id = _before(folder, entity, project)
@@ -141,7 +141,8 @@ def _before(folder: Path, entity: str, project: str) -> str:
     return str(kept.get("id") or "") if same else ""
 
 
-def _client() -> Any:
+def client() -> Any:
+    """Return the Report client; raise MemlabError where it is not installed."""
     os.environ.setdefault("WANDB_SILENT", "true")
     try:
         import wandb_workspaces.reports.v2 as api

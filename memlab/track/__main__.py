@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memlab.track.record import records
-from memlab.track.sync import pending, sync
+from memlab.track.sync import pending, sync, without_key
 from memlab.track.wandb import WandbTrack
 
 
@@ -53,6 +53,9 @@ def _sync(words: Sequence[str]) -> int:
         print(f"memlab: there is no folder {given.runs}", file=sys.stderr)
         return 1
     found, start, sent = pending(given.runs), time.perf_counter(), 0
+    if found and (missing := without_key()):
+        print(f"memlab: {missing}", file=sys.stderr)
+        return 1
     for one in sync(found, given.project, given.entity):
         sent += one.where is not None
         print(f"{one.folder}: {one.where or ('not sent' if one.tried else 'left, the server does not answer')}",

@@ -7,9 +7,13 @@ where it stopped; W&B's ``wandb sync`` is told by its own sign (``*.wandb.synced
 
 from __future__ import annotations
 
+import netrc
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from memlab.track.record import Record, records
 from memlab.track.wandb import WandbTrack, ask_again, given_up
@@ -22,6 +26,18 @@ class Sent:
     folder: Path
     where: str | None
     tried: bool = True
+
+
+def without_key() -> str | None:
+    """Say how to get at W&B where neither WANDB_API_KEY nor the login's netrc has a key; None where one has."""
+    host = urlsplit(os.environ.get("WANDB_BASE_URL") or "https://api.wandb.ai").hostname or ""
+    if os.environ.get("WANDB_API_KEY"):
+        return None
+    for path in (os.environ.get("NETRC"), "~/.netrc", "~/_netrc"):
+        with suppress(OSError, netrc.NetrcParseError):
+            if path and netrc.netrc(Path(path).expanduser()).authenticators(host):
+                return None
+    return "there is no W&B account here, and nothing was sent. Fix: wandb login, or export WANDB_API_KEY=..."
 
 
 def pending(root: Path) -> list[Record]:

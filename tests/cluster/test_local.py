@@ -22,15 +22,17 @@ def comparison(root: Path) -> dict:
 
 
 @pytest.mark.parametrize("asked", [("-m", "rank/select=fixed,gap"), ("rank/select=gap", "shards=2")])
-def test_processes_give_what_one_process_gives(asked: tuple[str, ...], tmp_path: Path,
-                                              capsys: pytest.CaptureFixture[str]) -> None:
+def test_processes_give_what_one_process_gives(
+        asked: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "500")
     assert main(words(tmp_path / "one", *asked[:2])) == 0
     assert main(words(tmp_path / "many", *asked, "hydra/launcher=local", "hydra.launcher.workers=2")) == 0
     assert comparison(tmp_path / "one") == comparison(tmp_path / "many")
     assert "2 processes at a time" in capsys.readouterr().out
     assert status(["--out", str(tmp_path / "many" / "runs")]) == 0
     assert "0 failed" not in (told := capsys.readouterr().out)
-    assert " done; logs:" in told
+    assert " done; report: " in told
     assert not list((tmp_path / "many" / "runs" / "single" / "synthetic").glob("*.shards"))
 
 
@@ -64,6 +66,9 @@ def test_arms_are_dealt_to_as_many_processes_as_there_are(tmp_path: Path) -> Non
 def test_status_knows_what_was_submitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status(["--out", str(tmp_path)]) == 1
     assert "no sweep was submitted" in capsys.readouterr().err
+    assert main(words(tmp_path, "rank.select.k=4")) == 0
+    assert status(["--out", str(tmp_path / "runs")]) == 1
+    assert "1 arms are finished: they ran without a launcher" in capsys.readouterr().err
     assert main(words(tmp_path, "-m", "rank/select=fixed,gap", "hydra/launcher=local")) == 0
     assert len(list(sweeps(tmp_path / "runs"))) == 1
     capsys.readouterr()

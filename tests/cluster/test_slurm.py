@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from rich.console import Console
 
+from memlab.cluster.frozen import sweeps
+from memlab.cluster.launch import submit
 from memlab.cluster.slurm import Slurm, models
 from memlab.cluster.steps import Step, waves
 from memlab.config import CONF
@@ -15,7 +18,7 @@ from memlab.pipeline import Pipeline
 from memlab.rank.select import Gap
 from memlab.search.dense import Dense
 from memlab.sweep import read
-from tests.cluster.test_frozen import freeze
+from tests.cluster.test_frozen import arms, freeze
 from tests.search.world import WordEmbedder
 from tests.small import arm, lexical, words
 
@@ -34,6 +37,10 @@ def test_a_misspelt_setting_is_told_with_the_others_before_anything_is_submitted
         read(words(tmp_path, "hydra/launcher=slurm", "+hydra.launcher.cpu_per_task=2", "rank.select.k=0"))
     assert any("did you mean 'cpus_per_task'?" in fault for fault in told.value.faults)
     assert any("rank.select.k" in fault for fault in told.value.faults)
+    with pytest.raises(Faults, match="hydra.launcher has no setting 'mem'; did you mean 'mem_gb'?"):
+        read(words(tmp_path, "hydra/launcher=slurm", "hydra.launcher.mem=3"))
+    with pytest.raises(Faults, match="no launcher is chosen that has settings; add hydra/launcher=slurm"):
+        read(words(tmp_path, "hydra.launcher.mem_gb=3"))
     with pytest.raises(Faults, match="slurm_gpu"):
         read(words(tmp_path, "hydra/launcher=slurm_gpuu"))
 
@@ -47,6 +54,8 @@ def test_a_launcher_changes_no_arm(tmp_path: Path) -> None:
 def test_shards_are_no_part_of_an_arm_and_unfit_arms_are_told(tmp_path: Path) -> None:
     one, parted = (read(words(tmp_path, f"shards={n}")).arms[0] for n in (1, 8))
     assert one.folder() == parted.folder()
+    with pytest.raises(Faults, match="shards: 0 parts"):
+        read(words(tmp_path, "shards=0"))
     with pytest.raises(Faults, match="shards: classify: Centroids learns from all questions"):
         read(words(tmp_path, "shards=2", "query/classify=centroid"))
 
@@ -105,5 +114,6 @@ def test_what_was_taken_is_cancelled_when_a_later_job_is_refused(
         (bin_ / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{bin_}:/usr/bin:/bin")
     with pytest.raises(MemlabError, match="SLURM took no job.*invalid partition"):
-        Slurm().submit(freeze(tmp_path), waves([[0], [1]], 2))
+        submit(Slurm(), arms(tmp_path), [], f"{tmp_path}/store", 1, Console())
     assert (tmp_path / "cancelled").read_text().split() == ["11"]
+    assert not list(sweeps(tmp_path / "runs"))  # nothing of it runs, so that no status shows it

@@ -56,3 +56,12 @@ def test_a_damaged_table_is_named_with_what_to_do(runs: Path) -> None:
     (arm.folder / "questions.parquet").write_bytes(b"not parquet")
     with pytest.raises(MemlabError, match=r"questions\.parquet.*Fix: delete the folder"):
         _ = arm.questions
+
+
+def test_an_arm_of_an_earlier_configuration_stands_in_for_none_that_is_named_exactly(runs: Path) -> None:
+    there = {arm.name: arm.folder.name for arm in finished(runs).arms}
+    name = next(iter(there))
+    found = finished(runs, exact=there | {name: f"{name}-0123456789"})
+    assert name not in [arm.name for arm in found.arms]
+    assert runs / there[name] in found.older
+    assert [arm.folder.name for arm in finished(runs, exact=there).arms] == list(there.values())

@@ -8,7 +8,7 @@ import pytest
 
 from memlab.track.__main__ import main
 from memlab.track.record import MARKER
-from memlab.track.sync import pending, sync
+from memlab.track.sync import pending, sync, without_key
 from memlab.track.wandb import PATIENCE, WandbTrack
 
 wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
@@ -76,3 +76,17 @@ def test_a_server_that_refuses_is_told_by_the_exit_status_and_asked_no_more(
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     assert main(["sync", str(tmp_path / "nowhere")]) == 1
+
+
+def test_without_an_account_nothing_is_tried_and_the_way_to_one_is_named(
+        runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    assert main([str(runs)]) == 0  # offline wants none
+    capsys.readouterr()
+    assert main(["sync", str(runs)]) == 1
+    assert "Fix: wandb login" in capsys.readouterr().err
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login user password " + "k" * 40)
+    assert without_key() is None
