@@ -16,7 +16,6 @@ from rich.text import Text
 
 from memlab.cluster.frozen import Frozen, sweeps
 from memlab.cluster.look import Look, job_states, looks
-from memlab.cluster.states import Unreachable
 from memlab.errors import MemlabError, did_you_mean
 
 COLOURS = {"done": "green", "running": "cyan", "queued": "yellow", "failed": "red", "lost": "red"}
@@ -30,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     try:
         return _print(newest(given.out, given.exp), Console(highlight=False))
-    except (MemlabError, Unreachable) as error:
+    except MemlabError as error:
         print(f"memlab: {error}", file=sys.stderr)
         return 1
 

@@ -81,6 +81,15 @@ def under_way(arms: Sequence[Arm]) -> dict[int, list[Job]]:
 
 def wait(frozen: Frozen, out: Console) -> None:
     """Stay until every job of a sweep has ended, telling what changes; returns whatever became of the arms."""
+    try:
+        _watch(frozen, out)
+    except KeyboardInterrupt:
+        ids = " ".join(dict.fromkeys(job.id.partition("_")[0] for job in frozen.jobs()))
+        out.print(f"\nthe jobs go on without this shell: python -m memlab.status; scancel {ids} ends them")
+        raise
+
+
+def _watch(frozen: Frozen, out: Console) -> None:
     told: dict[str, str] = {}
     start = answered = time.monotonic()
     while True:
@@ -92,7 +101,7 @@ def wait(frozen: Frozen, out: Console) -> None:
         except Unreachable as error:
             if time.monotonic() - answered > PATIENCE:
                 raise
-            _changed(told, "SLURM", f"{error}; waiting", out)
+            _changed(told, "SLURM", f"{error.what}; waiting", out)
             time.sleep(pause)
             continue
         told.pop("SLURM", None)

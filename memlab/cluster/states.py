@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from memlab.errors import MemlabError
+
 ENDED_WELL, OUT_OF_MEMORY = "COMPLETED", "OUT_OF_MEMORY"
 
 WORDS = {
@@ -53,7 +55,7 @@ LOST = State("LOST")
 """A job that SLURM knows nothing of: its accounting is off, or has forgotten it."""
 
 
-class Unreachable(Exception):
+class Unreachable(MemlabError):
     """SLURM does not answer: its controller may be restarting."""
 
 
@@ -76,7 +78,7 @@ def queued() -> dict[str, State]:
     """Ask the queue for this user's jobs; raises Unreachable."""
     told = _asked("squeue", "-h", "-r", "-u", getpass.getuser(), "-o", "%i|%T|%N|%r")
     if told is None:
-        raise Unreachable("squeue does not answer")
+        raise Unreachable("squeue does not answer", fix="the jobs go on: ask again when the controller is back")
     found = {}
     for line in told.splitlines():
         name, word, node, why = line.split("|", 3)
