@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +16,7 @@ from rich.text import Text
 
 from memlab.cluster.frozen import Frozen, sweeps
 from memlab.cluster.look import Look, job_states, looks
+from memlab.cluster.states import State
 from memlab.errors import MemlabError, did_you_mean
 
 COLOURS = {"done": "green", "running": "cyan", "queued": "yellow", "failed": "red", "lost": "red"}
@@ -52,10 +53,10 @@ def newest(out: Path, exp: str | None) -> list[Frozen]:
     return some
 
 
-def report(frozen: Frozen) -> str:
-    """Say where the sweep's report lies, or what has become of the job that is to make it."""
+def report(frozen: Frozen, known: Mapping[str, State]) -> str:
+    """Say where the sweep's report lies, or how the job stands that is to make it; ``known`` are its jobs' states."""
     jobs = [job for job in frozen.jobs() if job.step.does == "report"]
-    state = job_states(jobs)[jobs[-1].id] if jobs else None
+    state = known[jobs[-1].id] if jobs else None
     place = Path(frozen.note()["arms"][0]["folder"]).parent / "report.html"
     if state is not None and state.live:
         return f"its report: {state}"
@@ -65,7 +66,8 @@ def report(frozen: Frozen) -> str:
 def _print(some: Sequence[Frozen], out: Console) -> int:
     seen: list[Look] = []
     for frozen in some:
-        arms, note = looks(frozen), frozen.note()
+        note, known = frozen.note(), job_states(frozen.jobs())
+        arms = looks(frozen, known)
         table = Table(Column("arm", overflow="fold"), "state", Column("job", overflow="fold"),
                       Column("what there is to say", overflow="fold"), show_edge=False)
         for look in arms:
@@ -74,7 +76,7 @@ def _print(some: Sequence[Frozen], out: Console) -> int:
         out.print(table)
         counts = [f"{sum(look.state == state for look in arms)} {state}" for state in COLOURS
                   if any(look.state == state for look in arms)]
-        out.print(Text(f"{', '.join(counts)}; {report(frozen)}; logs: {frozen.logs}\n"))
+        out.print(Text(f"{', '.join(counts)}; {report(frozen, known)}; logs: {frozen.logs}\n"))
         seen += arms
     if any(look.live for look in seen):
         return 3

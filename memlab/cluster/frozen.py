@@ -91,10 +91,6 @@ class Frozen:
         return Arm(name=one["name"], experiment=one["experiment"], pipeline=pipeline, dataset=dataset,
                    out=Path(note["out"]), seed=config["seed"], config=OmegaConf.to_yaml(config))
 
-    def arms(self) -> list[Arm]:
-        """Make all arms again."""
-        return [self.arm(number) for number in range(len(self.note()["arms"]))]
-
 
 def freeze(arms: Sequence[Arm], out: Path, store: Path, words: Sequence[str], shards: int) -> Frozen:
     """Write a sweep down, with the source that it will run from; raises MemlabError where the disk refuses."""

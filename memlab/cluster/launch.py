@@ -37,7 +37,7 @@ def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: st
     frozen.record([job for jobs in before.values() for job in jobs])
     fresh = [n for n, arm in enumerate(arms) if not arm.finished() and n not in before]
     _begin_anew([arms[n] for n in fresh])
-    packs = [[fresh[at] for at in pack] for pack in launcher.packs([arms[n] for n in fresh])]
+    packs = _packs(launcher, arms, fresh)
     try:
         jobs = launcher.submit(frozen, waves(packs, len(arms), shards))
     except BaseException:
@@ -55,6 +55,11 @@ def frozen_of(arms: Sequence[Arm], words: Sequence[str], store: str | None, shar
     """Freeze arms, with the places that they use as absolute paths."""
     out = arms[0].out.resolve()
     return freeze([replace(arm, out=out) for arm in arms], out, Path(store) if store else default_root(), words, shards)
+
+
+def _packs(launcher: Slurm | Local, arms: Sequence[Arm], fresh: Sequence[int]) -> list[list[int]]:
+    """Put the arms that are to run into jobs, by their numbers in the sweep."""
+    return [[fresh[at] for at in pack] for pack in launcher.packs([arms[n] for n in fresh])]
 
 
 def _begin_anew(arms: Sequence[Arm]) -> None:
@@ -136,7 +141,7 @@ def run_local(launcher: Local, arms: Sequence[Arm], words: Sequence[str], store:
         return
     frozen = frozen_of(arms, words, store, shards)
     _begin_anew([arms[n] for n in fresh])
-    packs = [[fresh[at] for at in pack] for pack in launcher.packs([arms[n] for n in fresh])]
+    packs = _packs(launcher, arms, fresh)
     steps = [wave for wave in waves(packs, len(arms), shards) if wave[0].does != "report"]
 
     def ended(job: Job, status: int) -> None:

@@ -112,14 +112,10 @@ def _done(folder: Path) -> str:
     return f"{manifest['total_seconds']:.0f} s, finished {manifest['finished']}"
 
 
-def logs_of(frozen: Frozen, job: Job) -> list[Path]:
-    """Where a job writes."""
-    return local.log(frozen, job.step) if job.id.startswith("pid") else slurm.log(frozen, job.id)
-
-
 def _log(frozen: Frozen, job: Job) -> str:
-    texts = [path.read_text(encoding="utf-8", errors="replace") for path in logs_of(frozen, job) if path.is_file()]
-    return "\n".join(texts)
+    """Read what a job wrote."""
+    places = local.log(frozen, job.step) if job.id.startswith("pid") else slurm.log(frozen, job.id)
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in places if path.is_file())
 
 
 def _last_line(frozen: Frozen, job: Job) -> str:

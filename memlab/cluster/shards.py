@@ -129,7 +129,7 @@ def merged(arm: Arm, of: int) -> Ranked:
 
 
 def run_all(arm: Arm, store: Store, of: int) -> Ranked:
-    """Run the parts of an arm one after another, and join them: less memory at a time, the same figures."""
+    """Run the parts of an arm one after another, and join them: the same figures, in one process."""
     for part in range(of):
         run_part(arm, store, part, of)
     return merged(arm, of)

@@ -35,7 +35,8 @@ def freeze(root: Path) -> Frozen:
 
 
 def test_arms_come_back_as_they_were(tmp_path: Path) -> None:
-    before, after = arms(tmp_path), freeze(tmp_path).arms()
+    before, frozen = arms(tmp_path), freeze(tmp_path)
+    after = [frozen.arm(number) for number in range(len(before))]
     assert [(arm.name, arm.digest(), arm.folder(), arm.config) for arm in after] == [
         (arm.name, arm.digest(), arm.folder(), arm.config) for arm in before]
 
