@@ -162,7 +162,7 @@ class Arm:
             "dataset": self.dataset.name, "questions": questions.height, "clustered": self.dataset.clusters(),
             "notes": self.dataset.notes(), "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
             "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(), "twin": matched,
-            "truncated": truncated_share(self.pipeline, tables),
+            "truncated": truncated_share(self.pipeline, tables, store),
             "reliability": reliability(self.pipeline, tables), "constant_k": _constant_k(tables),
             "seconds": {k: round(v, 4) for k, v in seconds.items()}, "total_seconds": round(total, 3),
             "made": {k: store.made[k] - before[k] for k in sorted({*store.made, *before})}, "told": told,

@@ -80,6 +80,15 @@ class Folder:
         for start, end in pairwise([0, *edges.tolist(), len(segments)]) if len(segments) else ():
             yield at[start:end].astype(np.int64), self._values(names[segments[start]])[rows[start:end]]
 
+    def width(self) -> int | None:
+        """Return how many numbers a stored vector has; None while none is stored."""
+        if not self._segments:
+            self._refresh()
+        try:
+            return next((self._values(name).shape[1] for name in self._segments), None)
+        except Gone:  # the model is asked instead
+            return None
+
     def add(self, keys: pl.DataFrame, values: Floats) -> None:
         """Store rows as a new segment: keys (n rows) and values (n,) or (n, dim)."""
         shape = pl.Array(pl.Float32, values.shape[1]) if values.ndim == 2 else pl.Float32()

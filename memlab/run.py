@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -41,9 +43,9 @@ def job(cfg: DictConfig) -> None:
     run_arm(arm_of(cfg), store_at(cfg.store), _out)
 
 
-def report(sweep: Sweep) -> None:
-    """Publish the finished arms and their twins, build the report, and print the comparison."""
-    for built in publish(sweep.arms, sweep.track, sweep.contrasts):
+def report(sweep: Sweep, before: Sequence[Path] = ()) -> None:
+    """Publish the finished arms and their twins, and build the report, unless a job did; print the comparison."""
+    for built in before or publish(sweep.arms, sweep.track, sweep.contrasts):
         show(built, sweep.arms, _out)
 
 
@@ -80,9 +82,11 @@ def _run(sweep: Sweep, words: list[str]) -> int:
         _out.print(f"  [dim]left out: {escape(names)} ({escape(why)})[/dim]")
     settings = sweep.settings
     asked = (sweep.arms, words, settings.store, settings.shards, _out)
+    built: list[Path] = []
     if isinstance(sweep.launcher, Slurm):
         if frozen := submit(sweep.launcher, *asked):
             wait(frozen, _out)
+            built = frozen.reported()
     elif isinstance(sweep.launcher, Local):
         run_local(sweep.launcher, *asked)
     elif sweep.launched():
@@ -95,7 +99,7 @@ def _run(sweep: Sweep, words: list[str]) -> int:
             parts = partial(shards.run_all, arm, store, settings.shards) if settings.shards > 1 else None
             if run_arm(arm, store, _out, parts):
                 shards.forget(arm)
-    report(sweep)
+    report(sweep, built)
     failed = [a.name for a in sweep.arms if not a.finished()]  # told by the folders, wherever the arms ran
     if failed:
         _out.print(f"[red]{len(failed)} of {len(sweep.arms)} arms failed[/red]: {escape(', '.join(failed))}")

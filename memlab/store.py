@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from memlab.completions import Completions
 from memlab.errors import MemlabError
@@ -30,7 +31,8 @@ from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, To
 from memlab.replies import note
 from memlab.segments import key_columns
 
-KEYS = {"vectors": ["h0", "h1"], "pairs": ["q0", "q1", "p0", "p1"], "matches": ["q0", "q1", "p0", "p1"]}
+KEYS = {"vectors": ["h0", "h1"], "truncated": ["h0", "h1"], "pairs": ["q0", "q1", "p0", "p1"],
+        "matches": ["q0", "q1", "p0", "p1"]}
 """Key columns of a segment, by kind: the halves of the hashes of a text, or of a query and a passage."""
 
 _FORMAT = 1  # enters every fingerprint: a change of the files' layout starts new folders
@@ -70,10 +72,14 @@ class Store:
 
     def vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
         """Return the vectors (n, dim) of a ``texts`` table, in its order; only what is missing is encoded."""
-        out = np.empty((texts.height, embedder.dim()), np.float32)
+        out = np.empty((texts.height, self.dim(embedder, role)), np.float32)
         for at, block in self._vectors(embedder, texts, role):
             out[at] = block
         return out
+
+    def dim(self, embedder: Embedder, role: Role) -> int:
+        """Return the length of an embedder's vectors; the model is loaded for it only where nothing is stored."""
+        return self._folder("vectors", embedder, role).width() or embedder.dim()
 
     def iter_vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role, batch: int = 65536) -> Made:
         """Yield (rows of the table (b,), their vectors (b, dim)), b <= batch, each row once, in the store's order.
@@ -83,6 +89,20 @@ class Store:
         for at, block in self._vectors(embedder, texts, role):
             for start in range(0, len(at), batch):
                 yield at[start : start + batch], block[start : start + batch]
+
+    def truncated(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> NDArray[np.bool_]:
+        """Tell of each of the texts (n,) whether the embedder sees only its beginning; only the unknown are counted."""
+        folder = self._folder("truncated", embedder, role)
+        wanted = _text_keys(texts)
+
+        def make(rows: Ints) -> None:
+            cut = embedder.truncated(texts["text"].gather(rows).to_list(), role)
+            folder.add(wanted.select(folder.keys)[rows], cut.astype(np.float32))
+
+        out = np.empty(texts.height, np.bool_)
+        for at, block in self._get(folder, "truncated", wanted, make):
+            out[at] = block > 0
+        return out
 
     def pair_scores(self, scorer: PairScorer, queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> Floats:
         """Return the scores (n,) of pairs (n, 2) of row numbers in two ``texts`` tables; scores what is missing.

@@ -125,7 +125,10 @@ def test_the_real_encoder_from_cold_and_warm(tmp_path: Path, capsys: pytest.Capt
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["made"]["vectors"] > 100
     assert manifest["truncated"] == {"turn": 0.0}
-    assert main([*line, "rank.select.k=3", "name=other"]) == 0
-    assert "no model was asked anything new" in capsys.readouterr().out
+    warm = [*line, "rank.select.k=3", "name=other"]
+    script = f"import sys; from memlab.run import main; main({warm}); print('loaded:', 'transformers' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert "no model was asked anything new" in done.stdout
+    assert "loaded: False" in done.stdout  # width and truncation of what is stored are stored as well
     (other,) = (tmp_path / "runs" / "single" / "synthetic").glob("other-*")
     assert pl.read_parquet(other / "ranking.parquet").drop("selected").equals(ranking.drop("selected"))

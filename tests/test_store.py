@@ -67,6 +67,49 @@ def test_vectors_equal_the_model_cold_and_warm(tmp_path: Path) -> None:
     assert len(embedder.asked) == 50
 
 
+class Unasked(DigestEmbedder):
+    """What nobody may ask anything, since all of it is stored."""
+
+    def dim(self) -> int:
+        raise AssertionError("asked for its width")
+
+    def truncated(self, texts: Sequence[str], role: Role) -> np.ndarray:
+        raise AssertionError("asked what it cuts")
+
+
+def test_width_and_truncation_are_told_by_the_store(tmp_path: Path) -> None:
+    class Cuts(DigestEmbedder):
+        def truncated(self, texts: Sequence[str], role: Role) -> np.ndarray:
+            self.asked += texts
+            return np.array([len(text) % 3 == 0 for text in texts])
+
+    texts, embedder, store = some_texts(30), Cuts(), Store(tmp_path)
+    assert store.dim(embedder, "document") == DIM
+    cut = store.truncated(embedder, texts[:20], "document")
+    assert cut.dtype == bool
+    assert cut.tolist() == [len(text) % 3 == 0 for text in texts["text"][:20]]
+    assert 0 < cut.sum() < 20
+    store.truncated(embedder, texts, "document")
+    assert len(embedder.asked) == 30  # the last ten alone
+    store.vectors(embedder, texts, "document")
+    warm = Store(tmp_path)
+    assert warm.dim(Unasked(), "document") == DIM
+    assert warm.vectors(Unasked(), texts, "document").shape == (30, DIM)
+    np.testing.assert_array_equal(warm.truncated(Unasked(), texts[:20], "document"), cut)
+    with pytest.raises(AssertionError):
+        warm.dim(Unasked(), "query")
+
+
+def test_a_width_is_asked_for_again_where_the_only_segment_is_damaged(tmp_path: Path) -> None:
+    texts = some_texts(5)
+    Store(tmp_path).vectors(DigestEmbedder(), texts, "document")
+    warm = Store(tmp_path, memory_mb=0)
+    assert warm.dim(DigestEmbedder(), "document") == DIM
+    for path in segments(tmp_path):
+        path.unlink()
+    np.testing.assert_array_equal(warm.vectors(DigestEmbedder(), texts, "document"), expected(texts))
+
+
 def test_roles_and_models_do_not_mix(tmp_path: Path) -> None:
     store, texts = Store(tmp_path), some_texts(5)
     store.vectors(DigestEmbedder("a"), texts, "document")

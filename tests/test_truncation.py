@@ -25,7 +25,7 @@ class Short(DigestEmbedder):
         return np.array([len(t) > 50 for t in texts])
 
 
-def test_the_share_of_distinct_keys_by_kind_counted_once(tmp_path: Path) -> None:
+def test_the_share_of_distinct_keys_by_kind_each_text_counted_once(tmp_path: Path) -> None:
     pipeline = lexical(chunk=Levels(chunkers=[Turn(), Session()]), dense=Dense(embedder=Short("short")))
     tables = pipeline.run(lives().load(), Store(tmp_path))
     texts = dict(tables["texts"].iter_rows())
@@ -33,12 +33,12 @@ def test_the_share_of_distinct_keys_by_kind_counted_once(tmp_path: Path) -> None
     for kind in ("turn", "session"):
         keys = set(tables["memories"].filter(kind=kind)["key"])
         share[kind] = round(sum(len(texts[k]) > 50 for k in keys) / len(keys), 4)
-    assert truncated_share(pipeline, tables) == share
+    assert truncated_share(pipeline, tables, Store(tmp_path)) == share
     assert share["session"] == 1
     assert 0 < share["turn"] < 1
-    assert truncated_share(pipeline, tables) == share
+    assert truncated_share(pipeline, tables, Store(tmp_path)) == share  # another process reads it from the store
     assert Short.times == 2
 
 
 def test_no_embedder_no_share(tmp_path: Path) -> None:
-    assert truncated_share(lexical(), lexical().run(lives().load(), Store(tmp_path))) == {}
+    assert truncated_share(lexical(), lexical().run(lives().load(), Store(tmp_path)), Store(tmp_path)) == {}

@@ -28,6 +28,9 @@ from memlab.manifest import COMMIT, PACKAGE, commit, read_json, write_json
 SWEEPS = ".sweeps"
 """Folder of submitted sweeps below the root of the runs."""
 
+REPORTED = "reported.json"
+"""Names what its report job has built."""
+
 SERVE = "slurm/serve.sbatch"
 
 
@@ -76,6 +79,17 @@ class Frozen:
         except OSError as error:
             raise MemlabError(f"the sweep's jobs cannot be noted: {_why(error)}", where=str(self.folder),
                               fix="free some space there and give the same line again") from error
+
+    def note_report(self, built: Sequence[Path]) -> None:
+        """Note the comparisons that its report job has built, so that a shell that waits does not build them again."""
+        write_json(self.folder / REPORTED, {"built": [str(path) for path in built]})
+
+    def reported(self) -> list[Path]:
+        """Return the comparisons that its report job has built; none where it has not ended well."""
+        try:
+            return [Path(path) for path in read_json(self.folder / REPORTED)["built"]]
+        except (OSError, ValueError):
+            return []
 
     def config(self, number: int) -> DictConfig:
         """Return the configuration of an arm, by its number in the sweep."""

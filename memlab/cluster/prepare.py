@@ -38,6 +38,8 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
                     done.add(key)
                     for _ in store.iter_vectors(embedder, texts, role):
                         pass
+                    if role == "document":  # every arm tells it, and should not load the model for that
+                        store.truncated(embedder, texts, role)
 
 
 def _asked(stage: Any, tables: Tables, part: int, of: int) -> list[tuple[Role, pl.DataFrame]]:

@@ -64,7 +64,7 @@ class MMR:
         texts = said.select("hash", pl.col("passage").alias("text")).unique("hash", maintain_order=True)
         made = store.vectors(self.embedder, texts, "document")
         at = said.join(texts.with_row_index("at"), on="hash", maintain_order="left")
-        sums = np.zeros((units.height, self.embedder.dim()), np.float32)
+        sums = np.zeros((units.height, made.shape[1]), np.float32)
         np.add.at(sums, units["unit"].search_sorted(at["unit"]).to_numpy(), made[at["at"].to_numpy()])
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         return (sums / np.where(lengths > 0, lengths, 1)).astype(np.float32)

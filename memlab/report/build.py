@@ -97,13 +97,9 @@ def curve(arms: Sequence[ArmRun], contrasts: Sequence[Contrast]) -> ArmRun | Non
 
 def declared_in(arms: Sequence[ArmRun]) -> list[Contrast]:
     """Read the contrasts that the newest arm's config.yaml declares."""
-    from omegaconf import OmegaConf
-
     newest = max(arms, key=lambda arm: str(arm.manifest.get("finished", "")))
-    config = OmegaConf.to_container(OmegaConf.create(newest.config)) if newest.config else {}
-    listed = config.get("contrasts") if isinstance(config, dict) else None
     try:
-        return [Contrast(**{str(k): v for k, v in dict(c).items()}) for c in listed or ()]
+        return [Contrast(**{str(k): v for k, v in dict(c).items()}) for c in newest.settings.get("contrasts") or ()]
     except (TypeError, ValueError) as error:
         raise MemlabError(f"contrasts cannot be read ({error})", where=str(newest.folder / "config.yaml"),
                           fix="each needs arm, comparator and metric") from error

@@ -97,6 +97,14 @@ class ArmRun:
         path = self.folder / "config.yaml"
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The configuration as it was resolved; empty when the file is missing."""
+        from omegaconf import OmegaConf
+
+        found = OmegaConf.to_container(OmegaConf.create(self.config)) if self.config else {}
+        return {str(k): v for k, v in found.items()} if isinstance(found, dict) else {"config": found}
+
     def _table(self, name: str) -> pl.DataFrame:
         path = self.folder / f"{name}.parquet"
         try:

@@ -26,19 +26,12 @@ def differing(arms: Sequence[ArmRun]) -> dict[str, dict[str, str]]:
     What an arm does not have is ``EMPTY``. A setting that stands in two places (a model and the stage that was given
     it) is named once, by the stage.
     """
-    tables = {arm.name: _flat(arm.config) for arm in arms}
+    tables = {arm.name: view.flat({k: v for k, v in arm.settings.items() if k not in ELSEWHERE}) for arm in arms}
     names = list(dict.fromkeys(name for table in tables.values() for name in table))
     found = {name: {arm: table.get(name, EMPTY) for arm, table in tables.items()} for name in names}
     found = {name: row for name, row in found.items() if len(set(row.values())) > 1}
     return {name: row for name, row in found.items()
             if not any(other.endswith(f".{name}") and found[other] == row for other in found)}
-
-
-def _flat(config: str) -> dict[str, str]:
-    from omegaconf import OmegaConf
-
-    content: Any = OmegaConf.to_container(OmegaConf.create(config)) if config else {}
-    return view.flat({k: v for k, v in content.items() if k not in ELSEWHERE}) if isinstance(content, dict) else {}
 
 
 def axes(arms: Sequence[ArmRun]) -> list[str]:

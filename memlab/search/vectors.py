@@ -45,7 +45,7 @@ class Rows:
 def encode(store: Store, embedder: Embedder, texts: pl.DataFrame, hashes: pl.Series, role: Role) -> Rows:
     """Return the vectors of the texts with these hashes (n,), in their order; each distinct text is encoded once."""
     distinct, at = distinct_texts(texts, hashes)
-    if distinct.height * embedder.dim() * 4 > IN_MEMORY:
+    if distinct.height * store.dim(embedder, role) * 4 > IN_MEMORY:
         return Rows(_mapped(store, embedder, distinct, role), at)
     return Rows(store.vectors(embedder, distinct, role), at)
 
@@ -57,7 +57,7 @@ def _mapped(store: Store, embedder: Embedder, texts: pl.DataFrame, role: Role) -
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_suffix(f".{os.getpid()}.tmp")
-        out = np.lib.format.open_memmap(aside, "w+", np.float32, (texts.height, embedder.dim()))
+        out = np.lib.format.open_memmap(aside, "w+", np.float32, (texts.height, store.dim(embedder, role)))
         for rows, block in store.iter_vectors(embedder, texts, role, BATCH):
             out[rows] = block
         out.flush()

@@ -20,12 +20,7 @@ CURVES = ("constant_k", "reliability")
 
 def config(arm: ArmRun) -> dict[str, Any]:
     """Return the arm's configuration as it was resolved, and its manifest under ``manifest``."""
-    from omegaconf import OmegaConf
-
-    found = OmegaConf.to_container(OmegaConf.create(arm.config)) if arm.config else {}
-    found = found if isinstance(found, dict) else {"config": found}
-    manifest = {k: v for k, v in arm.manifest.items() if k not in CURVES}
-    return {**{str(k): v for k, v in found.items()}, "manifest": manifest}
+    return {**arm.settings, "manifest": {k: v for k, v in arm.manifest.items() if k not in CURVES}}
 
 
 def figures(arm: ArmRun) -> dict[str, float]:
