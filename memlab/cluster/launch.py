@@ -16,9 +16,11 @@ from memlab.arm import Arm
 from memlab.cluster.frozen import Frozen, Job, freeze, sweeps
 from memlab.cluster.local import Local
 from memlab.cluster.look import WORKS, job_states, looks
+from memlab.cluster.prepare import asks
+from memlab.cluster.scoring import groups
 from memlab.cluster.slurm import Slurm
 from memlab.cluster.states import State, Unreachable
-from memlab.cluster.steps import Step, waves
+from memlab.cluster.steps import AHEAD, Step, waves
 from memlab.store import default_root
 from memlab.track.failure import failure_file
 
@@ -39,7 +41,7 @@ def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: st
     _begin_anew([arms[n] for n in fresh])
     packs = _packs(launcher, arms, fresh)
     try:
-        jobs = launcher.submit(frozen, waves(packs, len(arms), shards))
+        jobs = launcher.submit(frozen, _waves(arms, packs, shards))
     except BaseException:
         shutil.rmtree(frozen.folder, ignore_errors=True)  # nothing of it runs
         raise
@@ -60,6 +62,13 @@ def frozen_of(arms: Sequence[Arm], words: Sequence[str], store: str | None, shar
 def _packs(launcher: Slurm | Local, arms: Sequence[Arm], fresh: Sequence[int]) -> list[list[int]]:
     """Put the arms that are to run into jobs, by their numbers in the sweep."""
     return [[fresh[at] for at in pack] for pack in launcher.packs([arms[n] for n in fresh])]
+
+
+def _waves(arms: Sequence[Arm], packs: Sequence[Sequence[int]], shards: int) -> list[list[Step]]:
+    """Lay out the arms of some jobs; where arms are sharded, every part is a job of its own."""
+    work = [n for pack in packs for n in pack]
+    alike = groups(arms, packs if shards == 1 else [[n] for n in work])
+    return waves(packs, len(arms), shards, alike, [n for n in work if asks(arms[n])])
 
 
 def _begin_anew(arms: Sequence[Arm]) -> None:
@@ -119,7 +128,7 @@ def _watch(frozen: Frozen, out: Console) -> None:
 def _changes(frozen: Frozen, jobs: Sequence[Job], known: dict[str, State], told: dict[str, str],
              out: Console) -> None:
     for job in jobs:
-        if job.step.does in ("prepare", "report"):
+        if job.step.does in (*AHEAD, "report"):
             _changed(told, job.step.name, str(known[job.id]), out)
     for look in looks(frozen, known):
         _changed(told, look.arm, look.told if look.state in ("done", "failed", "lost") else "", out, look.state)
@@ -142,7 +151,7 @@ def run_local(launcher: Local, arms: Sequence[Arm], words: Sequence[str], store:
     frozen = frozen_of(arms, words, store, shards)
     _begin_anew([arms[n] for n in fresh])
     packs = _packs(launcher, arms, fresh)
-    steps = [wave for wave in waves(packs, len(arms), shards) if wave[0].does != "report"]
+    steps = [wave for wave in _waves(arms, packs, shards) if wave[0].does != "report"]
 
     def ended(job: Job, status: int) -> None:
         how = "done" if status == 0 else f"signal {-status}" if status < 0 else f"exit status {status}"

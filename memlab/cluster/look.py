@@ -13,6 +13,7 @@ import psutil
 from memlab.cluster import local, slurm
 from memlab.cluster.frozen import Frozen, Job
 from memlab.cluster.states import ENDED_WELL, LOST, OUT_OF_MEMORY, State, states
+from memlab.cluster.steps import AHEAD
 from memlab.errors import MemlabError
 from memlab.manifest import read_json
 from memlab.track.failure import failure_file
@@ -68,18 +69,19 @@ def _look(frozen: Frozen, number: int, one: dict[str, Any], jobs: list[Job], kno
     mine = {str(job.step): (job, known.get(job.id, LOST)) for job in jobs  # of a step given twice the last job counts
             if number in job.step.arms and job.step.does in WORKS}
     if any(state.live for _, state in mine.values()):
-        ahead = [known.get(job.id, LOST) for job in jobs if job.step.does == "prepare"]
-        return _under_way(frozen, name, list(mine.values()), [state for state in ahead if state.live])
+        ahead = [(AHEAD[job.step.does], known.get(job.id, LOST)) for job in jobs if job.step.does in AHEAD]
+        return _under_way(frozen, name, list(mine.values()), [(does, state) for does, state in ahead if state.live])
     return _ended(frozen, name, list(mine.values()), failure_file(folder))
 
 
-def _under_way(frozen: Frozen, name: str, mine: Sequence[tuple[Job, State]], ahead: Sequence[State]) -> Look:
+def _under_way(frozen: Frozen, name: str, mine: Sequence[tuple[Job, State]],
+               ahead: Sequence[tuple[str, State]]) -> Look:
     """Tell where an arm runs and how far it is, or what it waits for."""
     live = [(job, state) for job, state in mine if state.live]
     running = [(job, state) for job, state in live if state.word in ("RUNNING", "COMPLETING")]
     ids = ", ".join(job.id for job, _ in running or live)
     if not running:
-        return Look(name, "queued", f"waits for the preparation, {ahead[0]}" if ahead else str(live[0][1]), ids)
+        return Look(name, "queued", "waits for the {}, {}".format(*ahead[0]) if ahead else str(live[0][1]), ids)
     job, state = running[0]
     parts = f"{len(mine) - len(live)} of {len(mine)} jobs ended, " if len(mine) > 1 else ""
     return Look(name, "running", f"{parts}{state}; {_last_line(frozen, job)}".strip("; "), ids)

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from memlab.arm import Arm, load
+from memlab.models.held import held
 from memlab.models.protocols import Role
 from memlab.pipeline import LANES
 from memlab.stage import spec_digest
@@ -16,6 +17,19 @@ from memlab.tables import Tables
 
 WRITTEN = "time"
 """The last slot before the searches: keys and queries are final behind it."""
+
+
+def asks(arm: Arm) -> bool:
+    """Tell whether an arm asks a model of any kind before it searches."""
+    return any(held([stage for _, stage in arm.pipeline.between(None, WRITTEN)]))
+
+
+def write(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None:
+    """Run the slots before the searches, whole: what is asked of a session is asked once, whichever part has it."""
+    del part, of
+    for arm in arms:
+        if not arm.finished():
+            arm.pipeline.run(load(arm.dataset), store, until=WRITTEN)
 
 
 def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None:

@@ -20,6 +20,7 @@ import polars as pl
 
 from memlab import replies
 from memlab.arm import RANKED, Arm, Ranked, load, settle
+from memlab.data.dataset import Dataset
 from memlab.data.subset import keep
 from memlab.errors import MemlabError
 from memlab.manifest import read_json, write_json
@@ -58,6 +59,15 @@ def corpora_of(tables: Tables, part: int, of: int) -> list[int]:
     return sizes["corpus"].filter(pl.Series(owner == part)).to_list()
 
 
+def cut(dataset: Dataset, part: int, of: int) -> Tables:
+    """Return the tables of one part of the corpora; the whole data set where there is one part."""
+    whole = load(dataset)
+    if of == 1:
+        return whole
+    corpora = corpora_of(whole, part, of)
+    return keep(whole, whole["questions"].filter(pl.col("corpus").is_in(corpora)), corpora)
+
+
 def place(arm: Arm, part: int, of: int) -> Path:
     """Where a part of an arm lies until it is merged."""
     return arm.beside() / f"{arm.folder().name}.shards" / f"{part}-of-{of}"
@@ -68,9 +78,9 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
     folder = place(arm, part, of)
     if arm.finished() or (folder / "part.json").is_file():
         return folder
-    whole, start, silent, before = load(arm.dataset), time.perf_counter(), replies.told.copy(), Counter(store.made)
-    corpora = corpora_of(whole, part, of)
-    mine = keep(whole, whole["questions"].filter(pl.col("corpus").is_in(corpora)), corpora)
+    load(arm.dataset)
+    start, silent, before = time.perf_counter(), replies.told.copy(), Counter(store.made)
+    mine = cut(arm.dataset, part, of)
     seconds: dict[str, float] = {"data": time.perf_counter() - start}
     tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=RANKED)
     told = replies.told - silent  # what later slots tell is told again by the merge

@@ -19,6 +19,8 @@ from memlab.cluster.frozen import SERVE, Frozen, Job
 from memlab.cluster.steps import Step, packed
 from memlab.cluster.work import Work
 from memlab.errors import MemlabError
+from memlab.models.chat import Chat
+from memlab.models.held import held
 from memlab.stage import Names, spec_digest, stage
 
 Count = Annotated[int, Field(ge=1)]
@@ -160,9 +162,8 @@ def _named(options: Sequence[str]) -> dict[str, str | bool]:
 
 def models(arm: Arm) -> str:
     """Digest the models that an arm loads, so that arms of the same models can share a job."""
-    held = [getattr(stage, name) for _, stage in arm.pipeline.stages() for name in ("embedder", "scorer", "matcher")
-            if getattr(stage, name, None) is not None]
-    return spec_digest(sorted({spec_digest(model) for model in held}))
+    mine = held([stage for _, stage in arm.pipeline.stages()])
+    return spec_digest(sorted({spec_digest(model) for model in mine if not isinstance(model, Chat)}))
 
 
 def log(frozen: Frozen, job: str) -> list[Path]:

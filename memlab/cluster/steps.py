@@ -1,7 +1,8 @@
 """What a sweep is made of as jobs: waves of steps, each wave after the one before.
 
-The preparation encodes what all arms need, then come the arms (or their shards, and the merge of these), then the
-report. A step that fails holds up nothing: the next wave starts when the one before has ended, however it ended.
+The preparation encodes what all arms need, and what several of them score alike is scored once
+(``memlab.cluster.scoring``). Then come the arms (or their shards, and the merge of these), then the report. A step
+that fails holds up nothing: the next wave starts when the one before has ended, however it ended.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Does = Literal["prepare", "arms", "shard", "merge", "report"]
+Does = Literal["write", "prepare", "score", "arms", "shard", "merge", "report"]
+
+AHEAD: dict[Does, str] = {"write": "writing", "prepare": "preparation", "score": "scoring"}
+"""What is done for several arms before they run, and what it is called."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,16 @@ class Step:
 
         >>> Step("shard", (4,), 2, 8).name, Step("arms", (0, 1)).name, Step("report", (0, 1)).name
         ('shard 3 of 8 of arm 4', 'arms 0, 1', 'report')
+        >>> Step("score", (0, 1)).name
+        'score for arms 0, 1'
         """
         part = f" {self.part + 1} of {self.of}" if self.of > 1 and self.does != "merge" else ""
         some = ", ".join(map(str, self.arms))
         if self.does == "shard":
             return f"shard{part} of arm {some}"
-        return f"{self.does}{part}" if self.does in ("prepare", "report") else f"{self.does} {some}"
+        if self.does == "score":
+            return f"score{part} for arms {some}"
+        return f"{self.does} {some}" if self.does in ("arms", "merge") else f"{self.does}{part}"
 
 
 def step_of(word: str) -> Step:
@@ -56,17 +64,22 @@ def step_of(word: str) -> Step:
     return Step(known[does], tuple(int(a) for a in arms.split(",") if a), int(number), int(of))
 
 
-def waves(packs: Sequence[Sequence[int]], arms: int, shards: int = 1) -> list[list[Step]]:
+def waves(packs: Sequence[Sequence[int]], arms: int, shards: int = 1, alike: Sequence[tuple[int, ...]] = (),
+          asking: Sequence[int] = ()) -> list[list[Step]]:
     """Lay out a sweep of so many ``arms``, all of which are reported.
 
-    ``packs`` are the numbers of those that are to run, one job each pack; ``shards`` is the parts of an arm. One arm
-    that is not sharded needs no preparation: nobody else waits for what it encodes.
+    ``packs`` are the numbers of those that are to run, one job each pack; ``shards`` is the parts of an arm; ``alike``
+    are groups that score alike; ``asking`` are arms that ask a model before they search, which the parts of a
+    preparation would all do. One arm that is not sharded needs no preparation: nobody else waits for what it encodes.
 
-    >>> [[str(s) for s in wave] for wave in waves([[0, 1], [2]], 4)]
-    [['prepare:0,1,2:0/1'], ['arms:0,1:0/1', 'arms:2:0/1'], ['report:0,1,2,3:0/1']]
+    >>> [[str(s) for s in wave] for wave in waves([[0, 1], [2]], 4, alike=[(1, 2)])]
+    [['prepare:0,1,2:0/1'], ['score:1,2:0/1'], ['arms:0,1:0/1', 'arms:2:0/1'], ['report:0,1,2,3:0/1']]
     """
     work = tuple(a for pack in packs for a in pack)
-    laid = [[Step("prepare", work, i, shards) for i in range(shards)]] if shards > 1 or len(work) > 1 else []
+    laid = [[Step("write", tuple(asking))]] if shards > 1 and asking else []
+    if shards > 1 or len(work) > 1:
+        laid.append([Step("prepare", work, i, shards) for i in range(shards)])
+    laid.append([Step("score", group, i, shards) for group in alike for i in range(shards)])
     if shards > 1:
         laid.append([Step("shard", (a,), i, shards) for a in work for i in range(shards)])
         laid.append([Step("merge", (a,), 0, shards) for a in work])

@@ -21,7 +21,8 @@ from memlab.arm import Arm
 from memlab.arms import publish, run_arm, worded_error
 from memlab.cluster import shards
 from memlab.cluster.frozen import Frozen
-from memlab.cluster.prepare import prepare
+from memlab.cluster.prepare import prepare, write
+from memlab.cluster.scoring import score
 from memlab.cluster.steps import Step, step_of
 from memlab.config import part
 from memlab.errors import Faults, MemlabError
@@ -59,8 +60,9 @@ def do(frozen: Frozen, step: Step) -> bool:
     if step.does == "report":
         return _report(frozen, [frozen.arm(n) for n in step.arms], out)
     arms = [frozen.arm(n) for n in step.arms]
-    if step.does == "prepare":
-        return _told(lambda: prepare(arms, store, step.part, step.of), out)
+    ahead = {"write": write, "prepare": prepare, "score": score}
+    if step.does in ahead:
+        return _told(lambda: ahead[step.does](arms, store, step.part, step.of), out)
     if step.does == "shard":
         return all([_shard(arm, store, step, out) for arm in arms])
     return all([_run(arm, store, step, out) for arm in arms])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.cluster.steps import Step, packed, step_of, waves
+from memlab.cluster.steps import Does, Step, packed, step_of, waves
 
 NUMBERS = st.lists(st.integers(0, 999), max_size=5).map(tuple)
 
 
-@given(st.sampled_from(["prepare", "arms", "shard", "merge", "report"]), NUMBERS, st.integers(0, 9), st.integers(1, 99))
-def test_a_step_survives_being_written_as_a_word(does: str, arms: tuple[int, ...], part: int, of: int) -> None:
-    step = Step(does, arms, part, of)  # type: ignore[arg-type]
+@given(st.sampled_from(get_args(Does)), NUMBERS, st.integers(0, 9), st.integers(1, 99))
+def test_a_step_survives_being_written_as_a_word(does: Does, arms: tuple[int, ...], part: int, of: int) -> None:
+    step = Step(does, arms, part, of)
     assert step_of(str(step)) == step
 
 
@@ -40,3 +42,10 @@ def test_every_arm_is_in_one_pack_of_its_own_models(keys: list[str], most: int) 
     assert all(len({keys[n] for n in pack}) == 1 and 1 <= len(pack) <= most for pack in packs)
     for key in set(keys):  # no more jobs than there must be
         assert sum(keys[pack[0]] == key for pack in packs) == -(-keys.count(key) // most)
+
+
+def test_what_is_shared_is_asked_encoded_and_scored_before_any_shard() -> None:
+    laid = waves([[0], [1]], 2, shards=2, alike=[(0, 1)], asking=[1])
+    assert [[str(s) for s in wave] for wave in laid[:3]] == [
+        ["write:1:0/1"], ["prepare:0,1:0/2", "prepare:0,1:1/2"], ["score:0,1:0/2", "score:0,1:1/2"]]
+    assert [step.does for step in waves([[0], [1]], 2, asking=[1])[0]] == ["prepare"]  # one part asks as it prepares
