@@ -25,6 +25,7 @@ from memlab.cluster.local import Local
 from memlab.cluster.slurm import Slurm
 from memlab.config import CONF
 from memlab.errors import Faults, MemlabError
+from memlab.interrupt import one_interrupt
 from memlab.overrides import HELP
 from memlab.plan import print_plan
 from memlab.store import store_at
@@ -51,6 +52,11 @@ def report(sweep: Sweep, before: Sequence[Path] = ()) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
+    with one_interrupt():
+        return _main(argv)
+
+
+def _main(argv: list[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     if any(w in HELP for w in words):
