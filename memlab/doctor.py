@@ -106,6 +106,8 @@ def extras() -> Iterator[Check]:
     for name, package, gives, fix in (
             ("FlagEmbedding", "FlagEmbedding", "bge-m3's sparse and multi-vector lanes", "pip install -e '.[flag]'"),
             ("wandb", "wandb", "track=wandb", "pip install wandb"),
+            ("wandb-workspaces", "wandb-workspaces", "memlab.report --wandb", "pip install -e '.[wandb]'"),
+            ("pypdf", "pypdf", "data=documents of pdf and docx files", "pip install -e '.[documents]'"),
             ("submitit", "submitit", "hydra/launcher=slurm", "pip install -e '.[slurm]'")):
         version = _version(package)
         yield Check(name, "ok" if version else "note", version or f"not installed: no {gives}", "" if version else fix)

@@ -99,6 +99,18 @@ def _launcher_lacks(name: str, config: Mapping[str, Any]) -> list[str]:
     return [f"hydra.launcher has no setting '{name}'; {did_you_mean(name, [str(k) for k in node if k != '_target_'])}"]
 
 
+def swept(words: Iterable[str]) -> dict[str, list[str]]:
+    """Return the slots in which several techniques are swept, with the techniques; what is given last counts.
+
+    >>> swept(["rank/select=gap,fixed", "rank.select.k=1,2", "rank/score=rrf"])
+    {'rank/select': ['gap', 'fixed']}
+    """
+    slots = groups()
+    given = {o.key_or_group: o for word in words if (o := parsed(word)) and o.key_or_group in slots}
+    return {slot: [str(value) for value in o.sweep_string_iterator()]
+            for slot, o in given.items() if o.is_sweep_override()}
+
+
 def settled(words: Sequence[str], bad: Iterable[str]) -> list[str]:
     """Return the overrides that can be judged without the bad ones: neither bad nor a setting of a bad slot."""
     dropped = set(bad)

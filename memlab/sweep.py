@@ -148,16 +148,33 @@ def _params(base: DictConfig) -> dict[str, Any]:
 
 
 def _misspelt(hydra: Hydra, words: list[str]) -> list[overrides.Fault]:
-    """Find the settings that the chosen techniques do not have; those of a swept slot are not judged."""
+    """Find the settings that the chosen techniques do not have; a swept slot's, where none of its techniques has them.
+
+    Of a setting that some of the swept techniques have, the others are named.
+    """
     slots = overrides.groups()
     chosen = [w for w in words if (o := overrides.parsed(w)) and o.key_or_group in slots and not o.is_sweep_override()]
+
+    def lacking(*more: str) -> list[overrides.Fault]:
+        base = hydra.compose_config("config", [*chosen, *more], RunMode.MULTIRUN, with_log_configuration=False)
+        plain: Any = OmegaConf.to_container(base, resolve=False)
+        return overrides.misspelt(words, plain)
+
     try:
         base = hydra.compose_config("config", chosen, RunMode.MULTIRUN, with_log_configuration=False)
+        swept = overrides.swept([*(f"{key}={value}" for key, value in _params(base).items()), *words])
+        found = dict(lacking())
+        for slot, names in swept.items():
+            without = {name: dict(lacking(f"{slot}={name}")) for name in names}
+            for word in [w for w in words if w.startswith(f"{slot.replace('/', '.')}.")]:
+                told = {name: faults[word] for name, faults in without.items() if word in faults}
+                found.pop(word, None)  # told of the technique that a sweep starts from, whatever it is
+                if told:
+                    found[word] = next(iter(told.values())) if len(told) == len(names) else (
+                        f"{slot} is swept, and there is no such setting in {', '.join(told)}; sweep what has it")
     except HydraException:
         return []
-    swept = [w for w in words if (o := overrides.parsed(w)) and o.is_sweep_override()] + list(_params(base))
-    plain: Any = OmegaConf.to_container(base, resolve=False)
-    return overrides.misspelt(overrides.settled(words, swept), plain)
+    return list(found.items())
 
 
 def _told(error: BaseException) -> str:

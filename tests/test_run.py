@@ -106,12 +106,15 @@ def test_an_arm_and_its_twin_are_published(tmp_path: Path, monkeypatch: pytest.M
     assert [name.rpartition("-")[0] for name in seen] == ["gap+dense=none", "gap+dense=none.twin"]
 
 
-def test_help_is_hydras(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_how_to_call_it_slots_and_settings(capsys: pytest.CaptureFixture[str]) -> None:
     before = list(sys.argv)
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code in (None, 0)
-    assert "rank/select" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "python -m memlab.run +exp=adaptive_k" in told
+    assert "rank/select: budget" in told
+    assert "plan: false" in told
     assert sys.argv == before
 
 

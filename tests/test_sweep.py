@@ -99,6 +99,19 @@ def test_all_faults_come_at_once() -> None:
     assert "did you mean 'level'" in told[3]
 
 
+@pytest.mark.parametrize(("words", "told"), [
+    (["+exp=adaptive_k", "rank.select.kk=3"], "rank.select has no setting 'kk'"),
+    (["-m", "rank.select.kk=1,2"], "rank.select has no setting 'kk'; did you mean 'k'?"),
+    (["-m", "rank/select=gap,fixed", "rank.select.k=3"],
+     "rank/select is swept, and there is no such setting in gap; sweep what has it"),
+])
+def test_a_setting_of_what_is_swept_is_judged_as_well(words: list[str], told: str) -> None:
+    with pytest.raises(Faults) as raised:
+        read([w for w in words if w != "-m"] + ["sead=2"], multirun="-m" in words)
+    assert len(raised.value.faults) == 2
+    assert any(told in fault for fault in raised.value.faults)
+
+
 def test_faults_of_one_arm_are_told_once_for_the_sweep() -> None:
     with pytest.raises(Faults) as raised:
         read(["rank/select=fixed,gap", "data.lives=0", *LEXICAL], multirun=True)

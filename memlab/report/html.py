@@ -49,7 +49,7 @@ def page(comparison: dict[str, Any], arms: Sequence[ArmRun], extras: Extras | No
               "reliability": figures.reliability(arms), "why": why.sankey(arms),
               "settings": settings.parallel(comparison, arms)}
     shared, differing = view.manifests(arms)
-    unlike = settings.differing(arms)
+    unlike = settings.by_value(arms)
     first = comparison["contrasts"][0] if comparison.get("contrasts") else {}
     return _environment().get_template("report.html.j2").render(
         c=comparison, columns=columns, extras=extras, kinds=kinds,

@@ -73,11 +73,12 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
     differing = _questions(comparison, arms)
     if differing:
         parts += ["## Questions on which the arms differ", differing]
-    unlike = settings.differing(arms)
+    unlike = settings.by_value(arms)
     if unlike:
         parts += ["## Settings", "Those in which the arms differ:", table(
-            ["setting", *(escape(arm.name) for arm in arms)],
-            [[code(name), *map(escape, row.values())] for name, row in unlike.items()], len(arms) + 1)]
+            ["setting", "values, and the arms that have them"],
+            [[code(name), "; ".join(f"**{escape(value)}**: {escape(', '.join(some))}" for value, some in row.items())]
+             for name, row in unlike.items()], 2)]
     parts += ["## Provenance", _provenance(arms, older)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 

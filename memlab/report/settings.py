@@ -13,6 +13,9 @@ from memlab.report.words import EMPTY, count, figure, known, one_line
 ELSEWHERE = ("contrasts", "track", "name", "ablate", "out", "store")
 """Parts of a configuration that say nothing of the arm itself."""
 
+TECHNIQUE = "._target_"
+"""What ends the name of a setting that is a slot's technique, its value being a class."""
+
 AXES, RESULTS = 7, 3
 """Settings and metrics that parallel coordinates have room for."""
 
@@ -34,6 +37,26 @@ def differing(arms: Sequence[ArmRun]) -> dict[str, dict[str, str]]:
             if not any(other.endswith(f".{name}") and found[other] == row for other in found)}
 
 
+def by_value(arms: Sequence[ArmRun]) -> dict[str, dict[str, list[str]]]:
+    """Return setting -> value -> the arms that have it, for reading: a technique is named by its class alone."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name, row in differing(arms).items():
+        values: dict[str, list[str]] = found.setdefault(name.removesuffix(TECHNIQUE), {})
+        for arm, value in row.items():
+            values.setdefault(_class(value) if name.endswith(TECHNIQUE) else value, []).append(arm)
+    return found
+
+
+def _class(path: str) -> str:
+    """Name a class as people do.
+
+    >>> _class("memlab.rank.select.Fixed"), _class("memlab.stage.Unchanged"), _class("memlab.search.none.Off")
+    ('Fixed', 'none', 'none')
+    """
+    name = path.rpartition(".")[2]
+    return "none" if name in ("Unchanged", "Off") else name
+
+
 def axes(arms: Sequence[ArmRun]) -> list[str]:
     """Choose the settings for parallel coordinates: those that most of the arms have a value for, numbers first."""
     found = differing(arms)
@@ -48,7 +71,7 @@ def parallel(comparison: dict[str, Any], arms: Sequence[ArmRun]) -> Figure | Non
     Drawn as plain lines: plotly's own parallel coordinates need WebGL and a page that may evaluate code.
     """
     rows = differing(arms)
-    columns = {name.replace("._target_", ""): list(rows[name].values()) for name in axes(arms)}
+    columns = {name.removesuffix(TECHNIQUE): list(rows[name].values()) for name in axes(arms)}
     if not columns:
         return None
     told = [comparison["arms"].get(arm.name, {}) for arm in arms]

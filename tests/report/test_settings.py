@@ -33,6 +33,14 @@ def test_only_what_differs_is_named_once_and_by_its_stage(sweep: list[ArmRun]) -
     assert settings.differing(sweep[:1]) == {}
 
 
+def test_for_reading_arms_stand_behind_their_values(sweep: list[ArmRun], tmp_path: Path) -> None:
+    other = arm("d", "rank: {select: {_target_: memlab.stage.Unchanged, k: 5}}", tmp_path)
+    told = settings.by_value([*sweep, other])
+    assert told["rank.select"] == {"Fixed": ["a", "b", "c"], "none": ["d"]}
+    assert told["rank.select.k"] == {"5": ["a", "d"], "10": ["b"], "20": ["c"]}
+    assert told["search.dense.embedder.dtype"] == {"fp32": ["a"], "fp16": ["b", "c"], EMPTY: ["d"]}
+
+
 def test_a_setting_that_an_arm_lacks_is_a_difference_and_no_axis_of_few(sweep: list[ArmRun], tmp_path: Path) -> None:
     arms = [*sweep, *(arm(name, "rank: {select: {tokens: 900}}", tmp_path) for name in ("d", "e", "f"))]
     assert settings.differing(arms)["rank.select.tokens"]["a"] == EMPTY
@@ -55,8 +63,8 @@ def test_lines_pass_through_each_arms_settings_tokens_and_metrics(sweep: list[Ar
 def test_the_page_and_the_document_show_what_differs(report: Built) -> None:
     html, markdown = report.html.read_text(), report.markdown.read_text()
     assert 'id="chart-settings"' in html
-    assert "memlab.rank.select.by_type" in html.partition('id="settings"')[2].partition("</section>")[0]
-    assert "## Settings" in markdown
+    assert "<b>by_type</b>: by_type" in html.partition('id="settings"')[2].partition("</section>")[0]
+    assert "**by_type**: by_type" in markdown.partition("## Settings")[2]
     charts = json.loads(html.partition('id="charts">')[2].partition("</script>")[0])
     assert len(charts["settings"]["data"]) == len(report.comparison["arms"])
 
