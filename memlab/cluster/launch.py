@@ -155,7 +155,8 @@ def run_local(launcher: Local, arms: Sequence[Arm], words: Sequence[str], store:
 
     def ended(job: Job, status: int) -> None:
         how = "done" if status == 0 else f"signal {-status}" if status < 0 else f"exit status {status}"
-        out.print(f"  {escape(job.step.name)}: {how}")
+        named = ", ".join(arms[n].name for n in job.step.arms) if job.step.does == "arms" else job.step.name
+        out.print(f"  {escape(named)}: {how}")
 
     out.print(f"  {launcher.count()} processes at a time; logs: {escape(str(frozen.logs))}")
     launcher.run(frozen, steps, ended)

@@ -41,14 +41,14 @@ class Step:
         >>> Step("shard", (4,), 2, 8).name, Step("arms", (0, 1)).name, Step("report", (0, 1)).name
         ('shard 3 of 8 of arm 4', 'arms 0, 1', 'report')
         >>> Step("score", (0, 1)).name
-        'score for arms 0, 1'
+        'score for arm 0 and 1 more'
         """
         part = f" {self.part + 1} of {self.of}" if self.of > 1 and self.does != "merge" else ""
         some = ", ".join(map(str, self.arms))
         if self.does == "shard":
             return f"shard{part} of arm {some}"
         if self.does == "score":
-            return f"score{part} for arms {some}"
+            return f"score{part} for arm {self.arms[0]} and {len(self.arms) - 1} more"
         return f"{self.does} {some}" if self.does in ("arms", "merge") else f"{self.does}{part}"
 
 
