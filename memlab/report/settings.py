@@ -13,6 +13,9 @@ from memlab.report.words import EMPTY, count, figure, known, one_line
 ELSEWHERE = ("contrasts", "track", "name", "ablate", "out", "store")
 """Parts of a configuration that say nothing of the arm itself."""
 
+GIVEN = ("embedder", "cross_encoder", "chat", "judge_chat", "learn")
+"""Parts that count only where a stage takes them, and are repeated there."""
+
 TECHNIQUE = "._target_"
 """What ends the name of a setting that is a slot's technique, its value being a class."""
 
@@ -26,15 +29,13 @@ NUMBERS, WORDS = 6, 12
 def differing(arms: Sequence[ArmRun]) -> dict[str, dict[str, str]]:
     """Return setting -> arm -> value for the settings that are not the same in all arms, in the order of config.yaml.
 
-    What an arm does not have is ``EMPTY``. A setting that stands in two places (a model and the stage that was given
-    it) is named once, by the stage.
+    What an arm does not have is ``EMPTY``.
     """
-    tables = {arm.name: view.flat({k: v for k, v in arm.settings.items() if k not in ELSEWHERE}) for arm in arms}
+    tables = {arm.name: view.flat({k: v for k, v in arm.settings.items() if k not in ELSEWHERE + GIVEN})
+              for arm in arms}
     names = list(dict.fromkeys(name for table in tables.values() for name in table))
     found = {name: {arm: table.get(name, EMPTY) for arm, table in tables.items()} for name in names}
-    found = {name: row for name, row in found.items() if len(set(row.values())) > 1}
-    return {name: row for name, row in found.items()
-            if not any(other.endswith(f".{name}") and found[other] == row for other in found)}
+    return {name: row for name, row in found.items() if len(set(row.values())) > 1}
 
 
 def by_value(arms: Sequence[ArmRun]) -> dict[str, dict[str, list[str]]]:
@@ -58,11 +59,14 @@ def _class(path: str) -> str:
 
 
 def axes(arms: Sequence[ArmRun]) -> list[str]:
-    """Choose the settings for parallel coordinates: those that most of the arms have a value for, numbers first."""
+    """Choose the settings for parallel coordinates: those with several values, that most arms have one for.
+
+    Those that all arms have come first, and numbers before names.
+    """
     found = differing(arms)
-    there = {name: sum(v != EMPTY for v in row.values()) for name, row in found.items()}
-    kept = [name for name, n in there.items() if 2 * n > len(arms)]
-    return sorted(kept, key=lambda name: not _numbers(list(found[name].values())))[:AXES]
+    there = {name: [v for v in row.values() if v != EMPTY] for name, row in found.items()}
+    kept = [name for name, values in there.items() if 2 * len(values) > len(arms) and len(set(values)) > 1]
+    return sorted(kept, key=lambda name: (-len(there[name]), not _numbers(there[name])))[:AXES]
 
 
 def parallel(comparison: dict[str, Any], arms: Sequence[ArmRun]) -> Figure | None:

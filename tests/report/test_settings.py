@@ -27,7 +27,7 @@ def sweep(tmp_path: Path) -> list[ArmRun]:
             for name, dtype, k in (("a", "fp32", 5), ("b", "fp16", 10), ("c", "fp16", 20))]
 
 
-def test_only_what_differs_is_named_once_and_by_its_stage(sweep: list[ArmRun]) -> None:
+def test_only_what_differs_is_named_and_a_model_by_the_stage_that_took_it(sweep: list[ArmRun]) -> None:
     assert settings.differing(sweep) == {"rank.select.k": {"a": "5", "b": "10", "c": "20"},
                                          "search.dense.embedder.dtype": {"a": "fp32", "b": "fp16", "c": "fp16"}}
     assert settings.differing(sweep[:1]) == {}
@@ -45,6 +45,14 @@ def test_a_setting_that_an_arm_lacks_is_a_difference_and_no_axis_of_few(sweep: l
     arms = [*sweep, *(arm(name, "rank: {select: {tokens: 900}}", tmp_path) for name in ("d", "e", "f"))]
     assert settings.differing(arms)["rank.select.tokens"]["a"] == EMPTY
     assert "rank.select.tokens" not in settings.axes(arms)
+
+
+def test_axes_have_several_values_and_begin_with_what_all_arms_have(tmp_path: Path) -> None:
+    texts = ["{a: {one: 1, same: 5}, b: {name: x, k: 3}}", "{a: {one: 2, same: 5}, b: {name: y, k: 4}}",
+             "{b: {name: x, k: 3}}"]
+    arms = [arm(name, text, tmp_path) for name, text in zip("abc", texts)]
+    assert "a.same" in settings.differing(arms)  # the third arm lacks it
+    assert settings.axes(arms) == ["b.k", "b.name", "a.one"]
 
 
 def test_lines_pass_through_each_arms_settings_tokens_and_metrics(sweep: list[ArmRun]) -> None:
