@@ -121,8 +121,9 @@ def rates(out: Path) -> dict[str, float]:
             manifest = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, json.JSONDecodeError):
             continue
-        for what, slot in (("vectors", "dense"), ("pairs", "late")):
-            made, seconds = worded(manifest.get("made", {}))[what], manifest.get("seconds", {}).get(slot, 0)
+        spent = manifest.get("seconds", {})
+        for what, slots in (("vectors", ("dense",)), ("pairs", ("late", "rerank"))):
+            made, seconds = worded(manifest.get("made", {}))[what], sum(spent.get(slot, 0) for slot in slots)
             if made >= 500 and seconds > 1:
                 found[what] = max(found.get(what, 0.0), made / seconds)
     return found

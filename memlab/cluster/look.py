@@ -80,10 +80,12 @@ def _under_way(frozen: Frozen, name: str, mine: Sequence[tuple[Job, State]],
     live = [(job, state) for job, state in mine if state.live]
     running = [(job, state) for job, state in live if state.word in ("RUNNING", "COMPLETING")]
     ids = ", ".join(job.id for job, _ in running or live)
-    if not running:
-        return Look(name, "queued", "waits for the {}, {}".format(*ahead[0]) if ahead else str(live[0][1]), ids)
-    job, state = running[0]
     parts = f"{len(mine) - len(live)} of {len(mine)} jobs ended, " if len(mine) > 1 else ""
+    if not running:
+        began = "running" if len(live) < len(mine) else "queued"  # between its shards and their merge it is under way
+        waits = "waits for the {}, {}".format(*ahead[0]) if ahead else f"{parts}{live[0][1]}"
+        return Look(name, began, waits, ids)
+    job, state = running[0]
     return Look(name, "running", f"{parts}{state}; {_last_line(frozen, job)}".strip("; "), ids)
 
 

@@ -48,6 +48,16 @@ def test_what_runs_says_where_and_its_last_line_of_progress(frozen: Frozen) -> N
     assert running == Look("fixed", "running", "running on n2; minilm: 40/80 texts, 20 texts/s, 2 s left", "2_0")
 
 
+def test_a_sharded_arm_is_under_way_until_its_merge_has_ended(tmp_path: Path) -> None:
+    made = freeze(tmp_path)
+    made.record([Job("2_0", Step("shard", (0,), 0, 2)), Job("2_1", Step("shard", (0,), 1, 2)),
+                 Job("3", Step("merge", (0,), 0, 2))])
+    ended, waits = State("COMPLETED"), State("PENDING", why="Dependency")
+    assert look(made, j2_0=waits, j2_1=waits, j3=waits).state == "queued"
+    assert look(made, j2_0=ended, j2_1=ended, j3=waits) == Look(
+        "fixed", "running", "2 of 3 jobs ended, queued (Dependency)", "3")
+
+
 def test_what_raised_shows_its_own_traceback(frozen: Frozen) -> None:
     arm = frozen.arm(0)
     arm.beside().mkdir(parents=True)

@@ -33,10 +33,10 @@ def the_sweep(root: Path) -> Frozen:
     return next(sweeps(root / "runs"))
 
 
-def encoded(root: Path) -> pl.DataFrame:
-    """The keys of all vectors in a store."""
-    files = sorted((root / "store" / "vectors").rglob("*.parquet"))
-    return pl.concat([pl.read_parquet(file, columns=["h0", "h1"]).with_columns(folder=pl.lit(file.parent.name))
+def stored(root: Path, kind: str = "vectors") -> pl.DataFrame:
+    """The keys of all vectors or pair scores in a store."""
+    files = sorted((root / "store" / kind).rglob("*.parquet"))
+    return pl.concat([pl.read_parquet(file).drop("value").with_columns(folder=pl.lit(file.parent.name))
                       for file in files])
 
 
@@ -51,8 +51,8 @@ def test_adaptive_k_gives_the_figures_of_one_machine_and_nothing_is_encoded_twic
     done = memlab("run", *asked, root=there)
     assert done.returncode == 0, done.stdout + done.stderr
     assert figures(here, "adaptive_k") == figures(there, "adaptive_k")
-    keys = encoded(there)
-    assert keys.height == keys.unique().height == encoded(here).height
+    keys = stored(there)
+    assert keys.height == keys.unique().height == stored(here).height
     arms = [read_json(Path(arm["folder"]) / "manifest.json") for arm in the_sweep(there).note()["arms"]]
     assert all(arm["made"].get("vectors", 0) == 0 for arm in arms)  # the preparation made them all
     status = subprocess.run([sys.executable, "-m", "memlab.status"], cwd=there, capture_output=True, text=True)
@@ -89,8 +89,20 @@ def test_thirty_arms_through_six_slots_share_one_store(testbed: Bed, tmp_path: P
     jobs = the_sweep(tmp_path).jobs()
     assert sum(job.step.does == "arms" for job in jobs) == 6
     assert len(read_json(tmp_path / "runs" / "single" / "synthetic" / "comparison.json")["arms"]) == 30
-    keys = encoded(tmp_path)
+    keys = stored(tmp_path)
     assert keys.height == keys.unique().height
+
+
+def test_what_jobs_score_alike_is_scored_once(testbed: Bed, tmp_path: Path) -> None:
+    done = memlab("run", "-m", "rank.select.k=3,5", "rank/rerank=late_interaction", "data.lives=4", *SLURM,
+                  root=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    jobs = the_sweep(tmp_path).jobs()
+    assert [job.step.does for job in jobs] == ["prepare", "score", "arms", "arms", "report"]
+    pairs = stored(tmp_path, "pairs")
+    assert pairs.height == pairs.unique().height > 0
+    arms = [read_json(Path(arm["folder"]) / "manifest.json") for arm in the_sweep(tmp_path).note()["arms"]]
+    assert all(arm["made"].get("pairs", 0) == 0 for arm in arms)
 
 
 def commands() -> list[str]:
