@@ -62,8 +62,11 @@ def keep_traceback(path: Path) -> str:
     return f"details: {path}"
 
 
-def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast]) -> list[Path]:
-    """Publish what finished (with its twin) or failed, and build a report beside it; return the comparisons' files."""
+def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], before: Sequence[Path] = ()) -> list[Path]:
+    """Publish what finished (with its twin) or failed, and build a report beside it; return the comparisons' files.
+
+    ``before`` are comparisons of just these arms that a job has built: then none is built again.
+    """
     from memlab.report.build import build
 
     built: list[Path] = []
@@ -78,9 +81,9 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast]) -> l
                 track.publish(arm.folder())
             if matched:
                 track.publish(place / matched)
-        if any(arm.finished() for arm in here):
+        if any(arm.finished() for arm in here) and not before:
             built.append(build(place, contrasts=contrasts, expected=[a.name for a in here], exact=exact).json)
-    return built
+    return list(before) or built
 
 
 def show(comparison: Path, arms: Sequence[Arm], out: Console) -> None:
@@ -88,7 +91,7 @@ def show(comparison: Path, arms: Sequence[Arm], out: Console) -> None:
     from memlab.report.console import print_arm, print_comparison
 
     read = read_json(comparison)
-    here = [a.name for a in arms if a.beside() == comparison.parent]
+    here = [a.name for a in arms if a.beside().resolve() == comparison.parent.resolve()]
     if len(here) == 1 and here[0] in read["arms"]:
         print_arm(read, here[0], out)
     else:

@@ -17,7 +17,7 @@ from types import FrameType
 
 @contextmanager
 def one_interrupt() -> Iterator[None]:
-    """Within it, the echo of an interrupt that is being handled is dropped; a further Ctrl-C counts again.
+    """Within it, the echo of a KeyboardInterrupt that somebody else raised is dropped; every other Ctrl-C counts.
 
     Does nothing outside the main thread, or where somebody else handles the signal.
     """
@@ -25,16 +25,18 @@ def one_interrupt() -> Iterator[None]:
             signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    echoes: list[BaseException] = []
+    known: list[BaseException] = []  # those raised here, and those whose echo was dropped
 
     def handle(number: int, frame: FrameType | None) -> None:
+        del number, frame
         handled = sys.exc_info()[1]
         while handled is not None and not isinstance(handled, KeyboardInterrupt):
             handled = handled.__context__
-        if handled is not None and not echoes:
-            echoes.append(handled)
+        if handled is not None and not any(handled is one for one in known):
+            known.append(handled)
             return
-        signal.default_int_handler(number, frame)
+        known.append(KeyboardInterrupt())
+        raise known[-1]
 
     signal.signal(signal.SIGINT, handle)
     try:

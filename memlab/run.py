@@ -46,7 +46,7 @@ def job(cfg: DictConfig) -> None:
 
 def report(sweep: Sweep, before: Sequence[Path] = ()) -> None:
     """Publish the finished arms and their twins, and build the report, unless a job did; print the comparison."""
-    for built in before or publish(sweep.arms, sweep.track, sweep.contrasts):
+    for built in publish(sweep.arms, sweep.track, sweep.contrasts, before):
         show(built, sweep.arms, _out)
 
 

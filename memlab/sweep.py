@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,15 +121,23 @@ def _composed(hydra: Hydra, words: list[str], multirun: bool, bad: list[override
         return _compose(hydra, kept, multirun)
     except HydraException as error:
         more = _misspelt(hydra, kept)
-        bad += more or [("", _told(error))]
-        return _composed(hydra, kept, multirun, bad) if more else None
+        if more:
+            bad += more
+            return _composed(hydra, kept, multirun, bad)
+        try:  # a setting that the default of a swept slot lacks, and all that is swept there have
+            first = [f"{slot}={names[0]}" for slot, names in _swept(hydra, kept).items()]
+            return _compose(hydra, kept, multirun, first)
+        except HydraException:
+            bad.append(("", _told(error)))
+            return None
 
 
-def _compose(hydra: Hydra, words: list[str], multirun: bool) -> Composed:
-    base = hydra.compose_config("config", words, RunMode.MULTIRUN, with_log_configuration=False)
+def _compose(hydra: Hydra, words: list[str], multirun: bool, first: Sequence[str] = ()) -> Composed:
+    """Compose every arm; ``first`` are the techniques that what all arms have in common is composed with."""
+    base = hydra.compose_config("config", [*words, *first], RunMode.MULTIRUN, with_log_configuration=False)
     multirun = multirun or base.hydra.mode == RunMode.MULTIRUN
     params = _params(base) if multirun else {}
-    given = list(base.hydra.overrides.task)
+    given = [word for word in base.hydra.overrides.task if word not in first]
     parsed = OverridesParser.create(config_loader=hydra.config_loader).parse_overrides(
         [*(f"{k}={v}" for k, v in params.items()), *given])
     several = {o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()}
@@ -152,29 +160,38 @@ def _misspelt(hydra: Hydra, words: list[str]) -> list[overrides.Fault]:
 
     Of a setting that some of the swept techniques have, the others are named.
     """
-    slots = overrides.groups()
-    chosen = [w for w in words if (o := overrides.parsed(w)) and o.key_or_group in slots and not o.is_sweep_override()]
+    chosen = _chosen(words)
 
-    def lacking(*more: str) -> list[overrides.Fault]:
+    def lacking(*more: str) -> dict[str, str]:
         base = hydra.compose_config("config", [*chosen, *more], RunMode.MULTIRUN, with_log_configuration=False)
         plain: Any = OmegaConf.to_container(base, resolve=False)
-        return overrides.misspelt(words, plain)
+        return dict(overrides.misspelt(words, plain))
 
     try:
-        base = hydra.compose_config("config", chosen, RunMode.MULTIRUN, with_log_configuration=False)
-        swept = overrides.swept([*(f"{key}={value}" for key, value in _params(base).items()), *words])
-        found = dict(lacking())
-        for slot, names in swept.items():
-            without = {name: dict(lacking(f"{slot}={name}")) for name in names}
+        found = lacking()
+        for slot, names in _swept(hydra, words).items():
+            without = {name: lacking(f"{slot}={name}") for name in names}
             for word in [w for w in words if w.startswith(f"{slot.replace('/', '.')}.")]:
                 told = {name: faults[word] for name, faults in without.items() if word in faults}
-                found.pop(word, None)  # told of the technique that a sweep starts from, whatever it is
+                found.pop(word, None)  # told of the slot's default, whatever it is
                 if told:
                     found[word] = next(iter(told.values())) if len(told) == len(names) else (
                         f"{slot} is swept, and there is no such setting in {', '.join(told)}; sweep what has it")
     except HydraException:
         return []
     return list(found.items())
+
+
+def _swept(hydra: Hydra, words: list[str]) -> dict[str, list[str]]:
+    """Return the slots in which several techniques are swept, by these words or by their experiment."""
+    base = hydra.compose_config("config", _chosen(words), RunMode.MULTIRUN, with_log_configuration=False)
+    return overrides.swept([*(f"{key}={value}" for key, value in _params(base).items()), *words])
+
+
+def _chosen(words: list[str]) -> list[str]:
+    """Leave the words that choose one technique for a slot."""
+    slots = overrides.groups()
+    return [w for w in words if (o := overrides.parsed(w)) and o.key_or_group in slots and not o.is_sweep_override()]
 
 
 def _told(error: BaseException) -> str:

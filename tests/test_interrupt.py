@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from memlab.interrupt import one_interrupt
+
+
+@pytest.fixture(autouse=True)
+def pythons_own_handler() -> Iterator[None]:
+    """As in a terminal, also where tests run in the background, which ignores Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_the_echo_of_an_interrupt_is_dropped_and_a_further_one_counts() -> None:
@@ -41,6 +50,15 @@ def test_an_interrupt_is_raised_as_ever() -> None:
             with pytest.raises(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_press_counts_while_the_first_is_handled() -> None:
+    with one_interrupt():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
 
 
 def test_handlers_of_others_and_other_threads_are_left_alone() -> None:

@@ -225,7 +225,7 @@ def test_a_signal_ends_the_whole_family(number: int, mode: str, env: Path, model
         command.send_signal(number)
         command.send_signal(number)  # impatience changes nothing
         assert command.wait(40) == 0
-        assert not any(one.is_running() for one in family)
+        assert not psutil.wait_procs(family, timeout=10)[1]  # a killed process ends when a busy machine lets it
         assert not server.file.exists()
         assert "Traceback" not in command.stderr.read()
 

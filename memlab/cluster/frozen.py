@@ -81,15 +81,17 @@ class Frozen:
                               fix="free some space there and give the same line again") from error
 
     def note_report(self, built: Sequence[Path]) -> None:
-        """Note the comparisons that its report job has built, so that a shell that waits does not build them again."""
-        write_json(self.folder / REPORTED, {"built": [str(path) for path in built]})
+        """Note the comparisons of all its arms that its report job has built, for a shell that waits for them."""
+        write_json(self.folder / REPORTED, {str(path): path.stat().st_mtime_ns for path in built})
 
     def reported(self) -> list[Path]:
-        """Return the comparisons that its report job has built; none where it has not ended well."""
+        """Return what ``note_report`` noted; nothing where one of them cannot be seen, or has been built anew since."""
         try:
-            return [Path(path) for path in read_json(self.folder / REPORTED)["built"]]
-        except (OSError, ValueError):
+            noted = read_json(self.folder / REPORTED)
+            fresh = all(Path(name).stat().st_mtime_ns == told for name, told in noted.items())
+        except (OSError, ValueError, AttributeError):
             return []
+        return [Path(name) for name in noted] if fresh else []
 
     def config(self, number: int) -> DictConfig:
         """Return the configuration of an arm, by its number in the sweep."""

@@ -35,13 +35,13 @@ def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: st
     if all(arm.finished() for arm in arms):
         return None
     before = under_way(arms)
+    fresh = [n for n, arm in enumerate(arms) if not arm.finished() and n not in before]
+    laid = _waves(arms, _packs(launcher, arms, fresh), shards)
     frozen = frozen_of(arms, words, store, shards)
     frozen.record([job for jobs in before.values() for job in jobs])
-    fresh = [n for n, arm in enumerate(arms) if not arm.finished() and n not in before]
     _begin_anew([arms[n] for n in fresh])
-    packs = _packs(launcher, arms, fresh)
     try:
-        jobs = launcher.submit(frozen, _waves(arms, packs, shards))
+        jobs = launcher.submit(frozen, laid)
     except BaseException:
         shutil.rmtree(frozen.folder, ignore_errors=True)  # nothing of it runs
         raise
@@ -66,9 +66,10 @@ def _packs(launcher: Slurm | Local, arms: Sequence[Arm], fresh: Sequence[int]) -
 
 def _waves(arms: Sequence[Arm], packs: Sequence[Sequence[int]], shards: int) -> list[list[Step]]:
     """Lay out the arms of some jobs; where arms are sharded, every part is a job of its own."""
-    work = [n for pack in packs for n in pack]
-    alike = groups(arms, packs if shards == 1 else [[n] for n in work])
-    return waves(packs, len(arms), shards, alike, [n for n in work if asks(arms[n])])
+    if shards > 1:
+        packs = [[n] for pack in packs for n in pack]
+    asking = [n for pack in packs for n in pack if asks(arms[n])]
+    return waves(packs, len(arms), shards, groups(arms, packs), asking)
 
 
 def _begin_anew(arms: Sequence[Arm]) -> None:
@@ -148,10 +149,9 @@ def run_local(launcher: Local, arms: Sequence[Arm], words: Sequence[str], store:
     fresh = [n for n, arm in enumerate(arms) if not arm.finished()]
     if not fresh:
         return
+    steps = [wave for wave in _waves(arms, _packs(launcher, arms, fresh), shards) if wave[0].does != "report"]
     frozen = frozen_of(arms, words, store, shards)
     _begin_anew([arms[n] for n in fresh])
-    packs = _packs(launcher, arms, fresh)
-    steps = [wave for wave in _waves(arms, packs, shards) if wave[0].does != "report"]
 
     def ended(job: Job, status: int) -> None:
         how = "done" if status == 0 else f"signal {-status}" if status < 0 else f"exit status {status}"

@@ -16,7 +16,10 @@ from memlab.arm import Arm
 from memlab.cluster.frozen import Frozen, Job
 from memlab.cluster.slurm import models
 from memlab.cluster.steps import Step, packed
-from memlab.stage import stage
+from memlab.stage import spec_digest, stage
+
+MOST = 100
+"""Letters of a log's name that arms may take; file systems take 255 in all."""
 
 _POLL = 0.1  # seconds between two looks at the processes
 
@@ -68,8 +71,7 @@ class Local:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(
             [str(frozen.source), *filter(None, [os.environ.get("PYTHONPATH")])]), "OMP_NUM_THREADS": share,
             "POLARS_MAX_THREADS": share, "PYTHONDONTWRITEBYTECODE": "1"}
-        log = frozen.logs / f"{str(step).replace('/', '-of-')}.log"
-        with log.open("ab") as handle:
+        with log(frozen, step)[0].open("ab") as handle:
             process = subprocess.Popen(  # noqa: S603 (this interpreter, words of our own)
                 [sys.executable, "-u", "-m", "memlab.cluster.work", str(frozen.folder), str(step)],
                 stdout=handle, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment)
@@ -79,8 +81,10 @@ class Local:
 
 
 def log(frozen: Frozen, step: Step) -> list[Path]:
-    """Where the process of a step writes."""
-    return [frozen.logs / f"{str(step).replace('/', '-of-')}.log"]
+    """Where the process of a step writes; the name holds its arms' numbers, or a digest where they are many."""
+    arms = ",".join(map(str, step.arms))
+    arms = arms if len(arms) < MOST else spec_digest(arms)
+    return [frozen.logs / f"{step.does}:{arms}:{step.part}-of-{step.of}.log"]
 
 
 def _cores() -> int:

@@ -83,7 +83,8 @@ def _under_way(frozen: Frozen, name: str, mine: Sequence[tuple[Job, State]],
     parts = f"{len(mine) - len(live)} of {len(mine)} jobs ended, " if len(mine) > 1 else ""
     if not running:
         began = "running" if len(live) < len(mine) else "queued"  # between its shards and their merge it is under way
-        waits = "waits for the {}, {}".format(*ahead[0]) if ahead else f"{parts}{live[0][1]}"
+        depends = bool(ahead) and live[0][1].why == "Dependency"
+        waits = "waits for the {}, {}".format(*ahead[0]) if depends else f"{parts}{live[0][1]}"
         return Look(name, began, waits, ids)
     job, state = running[0]
     return Look(name, "running", f"{parts}{state}; {_last_line(frozen, job)}".strip("; "), ids)

@@ -14,6 +14,7 @@ from memlab.pipeline import LANES
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
+from memlab.truncation import truncated
 
 WRITTEN = "time"
 """The last slot before the searches: keys and queries are final behind it."""
@@ -53,7 +54,7 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
                     for _ in store.iter_vectors(embedder, texts, role):
                         pass
                     if role == "document":  # every arm tells it, and should not load the model for that
-                        store.truncated(embedder, texts, role)
+                        truncated(embedder, texts, store)
 
 
 def _asked(stage: Any, tables: Tables, part: int, of: int) -> list[tuple[Role, pl.DataFrame]]:

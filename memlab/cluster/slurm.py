@@ -113,8 +113,9 @@ class Slurm:
         return [Job(job.job_id, step) for job, step in zip(made, steps)]
 
     def _parameters(self, frozen: Frozen, steps: Sequence[Step], after: Sequence[str]) -> dict[str, Any]:
+        does = " ".join(dict.fromkeys(step.does for step in steps))
         asked: dict[str, Any] = {
-            "job_name": f"memlab {steps[0].does}", "partition": self.partition, "account": self.account,
+            "job_name": f"memlab {does}", "partition": self.partition, "account": self.account,
             "qos": self.qos, "constraint": self.constraint, "time": self.timeout_min,
             "cpus_per_task": self.cpus_per_task, "mem": None if self.mem_gb is None else f"{self.mem_gb * 1024:.0f}MB",
             "gpus_per_node": None if steps[0].does == "report" else self.gpus_per_node or None,

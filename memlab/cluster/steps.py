@@ -68,24 +68,33 @@ def waves(packs: Sequence[Sequence[int]], arms: int, shards: int = 1, alike: Seq
           asking: Sequence[int] = ()) -> list[list[Step]]:
     """Lay out a sweep of so many ``arms``, all of which are reported.
 
-    ``packs`` are the numbers of those that are to run, one job each pack; ``shards`` is the parts of an arm; ``alike``
-    are groups that score alike; ``asking`` are arms that ask a model before they search, which the parts of a
-    preparation would all do. One arm that is not sharded needs no preparation: nobody else waits for what it encodes.
+    ``packs`` are the numbers of those that are to run, one job each pack; ``shards`` is the parts of an arm, which are
+    a job each. ``alike`` are groups that score alike, with an arm of every job that waits for it; jobs that wait for
+    none run beside the scoring. ``asking`` are arms that ask a model before they search, which all parts of a
+    preparation would do. One arm that is not sharded needs no preparation: nobody else waits for what it encodes.
 
     >>> [[str(s) for s in wave] for wave in waves([[0, 1], [2]], 4, alike=[(1, 2)])]
     [['prepare:0,1,2:0/1'], ['score:1,2:0/1'], ['arms:0,1:0/1', 'arms:2:0/1'], ['report:0,1,2,3:0/1']]
+    >>> [str(s) for s in waves([[0], [1], [2]], 3, alike=[(0, 1)])[1]]
+    ['score:0,1:0/1', 'arms:2:0/1']
     """
     work = tuple(a for pack in packs for a in pack)
     laid = [[Step("write", tuple(asking))]] if shards > 1 and asking else []
     if shards > 1 or len(work) > 1:
         laid.append([Step("prepare", work, i, shards) for i in range(shards)])
-    laid.append([Step("score", group, i, shards) for group in alike for i in range(shards)])
+    waits = {a for group in alike for a in group}
+    first = [pack for pack in packs if alike and not waits.intersection(pack)]
+    laid.append([*(Step("score", group, i, shards) for group in alike for i in range(shards)), *_jobs(first, shards)])
+    laid.append(_jobs([pack for pack in packs if pack not in first], shards))
     if shards > 1:
-        laid.append([Step("shard", (a,), i, shards) for a in work for i in range(shards)])
         laid.append([Step("merge", (a,), 0, shards) for a in work])
-    else:
-        laid.append([Step("arms", tuple(pack)) for pack in packs])
     return [*(wave for wave in laid if wave and work), [Step("report", tuple(range(arms)))]]
+
+
+def _jobs(packs: Sequence[Sequence[int]], shards: int) -> list[Step]:
+    if shards == 1:
+        return [Step("arms", tuple(pack)) for pack in packs]
+    return [Step("shard", (a,), i, shards) for pack in packs for a in pack for i in range(shards)]
 
 
 def packed(keys: Iterable[str], most: int) -> list[list[int]]:

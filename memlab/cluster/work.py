@@ -100,7 +100,6 @@ def _report(frozen: Frozen, arms: Sequence[Arm], out: Console) -> bool:
     contrasts = [Contrast(**dict(one)) for one in config["contrasts"]]
     try:
         built = publish(arms, track, contrasts)
-        frozen.note_report(built)
     finally:
         if server := frozen.note().get("server"):
             subprocess.run(["scancel", str(server)], check=False, timeout=60)  # noqa: S603, S607 (SLURM's own command)
@@ -109,6 +108,8 @@ def _report(frozen: Frozen, arms: Sequence[Arm], out: Console) -> bool:
     missing = [arm.name for arm in arms if not arm.finished()]
     if missing:
         out.print(f"missing: {', '.join(missing)}", markup=False)
+    else:
+        frozen.note_report(built)
     return not missing
 
 

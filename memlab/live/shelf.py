@@ -52,6 +52,10 @@ class Shelf(Folder):
         for (block,), rows in found.partition_by("segment", as_dict=True).items():
             yield rows["at"].to_numpy(), self._blocks[block][rows["row"].to_numpy()]
 
+    def width(self) -> int | None:
+        """Return how many numbers a vector has; None while none is held."""
+        return self._blocks[0].shape[1] if self._blocks else None
+
     def add(self, keys: pl.DataFrame, values: Floats) -> None:
         """Store rows: keys (n rows) and values (n,) or (n, dim)."""
         names = _keys(keys)

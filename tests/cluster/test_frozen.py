@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -61,6 +62,22 @@ def test_two_sweeps_of_one_second_stay_apart(tmp_path: Path) -> None:
     made = {freeze(tmp_path).folder for _ in range(3)}
     assert len(made) == 3
     assert {one.folder for one in sweeps(tmp_path / "runs")} == made
+
+
+def test_a_report_is_known_until_it_is_built_again(tmp_path: Path) -> None:
+    frozen, comparison = freeze(tmp_path), tmp_path / "comparison.json"
+    assert frozen.reported() == []
+    comparison.write_text("{}")
+    frozen.note_report([comparison])
+    assert frozen.reported() == [comparison]
+    os.utime(comparison, (1, 1))  # by another sweep of the same experiment
+    assert frozen.reported() == []
+    frozen.note_report([comparison])
+    comparison.unlink()  # or not to be seen from here yet
+    assert frozen.reported() == []
+    for damage in ("", "[]", '{"a": ', '{"x": null}'):
+        (frozen.folder / "reported.json").write_text(damage)
+        assert frozen.reported() == []
 
 
 def test_jobs_are_noted_in_their_order(tmp_path: Path) -> None:

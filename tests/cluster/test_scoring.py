@@ -19,7 +19,7 @@ from memlab.search.dense import Dense
 from memlab.search.late import Late
 from memlab.store import Store
 from tests.search.world import Overlap, WordEmbedder
-from tests.small import arm, lexical
+from tests.small import arm, lexical, lives
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,17 @@ def arms(root: Path, *pipelines: Pipeline) -> list[Arm]:
     return [arm(root, one, name=str(n)) for n, one in enumerate(pipelines)]
 
 
-def test_a_scoring_stage_is_marked_by_all_that_comes_before_it() -> None:
-    assert scorings(lexical()) == {}
-    assert scorings(Pipeline(dense=Dense(embedder=WordEmbedder()))) == {}  # the preparation makes a lane's vectors
-    one, same, other = (scorings(reranked(k, scorer)) for k, scorer in ((3, Overlap()), (5, Overlap()), (3, Other())))
+def test_a_scoring_stage_is_marked_by_the_data_and_all_that_comes_before_it(tmp_path: Path) -> None:
+    def marks(pipeline: Pipeline, data: Any = None) -> dict[str, str]:
+        return scorings(arm(tmp_path, pipeline, data))
+
+    assert marks(lexical()) == {}
+    assert marks(Pipeline(dense=Dense(embedder=WordEmbedder()))) == {}  # the preparation makes a lane's vectors
+    one, same, other = (marks(reranked(k, scorer)) for k, scorer in ((3, Overlap()), (5, Overlap()), (3, Other())))
     assert list(one) == ["rerank"]
     assert one == same != other
-    late = scorings(reranked(3, Overlap(), late=Late(scorer=Overlap())))
+    assert marks(reranked(3, Overlap()), lives(seed=7)) != one
+    late = marks(reranked(3, Overlap(), late=Late(scorer=Overlap())))
     assert list(late) == ["late", "rerank"]
     assert late["rerank"] != one["rerank"]
 
@@ -63,6 +67,24 @@ def test_only_what_jobs_share_is_grouped_and_no_two_groups_share(tmp_path: Path)
     assert groups(some, [[0], [2], [4]]) == []
     lanes = arms(tmp_path, *(reranked(3, scorer, late=Late(scorer=Overlap())) for scorer in (Overlap(), Other())))
     assert groups(lanes, [[0], [1]]) == [(0, 1)]  # they share the lane, whatever reranks behind it
+
+
+def test_of_a_jobs_arms_that_share_the_same_one_stands_for_all(tmp_path: Path) -> None:
+    some = arms(tmp_path, *(reranked(k, scorer, late=Late(scorer=Overlap()))
+                            for scorer in (Overlap(), Other()) for k in (3, 5)))
+    assert groups(some, [[0, 1], [2, 3]]) == [(0, 2)]  # the lane; each reranker is left to its own job
+    assert groups(some, [[0, 2], [1, 3]]) == [(0, 1, 2, 3)]  # both rerankers are shared
+    store = fresh(tmp_path / "store")
+    score([some[0], some[2]], store)
+    lane = fresh(tmp_path / "lane")
+    arm(tmp_path / "lane-runs", lexical(late=Late(scorer=Overlap()))).run(lane)
+    assert store.made["pairs"] == lane.made["pairs"] > 0
+
+
+def test_arms_on_different_data_share_nothing(tmp_path: Path) -> None:
+    some = [arm(tmp_path, reranked(k, Overlap()), data, name=f"{k}-{number}")
+            for number, data in enumerate((lives(), lives(seed=7))) for k in (3, 5)]
+    assert groups(some, [[n] for n in range(4)]) == [(0, 1), (2, 3)]
 
 
 @pytest.mark.parametrize("of", [1, 3])
