@@ -14,7 +14,7 @@ from pydantic import Field
 
 from memlab.arm import Arm
 from memlab.cluster.frozen import Frozen, Job
-from memlab.cluster.slurm import models
+from memlab.cluster.slurm import THREADS, models
 from memlab.cluster.steps import Step, packed
 from memlab.stage import spec_digest, stage
 
@@ -68,9 +68,9 @@ class Local:
 
     def _start(self, frozen: Frozen, step: Step) -> tuple[Job, subprocess.Popen[bytes]]:
         share = str(max(_cores() // self.count(), 1))
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(
-            [str(frozen.source), *filter(None, [os.environ.get("PYTHONPATH")])]), "OMP_NUM_THREADS": share,
-            "POLARS_MAX_THREADS": share, "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, **dict.fromkeys(THREADS, share), "PYTHONDONTWRITEBYTECODE": "1",
+                       "PYTHONPATH": os.pathsep.join(
+                           [str(frozen.source), *filter(None, [os.environ.get("PYTHONPATH")])])}
         with log(frozen, step)[0].open("ab") as handle:
             process = subprocess.Popen(  # noqa: S603 (this interpreter, words of our own)
                 [sys.executable, "-u", "-m", "memlab.cluster.work", str(frozen.folder), str(step)],

@@ -23,6 +23,9 @@ from memlab.models.chat import Chat
 from memlab.models.held import held
 from memlab.stage import Names, spec_digest, stage
 
+THREADS = ("OMP_NUM_THREADS", "POLARS_MAX_THREADS")
+"""What tells numerical libraries how many cores are theirs."""
+
 Count = Annotated[int, Field(ge=1)]
 
 
@@ -122,7 +125,9 @@ class Slurm:
             "signal_delay_s": self.signal_delay_s, "array_parallelism": self.array_parallelism,
             "dependency": ",".join(after) or None,
             "setup": [f"export PYTHONPATH={shlex.quote(str(frozen.source))}${{PYTHONPATH:+:$PYTHONPATH}}",
-                      "export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1", *self.setup],
+                      "export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1",
+                      # else a library takes all cores of the node, or what the submitting shell happened to set
+                      *(f"export {name}={self.cpus_per_task}" for name in THREADS), *self.setup],
             "additional_parameters": {"requeue": True, **_named(self.options)},
         }
         return {name: value for name, value in asked.items() if value is not None}

@@ -81,6 +81,7 @@ def test_what_sbatch_gets(tmp_path: Path) -> None:
     assert asked["gpus_per_node"] == 2
     assert asked["dependency"] == "afterany:7,after:9"
     assert asked["setup"][0].startswith(f"export PYTHONPATH={frozen.source}")
+    assert "export OMP_NUM_THREADS=4" in asked["setup"]  # as many as it asks for, whatever the shell has
     assert asked["setup"][-1] == "module load cuda"
     assert asked["additional_parameters"] == {"requeue": True, "nice": "5", "exclusive": True}
     report = Slurm(gpus_per_node=2)._parameters(frozen, [Step("report")], [])
