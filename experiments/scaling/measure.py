@@ -76,7 +76,7 @@ def slurm(words: list[str]) -> None:
         shutil.rmtree(there, ignore_errors=True)
         began = time.strftime("%Y-%m-%dT%H:%M:%S")
         wall, mine, _ = run(*swept, "hydra/launcher=slurm", "hydra.launcher.array_parallelism=6",
-                            "hydra.launcher.cpus_per_task=1", "hydra.launcher.mem_gb=2.5", *line, root=there)
+                            "hydra.launcher.cpus_per_task=1", "hydra.launcher.mem_gb=3.5", *line, root=there)
         time.sleep(15)  # accounting lags behind
         told = subprocess.run(["sacct", "-n", "-P", "-S", began, "-o", "JobID,JobName,TotalCPU"], capture_output=True,
                               text=True, check=True).stdout.splitlines()
