@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from memlab.cluster.prepare import prepare
-from memlab.pipeline import Pipeline
+from memlab.cluster.prepare import asks, prepare, write
+from memlab.pipeline import _MEMO, Pipeline
 from memlab.search.dense import Dense
 from memlab.store import Store
 from memlab.write.chunk import Round, Turn
+from memlab.write.context_llm import Written
+from tests.chats import ScriptedChat
 from tests.search.world import WordEmbedder
-from tests.small import arm
+from tests.small import arm, lexical
 
 
 def arms(root: Path) -> list:
@@ -48,3 +50,18 @@ def test_finished_arms_need_nothing(tmp_path: Path) -> None:
     empty = Store(tmp_path / "new")
     prepare(arms(tmp_path), empty)
     assert not empty.made
+
+
+def test_what_is_asked_before_the_searches_is_asked_once_for_all_parts(tmp_path: Path) -> None:
+    chat = ScriptedChat(lambda prompt: "it is said")
+    asking = arm(tmp_path, lexical(context=Written(chat=chat), dense=Dense(embedder=WordEmbedder())))
+    assert asks(asking)
+    assert not any(asks(one) for one in arms(tmp_path))  # their models work as they search
+    _MEMO.clear()
+    write([asking], Store(tmp_path / "store"))
+    asked = len(chat.asked)
+    assert asked > 0
+    for part in range(3):
+        _MEMO.clear()  # as in a job of its own
+        prepare([asking], Store(tmp_path / "store"), part, 3)
+    assert len(chat.asked) == asked
