@@ -20,7 +20,7 @@ from memlab.run import main
 from memlab.sweep import read
 from tests.cluster.bed import Bed, wait_until
 from tests.cluster.shell import Shell
-from tests.cluster.test_on_slurm import encoded, figures
+from tests.cluster.test_on_slurm import figures, stored
 from tests.small import words
 
 LEXICAL = "search/dense=none"
@@ -81,7 +81,7 @@ def test_jobs_that_run_out_of_time_are_preempted_or_lose_their_node_go_on_from_t
     for name in ("prepare-0", "arms-0", "arms-1"):
         shell.fault(name, "wait")
     shell.start().reached("prepare-0.0")
-    first = encoded(tmp_path).height
+    first = stored(tmp_path).height
     (prepare,) = shell.jobs("prepare")
     testbed.ask("scancel", "--signal=USR2", prepare.id)  # what SLURM says ahead of the time limit
     wait_until(lambda: testbed.job(prepare.id)["Restarts"] == "1", what="the preparation queued again")
@@ -107,7 +107,7 @@ def test_jobs_that_run_out_of_time_are_preempted_or_lose_their_node_go_on_from_t
     for line in (tmp_path / "faults" / "stored").read_text().splitlines():
         start, _, path = line.partition(" ")
         starts[start] += pl.scan_parquet(path).select(pl.len()).collect().item()
-    total = encoded(tmp_path / "here").height
+    total = stored(tmp_path / "here").height
     assert 0 < first < total
     assert starts == {"prepare-0.0": first, "prepare-0.1": total - first}  # each text once, whoever was stopped
     assert all(manifest["made"].get("vectors", 0) == 0 for manifest in shell.manifests().values())
