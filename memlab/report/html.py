@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from memlab.report import classes, drill, figures, settings, view, why
@@ -90,7 +90,11 @@ def forest(contrasts: Sequence[dict[str, Any]]) -> list[Forest | None]:
 
 def _json(value: Any) -> Any:
     """JSON that may stand inside a script element: no character that could end it or start markup."""
-    text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    write = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        text = write(value)
+    except ValueError:  # a number that JSON does not know; looking for it in all cases would take a third of the page
+        text = write(_finite(value))
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return _raw(text.encode("utf-8", "replace").decode("utf-8"))
