@@ -1,4 +1,4 @@
-"""How a submitted sweep stands: ``python -m memlab.status [EXP] [--out runs]``, one row an arm.
+"""How a submitted sweep stands: ``python -m memlab.status [EXP] [--out runs]`` (or ``out=runs``), one row an arm.
 
 Exit status 0 where everything is done, 3 while something waits or runs, 1 where something failed or is lost.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -27,16 +28,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m memlab.status", description=__doc__)
     parser.add_argument("exp", nargs="?", help="an experiment's name; all of them unless given")
     parser.add_argument("--out", type=Path, default=Path("runs"), help="root of the run folders (default runs)")
-    given = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    given = parser.parse_args([f"--{word}" if word.startswith("out=") else word for word in words])
     try:
-        return _print(newest(given.out, given.exp), Console(highlight=False))
+        some = newest(given.out, given.exp)
+        if not some:
+            return _print_unsubmitted(given.out)
+        return _print(some, Console(highlight=False))
     except MemlabError as error:
         print(f"memlab: {error}", file=sys.stderr)
         return 1
 
 
 def newest(out: Path, exp: str | None) -> list[Frozen]:
-    """Find the newest sweep of every experiment and data set below a root of runs, or of one experiment."""
+    """Find the newest sweep of every experiment and data set below a root of runs, or of one experiment.
+
+    None where arms are finished there, and none was ever submitted. Raises MemlabError where there is nothing to tell.
+    """
     found: dict[tuple[str, str], Frozen] = {}
     for frozen in sweeps(out):
         arm = frozen.note()["arms"][0]
@@ -44,13 +52,20 @@ def newest(out: Path, exp: str | None) -> list[Frozen]:
     some = [frozen for (name, _), frozen in found.items() if exp in (None, name)]
     if not some:
         known = {name for name, _ in found}
+        if exp is None and any(out.glob("*/*/*/manifest.json")):
+            return []
         what = f"no sweep{f' of {exp}' if exp else ''} was submitted with runs below {out}"
-        ready = sum(1 for _ in out.glob("*/*/*/manifest.json"))
-        if ready and not known:
-            what += f", where {ready} arms are finished: they ran without a launcher"
         fix = did_you_mean(exp, known) if exp and known else "give --out DIR as the sweep's out=DIR"
         raise MemlabError(what, fix=fix)
     return some
+
+
+def _print_unsubmitted(out: Path) -> int:
+    """Tell what is finished where nothing was submitted."""
+    for place, arms in sorted(Counter(path.parents[1] for path in out.glob("*/*/*/manifest.json")).items()):
+        print(f"{arms} arm{'s' if arms > 1 else ''} finished in {place}")
+    print("no sweep was submitted: they ran without a launcher")
+    return 0
 
 
 def report(frozen: Frozen, known: Mapping[str, State]) -> str:

@@ -175,8 +175,10 @@ def _misspelt(hydra: Hydra, words: list[str]) -> list[overrides.Fault]:
                 told = {name: faults[word] for name, faults in without.items() if word in faults}
                 found.pop(word, None)  # told of the slot's default, whatever it is
                 if told:
-                    found[word] = next(iter(told.values())) if len(told) == len(names) else (
-                        f"{slot} is swept, and there is no such setting in {', '.join(told)}; sweep what has it")
+                    having = [name for name in names if name not in told]
+                    found[word] = next(iter(told.values())) if not having else (
+                        f"{slot} is swept, and there is no such setting in {', '.join(told)}. Fix: give what has it, "
+                        f"{slot}={','.join(having)}")
     except HydraException:
         return []
     return list(found.items())

@@ -110,7 +110,7 @@ def test_a_setting_that_all_of_a_swept_slot_have_needs_no_default_that_has_it() 
     (["+exp=adaptive_k", "rank.select.kk=3"], "rank.select has no setting 'kk'"),
     (["-m", "rank.select.kk=1,2"], "rank.select has no setting 'kk'; did you mean 'k'?"),
     (["-m", "rank/select=gap,fixed", "rank.select.k=3"],
-     "rank/select is swept, and there is no such setting in gap; sweep what has it"),
+     "rank/select is swept, and there is no such setting in gap. Fix: give what has it, rank/select=fixed"),
     (["-m", "rank/rerank=late_interaction,llm_listwise", "rank.rerank.pol=20", "chat.model=x"],
      "did you mean 'pool'?"),
 ])

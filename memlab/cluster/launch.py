@@ -158,7 +158,8 @@ def run_local(launcher: Local, arms: Sequence[Arm], words: Sequence[str], store:
         named = ", ".join(arms[n].name for n in job.step.arms) if job.step.does == "arms" else job.step.name
         out.print(f"  {escape(named)}: {how}")
 
-    out.print(f"  {launcher.count()} processes at a time; logs: {escape(str(frozen.logs))}")
+    count = launcher.count()
+    out.print(f"  {count} process{'es' if count > 1 else ''} at a time; logs: {escape(str(frozen.logs))}")
     launcher.run(frozen, steps, ended)
     for look in looks(frozen):
         if look.state != "done":

@@ -47,6 +47,8 @@ def compare(experiment: str, data: str, arms: Mapping[str, Finished], contrasts:
     for row, adjusted in zip(declared, holm([1.0 if row["p"] is None else row["p"] for row in declared])):
         row["p_adjusted"] = None if row["p"] is None else adjusted
         row["verdict"] = _verdict(row, arms, noop)
+        if row["verdict"] == "out of reach":  # computed for a test that could find something
+            row["power"] = row["smallest_detectable"] = None
         row["words"] = sentence(row, step)
     exploratory = [row for c in _exploratory(arms, contrasts)
                    if (row := _row(arms, c, clustered, ALPHA, seed, declared=False))["p"] is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memlab.report import view
+from memlab.report.against import against
 from memlab.report.words import count, duration, figure, interval, one_line
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def print_comparison(comparison: dict[str, Any], console: Console | None = None)
     console.print(table)
     console.print(Text("▲ ▼ declared contrast, adjusted p < .05; △ ▽ exploratory; below each figure its 95 % interval; "
                        "what arms share is timed at the first", style="dim"))
+    if told := against(comparison):
+        console.print(Text(f"compared: {one_line(told)}", style="dim"))
     _say(comparison, console)
 
 

@@ -13,6 +13,7 @@ from functools import cache, partial
 from typing import Any
 
 from memlab.report import classes, drill, figures, settings, view, why
+from memlab.report.against import against
 from memlab.report.folders import ArmRun
 from memlab.report.words import clean, count, figure, known, one_line
 
@@ -56,7 +57,7 @@ def page(comparison: dict[str, Any], arms: Sequence[ArmRun], extras: Extras | No
         rows=view.arm_rows(comparison),
         declared=[(row, strip) for row, strip in zip(declared, forest(comparison.get("contrasts", [])))],
         told=classes.told(arms), why=why.causes(arms), meanings=why.MEANING, exploratory=exploratory, charts=charts,
-        notices=view.notices(comparison), notes=view.notes(comparison),
+        against=against(comparison), notices=view.notices(comparison), notes=view.notes(comparison),
         type_tables={m: list(zip([a.name for a in arms], view.by_type(arms, m, [k for k, _ in kinds]))) for m in heat},
         shared=shared, differing=differing, unlike=unlike,
         configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],

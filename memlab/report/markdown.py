@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memlab.report import classes, settings, view, why
+from memlab.report.against import against
 from memlab.report.folders import ArmRun
 from memlab.report.words import EMPTY, count, figure, known, one_line
 
@@ -123,6 +124,8 @@ def _arms(comparison: dict[str, Any]) -> str:
                              + (f" ({c.detail})" if c.detail else "") for c in row.cells)])
     legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (adjusted p &lt; .05), "
               "△ ▽ exploratory. Tokens and K are means a question.")
+    if told := against(comparison):
+        legend += f" Compared: {escape(told)}."
     head = ["arm", *map(code, view.metric_columns(comparison)), "tokens", "K", "time"]
     return table(head, body) + "\n" + legend
 

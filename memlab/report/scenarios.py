@@ -1,7 +1,7 @@
 """Scenarios, system by system: ``python -m memlab.report.scenarios runs/EXP/scenarios`` prints and writes the table.
 
-What is expected is reported, not required. ``scenarios.md`` beside the arms has, besides the tables, what each system
-returned in every case.
+What is expected is reported, not required. ``scenarios.md`` beside the arms has every expectation with its figures,
+what Gimli's own formula can meet, and what each system returned in every case.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from memlab.data.scenarios import CASES, CATEGORIES
 from memlab.errors import MemlabError
 from memlab.evaluate.scenarios import Outcome, outcomes, pieces, with_text_scores
 from memlab.report.folders import ArmRun, finished
-from memlab.report.scenarios_formula import Limit, limits
+from memlab.report.scenarios_formula import Limit
 from memlab.report.scenarios_shown import Row, rows
 from memlab.report.words import EMPTY, one_line
 
@@ -117,35 +117,26 @@ def measured(found: Sequence[System], limit: Limit) -> str:
 
 
 def print_scenarios(found: Sequence[System], console: Console | None = None) -> None:
-    """Print expectation x system, and what Gimli's formula can meet; names from the runs are printed as plain text."""
+    """Print in how many cases of a scenario each system met what is expected; names are printed as plain text."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = console or Console()
-    table = Table(header_style="", padding=(0, 1), show_edge=False, title="met in how many cases, and the figure of "
-                  "each; reported, not required", title_style="dim", title_justify="left")
-    table.add_column("scenario")
-    table.add_column("expected")
-    for system in found:
-        table.add_column(Text(one_line(system.name)), overflow="fold")
-    last = ""
-    for category, words in expected(found):
-        cells = [Text(system.cell((category, words))) for system in found]
-        for cell, system in zip(cells, found):
-            told = [o.met for o in system.of((category, words)) if o.met is not None]
-            cell.stylize("blue" if told and all(told) else "red" if told and not any(told) else "default")
-        table.add_row(category if category != last else "", words, *cells)
-        last = category
+    console.print(Text("expectations met, over the cases of a scenario; reported, not required", "dim"))
+    table = Table(header_style="", padding=(0, 1, 0, 0), box=None)
+    table.add_column("scenario", no_wrap=True)
+    for number in range(1, len(found) + 1):
+        table.add_column(str(number), justify="right", no_wrap=True)
+    for category, counts in by_category(found):
+        cells = [Text(told) for told in counts]
+        for cell in cells:
+            met, _, of = cell.plain.partition("/")
+            cell.stylize("blue" if met == of else "red" if met == "0" else "default")
+        table.add_row(category, *cells)
     console.print(table)
-    table = Table(header_style="", padding=(0, 1), show_edge=False, title="what Gimli's own formula can meet",
-                  title_style="dim", title_justify="left")
-    for name in ("scenario", "target", "can it?", "why", "cosines here"):
-        table.add_column(name)
-    for limit in limits():
-        if limit.category in {category for category, _ in expected(found)}:
-            table.add_row(limit.category, limit.target, limit.verdict, limit.why, measured(found, limit))
-    console.print(table)
+    for number, system in enumerate(found, 1):
+        console.print(Text(f"{number:2d} {one_line(system.name)}"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -53,14 +53,16 @@ def limits() -> list[Limit]:
               f"the formula ends at {score(1, 1):.2f}; the memory must be first by keywords and have a cosine above "
               f"{needed(0.8, 1):.3f}, which only near-verbatim text has; at keyword rank 2 it would need one above "
               f"{needed(0.8, 2):.3f}"),
-        Limit("semantic-equivalence", "in the top 5", "yes", "the cosine has most of the weight"),
+        Limit("semantic-equivalence", "in the top 5", "yes",
+              f"if it reaches {FLOOR}: without a shared word a cosine of {needed(FLOOR, None):.3f}"),
         Limit("semantic-equivalence", "score > 0.6", "hardly",
               f"a paraphrase that shares no word needs a cosine above {needed(0.6, None):.3f}, and one above "
               f"{needed(0.6, 1):.3f} even if it is first by keywords"),
         Limit("semantic-equivalence", "vector share largest", "yes",
               f"and it says nothing of its own: above 0.6 the vectors hold at least {0.6 - most:.2f}, the keywords at "
               f"most {most:.2f}"),
-        Limit("technical-term", "in the top 3", "yes", "a rare term is first by keywords"),
+        Limit("technical-term", "in the top 3", "yes",
+              f"if it reaches {FLOOR}: a rare term is first by keywords, so a cosine of {needed(FLOOR, 1):.3f} does"),
         Limit("technical-term", "text score > 0.5", "never",
               f"1/(1 + rank) is {text:.1f} at rank 1 and less after it; it would need ranks from 0"),
         Limit("cross-chunk", "first and second returned", "yes",

@@ -44,7 +44,10 @@ def by_value(arms: Sequence[ArmRun]) -> dict[str, dict[str, list[str]]]:
     for name, row in differing(arms).items():
         values: dict[str, list[str]] = found.setdefault(name.removesuffix(TECHNIQUE), {})
         for arm, value in row.items():
-            values.setdefault(_class(value) if name.endswith(TECHNIQUE) else value, []).append(arm)
+            if value != EMPTY:
+                values.setdefault(_class(value) if name.endswith(TECHNIQUE) else value, []).append(arm)
+        if EMPTY in row.values():
+            values[EMPTY] = ["all others"]
     return found
 
 
@@ -70,7 +73,7 @@ def axes(arms: Sequence[ArmRun]) -> list[str]:
 
 
 def parallel(comparison: dict[str, Any], arms: Sequence[ArmRun]) -> Figure | None:
-    """A line an arm over its settings, its tokens and its metrics; None where no setting differs.
+    """A line an arm over its settings, mean K, tokens and the first metrics that differ; None where no setting does.
 
     Drawn as plain lines: plotly's own parallel coordinates need WebGL and a page that may evaluate code.
     """
@@ -79,9 +82,12 @@ def parallel(comparison: dict[str, Any], arms: Sequence[ArmRun]) -> Figure | Non
     if not columns:
         return None
     told = [comparison["arms"].get(arm.name, {}) for arm in arms]
+    if any(known(one.get("selected_k_mean")) for one in told):
+        columns["K"] = [figure(one.get("selected_k_mean"), 1) for one in told]
     columns["tokens"] = [count(one.get("tokens_mean")).replace(",", "") for one in told]
-    for metric in view.metric_columns(comparison)[:RESULTS]:
-        columns[metric] = [figure((one.get("metrics", {}).get(metric) or {}).get("value")) for one in told]
+    results = {metric: [figure((one.get("metrics", {}).get(metric) or {}).get("value")) for one in told]
+               for metric in view.metric_columns(comparison)}
+    columns |= dict([(metric, values) for metric, values in results.items() if len(set(values)) > 1][:RESULTS])
     labels = [_label(name) for name in columns]
     heights = [_heights(values) for values in columns.values()]
     looks = styles([arm.name for arm in arms]) | {arm.name: (INK, "diamond-open") for arm in arms if arm.oracle}
@@ -89,7 +95,7 @@ def parallel(comparison: dict[str, Any], arms: Sequence[ArmRun]) -> Figure | Non
         "type": "scatter", "mode": "lines+markers", "x": labels,
         "name": one_line(arm.name) + " (looks at gold)" * arm.oracle,
         "y": [at.get(values[i]) for at, values in zip(heights, columns.values())],
-        "text": [_hover(one_line(values[i])) for values in columns.values()], "connectgaps": False,
+        "text": [_hover(one_line(values[i])) for values in columns.values()], "connectgaps": True,
         "line": {"color": looks[arm.name][0], "width": 2}, "marker": {"symbol": looks[arm.name][1], "size": 8},
         "hovertemplate": f"<b>{_hover(one_line(arm.name))}</b><br>%{{x}}<br>%{{text}}<extra></extra>"}
         for i, arm in enumerate(arms)]

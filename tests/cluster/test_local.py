@@ -67,8 +67,11 @@ def test_status_knows_what_was_submitted(tmp_path: Path, capsys: pytest.CaptureF
     assert status(["--out", str(tmp_path)]) == 1
     assert "no sweep was submitted" in capsys.readouterr().err
     assert main(words(tmp_path, "rank.select.k=4")) == 0
-    assert status(["--out", str(tmp_path / "runs")]) == 1
-    assert "1 arms are finished: they ran without a launcher" in capsys.readouterr().err
+    capsys.readouterr()
+    assert status([f"out={tmp_path}/runs"]) == 0
+    told = capsys.readouterr().out
+    assert f"1 arm finished in {tmp_path}/runs/single/synthetic\n" in told
+    assert "ran without a launcher" in told
     assert main(words(tmp_path, "-m", "rank/select=fixed,gap", "hydra/launcher=local")) == 0
     assert len(list(sweeps(tmp_path / "runs"))) == 1
     capsys.readouterr()

@@ -69,7 +69,10 @@ def test_the_page_and_the_console_say_the_same(made):
     page, screen = document(found, broken, 3), printed(found)
     for said in ("technical-term", "3/3: 1, 1, 1", "temporal-disambiguation", "by chance", "all returned"):
         assert said in page
-        assert said in screen
+    for category, counts in by_category(found):
+        assert next(line for line in screen.splitlines() if line.startswith(category)).split()[1:] == counts
+        assert all(told in screen for told in counts)
+    assert all(f" {number} {system.name}" in screen for number, system in enumerate(found, 1))
     assert "reported, not required" in page
     assert "reported, not required" in screen
     case = page.split("### source-priority:landlord")[1].split("###")[0]

@@ -38,7 +38,7 @@ def test_for_reading_arms_stand_behind_their_values(sweep: list[ArmRun], tmp_pat
     told = settings.by_value([*sweep, other])
     assert told["rank.select"] == {"Fixed": ["a", "b", "c"], "none": ["d"]}
     assert told["rank.select.k"] == {"5": ["a", "d"], "10": ["b"], "20": ["c"]}
-    assert told["search.dense.embedder.dtype"] == {"fp32": ["a"], "fp16": ["b", "c"], EMPTY: ["d"]}
+    assert told["search.dense.embedder.dtype"] == {"fp32": ["a"], "fp16": ["b", "c"], EMPTY: ["all others"]}
 
 
 def test_a_setting_that_an_arm_lacks_is_a_difference_and_no_axis_of_few(sweep: list[ArmRun], tmp_path: Path) -> None:
