@@ -111,5 +111,6 @@ def _ending(row: dict[str, Any], alpha: float) -> str:
                 f"{_p(row['smallest_p'])[2:]}, where {_p(alpha)[2:]} is asked for.")
     if row["power"] is None or row["planned"] is None:
         return "not shown."
+    chance = f"{100 * row['power']:.0f} %" if row["power"] >= 0.01 else "less than 1 %"
     return (f"not shown; a true difference of {_size(row, row['planned'])}, the size planned for, had a chance of "
-            f"{100 * row['power']:.0f} % to be found.")
+            f"{chance} to be found.")

@@ -35,6 +35,7 @@ def test_the_sentence_of_a_difference_that_is_not_shown() -> None:
     ({"verdict": "no comparator"}, "gap cannot be compared: its token-matched twin has no finished run."),
     ({"verdict": "no arm"}, "gap cannot be compared: it has no finished run."),
     ({"verdict": "changed nothing"}, "gap changed nothing: its ranking, selection and context are those of"),
+    ({"power": .004}, "had a chance of less than 1 % to be found."),
     ({"verdict": "undefined"}, "no question has selected/session/recall_all in both"),
     ({"verdict": "exploratory", "p_adjusted": None}, "p = .14, uncorrected): exploratory"),
     ({"verdict": "out of reach", "clusters": 1, "differing": 1, "agree": 1, "smallest_p": 1.0},
