@@ -13,6 +13,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,8 @@ class Frozen:
 
     def note_report(self, built: Sequence[Path]) -> None:
         """Note the comparisons of all its arms that its report job has built, for a shell that waits for them."""
-        write_json(self.folder / REPORTED, {str(path): path.stat().st_mtime_ns for path in built})
+        with suppress(OSError):  # without the note the shell builds the report again
+            write_json(self.folder / REPORTED, {str(path): path.stat().st_mtime_ns for path in built})
 
     def reported(self) -> list[Path]:
         """Return what ``note_report`` noted; nothing where one of them cannot be seen, or has been built anew since."""
