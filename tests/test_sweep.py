@@ -99,28 +99,6 @@ def test_all_faults_come_at_once() -> None:
     assert "did you mean 'level'" in told[3]
 
 
-def test_a_setting_that_all_of_a_swept_slot_have_needs_no_default_that_has_it() -> None:
-    sweep = read(["rank/rerank=late_interaction,llm_listwise", "rank.rerank.pool=20", "chat.model=x", *LEXICAL],
-                 multirun=True)
-    assert [arm.name for arm in sweep.arms] == ["late_interaction", "llm_listwise"]
-    assert all(arm.pipeline.rerank.pool == 20 for arm in sweep.arms)
-
-
-@pytest.mark.parametrize(("words", "told"), [
-    (["+exp=adaptive_k", "rank.select.kk=3"], "rank.select has no setting 'kk'"),
-    (["-m", "rank.select.kk=1,2"], "rank.select has no setting 'kk'; did you mean 'k'?"),
-    (["-m", "rank/select=gap,fixed", "rank.select.k=3"],
-     "rank/select is swept, and there is no such setting in gap. Fix: give what has it, rank/select=fixed"),
-    (["-m", "rank/rerank=late_interaction,llm_listwise", "rank.rerank.pol=20", "chat.model=x"],
-     "did you mean 'pool'?"),
-])
-def test_a_setting_of_what_is_swept_is_judged_as_well(words: list[str], told: str) -> None:
-    with pytest.raises(Faults) as raised:
-        read([w for w in words if w != "-m"] + ["sead=2"], multirun="-m" in words)
-    assert len(raised.value.faults) == 2
-    assert any(told in fault for fault in raised.value.faults)
-
-
 def test_faults_of_one_arm_are_told_once_for_the_sweep() -> None:
     with pytest.raises(Faults) as raised:
         read(["rank/select=fixed,gap", "data.lives=0", *LEXICAL], multirun=True)
