@@ -32,17 +32,18 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from memlab.arm import Arm, load
-from memlab.data.terminal import plain, plain_lines
+from memlab.config.overrides import HELP
 from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.live.found import RESULT, Found, asking, results
+from memlab.harness.arm import Arm, load
+from memlab.harness.sweep import read
 from memlab.live.log import Log
-from memlab.live.session import moment
+from memlab.live.results import RESULT, Found, asking, results
+from memlab.live.sessions import moment
 from memlab.memory import Memory
-from memlab.overrides import HELP
-from memlab.store import default_root, store_at
-from memlab.sweep import read
+from memlab.runtime.home import default_root
+from memlab.store.store import store_at
 from memlab.tables import Tables, frame, texts_frame
+from memlab.text.display import plain, plain_lines
 
 OWN = ("corpus", "now", "memory")
 """Words that ``memlab.run`` does not know."""

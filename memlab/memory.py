@@ -29,19 +29,17 @@ from typing import Concatenate, ParamSpec, TypeVar
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.live import found
+from memlab.live import results
 from memlab.live.accesses import Accesses
-from memlab.live.fitted import fitted
-from memlab.live.found import Found
-from memlab.live.held import Held
+from memlab.live.adapt import fitted
 from memlab.live.log import Log
-from memlab.live.session import Entry, Session, Turn, moment, same_words
-from memlab.live.shelf import LiveStore
-from memlab.live.spared import Spared, often, pruned
-from memlab.live.written import PER_SESSION
+from memlab.live.pruning import Spared, often, pruned
+from memlab.live.results import Found
+from memlab.live.sessions import Entry, Session, Turn, moment, same_words
+from memlab.live.vector_log import LiveStore
+from memlab.live.working_set import PER_SESSION, Held
 from memlab.pipeline import Pipeline
-from memlab.read.answer_none import NoReader
-from memlab.stage import Stage, Unchanged
+from memlab.stage import Nothing, Stage
 from memlab.store import Store
 from memlab.tables import Tables, frame, texts_frame
 
@@ -87,8 +85,8 @@ class Memory:
     def __init__(self, folder: str | Path, pipeline: Pipeline | None = None, store: Store | None = None,
                  *, often: int = 5) -> None:
         self.folder = Path(folder)
-        self.pipeline = found.asking(pipeline or Pipeline())
-        self._asking = self.pipeline.replace(**{slot: Unchanged() for slot in PER_SESSION})
+        self.pipeline = results.asking(pipeline or Pipeline())
+        self._asking = self.pipeline.replace(**{slot: Nothing() for slot in PER_SESSION})
         self.often = often
         self._given = store
         self._log = Log(self.folder)
@@ -125,7 +123,7 @@ class Memory:
     @_alone
     def answer(self, question: str, now: When = None) -> Answer:
         """Return the reader's answer; raises MemlabError for a pipeline without a reader."""
-        if isinstance(self.pipeline.answer, NoReader):
+        if isinstance(self.pipeline.answer, Nothing):
             raise MemlabError("this pipeline has no reader", where="answer",
                               fix="give it one: Pipeline(answer=Reader(chat=..., prompt=...)), or read/answer=reader")
         tables = self._ask(question, now)
@@ -148,7 +146,7 @@ class Memory:
         memories (write/relate). Columns: said_on, happened_on, valid_from, valid_to, session, turns, text, score.
         """
         tables = self._ask(topic, now)
-        told = found.over_time(tables, found.results(tables, self.pipeline, k))
+        told = results.over_time(tables, results.results(tables, self.pipeline, k))
         return self._numbered(told)
 
     @_alone
@@ -248,13 +246,13 @@ class Memory:
     def _spared(self, tables: Tables) -> Stage:
         """Return the pipeline's pruning without what was often returned."""
         _, places = self._held.tables()
-        if isinstance(self.pipeline.prune, Unchanged):
+        if isinstance(self.pipeline.prune, Nothing):
             return self.pipeline.prune
         counts = self._accesses.frame().join(places, on="session").with_columns(pl.col("position").alias("session"))
         return Spared(self.pipeline.prune, often(tables["memories"], counts, self.often))
 
     def _results(self, tables: Tables, k: int | None) -> pl.DataFrame:
-        return self._numbered(found.results(tables, self.pipeline, k))
+        return self._numbered(results.results(tables, self.pipeline, k))
 
     def _numbered(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Put the numbers that ``add`` gave in the place of positions in time."""

@@ -20,25 +20,22 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from memlab.errors import MemlabError
-from memlab.judge.none import NoJudge
-from memlab.models.embedder import SentenceEmbedder
-from memlab.query.classes import Rules
+from memlab.models.chat.replies import told
+from memlab.models.local.embedder import SentenceEmbedder
+from memlab.query.classify import Rules
 from memlab.query.original import Original
 from memlab.rank.score import SEARCHES, Score
 from memlab.rank.select import Fixed
-from memlab.rank.window import Forward
-from memlab.read.answer_none import NoReader
-from memlab.read.measure import Measure
-from memlab.read.pack import ByRank
-from memlab.read.tokens import TokenCounter, Words, counter, counting
-from memlab.replies import told
+from memlab.rank.time_window import Forward
+from memlab.read.pack.by_rank import ByRank
+from memlab.read.token_cost import Measure
+from memlab.search.bm25 import BM25
 from memlab.search.dense import Dense
-from memlab.search.lexical import BM25
-from memlab.search.none import Off
-from memlab.stage import STRICT, Stage, Unchanged, spec_digest
+from memlab.stage import STRICT, Nothing, Stage, spec_digest
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, empty
-from memlab.write.chunk import Turn
+from memlab.token_counter import TokenCounter, Words, counter, counting
+from memlab.write.chunk.turns import Turn
 
 MAY_SEE_GOLD = ("memlab.learn.", "memlab.oracle.")
 """Packages whose stages may read gold; whatever they touch is marked in the report."""
@@ -52,32 +49,32 @@ class Pipeline:
     """One configuration of every slot, in the order in which the tables flow; and what counts tokens in all of them."""
 
     chunk: Stage = Field(default_factory=Turn)
-    extract: Stage = Field(default_factory=Unchanged)
-    anchor: Stage = Field(default_factory=Unchanged)
-    context: Stage = Field(default_factory=Unchanged)
-    relate: Stage = Field(default_factory=Unchanged)
-    prune: Stage = Field(default_factory=Unchanged)
+    extract: Stage = Field(default_factory=Nothing)
+    anchor: Stage = Field(default_factory=Nothing)
+    context: Stage = Field(default_factory=Nothing)
+    relate: Stage = Field(default_factory=Nothing)
+    prune: Stage = Field(default_factory=Nothing)
     query: Stage = Field(default_factory=Original)
     classify: Stage = Field(default_factory=Rules)
-    decompose: Stage = Field(default_factory=Unchanged)
-    expand: Stage = Field(default_factory=Unchanged)
-    time: Stage = Field(default_factory=Unchanged)
+    decompose: Stage = Field(default_factory=Nothing)
+    expand: Stage = Field(default_factory=Nothing)
+    time: Stage = Field(default_factory=Nothing)
     dense: Stage = Field(default_factory=lambda: Dense(embedder=SentenceEmbedder(max_length=256)))
     lexical: Stage = Field(default_factory=BM25)
-    late: Stage = Field(default_factory=Off)
+    late: Stage = Field(default_factory=lambda: Nothing(writes=("hits",)))
     score: Stage = Field(default_factory=Score)
-    boost: Stage = Field(default_factory=Unchanged)
-    rerank: Stage = Field(default_factory=Unchanged)
-    fuse: Stage = Field(default_factory=Unchanged)
+    boost: Stage = Field(default_factory=Nothing)
+    rerank: Stage = Field(default_factory=Nothing)
+    fuse: Stage = Field(default_factory=Nothing)
     window: Stage = Field(default_factory=Forward)
-    rollup: Stage = Field(default_factory=Unchanged)
+    rollup: Stage = Field(default_factory=Nothing)
     measure: Stage = Field(default_factory=Measure)
     select: Stage = Field(default_factory=Fixed)
     pack: Stage = Field(default_factory=ByRank)
-    graph: Stage = Field(default_factory=Unchanged)
-    answer: Stage = Field(default_factory=NoReader)
-    judge: Stage = Field(default_factory=NoJudge)
-    attribute: Stage = Field(default_factory=Unchanged)
+    graph: Stage = Field(default_factory=Nothing)
+    answer: Stage = Field(default_factory=lambda: Nothing(writes=("answers",)))
+    judge: Stage = Field(default_factory=lambda: Nothing(writes=("verdicts",)))
+    attribute: Stage = Field(default_factory=Nothing)
     tokens: TokenCounter = Field(default_factory=Words)
 
     @model_validator(mode="after")
@@ -95,7 +92,7 @@ class Pipeline:
         for key in ("weights", "floors", "factors"):
             for name in getattr(self.score, key, {}):
                 slot = "late" if name.startswith("late") else name.partition(":")[0]
-                if slot in LANES and isinstance(getattr(self, slot), Off):
+                if slot in LANES and isinstance(getattr(self, slot), Nothing):
                     raise ValueError(f"score: {key} name '{name}', but search/{slot} is none; choose a search there, "
                                      "or a score that names other lanes")
         return self
@@ -161,7 +158,7 @@ LANES = SEARCHES
 Told = Counter[tuple[str, str]]
 
 _MEMO: OrderedDict[tuple[str, str], tuple[Tables, Told]] = OrderedDict()
-"""What stages made, and what they told on the way (``memlab.replies.told``): every arm that takes it tells it again."""
+"""What stages made, and what they told on the way (``replies.told``): every arm that takes it tells it again."""
 
 _MEMO_SIZE = 96
 

@@ -18,18 +18,19 @@ from omegaconf import DictConfig, open_dict
 from rich.console import Console
 from rich.markup import escape
 
-from memlab.arms import publish, run_arm, show
 from memlab.cluster import shards
-from memlab.cluster.launch import run_local, submit, wait
 from memlab.cluster.local import Local
 from memlab.cluster.slurm import Slurm
-from memlab.config import CONF
+from memlab.cluster.submit import run_local, submit, wait
+from memlab.config.instantiate import CONF
+from memlab.config.overrides import HELP
 from memlab.errors import Faults, MemlabError
-from memlab.interrupt import one_interrupt
-from memlab.overrides import HELP
-from memlab.plan import print_plan
+from memlab.harness.plan import print_plan
+from memlab.harness.runner import run_arm
+from memlab.harness.sweep import Sweep, arm_of, read
+from memlab.report.publish import publish, show
+from memlab.runtime.interrupt import one_interrupt
 from memlab.store import store_at
-from memlab.sweep import Sweep, arm_of, read
 
 MULTIRUN = ("-m", "--multirun")
 

@@ -18,10 +18,10 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from memlab.data.terminal import plain_lines
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.serving import command, environment, node, packaged, records, start
 from memlab.serving.settings import names, settings
+from memlab.text.display import plain_lines
 
 _EPILOG = f"""\
 MODEL is one of: {', '.join(names())};

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, dataclass_
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from memlab.tables import Tables
+from memlab.tables import Tables, empty
 
 if TYPE_CHECKING:
     from memlab.store import Store
+
 
 STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 """Unknown fields are refused, and ``true`` never becomes 1."""
@@ -62,18 +63,6 @@ class Stage(Protocol):
         ...
 
 
-@stage
-class Unchanged:
-    """The slot is left out: every table stays as it is."""
-
-    reads: ClassVar[tuple[str, ...]] = ()
-    writes: ClassVar[tuple[str, ...]] = ()
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return nothing: no table changes."""
-        return Tables()
-
-
 def spec(thing: Any) -> Any:
     """Describe a stage by everything that can change its result, as plain JSON values.
 
@@ -96,3 +85,20 @@ def spec_digest(thing: Any) -> str:
     """Digest a specification; equal specifications give equal digests in any process."""
     text = json.dumps(spec(thing), sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@stage
+class Nothing:
+    """An empty slot: it returns the tables that a stage there would write, without rows; by default none.
+
+    >>> Nothing(writes=("hits",)).run(Tables(), None)["hits"].height
+    0
+    """
+
+    reads: ClassVar[tuple[str, ...]] = ()
+
+    writes: Names = ()
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the tables named in ``writes``, without rows."""
+        return Tables(**{name: empty(name) for name in self.writes})

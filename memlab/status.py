@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from memlab.cluster.frozen import Frozen, sweeps
-from memlab.cluster.look import Look, job_states, looks
-from memlab.cluster.states import State
+from memlab.cluster.slurm_states import State
+from memlab.cluster.snapshot import Frozen, sweeps
+from memlab.cluster.status import Look, job_states, looks
 from memlab.errors import MemlabError, did_you_mean
 
 COLOURS = {"done": "green", "running": "cyan", "queued": "yellow", "failed": "red", "lost": "red"}

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.markup import escape
 
-from memlab.cluster.launch import submit
 from memlab.cluster.slurm import Slurm
+from memlab.cluster.submit import submit
 from memlab.errors import Faults, MemlabError
-from memlab.sweep import read
+from memlab.harness.sweep import read
 
 LAUNCHER = "hydra/launcher="
 

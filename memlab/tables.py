@@ -11,7 +11,9 @@ import hashlib
 import io
 from collections.abc import Iterable, Iterator, Mapping
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from memlab.errors import MemlabError, did_you_mean
 
@@ -200,3 +202,20 @@ class Tables(Mapping[str, pl.DataFrame]):
                     self._digests[name] = frame_digest(self._frames[name])
                 total.update(f"{name}={self._digests[name]};".encode())
         return total.hexdigest()
+
+
+PLACE = ["corpus", "session"]
+
+
+
+DIGITS = 6
+"""Scores are compared after rounding to so many decimals; equal ones are ordered by unit."""
+
+
+def distinct_texts(texts: pl.DataFrame, hashes: pl.Series) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Return the ``texts`` with these hashes (n,), each once, and which of them every hash names, (n,)."""
+    used = texts.filter(pl.col("hash").is_in(hashes.unique().implode()))
+    at = hashes.alias("hash").to_frame().join(
+        used.select("hash").with_row_index("at"), on="hash", how="left", maintain_order="left")["at"]
+    assert at.null_count() == 0, f"{at.null_count()} hashes are not in the table texts"
+    return used, at.to_numpy().astype(np.int64)

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from memlab.models.chat import Completion, Prompt
-from memlab.read.tokens import words_and_marks
+from memlab.models.chat.protocol import Completion, Prompt
+from memlab.token_counter import words_and_marks
 
 
 @dataclass(frozen=True)

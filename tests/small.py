@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memlab.arm import Arm
-from memlab.data.synthetic import Synthetic
+from memlab.data.synthetic.dataset import Synthetic
+from memlab.harness.arm import Arm
 from memlab.pipeline import Pipeline
-from memlab.search.none import Off
+from memlab.stage import Nothing
 from memlab.tables import Tables
 
 LIVES = ("data.lives=2", "data.sessions=10", "data.questions=8", "data.evidence=[2,3]")
@@ -28,7 +28,7 @@ def words(root: Path, *more: str) -> list[str]:
 
 def lexical(**stages: Any) -> Pipeline:
     """A pipeline that searches by words alone."""
-    return Pipeline(**{"dense": Off(), **stages})
+    return Pipeline(**{"dense": Nothing(writes=("hits",)), **stages})
 
 
 @dataclass(frozen=True)

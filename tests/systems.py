@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from memlab.config import CONF
-from memlab.models.chat import Prompt
+from memlab.config.instantiate import CONF
+from memlab.harness.sweep import read
+from memlab.models.chat.protocol import Prompt
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.pipeline import Pipeline
 from memlab.rank.rerank import Rerank
-from memlab.sweep import read
 from tests.chats import ScriptedChat
 from tests.search.world import Overlap, WordEmbedder
 

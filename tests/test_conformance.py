@@ -15,12 +15,12 @@ import pytest
 
 from memlab.data.longmemeval import LongMemEval
 from memlab.evaluate.averages import mean
-from memlab.evaluate.official import official
+from memlab.evaluate.longmemeval import official
 from memlab.run import main
-from memlab.search.lexical_official import BM25Official
+from memlab.search.bm25 import BM25Official
 from memlab.store import Store
 from memlab.tables import Tables
-from memlab.write.chunk import Session, Turn
+from memlab.write.chunk.turns import Session, Turn
 from tests.small import lexical
 
 METRICS = ("recall_any@1", "recall_any@5", "recall_all@5", "ndcg_any@5", "recall_any@10", "recall_all@10",

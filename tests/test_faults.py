@@ -1,7 +1,7 @@
 """Whatever goes wrong: a clear message or a defined result, and finished work is kept.
 
 That eight processes may fill one store at once, that a flipped byte is named and computed anew, and that a full disk
-costs no finished segment, is tested in ``tests/test_store.py``.
+costs no finished segment, is tested in ``tests/store/test_store.py``.
 """
 
 from __future__ import annotations
@@ -24,24 +24,23 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from memlab.arms import run_arm
 from memlab.data.locomo import LoCoMo
-from memlab.models.embedder import SentenceEmbedder
+from memlab.harness.runner import run_arm
+from memlab.models.local.embedder import SentenceEmbedder
 from memlab.rank.baselines import LongestFirst, RandomScore
 from memlab.report.build import build
 from memlab.run import main
+from memlab.search.bm25 import BM25Official
 from memlab.search.dense import Dense
-from memlab.search.lexical_official import BM25Official
-from memlab.search.none import Off
-from memlab.stage import Stage
+from memlab.stage import Nothing, Stage
 from memlab.store import Store
 from memlab.tables import Tables, text_hash, texts_frame
-from memlab.write.chunk import Levels, Round, Session, Turn
-from memlab.write.context import Header
-from memlab.write.pieces import Recursive, Tokens, Window
+from memlab.write.chunk.length import Recursive, Tokens, Window
+from memlab.write.chunk.turns import Levels, Round, Session, Turn
+from memlab.write.context.header import Header
 from tests.data.official_records import conversation, write
 from tests.small import LIVES, Given, arm, lexical, lives, words
-from tests.store_worker import DigestEmbedder
+from tests.store.worker import DigestEmbedder
 
 KILLS = 10
 
@@ -285,7 +284,7 @@ def test_the_real_encoder_cuts_a_very_long_turn_and_says_so(tmp_path: Path) -> N
         "sessions": tables["sessions"].filter((pl.col("corpus") == 1) & (pl.col("session") < 2)),
         "turns": tables["turns"].filter((pl.col("corpus") == 1) & (pl.col("session") < 2)), "questions": few,
         "gold": tables["gold"].join(few, on="question", how="semi"), "evidence": tables["evidence"].clear()})
-    pipeline = lexical(dense=Dense(embedder=SentenceEmbedder()), lexical=Off())
+    pipeline = lexical(dense=Dense(embedder=SentenceEmbedder()), lexical=Nothing(writes=("hits",)))
     folder = arm(tmp_path, pipeline, Given(small)).run(Store(tmp_path / "store"))
     ranking = pl.read_parquet(folder / "ranking.parquet")
     assert ranking["dense:turn"].is_finite().all()
@@ -353,7 +352,7 @@ def test_a_damaged_result_is_named_and_can_be_made_anew(tmp_path: Path, capsys: 
 
 
 def test_the_store_has_its_own_fault_tests() -> None:
-    text = (Path(__file__).parent / "test_store.py").read_text()
+    text = (Path(__file__).parent / "store" / "test_store.py").read_text()
     for name in ("test_eight_processes_fill_one_store", "test_a_flipped_byte_is_named_and_recomputed",
                  "test_kill_9_at_any_moment", "test_a_full_disk"):
         assert f"def {name}" in text

@@ -16,28 +16,26 @@ import pytest
 from omegaconf import OmegaConf
 
 from memlab import pipeline as pipelines
-from memlab.config import CONF, SLOTS
+from memlab.config.instantiate import CONF
 from memlab.data.longmemeval import LongMemEval
-from memlab.learn.calibrated import LearnedK
-from memlab.learn.coverage import CrossFitCoverage
+from memlab.harness.build import SLOTS
+from memlab.harness.sweep import read
+from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.oracle.select import OracleSelect
 from memlab.pipeline import AFTER_ANSWERS, MAY_SEE_GOLD, Pipeline
-from memlab.query.wrong import WrongQuestion
+from memlab.query.shuffled import WrongQuestion
 from memlab.rank.baselines import LongestFirst, RandomScore
 from memlab.rank.rerank import Rerank
 from memlab.rank.rollup import Rollup
+from memlab.search.bm25 import BM25, BM25Official
 from memlab.search.dense import Dense
-from memlab.search.late import Late
-from memlab.search.lexical import BM25
-from memlab.search.lexical_official import BM25Official
-from memlab.search.none import Off
-from memlab.stage import Stage
+from memlab.search.late_interaction import Late
+from memlab.stage import Nothing, Stage
 from memlab.store import Store
-from memlab.sweep import read
 from memlab.tables import GOLD, SCHEMAS, Tables
-from memlab.write.chunk import Levels, Round, Session, Turn
-from memlab.write.context import Header
-from memlab.write.pieces import Recursive, Window
+from memlab.write.chunk.length import Recursive, Window
+from memlab.write.chunk.turns import Levels, Round, Session, Turn
+from memlab.write.context.header import Header
 from tests.data.official_records import record, write
 from tests.search.world import Overlap, WordEmbedder
 from tests.small import arm, lexical, lives
@@ -161,8 +159,8 @@ CHUNKS = {"turn": Turn(), "round": Round(), "session": Session(), "window": Wind
 WAYS: dict[str, dict[str, Any]] = {
     "words": {},
     "official": {"lexical": BM25Official()},
-    "vectors": {"dense": Dense(embedder=WordEmbedder()), "lexical": Off()},
-    "pairs": {"late": Late(scorer=Overlap()), "lexical": Off()},
+    "vectors": {"dense": Dense(embedder=WordEmbedder()), "lexical": Nothing(writes=("hits",))},
+    "pairs": {"late": Late(scorer=Overlap()), "lexical": Nothing(writes=("hits",))},
     "all": {"dense": Dense(embedder=WordEmbedder()), "late": Late(scorer=Overlap()), "context": Header(),
             "rerank": Rerank(scorer=Overlap(), pool=20), "rollup": Rollup()},
     "random": {"score": RandomScore()},

@@ -20,35 +20,34 @@ from polars.testing import assert_frame_equal
 from memlab.data.build import Builder
 from memlab.errors import MemlabError
 from memlab.judge.f1 import TokenF1
-from memlab.live.found import Found, asking, results
+from memlab.live.results import Found, asking, results
 from memlab.memory import Memory, Session, Turn
-from memlab.models.chat import Prompt
+from memlab.models.chat.protocol import Prompt
 from memlab.oracle.select import OracleSelect
 from memlab.pipeline import Pipeline
 from memlab.rank.rerank import Rerank
 from memlab.rank.rollup import Rollup
 from memlab.rank.score import Score
 from memlab.rank.select import Budget, Fixed
-from memlab.read.answer import Reader
-from memlab.read.graph import GraphBlock
-from memlab.read.pack_session import BySession
+from memlab.read.graph_block import GraphBlock
+from memlab.read.pack.by_session import BySession
 from memlab.read.prompt import PromptTemplate
+from memlab.read.reader import Reader
 from memlab.search.dense import Dense
-from memlab.search.late import Late
-from memlab.search.none import Off
-from memlab.stage import Stage, stage
+from memlab.search.late_interaction import Late
+from memlab.stage import Nothing, Stage, stage
 from memlab.store import Store
 from memlab.tables import Tables, frame, texts_frame
 from memlab.write.anchor import Dates
-from memlab.write.chunk import Levels, Round
-from memlab.write.chunk import Session as Sessions
-from memlab.write.chunk import Turn as Turns
-from memlab.write.context import Header
-from memlab.write.extract_rules import RulesExtract
-from memlab.write.pieces import Recursive
+from memlab.write.chunk.length import Recursive
+from memlab.write.chunk.turns import Levels, Round
+from memlab.write.chunk.turns import Session as Sessions
+from memlab.write.chunk.turns import Turn as Turns
+from memlab.write.context.header import Header
+from memlab.write.extract.rules import RulesExtract
 from memlab.write.prune import Age
-from memlab.write.relate import MemoryStack
-from memlab.write.versions import Versions
+from memlab.write.relations.memorystack import MemoryStack
+from memlab.write.relations.versioning import Versions
 from tests.chats import ScriptedChat
 from tests.search.world import Overlap, WordEmbedder
 from tests.small import lexical, lives
@@ -57,7 +56,7 @@ WORDS = WordEmbedder()
 LEVELS = Levels(chunkers=(Turns(), Turns(roles=("user",)), Round(), Sessions()))
 PIPELINES = {
     "lexical": lexical(),
-    "dense": Pipeline(dense=Dense(embedder=WORDS), lexical=Off()),
+    "dense": Pipeline(dense=Dense(embedder=WORDS), lexical=Nothing(writes=("hits",))),
     "hybrid_header": Pipeline(dense=Dense(embedder=WORDS), context=Header()),
     "levels_rrf": Pipeline(dense=Dense(embedder=WORDS), chunk=LEVELS, score=Score(method="rrf")),
     "pieces_budget": Pipeline(dense=Dense(embedder=WORDS), chunk=Recursive(size=120, overlap=20),

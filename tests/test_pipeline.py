@@ -17,13 +17,11 @@ from memlab.oracle.select import OracleSelect
 from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
 from memlab.rank.select import Fixed
-from memlab.search.lexical import BM25
-from memlab.search.lexical_official import BM25Official
-from memlab.search.none import Off
-from memlab.stage import stage
+from memlab.search.bm25 import BM25, BM25Official
+from memlab.stage import Nothing, stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
-from memlab.write.chunk import Turn
+from memlab.write.chunk.turns import Turn
 from tests.small import lexical, lives
 
 RUNS: Counter[str] = Counter()
@@ -112,14 +110,14 @@ def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) ->
 def test_the_default_is_the_documented_one_and_loads_no_model() -> None:
     made = Pipeline()
     assert [type(s).__name__ for _, s in made.stages()] == [
-        "Turn", *["Unchanged"] * 5, "Original", "Rules", *["Unchanged"] * 3, "Dense", "BM25", "Off", "Score",
-        *["Unchanged"] * 3, "Forward", "Unchanged", "Measure", "Fixed", "ByRank", "Unchanged", "NoReader", "NoJudge",
-        "Unchanged"]
+        "Turn", *["Nothing"] * 5, "Original", "Rules", *["Nothing"] * 3, "Dense", "BM25", "Nothing", "Score",
+        *["Nothing"] * 3, "Forward", "Nothing", "Measure", "Fixed", "ByRank", "Nothing", "Nothing", "Nothing",
+        "Nothing"]
     assert made.replace(select=Fixed(k=3)).select == Fixed(k=3)
 
 
 def test_lanes_lie_side_by_side(store: Store) -> None:
-    both = Pipeline(dense=BM25(name="stemmed"), lexical=Off(), late=BM25Official(name="official"))
+    both = Pipeline(dense=BM25(name="stemmed"), lexical=Nothing(writes=("hits",)), late=BM25Official(name="official"))
     tables = both.run(lives().load(), store)
     assert set(tables["hits"]["lane"]) == {"stemmed:turn", "official:turn"}
     assert {"stemmed:turn", "official:turn"} <= set(tables["ranking"].columns)

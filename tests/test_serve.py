@@ -19,8 +19,8 @@ import httpx
 import psutil
 import pytest
 
-from memlab.models.chat import Message, Prompt
-from memlab.models.chat_openai import OpenAIChat
+from memlab.models.chat.openai import OpenAIChat
+from memlab.models.chat.protocol import Message, Prompt
 from memlab.serve import main
 from memlab.serving import node, process, records
 from memlab.serving.command import INSIDE

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import pytest
 from pydantic import Field, ValidationError
 
-from memlab.stage import LocalPath, Names, Unchanged, spec, spec_digest, stage
+from memlab.stage import LocalPath, Names, Nothing, spec, spec_digest, stage
 from memlab.store import Store
 from memlab.tables import Tables
 
@@ -51,7 +51,7 @@ def test_spec_names_class_and_fields_and_lets_models_speak() -> None:
 
 
 def test_a_slot_left_out_changes_no_table(tmp_path: Path) -> None:
-    assert len(Unchanged().run(Tables(), Store(tmp_path))) == 0
+    assert len(Nothing().run(Tables(), Store(tmp_path))) == 0
 
 
 def test_digest_changes_with_any_field() -> None:

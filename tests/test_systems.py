@@ -10,7 +10,7 @@ import pytest
 
 from memlab.data.build import Builder
 from memlab.pipeline import Pipeline
-from memlab.stage import Unchanged
+from memlab.stage import Nothing
 from memlab.tables import GOLD, Tables
 from tests.small import lives
 from tests.systems import ORACLES, PRESETS, PUBLISHED, TAINTED, clear, preset
@@ -88,14 +88,14 @@ def test_every_part_of_a_system_can_change_a_ranking_or_a_context(name: str, tmp
     """On small lives; what moves nothing there must be a part whose effect the named test shows by hand."""
     tables, whole = lives(lives=3, sessions=14, questions=13).load(), preset(name, clear)
     reference = fresh(whole, tables, tmp_path)
-    idle = {slot for slot in PARTS if not isinstance(getattr(whole, slot), Unchanged)
-            and not _moves(whole.replace(**{slot: Unchanged()}), reference, tables, tmp_path)}
+    idle = {slot for slot in PARTS if not isinstance(getattr(whole, slot), Nothing)
+            and not _moves(whole.replace(**{slot: Nothing()}), reference, tables, tmp_path)}
     assert idle <= ELSEWHERE.get(name, set()), idle
 
 
 PARTS = ("anchor", "extract", "relate", "expand", "time", "boost", "rerank", "fuse", "rollup", "graph")
-# no question of the lives names a time, and none is worded as one about the present: shown in tests/rank/test_window.py
-# and tests/rank/signals/test_superseded.py
+# no question of the lives names a time, and none is worded as one about the present: shown in
+# tests/rank/test_time_window.py and tests/rank/signals/test_superseded.py
 _CORRECTED = {"relate", "boost", "time"}
 ELSEWHERE: dict[str, set[str]] = {"rag_v1_corrected": _CORRECTED, "rag_v1_local_corrected": _CORRECTED}
 

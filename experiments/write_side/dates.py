@@ -2,14 +2,15 @@
 
     python experiments/write_side/dates.py            # seconds; pip install dateparser for the comparison
 
-``tests/write/dates_200.tsv`` holds a sentence a row, the day it is said on, the expression and its ISO form ("" where
-nothing may be resolved). Three measures, by part (the rules were tuned on the first 120, never on the other 80):
+``tests/text/temporal/dates_200.tsv`` holds in each row a sentence, the day on which it is said, the
+expression and its ISO form ("" where nothing may be resolved). Three measures, by part (the rules were tuned on the
+first 120, never on the other 80):
 
 * exact: the sentence gives the labelled form and nothing else;
-* kind: as a library of single days can do it: every day found lies within the labelled span, and at least one is found;
-  where nothing may be resolved, nothing is;
-* given the expression: the expression alone is handed over (``dateparser.parse``), so that finding it does not count; a
-  day within the labelled span is right. The rules see the sentence, and must have found a span that overlaps.
+* kind, for libraries that return single days: every day found lies within the labelled span, and at least one is
+  found; where nothing may be resolved, none is found;
+* given the expression: the parser gets the expression alone (``dateparser.parse``), so that finding it does not count;
+  a day within the labelled span is right. The rules see the sentence and must have found a span that overlaps.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from memlab.days import last_day
-from memlab.write.dates import found
+from memlab.text.temporal.calendar import last_day
+from memlab.text.temporal.resolve import found
 
-LIST = Path(__file__).parents[2] / "tests" / "write" / "dates_200.tsv"
+LIST = Path(__file__).parents[2] / "tests" / "text" / "temporal" / "dates_200.tsv"
 Row = dict[str, str]
 
 
 def days_of(form: str) -> tuple[date, date]:
-    """First and last day of an ISO form: a day, time, month, year, or an interval of these."""
+    """Return the first and last day of an ISO form: a day, time, month, year, or an interval of these."""
     first, _, last = form.partition("/")
     ends = []
     for end, text in enumerate((first, last or first)):
@@ -46,40 +47,40 @@ def days_of(form: str) -> tuple[date, date]:
 
 
 def within(day: date, form: str) -> bool:
-    """Whether a day lies within a form."""
+    """Return whether a day lies within a form."""
     first, last = days_of(form)
     return first <= day <= last
 
 
 def rules_exact(row: Row) -> bool:
-    """The labelled form, and nothing else."""
+    """Return whether the rules give the labelled form and nothing else."""
     return "; ".join(f.form for f in found(row["sentence"], said(row))) == row["expected"]
 
 
 def rules_kind(row: Row) -> bool:
-    """A first day within the labelled span, as a library of days has it."""
+    """Return whether the rules' first days pass the test for libraries of single days."""
     return kind([days_of(f.form)[0] for f in found(row["sentence"], said(row))], row)
 
 
 def rules_given(row: Row) -> bool:
-    """Of what overlaps the labelled expression, a first day within the span."""
+    """Return whether a result that overlaps the labelled expression has its first day within the span."""
     at = row["sentence"].lower().index(row["expression"].lower())
     return any(f.start < at + len(row["expression"]) and at < f.end and within(days_of(f.form)[0], row["expected"])
                for f in found(row["sentence"], said(row)))
 
 
 def kind(days: list[date], row: Row) -> bool:
-    """Some day found, all within the span; none where none may be."""
+    """Return whether days were found, all within the span; or none where nothing may be resolved."""
     return bool(days) == bool(row["expected"]) and all(within(day, row["expected"]) for day in days)
 
 
 def said(row: Row) -> datetime:
-    """The moment at which the sentence is said."""
+    """Return the time at which the sentence is said."""
     return datetime.fromisoformat(row["said_on"])
 
 
 def libraries() -> dict[str, dict[str, Callable[[Row], bool]]]:
-    """What dateparser says, by its settings; nothing if it is not installed."""
+    """Return dateparser's tests for each of its settings; empty if it is not installed."""
     try:
         import dateparser
         from dateparser.search import search_dates
@@ -109,7 +110,7 @@ def main() -> None:
     with LIST.open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
     ways = {"rules": {"exact": rules_exact, "kind": rules_kind, "given the expression": rules_given}, **libraries()}
-    print("| way | measure | tuned on (120) | held out (80) | nothing to resolve (25 of the 200) | seconds |")
+    print("| method | measure | tuned on (120) | held out (80) | nothing to resolve (25 of the 200) | seconds |")
     print("|---|---|--:|--:|--:|--:|")
     for way, measures in ways.items():
         for name, right in measures.items():

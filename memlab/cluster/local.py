@@ -12,10 +12,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from memlab.arm import Arm
-from memlab.cluster.frozen import Frozen, Job
+from memlab.cluster.schedule import Step, packed
 from memlab.cluster.slurm import THREADS, models
-from memlab.cluster.steps import Step, packed
+from memlab.cluster.snapshot import Frozen, Job
+from memlab.harness.arm import Arm
 from memlab.stage import spec_digest, stage
 
 MOST = 100
@@ -73,7 +73,7 @@ class Local:
                            [str(frozen.source), *filter(None, [os.environ.get("PYTHONPATH")])])}
         with log(frozen, step)[0].open("ab") as handle:
             process = subprocess.Popen(  # noqa: S603 (this interpreter, words of our own)
-                [sys.executable, "-u", "-m", "memlab.cluster.work", str(frozen.folder), str(step)],
+                [sys.executable, "-u", "-m", "memlab.cluster.worker", str(frozen.folder), str(step)],
                 stdout=handle, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment)
         job = Job(f"pid{process.pid}", step)
         frozen.record([job])

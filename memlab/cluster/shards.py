@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab import replies
-from memlab.arm import RANKED, Arm, Ranked, load, settle
 from memlab.data.dataset import Dataset
 from memlab.data.subset import keep
 from memlab.errors import MemlabError
-from memlab.manifest import read_json, write_json
+from memlab.harness.arm import RANKED, Arm, Ranked, load, settle
+from memlab.models.chat import replies
 from memlab.pipeline import WRITTEN_BY_FEW, Pipeline
+from memlab.runtime.files import read_json, write_json
 from memlab.store import Store
 from memlab.tables import Tables
 
@@ -35,15 +35,6 @@ NUMBERED = {"memory": "memories", "query": "queries"}
 """Columns that number the rows of a table of the part."""
 
 SORTED = {"memories": ["memory"], "queries": ["query"], "units": ["unit"], "ranking": ["question", "rank"]}
-
-
-def refusal(pipeline: Pipeline) -> str | None:
-    """Say why an arm cannot be sharded; None where it can."""
-    for slot, stage in pipeline.between(None, RANKED):
-        if type(stage).__module__.startswith("memlab.learn."):
-            return (f"{slot}: {type(stage).__name__} learns from all questions, which no shard has; choose another "
-                    "technique there, or shards=1")
-    return None
 
 
 def corpora_of(tables: Tables, part: int, of: int) -> list[int]:

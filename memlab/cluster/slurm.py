@@ -14,13 +14,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from memlab.arm import Arm
-from memlab.cluster.frozen import SERVE, Frozen, Job
-from memlab.cluster.steps import Step, packed
-from memlab.cluster.work import Work
+from memlab.cluster.schedule import Step, packed
+from memlab.cluster.snapshot import SERVE, Frozen, Job
+from memlab.cluster.worker import Work
 from memlab.errors import MemlabError
-from memlab.models.chat import Chat
-from memlab.models.held import held
+from memlab.harness.arm import Arm
+from memlab.models.chat.protocol import Chat
+from memlab.models.protocols import held
 from memlab.stage import Names, spec_digest, stage
 
 THREADS = ("OMP_NUM_THREADS", "POLARS_MAX_THREADS")

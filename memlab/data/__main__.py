@@ -7,9 +7,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from memlab.data import official, registry
-from memlab.data.terminal import plain, plain_lines
+from memlab.config.instantiate import make_dataset, options
+from memlab.data import benchmarks
 from memlab.errors import MemlabError
+from memlab.text.display import plain, plain_lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("list", help="name the datasets and say which files are here")
     command.set_defaults(run=_list)
     command = commands.add_parser("fetch", help="download a benchmark's official file and verify it")
-    command.add_argument("name", help=", ".join(official.FILES))
+    command.add_argument("name", help=", ".join(benchmarks.FILES))
     command.add_argument("--base", help="address of the folder that holds the file, such as a mirror")
     command.set_defaults(run=_fetch)
     command = commands.add_parser("check", help="say what a file or folder holds and what is wrong with it")
@@ -43,12 +44,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(given: argparse.Namespace) -> int:  # noqa: ARG001 - every command has this form
-    width = max(map(len, registry.names()))
-    for name in registry.names():
-        if name in official.FILES:
-            entry = official.FILES[name]
+    width = max(map(len, options("data")))
+    for name in options("data"):
+        if name in benchmarks.FILES:
+            entry = benchmarks.FILES[name]
             size = f"{entry.size / 1e6:,.0f} MB" if entry.size else "about 2.7 GB"
-            place = official.data_folder() / entry.file
+            place = benchmarks.data_folder() / entry.file
             state = f"here: {place}" if place.exists() else f"not here; python -m memlab.data fetch {name}"
             print(f"{name:<{width}}  {entry.licence}, {size}; {plain(state)}")
         else:
@@ -81,7 +82,7 @@ def _show(given: argparse.Namespace) -> int:
     from memlab.data.show import show
 
     fields = {} if given.path is None else {"path": given.path}
-    print(show(registry.make(given.data, **fields).load(), given.id))
+    print(show(make_dataset(given.data, **fields).load(), given.id))
     return 0
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from memlab.data import source, subset
+from memlab.data import readers, subset
 from memlab.data.build import Builder
 from memlab.errors import MemlabError
 from memlab.stage import LocalPath, stage
@@ -60,19 +60,19 @@ class Beir:
         build.corpus(corpus=0, name=corpus.parent.name)
         documents: dict[str, int] = {}
         for where, line in _lines(corpus):
-            name = source.need(line, "_id", str, where)
+            name = readers.need(line, "_id", str, where)
             if name in documents:
                 raise MemlabError(f"document '{name}' was there before", where=where, fix="give every document one _id")
-            title = source.need(line, "title", str, where) if line.get("title") else ""
-            add_document(build, 0, len(documents), name, title, source.need(line, "text", str, where))
+            title = readers.need(line, "title", str, where) if line.get("title") else ""
+            add_document(build, 0, len(documents), name, title, readers.need(line, "text", str, where))
             documents[name] = len(documents)
         judged = _judgements(qrels)
         for number, (where, line) in enumerate(_lines(queries)):
-            name = source.need(line, "_id", str, where)
+            name = readers.need(line, "_id", str, where)
             if name not in judged:
                 continue
             evidence = sorted(documents[d] for d in judged[name] if d in documents)
-            build.question(question=number, corpus=0, text=source.need(line, "text", str, where), asked_on=None,
+            build.question(question=number, corpus=0, text=readers.need(line, "text", str, where), asked_on=None,
                            name=name, answer=None, category="all", abstain=False, scored=bool(evidence))
             for session in evidence:
                 build.evidence(question=number, session=session, turn=0)
@@ -81,7 +81,7 @@ class Beir:
     def identity(self) -> dict[str, Any]:
         """Checksums of the three files, and options."""
         names = ("corpus", "queries", "qrels")
-        sums = {name: source.sha256(file) for name, file in zip(names, self._files())}
+        sums = {name: readers.sha256(file) for name, file in zip(names, self._files())}
         return {"benchmark": "beir", **sums, **subset.options(self)}
 
     def notes(self) -> list[str]:

@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from memlab.data import source, subset
+from memlab.data import readers, subset
 from memlab.data.build import Builder
 from memlab.data.jsonl import QUESTIONS, SESSIONS, read
 from memlab.data.jsonl import validate as validate
@@ -84,7 +84,7 @@ class Custom:
 
     def identity(self) -> dict[str, Any]:
         """Checksums of both files, and options."""
-        sums = {name: source.sha256(self._folder() / name) for name in (SESSIONS, QUESTIONS)}
+        sums = {name: readers.sha256(self._folder() / name) for name in (SESSIONS, QUESTIONS)}
         return {"benchmark": "custom", **sums, **subset.options(self)}
 
     def notes(self) -> list[str]:

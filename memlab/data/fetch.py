@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from memlab.data import official, source
+from memlab.data import benchmarks, readers
 from memlab.errors import MemlabError
 
 BASE = "MEMLAB_DATA_BASE"
@@ -27,8 +27,8 @@ def fetch(name: str, *, base: str | None = None, folder: Path | None = None, qui
     ``base`` is the address of the folder that holds it (default: ``$MEMLAB_DATA_BASE``, then the official place).
     Raises MemlabError saying where to put the file by hand when it cannot be had, or when its checksum is wrong.
     """
-    entry = official.official(name)
-    target = (folder or official.data_folder()) / entry.file
+    entry = benchmarks.official(name)
+    target = (folder or benchmarks.data_folder()) / entry.file
     url = f"{(base or os.environ.get(BASE) or entry.base).rstrip('/')}/{entry.file}"
     if not target.exists():
         part = target.with_name(target.name + ".part")
@@ -58,13 +58,13 @@ def fetch(name: str, *, base: str | None = None, folder: Path | None = None, qui
 def checksum(name: str, target: Path) -> str | None:
     """Return the checksum that a file must have: the published one, else the one recorded at first download."""
     sidecar = target.with_name(target.name + ".sha256")
-    known = official.official(name).sha256
+    known = benchmarks.official(name).sha256
     return known or (sidecar.read_text().split()[0] if sidecar.is_file() else None)
 
 
-def _verify(entry: official.OfficialFile, there: Path, target: Path) -> None:
+def _verify(entry: benchmarks.OfficialFile, there: Path, target: Path) -> None:
     """Compare a file with its checksum, or record it; a wrong ``.part`` is removed, so that a retry starts over."""
-    expected, got = checksum(entry.name, target), source.sha256(there)
+    expected, got = checksum(entry.name, target), readers.sha256(there)
     if expected is None:
         target.with_name(target.name + ".sha256").write_text(f"{got}  {target.name}\n")
     elif got != expected:
@@ -75,7 +75,7 @@ def _verify(entry: official.OfficialFile, there: Path, target: Path) -> None:
                               "changed or is not the official one")
 
 
-def _by_hand(entry: official.OfficialFile, target: Path) -> str:
+def _by_hand(entry: benchmarks.OfficialFile, target: Path) -> str:
     check = f" (SHA-256 {entry.sha256})" if entry.sha256 else ""
     return f"download {entry.base}/{entry.file}{check} by other means and put it at {target}"
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.data import jsonl, official, source
+from memlab.data import benchmarks, jsonl, readers
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import Faults, MemlabError
@@ -35,7 +35,7 @@ def inspect(path: Path) -> Finding:
 
         return Finding("custom", problems=[str(problem) for problem in validate(path)])
     try:
-        kind = source.detect(next(source.records(path)))
+        kind = readers.detect(next(readers.records(path)))
         if kind is None:
             return Finding("unknown", problems=[f"{path}, record 0: neither LoCoMo nor LongMemEval"])
         data = LoCoMo(path=path) if kind == "LoCoMo" else LongMemEval(variant=_variant(path), path=path)
@@ -48,7 +48,7 @@ def inspect(path: Path) -> Finding:
 
 def _documents(folder: Path) -> Finding:
     """Look into a folder that holds documents."""
-    from memlab.data.documents import Documents
+    from memlab.data.documents.dataset import Documents
 
     try:
         data = Documents(path=folder)
@@ -61,17 +61,17 @@ def _documents(folder: Path) -> Finding:
 
 def _variant(path: Path) -> Literal["oracle", "s", "m"]:
     """Tell the three LongMemEval files apart by their first record: no filler, tens or hundreds of sessions."""
-    first = next(source.records(path))
+    first = next(readers.records(path))
     where = f"{path}, record 0"
-    haystack = source.need(first, "haystack_session_ids", list, where)
-    if set(haystack) <= set(source.need(first, "answer_session_ids", list, where)):
+    haystack = readers.need(first, "haystack_session_ids", list, where)
+    if set(haystack) <= set(readers.need(first, "answer_session_ids", list, where)):
         return "oracle"
     return "m" if len(haystack) > 200 else "s"
 
 
 def _checksum(path: Path) -> list[str]:
-    digest = source.sha256(path)
-    name = next((f.file for f in official.FILES.values() if f.sha256 == digest), None)
+    digest = readers.sha256(path)
+    name = next((f.file for f in benchmarks.FILES.values() if f.sha256 == digest), None)
     return [f"SHA-256 {digest}" + (f" (the official {name})" if name else " (not a file with a known checksum)")]
 
 

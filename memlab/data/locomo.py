@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from memlab.data import official, source, subset
+from memlab.data import benchmarks, readers, subset
 from memlab.data.build import Builder
 from memlab.data.locomo_audit import label_errors
 from memlab.errors import MemlabError
@@ -42,8 +42,8 @@ class LoCoMo:
     label_errors: LocalPath | None = None
 
     def __post_init__(self) -> None:
-        official.find("locomo", self.path)
-        official.find_extra(self.label_errors, "label_errors")
+        benchmarks.find("locomo", self.path)
+        benchmarks.find_extra(self.label_errors, "label_errors")
         subset.known_types(self.types, CATEGORIES.values())
 
     @property
@@ -53,21 +53,21 @@ class LoCoMo:
 
     def load(self) -> Tables:
         """Read the file; raises MemlabError naming file, record and field where it is not as expected."""
-        path = official.find("locomo", self.path)
+        path = benchmarks.find("locomo", self.path)
         wrong = label_errors(self.label_errors) if self.label_errors is not None else {}
         build, first = Builder(), 0
-        for corpus, record in enumerate(source.records(path)):
+        for corpus, record in enumerate(readers.records(path)):
             where = f"{path}, record {corpus}"
-            source.expect_format(record, "LoCoMo", where)
-            sample = source.need(record, "sample_id", str, where)
+            readers.expect_format(record, "LoCoMo", where)
+            sample = readers.need(record, "sample_id", str, where)
             where += f" ({sample})"
             build.corpus(corpus=corpus, name=sample)
             turns, last = _conversation(build, corpus, record, where)
-            questions = source.need(record, "qa", list, where)
+            questions = readers.need(record, "qa", list, where)
             for index, item in enumerate(questions):
                 audit = wrong.get((sample, index))
                 spot = f"{where}, field qa[{index}]"
-                if audit is not None and audit.question != source.need(item, "question", str, spot):
+                if audit is not None and audit.question != readers.need(item, "question", str, spot):
                     raise MemlabError(f"the label audit names another question here: '{audit.question}'", where=spot,
                                       fix="give the audit made for this release of LoCoMo")
                 _question(build, first + index, corpus, item, turns, last, spot, f"{sample}:{index}",
@@ -78,8 +78,8 @@ class LoCoMo:
 
     def identity(self) -> dict[str, Any]:
         """Benchmark, checksums and options."""
-        audit = source.sha256(self.label_errors) if self.label_errors is not None else None
-        return {"benchmark": "locomo", "sha256": source.sha256(official.find("locomo", self.path)),
+        audit = readers.sha256(self.label_errors) if self.label_errors is not None else None
+        return {"benchmark": "locomo", "sha256": readers.sha256(benchmarks.find("locomo", self.path)),
                 "label_errors": audit, **subset.options(self)}
 
     def notes(self) -> list[str]:
@@ -99,12 +99,12 @@ class LoCoMo:
 def _conversation(build: Builder, corpus: int, record: dict[str, Any], where: str) -> tuple[Turns, datetime]:
     """Add the sessions in the order of their dates; return where each turn lies, and the last date."""
     where += ", field conversation"
-    talk = source.need(record, "conversation", dict, where)
+    talk = readers.need(record, "conversation", dict, where)
     sessions = []
     for key in talk:
         if match := _SESSION.fullmatch(key):  # a date key without a session is passed over
-            said_on = _moment(source.need(talk, f"{key}_date_time", str, where), f"{where}.{key}_date_time")
-            sessions.append((said_on, int(match[1]), source.need(talk, key, list, where)))
+            said_on = _moment(readers.need(talk, f"{key}_date_time", str, where), f"{where}.{key}_date_time")
+            sessions.append((said_on, int(match[1]), readers.need(talk, key, list, where)))
     if not sessions:
         raise MemlabError("there is no session, expected a list under session_1", where=where)
     sessions.sort(key=lambda s: s[:2])
@@ -113,32 +113,32 @@ def _conversation(build: Builder, corpus: int, record: dict[str, Any], where: st
         build.session(corpus=corpus, session=session, said_on=said_on, name=f"session_{number}")
         for turn, item in enumerate(turns):
             spot = f"{where}.session_{number}[{turn}]"
-            dia = source.need(item, "dia_id", str, spot)
+            dia = readers.need(item, "dia_id", str, spot)
             if match := _EVIDENCE.fullmatch(dia):
                 places[int(match[1]), int(match[2])] = (session, turn)
             build.turn(corpus=corpus, session=session, turn=turn, role="user",
-                       speaker=source.need(item, "speaker", str, spot), text=_text(item, spot), name=dia)
+                       speaker=readers.need(item, "speaker", str, spot), text=_text(item, spot), name=dia)
     return places, sessions[-1][0]
 
 
 def _text(turn: dict[str, Any], where: str) -> str:
     """What was said, and what the shared picture shows; never ``query``, which is not part of the talk."""
-    text: str = source.need(turn, "text", str, where)
+    text: str = readers.need(turn, "text", str, where)
     if turn.get("blip_caption") is None:
         return text
-    caption = source.need(turn, "blip_caption", str, where).strip()
+    caption = readers.need(turn, "blip_caption", str, where).strip()
     return f"{text} [image: {caption}]".lstrip() if caption else text
 
 
 def _question(build: Builder, question: int, corpus: int, item: dict[str, Any], turns: Turns, asked_on: datetime,
               where: str, name: str, error: str | None) -> None:
-    number = source.need(item, "category", int, where)
+    number = readers.need(item, "category", int, where)
     if number not in CATEGORIES:
         raise MemlabError(f"expected a number from 1 to 5, got {number}", where=f"{where}, field category")
-    cited = [source.text_of(e, f"{where}, field evidence") for e in source.need(item, "evidence", list, where)]
+    cited = [readers.text_of(e, f"{where}, field evidence") for e in readers.need(item, "evidence", list, where)]
     named = [(int(a), int(b)) for e in cited for a, b in _EVIDENCE.findall(e)]
     found = sorted({turns[at] for at in named if at in turns})
-    build.question(question=question, corpus=corpus, text=source.need(item, "question", str, where),
+    build.question(question=question, corpus=corpus, text=readers.need(item, "question", str, where),
                    asked_on=asked_on, name=name, answer=_answer(item, number, where), category=CATEGORIES[number],
                    abstain=number == 5, scored=bool(found), label_error=error)
     for session, turn in found:
@@ -149,7 +149,7 @@ def _answer(item: dict[str, Any], category: int, where: str) -> str | None:
     """The gold answer; none for an adversarial question, where declining is right whatever stands there."""
     if category == 5:
         return None
-    answer = str(source.need(item, "answer", (str, int, float), where))
+    answer = str(readers.need(item, "answer", (str, int, float), where))
     return answer.split(";")[0].strip() if category == 3 else answer
 
 

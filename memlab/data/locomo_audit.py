@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from memlab.data import source
+from memlab.data import readers
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Audit:
 def label_errors(path: Path) -> dict[tuple[str, int], Audit]:
     """Read an audit as (sample_id, index of the question) -> finding."""
     found = {}
-    for number, record in enumerate(source.records(path)):
+    for number, record in enumerate(readers.records(path)):
         where = f"{path}, record {number}"
-        key = (source.need(record, "sample_id", str, where), source.need(record, "index", int, where))
-        found[key] = Audit(source.need(record, "question", str, where), source.need(record, "error_type", str, where))
+        key = (readers.need(record, "sample_id", str, where), readers.need(record, "index", int, where))
+        found[key] = Audit(readers.need(record, "question", str, where), readers.need(record, "error_type", str, where))
     return found

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from memlab.data import official, source, subset
+from memlab.data import benchmarks, readers, subset
 from memlab.data.build import Builder
 from memlab.errors import MemlabError
 from memlab.stage import LocalPath, Names, stage
@@ -43,7 +43,7 @@ class LongMemEval:
     pool: bool = False
 
     def __post_init__(self) -> None:
-        official.find(self._file(), self.path)
+        benchmarks.find(self._file(), self.path)
         subset.known_types(self.types, TYPES)
 
     @property
@@ -53,7 +53,7 @@ class LongMemEval:
 
     def load(self) -> Tables:
         """Read the file; raises MemlabError naming file, record and field where it is not as expected."""
-        path = official.find(self._file(), self.path)
+        path = benchmarks.find(self._file(), self.path)
         build, fillers = Builder(), 0
         for corpus, record, where in self._records():
             fillers += _add(build, corpus, record, where)
@@ -67,7 +67,7 @@ class LongMemEval:
 
     def identity(self) -> dict[str, Any]:
         """Benchmark, checksum and options."""
-        return {"benchmark": self._file(), "sha256": source.sha256(official.find(self._file(), self.path)),
+        return {"benchmark": self._file(), "sha256": readers.sha256(benchmarks.find(self._file(), self.path)),
                 **subset.options(self)}
 
     def notes(self) -> list[str]:
@@ -86,12 +86,12 @@ class LongMemEval:
 
         Without a split, whose halves depend on all records, the rest of the file need not be read.
         """
-        path, kept = official.find(self._file(), self.path), 0
-        for number, record in enumerate(source.records(path)):
+        path, kept = benchmarks.find(self._file(), self.path), 0
+        for number, record in enumerate(readers.records(path)):
             where = f"{path}, record {number}"
-            source.expect_format(record, "LongMemEval", where)
-            where += f" ({source.need(record, 'question_id', str, where)})"
-            kind = source.need(record, "question_type", str, where)
+            readers.expect_format(record, "LongMemEval", where)
+            where += f" ({readers.need(record, 'question_id', str, where)})"
+            kind = readers.need(record, "question_type", str, where)
             if kind not in TYPES:
                 raise MemlabError(f"expected one of {', '.join(TYPES)}, got '{kind}'",
                                   where=f"{where}, field question_type")
@@ -108,7 +108,7 @@ class LongMemEval:
 def _add(build: Builder, corpus: int, record: dict[str, Any], where: str) -> int:
     """Add a record, with its number as the question's and the corpus's; return how many sessions hold no evidence."""
     name = record["question_id"]
-    evidence = set(source.need(record, "answer_session_ids", list, where))
+    evidence = set(readers.need(record, "answer_session_ids", list, where))
     build.corpus(corpus=corpus, name=name)
     found, fillers = False, 0
     for session, (said_on, session_name, turns, spot) in enumerate(_haystack(record, where)):
@@ -124,9 +124,9 @@ def _add(build: Builder, corpus: int, record: dict[str, Any], where: str) -> int
             fillers += 1
     abstain = "_abs" in name
     build.question(
-        question=corpus, corpus=corpus, text=source.need(record, "question", str, where), name=name,
-        asked_on=_moment(source.need(record, "question_date", str, where), f"{where}, field question_date"),
-        answer=str(source.need(record, "answer", (str, int, float), where)), category=record["question_type"],
+        question=corpus, corpus=corpus, text=readers.need(record, "question", str, where), name=name,
+        asked_on=_moment(readers.need(record, "question_date", str, where), f"{where}, field question_date"),
+        answer=str(readers.need(record, "answer", (str, int, float), where)), category=record["question_type"],
         abstain=abstain, scored=found and not abstain,
     )
     return fillers
@@ -137,19 +137,19 @@ def _haystack(record: dict[str, Any], where: str) -> list[tuple[datetime, str, l
 
     The file is sorted by day only.
     """
-    lists = [source.need(record, f"haystack_{part}", list, where) for part in ("dates", "session_ids", "sessions")]
+    lists = [readers.need(record, f"haystack_{part}", list, where) for part in ("dates", "session_ids", "sessions")]
     if len({len(part) for part in lists}) != 1:
         raise MemlabError("expected as many dates and ids as sessions, got "
                           + ", ".join(str(len(part)) for part in lists) + " (dates, ids, sessions)",
                           where=f"{where}, field haystack_sessions")
     slots = []
     for at, (date, name, turns) in enumerate(zip(*lists)):
-        said_on = _moment(source.text_of(date, f"{where}, field haystack_dates[{at}]"),
+        said_on = _moment(readers.text_of(date, f"{where}, field haystack_dates[{at}]"),
                           f"{where}, field haystack_dates[{at}]")
         spot = f"{where}, field haystack_sessions[{at}]"
         if type(turns) is not list:
             raise MemlabError("expected a list of turns", where=spot)
-        slots.append((said_on, source.text_of(name, f"{where}, field haystack_session_ids[{at}]"), turns, spot))
+        slots.append((said_on, readers.text_of(name, f"{where}, field haystack_session_ids[{at}]"), turns, spot))
     slots.sort(key=lambda slot: slot[0])
     return slots
 
@@ -159,12 +159,12 @@ def _add_turns(build: Builder, corpus: int, session: int, turns: list[Any], name
     holding = []
     for turn, item in enumerate(turns):
         spot = f"{where}[{turn}]"
-        role = source.need(item, "role", str, spot)
+        role = readers.need(item, "role", str, spot)
         if role not in _ROLES:
             raise MemlabError(f"expected user or assistant, got '{role}'", where=f"{spot}, field role")
         build.turn(corpus=corpus, session=session, turn=turn, role=role, speaker=None,
-                   text=source.need(item, "content", str, spot), name=f"{name}_{turn + 1}")
-        if "has_answer" in item and source.need(item, "has_answer", bool, spot):
+                   text=readers.need(item, "content", str, spot), name=f"{name}_{turn + 1}")
+        if "has_answer" in item and readers.need(item, "has_answer", bool, spot):
             holding.append(turn)
     return holding
 

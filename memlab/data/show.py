@@ -6,9 +6,9 @@ from difflib import get_close_matches
 
 import polars as pl
 
-from memlab.data.terminal import plain
 from memlab.errors import MemlabError
 from memlab.tables import Tables
+from memlab.text.display import plain
 
 WIDTH = 600
 """Characters of a turn that are shown; the longest official turn has 76,560."""

@@ -1,7 +1,8 @@
 """Why an answer is wrong, found by intervention instead of by opinion.
 
 In this order, and the first that turns the verdict is the cause: the same context asked again (the reader's noise), a
-second judge, then what the tables show (``memlab.evaluate.reach``), then retrieved and gold together, then gold alone.
+second judge, then what the tables show (``memlab.evaluate.evidence_funnel``), then retrieved and gold
+together, then gold alone.
 The same is done to a sample of right answers, so that the rates can be compared.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from memlab.evaluate.reach import VIEWS, by_question, reached
+from memlab.evaluate.evidence_funnel import VIEWS, by_question, reached
 from memlab.stage import Stage, stage
 from memlab.tables import Tables, frame
 

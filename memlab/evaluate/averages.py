@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
-from memlab.evaluate.questions import metric_names
+from memlab.evaluate.per_question import metric_names
 
 COSTS = ("context/tokens", "selected/k", "answer/prompt_tokens", "answer/completion_tokens", "answer/dropped")
 """Metrics that are amounts; their average is named ``..._mean``."""

@@ -14,7 +14,7 @@ from memlab.evaluate.contrast import Contrast, measure
 from memlab.evaluate.noop import OUTPUTS, identical
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import headline, summary
-from memlab.evaluate.words import sentence
+from memlab.evaluate.verbalise import sentence
 
 ALPHA = 0.05
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.evaluate.found import grain, holders, scored_evidence
+from memlab.evaluate.evidence_ranks import grain, holders, scored_evidence
 from memlab.tables import Tables
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.evaluate.found import Ranks, grain, matrix, scored_evidence, session_ranks, unit_ranks
+from memlab.evaluate.evidence_ranks import Ranks, grain, matrix, scored_evidence, session_ranks, unit_ranks
 from memlab.tables import Tables
 
 KS = (1, 3, 5, 10, 20, 30, 50)

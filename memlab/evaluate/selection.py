@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.evaluate.found import Ranks, holders, matrix, scored_evidence, unit_ranks
+from memlab.evaluate.evidence_ranks import Ranks, holders, matrix, scored_evidence, unit_ranks
 from memlab.evaluate.retrieval import Values, as_columns, recall, recall_all, recall_any
-from memlab.read.covered import covered
+from memlab.evaluate.shown_turns import covered
 from memlab.tables import Tables
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from memlab.evaluate.answers import judges
 from memlab.evaluate.averages import COSTS, averaged_name, mean, views
 from memlab.evaluate.intervals import Interval, bca, clustered, wilson
-from memlab.evaluate.questions import metric_names
+from memlab.evaluate.per_question import metric_names
 
 HEADLINE = (
     "session/recall_any@1", "session/recall_all@5", "session/recall_all@10", "session/recall@10", "session/ndcg@10",

@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memlab.data.terminal import plain
 from memlab.errors import MemlabError
-from memlab.judge import command, hypotheses, reading, tally
-from memlab.judge.agreement import kappa_of, sensitivity, specificity
+from memlab.judge import command, hypotheses, llm, tally
+from memlab.judge.calibration.agreement import kappa_of, sensitivity, specificity
+from memlab.judge.calibration.labelling_sheet import against_people, read_sheet, write_sheet
+from memlab.judge.calibration.trust import FILE, doubts
 from memlab.judge.cases import Case, cases
-from memlab.judge.sheet import against_people, read_sheet, write_sheet
-from memlab.report.trust import FILE, doubts
 from memlab.store import Store
+from memlab.text.display import plain
 
 _SHOWN = 5  # ids named before "and n more"
 
@@ -85,7 +85,7 @@ def _doubt(judge: Any, name: str, replies: list[str]) -> None:
     judges = getattr(judge, "judges", (judge,))
     if not any(one.name == name and getattr(one, "style", "") == "official" for one in judges):
         return
-    said = [(reading.official(reply), reading.first_word(reply)) for reply in replies]
+    said = [(llm.official(reply), llm.first_word(reply)) for reply in replies]
     vague, against = sum(first is None for _, first in said), sum(first not in (None, rule) for rule, first in said)
     if vague or against:
         print(f"  {vague} replies begin with neither yes nor no, and {against} contain 'yes' though they begin with "

@@ -8,21 +8,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from memlab.data import registry
-from memlab.data.terminal import plain_lines
+from memlab.config.instantiate import make_dataset, options
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.stage import Stage
 from memlab.tables import Tables
+from memlab.text.display import plain_lines
 
 _CHAT = re.compile(r"judge(?:\.judges\[\d+\])?\.chat\.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --data, --path, --judge, --chat, --store; what they need beyond is read by :func:`chat_fields`."""
-    from memlab.config import options
 
     parser.add_argument("--data", default="longmemeval_oracle", metavar="NAME",
-                        help=f"data set (default longmemeval_oracle); one of {', '.join(registry.names())}")
+                        help=f"data set (default longmemeval_oracle); one of {', '.join(options('data'))}")
     parser.add_argument("--path", type=Path, help="its file, if it is not where `python -m memlab.data fetch` puts it")
     parser.add_argument("--judge", default="official", metavar="NAME",
                         help=f"judge (default official); one of {', '.join(options('judge'))}")
@@ -70,7 +69,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None,
 
 def load(name: str, path: Path | None) -> Tables:
     """Load a data set by name."""
-    return registry.make(name, **({} if path is None else {"path": path})).load()
+    return make_dataset(name, **({} if path is None else {"path": path})).load()
 
 
 def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
@@ -80,7 +79,7 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    from memlab.config import CONF, construct, options
+    from memlab.config.instantiate import CONF, construct
 
     if name not in options("judge"):
         raise MemlabError(f"there is no judge '{name}'", fix=did_you_mean(name, options("judge")))
@@ -105,7 +104,6 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
 
 def _model(name: str | None, fields: Mapping[str, str]) -> str:
     """Say to Hydra which file describes the chat model: of ``conf/judge_chat``, else of ``conf/chat``."""
-    from memlab.config import options
 
     judges, readers = options("judge_chat"), options("chat")
     if name is None and not fields:

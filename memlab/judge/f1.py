@@ -13,9 +13,9 @@ from pydantic import Field
 
 from memlab.judge.cases import NO_GOLD, READS, Case, Verdict, cases, verdicts
 from memlab.judge.match import abstains
-from memlab.judge.normal import stems
 from memlab.stage import stage
 from memlab.tables import Tables
+from memlab.text.normalise import stems
 
 if TYPE_CHECKING:
     from memlab.store import Store

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.speech import grown
 from memlab.tables import Tables, frame, text_hash, texts_frame
+from memlab.text.transcript import grown
 
 
 class Read(NamedTuple):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field
 
 from memlab.judge.cases import NO_GOLD, READS, Case, Verdict, cases, verdicts
-from memlab.judge.normal import accepted, tokens
 from memlab.stage import stage
 from memlab.tables import Tables
+from memlab.text.normalise import accepted, tokens
 
 if TYPE_CHECKING:
     from memlab.store import Store

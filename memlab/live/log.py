@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab.errors import MemlabError
-from memlab.live.session import Entry
+from memlab.live.sessions import Entry
 
 FILE = "memory.jsonl"
 LOCK = "lock"

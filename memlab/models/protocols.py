@@ -5,11 +5,14 @@ Models are constructed without loading weights; they load on first use, and stay
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from memlab.models.chat.protocol import Chat
 
 Role = Literal["query", "document"]
 Floats = NDArray[np.float32]
@@ -67,3 +70,18 @@ class TokenMatcher(Protocol):
     def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
         """Return, a text, the vocabulary ids of the tokens that count, in the order of the matches."""
         ...
+
+
+def held(thing: Any) -> Iterator[Embedder | PairScorer | TokenMatcher | Chat]:
+    """Give the models in the fields of a stage and of the stages inside it; none inside a model is given."""
+    if isinstance(thing, Embedder | PairScorer | TokenMatcher | Chat):
+        yield thing
+    elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
+        names = {field.name for field in dataclasses.fields(thing)}
+        names |= {"scorer"} if hasattr(thing, "scorer") else set()  # a stage may make its scorer as it is asked for it
+        yield from held([getattr(thing, name) for name in sorted(names)])
+    elif isinstance(thing, list | tuple):
+        for part in thing:
+            yield from held(part)
+    elif isinstance(thing, dict):
+        yield from held(list(thing.values()))

@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.learn.classes_types import OF_TYPE, known_classes
+from memlab.question_types import OF_TYPE, known_classes
 from memlab.stage import stage
 from memlab.tables import Tables
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class OracleClasses:
     """Tell each question's class from its gold type: what a perfect classifier would give.
 
-    ``classes`` maps types to classes (``memlab.query.class_names``), over the table for LongMemEval, LoCoMo and the
-    synthetic lives (``memlab.learn.classes_types``); a type that neither knows is ``otherwise``.
+    ``classes`` maps types to classes (``memlab.question_types``), over the table for LongMemEval, LoCoMo and the
+    synthetic lives (``memlab.question_types``); a type that neither knows is ``otherwise``.
     """
 
     oracle: ClassVar = True

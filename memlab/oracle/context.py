@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import polars as pl
 
-from memlab.read.pack import PACK_READS, PACK_WRITES, TIME, MaxTokens, chosen, in_order, within
-from memlab.read.pack_everything import so_far, whole_sessions
+from memlab.read.pack.by_rank import PACK_READS, PACK_WRITES, TIME, MaxTokens, chosen, in_order, within
+from memlab.read.pack.full_context import so_far, whole_sessions
 from memlab.read.render import Value, rendered
-from memlab.read.tokens import count_tokens
 from memlab.stage import stage
 from memlab.tables import Tables
+from memlab.token_counter import count_tokens
 
 if TYPE_CHECKING:
     from memlab.store import Store

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from memlab.read.pack import PACK_READS, PACK_WRITES, MaxTokens, chosen, in_order, within
+from memlab.read.pack.by_rank import PACK_READS, PACK_WRITES, MaxTokens, chosen, in_order, within
 from memlab.read.render import Value
-from memlab.read.tokens import count_tokens
 from memlab.stage import stage
 from memlab.tables import Tables
+from memlab.token_counter import count_tokens
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -21,7 +21,7 @@ class ShownIds:
     """Show the selected units in rank order, each under its session's own id, as RAG Memory Provider v1 did.
 
     An id that begins with ``answer_`` gives evidence away, so what this arm gains over the same pack without ids is
-    leakage. Every report marks it as tainted. Fields as ``memlab.read.pack.ByRank``.
+    leakage. Every report marks it as tainted. Fields as ``memlab.read.pack.by_rank.ByRank``.
     """
 
     tainted: ClassVar = True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from memlab.query.classes import READS, WRITES, by_words
+from memlab.query.classify import READS, WRITES, by_words
 from memlab.stage import stage
 from memlab.tables import Tables
 

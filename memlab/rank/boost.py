@@ -8,12 +8,12 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
+from memlab.rank.fusion import Scorer, check_names, fits
 from memlab.rank.rerank import below
-from memlab.rank.scorer import Scorer, check_names, fits
-from memlab.rank.signals.signal import Signal
-from memlab.rank.units import DIGITS, signals_of, with_ranks
+from memlab.rank.signals.protocol import Signal
+from memlab.rank.units import signals_of, with_ranks
 from memlab.stage import stage
-from memlab.tables import Tables
+from memlab.tables import DIGITS, Tables
 
 if TYPE_CHECKING:
     from memlab.store import Store

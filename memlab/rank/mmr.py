@@ -9,11 +9,11 @@ import polars as pl
 from pydantic import Field
 
 from memlab.models.protocols import Embedder, Floats
+from memlab.rank.fusion import Normaliser, normalised
 from memlab.rank.rerank import below, passages_of
-from memlab.rank.scorer import Normaliser, normalised
-from memlab.rank.units import DIGITS, ranked
+from memlab.rank.units import ranked
 from memlab.stage import stage
-from memlab.tables import Tables
+from memlab.tables import DIGITS, Tables
 
 if TYPE_CHECKING:
     from memlab.store import Store

@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import PairScorer
-from memlab.rank.scorer import NonNegative, Normaliser, Scorer, check_names, fits
-from memlab.rank.units import DIGITS, PLACE, ranked, signals_of
+from memlab.rank.fusion import NonNegative, Normaliser, Scorer, check_names, fits
+from memlab.rank.units import ranked, signals_of
 from memlab.stage import stage
-from memlab.tables import Tables, text_hash, texts_frame
+from memlab.tables import DIGITS, PLACE, Tables, text_hash, texts_frame
 
 if TYPE_CHECKING:
     from memlab.store import Store

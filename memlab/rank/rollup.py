@@ -8,9 +8,9 @@ import polars as pl
 from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.rank.units import PLACE, ranked, session_units, signals_of, turn_units
+from memlab.rank.units import ranked, session_units, signals_of, turn_units
 from memlab.stage import stage
-from memlab.tables import Tables
+from memlab.tables import PLACE, Tables
 
 if TYPE_CHECKING:
     from memlab.store import Store

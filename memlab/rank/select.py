@@ -8,12 +8,13 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.query.class_names import KIN, first_of
+from memlab.question_types import KIN, first_of
 from memlab.stage import stage
 from memlab.tables import Tables
 
 if TYPE_CHECKING:
     from memlab.store import Store
+
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -53,7 +54,7 @@ class ByType:
 
     Counting 40 and factual 10 are RAG Memory Provider v1's plan; it names no other class, so the others take its
     default of 20, or 10 where one place should hold the answer. A question over several sessions takes the k of
-    ``counting`` (``memlab.query.class_names``), one of a class that has no k here, or of none, ``other``.
+    ``counting`` (``memlab.question_types``), one of a class that has no k here, or of none, ``other``.
     """
 
     reads: ClassVar = ("ranking", "classes")
@@ -147,3 +148,34 @@ class Budget:
         spent = pl.col("tokens").cum_sum().over("question")
         fits = ((spent <= self.tokens) | (pl.col("rank") == 1)).fill_null(False)  # not measured that deep
         return Tables(ranking=ranking.with_columns(fits.alias("selected")))
+
+
+@stage
+class Calibrated:
+    """Select the smallest K whose estimated probability of complete evidence reaches ``target``.
+
+    The probability is the ranking's column ``coverage`` (learn/coverage). Where no K up to ``max_k`` reaches the
+    target, ``max_k`` units are shown and the column ``unreachable`` is 1 instead of 0. The estimate is as good as
+    its reliability curve; nothing is guaranteed.
+    """
+
+    reads: ClassVar = ("ranking",)
+    writes: ClassVar = ("ranking",)
+
+    target: Annotated[float, Field(gt=0, lt=1)] = 0.9
+    min_k: Count = 1
+    max_k: Count = 40
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``selected`` and ``unreachable``."""
+        ranking = tables["ranking"]
+        need(ranking, "coverage", "choose rank/select=calibrated with learn/coverage=crossfit or loaded")
+        if not ranking.height:
+            return Tables(ranking=ranking)
+        reached = ranking.filter(pl.col("coverage") >= self.target, pl.col("rank") <= self.max_k)
+        k = ranking.select(pl.col("question").unique()).join(
+            reached.group_by("question").agg(pl.col("rank").min().clip(lower_bound=self.min_k).alias("k")),
+            on="question", how="left")
+        missed = k.select("question", pl.col("k").is_null().cast(pl.Float64).alias("unreachable"))
+        chosen = cut(ranking, k.with_columns(pl.col("k").fill_null(self.max_k)))["ranking"]
+        return Tables(ranking=chosen.join(missed, on="question", how="left", maintain_order="left"))

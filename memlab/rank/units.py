@@ -11,13 +11,9 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.tables import SCHEMAS, empty
+from memlab.tables import DIGITS, PLACE, SCHEMAS, empty
 
 Level = Literal["auto", "turn", "session", "memory"]
-
-PLACE = ["corpus", "session"]
-DIGITS = 6
-"""Scores are compared after rounding to so many decimals; equal ones are ordered by unit."""
 
 
 def finest(kinds: Iterable[str]) -> Level:

@@ -6,15 +6,16 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import Field, model_validator
 
 from memlab.errors import did_you_mean
-from memlab.models.chat import Message
+from memlab.models.chat.protocol import Message
+from memlab.question_types import KIN
 from memlab.read.render import HEADER
-from memlab.speech import BETWEEN
 from memlab.stage import stage
+from memlab.text.transcript import BETWEEN
 
 PLACEHOLDERS = ("question", "date", "history")
 NOTHING = "(nothing)"
@@ -117,3 +118,37 @@ def _json(items: Sequence[Item]) -> str:
         said = text.removeprefix(header)
         lines.append(json.dumps({"date": f"{day:%Y-%m-%d}" if day else None, "text": said}, ensure_ascii=False))
     return "[" + ",\n".join(lines) + "]"
+
+
+@runtime_checkable
+class Agents(Protocol):
+    """The choice of a template by the class of a question."""
+
+    def template(self, kind: str, usual: PromptTemplate) -> PromptTemplate:
+        """Return the template for a question of this class, "" where it has none; ``usual`` is the reader's own."""
+        ...
+
+
+@stage
+class OneReader:
+    """Every question is put with the reader's own template."""
+
+    def template(self, kind: str, usual: PromptTemplate) -> PromptTemplate:  # noqa: ARG002
+        """Return the usual template."""
+        return usual
+
+
+@stage
+class Routed:
+    """Counting and temporal questions go to specialists, all others to the reader's own template.
+
+    The class is what query/classify told of the question. One over several sessions goes to the specialist for
+    counting (``memlab.question_types``). OltraMem's report has such agents lose 8 points.
+    """
+
+    counting: PromptTemplate
+    temporal: PromptTemplate
+
+    def template(self, kind: str, usual: PromptTemplate) -> PromptTemplate:
+        """Return the specialist's template, or the usual one."""
+        return {"counting": self.counting, "temporal": self.temporal}.get(KIN.get(kind, kind), usual)

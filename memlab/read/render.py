@@ -10,8 +10,8 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.speech import BETWEEN, spoken
 from memlab.tables import Tables
+from memlab.text.transcript import BETWEEN, spoken
 
 Value = Literal["unit", "turn", "round", "session"]
 RENDER_READS = ("texts", "sessions", "turns", "memories", "units")

@@ -59,7 +59,7 @@ def _not_ready() -> str | None:
 
 def _publish(built: Built, entity: str, project: str) -> str:
     """Send the arms that are not in the project yet, then the report over them."""
-    from memlab.report.folders import finished
+    from memlab.harness.results import finished
     from memlab.report.wandb_report import publish
     from memlab.track.record import record
     from memlab.track.sync import sync

@@ -18,12 +18,12 @@ from memlab.errors import MemlabError
 from memlab.evaluate.answers import PREFIX
 from memlab.evaluate.compare import Finished, compare
 from memlab.evaluate.contrast import Contrast
-from memlab.read.tokens import Words
-from memlab.report import view
-from memlab.report.folders import ArmRun, Found, finished
+from memlab.harness.results import ArmRun, Found, finished
+from memlab.judge.calibration.trust import FILE, doubts
+from memlab.report import view_model
 from memlab.report.html import Extras, page
 from memlab.report.markdown import document
-from memlab.report.trust import FILE, doubts
+from memlab.token_counter import Words
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def comparison_of(folder: Path, found: Found, contrasts: Sequence[Contrast], exp
         contrasts, clustered=any(arm.manifest.get("clustered") for arm in arms), notes=_notes(arms, line, frames),
         missing=[name for name in expected if name not in frames],
         constant_k=line.manifest["constant_k"] if line else None, seed=seed)
-    judges = [name.removeprefix(PREFIX) for name in view.said(comparison)]
+    judges = [name.removeprefix(PREFIX) for name in view_model.said(comparison)]
     comparison["notes"] = [*doubts(judges, folder.resolve().parents[1] / FILE), *comparison["notes"]]
     for arm in arms:
         comparison["arms"][arm.name] |= {"oracle": arm.oracle, "tainted": arm.tainted}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from memlab.report import view
-from memlab.report.against import against
-from memlab.report.words import count, duration, figure, interval, one_line
+from memlab.report import view_model
+from memlab.report.comparators import against
+from memlab.text.display import count, duration, figure, interval, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +25,7 @@ def print_comparison(comparison: dict[str, Any], console: Console | None = None)
     from rich.text import Text
 
     console = console or Console()
-    columns = view.metric_columns(comparison)
+    columns = view_model.metric_columns(comparison)
     narrow = console.width < 26 + 15 * (len(columns) + 3)
     if narrow:  # intervals wrap under their figures; fewer metrics keep each on one line
         columns = columns[: max(1, (console.width - 46) // 17)]
@@ -38,7 +38,7 @@ def print_comparison(comparison: dict[str, Any], console: Console | None = None)
     for name in ("tokens", "K", "time"):
         table.add_column(name, justify="right")
     places = [*range(len(columns)), -3, -2, -1]
-    for row in view.arm_rows(comparison):
+    for row in view_model.arm_rows(comparison):
         who = Text(one_line(row.name))
         who.append("".join(f"\n{one_line(b)}" for b in row.badges), style="dim italic")
         cells = []
@@ -70,9 +70,9 @@ def print_arm(comparison: dict[str, Any], name: str, console: Console | None = N
     table.add_column(Text(one_line(name)), overflow="fold")
     table.add_column("", justify="right")
     table.add_column("95 % interval", justify="right")
-    said = [m for m in view.said(comparison) if m in arm["metrics"]]
+    said = [m for m in view_model.said(comparison) if m in arm["metrics"]]
     costs = ("answer/prompt_tokens_mean", "answer/completion_tokens_mean") if said else ()
-    for metric in [*said, *view.ALONE, "context/tokens_mean", "selected/k_mean", *costs]:
+    for metric in [*said, *view_model.ALONE, "context/tokens_mean", "selected/k_mean", *costs]:
         if metric in arm["metrics"]:
             entry = arm["metrics"][metric]
             write = count if metric.endswith("_mean") else figure
@@ -98,9 +98,9 @@ def _say(comparison: dict[str, Any], console: Console) -> None:
     """Print the contrasts in words, what must be read before any figure, and the notes."""
     from rich.text import Text
 
-    for contrast in view.contrast_rows(comparison):
+    for contrast in view_model.contrast_rows(comparison):
         console.print(Text("• ").append(one_line(contrast.words), style=_STYLES[contrast.tone]))
-    for heading, sentence in view.notices(comparison):
+    for heading, sentence in view_model.notices(comparison):
         console.print(Text(f"! {heading}: ", style="yellow").append(one_line(sentence), style="default"))
-    for note in view.notes(comparison):
+    for note in view_model.notes(comparison):
         console.print(Text(f"  {one_line(note)}", style="dim"))

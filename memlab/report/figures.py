@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from memlab.report.folders import ArmRun
-from memlab.report.view import by_type, types
-from memlab.report.words import figure, known, one_line
+from memlab.harness.results import ArmRun
+from memlab.report.view_model import by_type, types
+from memlab.text.display import figure, known, one_line
 
 BLUE, VERMILLION, GREY, INK = "#0072B2", "#D55E00", "#9AA0A6", "#24292f"
 PALETTE = (BLUE, VERMILLION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5B5B5B", "#8C6BB1")

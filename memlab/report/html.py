@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from memlab.report import classes, drill, figures, settings, view, why
-from memlab.report.against import against
-from memlab.report.folders import ArmRun
-from memlab.report.words import clean, count, figure, known, one_line
+from memlab.harness.results import ArmRun
+from memlab.report import attribution, drill_down, figures, question_types, settings, view_model
+from memlab.report.comparators import against
+from memlab.text.display import clean, count, figure, known, one_line
 
 
 @dataclass(frozen=True)
@@ -40,29 +40,31 @@ class Forest:
 def page(comparison: dict[str, Any], arms: Sequence[ArmRun], extras: Extras | None = None) -> str:
     """Render the whole report; arms are the finished runs that the comparison speaks of, in its order."""
     extras = extras or Extras()
-    columns = view.metric_columns(comparison)
-    declared = view.contrast_rows(comparison)
-    exploratory = view.contrast_rows(comparison, "exploratory")
-    kinds = view.types(arms)
+    columns = view_model.metric_columns(comparison)
+    declared = view_model.contrast_rows(comparison)
+    exploratory = view_model.contrast_rows(comparison, "exploratory")
+    kinds = view_model.types(arms)
     heat = figures.heat_map(arms, columns)
     charts = {"heat": heat, "tokens": figures.recall_against_tokens(comparison, columns),
               "paired": figures.wins_and_losses(comparison.get("contrasts") or comparison.get("exploratory", [])[:12]),
-              "reliability": figures.reliability(arms), "why": why.sankey(arms),
+              "reliability": figures.reliability(arms), "why": attribution.sankey(arms),
               "settings": settings.parallel(comparison, arms)}
-    shared, differing = view.manifests(arms)
+    shared, differing = view_model.manifests(arms)
     unlike = settings.by_value(arms)
     first = comparison["contrasts"][0] if comparison.get("contrasts") else {}
     return _environment().get_template("report.html.j2").render(
         c=comparison, columns=columns, extras=extras, kinds=kinds,
-        rows=view.arm_rows(comparison),
+        rows=view_model.arm_rows(comparison),
         declared=[(row, strip) for row, strip in zip(declared, forest(comparison.get("contrasts", [])))],
-        told=classes.told(arms), why=why.causes(arms), meanings=why.MEANING, exploratory=exploratory, charts=charts,
-        against=against(comparison), notices=view.notices(comparison), notes=view.notes(comparison),
-        type_tables={m: list(zip([a.name for a in arms], view.by_type(arms, m, [k for k, _ in kinds]))) for m in heat},
+        told=question_types.told(arms), why=attribution.causes(arms), meanings=attribution.MEANING,
+        exploratory=exploratory, charts=charts,
+        against=against(comparison), notices=view_model.notices(comparison), notes=view_model.notes(comparison),
+        type_tables={m: list(zip([a.name for a in arms],
+                                 view_model.by_type(arms, m, [k for k, _ in kinds]))) for m in heat},
         shared=shared, differing=differing, unlike=unlike,
         configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],
         chart_data=_json(charts),
-        drill_data=_json({**drill.drill_down(arms, columns), "first": one_line(first.get("arm", "")),
+        drill_data=_json({**drill_down.drill_down(arms, columns), "first": one_line(first.get("arm", "")),
                           "second": one_line(first.get("comparator", ""))}),
         plotly=_raw(_plotly()), css=_raw(_part("report.css")), script=_raw(_part("report.js")))
 
@@ -70,7 +72,7 @@ def page(comparison: dict[str, Any], arms: Sequence[ArmRun], extras: Extras | No
 def forest(contrasts: Sequence[dict[str, Any]]) -> list[Forest | None]:
     """Place differences and intervals on one common scale (amounts on another); None where nothing is known."""
     scales = {kind: max((abs(c[k]) for c in contrasts for k in ("difference", "low", "high", "smallest_detectable")
-                         if known(c.get(k)) and view.is_cost(c["metric"]) == kind), default=0.0) * 1.08 or 1.0
+                         if known(c.get(k)) and view_model.is_cost(c["metric"]) == kind), default=0.0) * 1.08 or 1.0
               for kind in (False, True)}
 
     def place(value: Any) -> float:
@@ -81,7 +83,7 @@ def forest(contrasts: Sequence[dict[str, Any]]) -> list[Forest | None]:
         if not known(c.get("difference")):
             out.append(None)
             continue
-        reach = scales[view.is_cost(c["metric"])]
+        reach = scales[view_model.is_cost(c["metric"])]
         low, high = (c[k] if known(c.get(k)) else c["difference"] for k in ("low", "high"))
         least = c["smallest_detectable"] if known(c.get("smallest_detectable")) else 0.0
         out.append(Forest(place(c["difference"]), place(low), place(high), round(50 * least / reach, 2),
@@ -122,7 +124,7 @@ def _environment() -> Any:
 
     env = Environment(loader=PackageLoader("memlab.report"), autoescape=True, undefined=StrictUndefined,
                       trim_blocks=True, lstrip_blocks=True, finalize=_shown)
-    env.filters.update(figure=figure, count=count, line=one_line, headline=view.headline)
+    env.filters.update(figure=figure, count=count, line=one_line, headline=view_model.headline)
     return env
 
 

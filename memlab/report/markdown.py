@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memlab.report import classes, settings, view, why
-from memlab.report.against import against
-from memlab.report.folders import ArmRun
-from memlab.report.words import EMPTY, count, figure, known, one_line
+from memlab.harness.results import ArmRun
+from memlab.report import attribution, question_types, settings, view_model
+from memlab.report.comparators import against
+from memlab.text.display import EMPTY, count, figure, known, one_line
 
 LISTED = 25
 """Questions named for each contrast; all of them lie in questions.parquet."""
@@ -51,13 +51,13 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
     parts = [f"# {escape(comparison['experiment'])} on {escape(comparison['data'])}",
              f"{len(comparison['arms'])} arms, {comparison['questions']:,} questions{counted}, {how}.",
              "## Finding", _finding(comparison, broken), "## Arms", _arms(comparison)]
-    if view.contrast_rows(comparison, "exploratory"):
+    if view_model.contrast_rows(comparison, "exploratory"):
         parts += ["### Exploratory, where any question differs (no correction: to be confirmed elsewhere)",
                   _contrasts(comparison, "exploratory")]
-    kinds = view.types(arms)
+    kinds = view_model.types(arms)
     if kinds:
         parts += ["## By question type", _types(comparison, arms, kinds)]
-    told = classes.told(arms)
+    told = question_types.told(arms)
     if told:
         parts += ["## Classes told of the questions", *(_told(one) for one in told)]
     if comparison.get("constant_k"):
@@ -68,7 +68,7 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
             ["arm", "estimated", "observed", "n"],
             [[escape(name), figure(b.get("estimated")), figure(b.get("observed")), figure(b.get("n"))]
              for name, b in bins])]
-    found = why.causes(arms)
+    found = attribution.causes(arms)
     if found:
         parts += ["## Why answers are wrong", *(_why(f) for f in found)]
     differing = _questions(comparison, arms)
@@ -84,39 +84,39 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _told(one: classes.Told) -> str:
+def _told(one: question_types.Told) -> str:
     head = ["type", *one.classes, "fits", "n"]
     return escape(one.words) + ".\n\n" + table(head, [
         [escape(kind), *map(str, counts), EMPTY if fit is None else str(fit), str(n)]
         for kind, counts, fit, n in one.rows])
 
 
-def _why(found: why.Causes) -> str:
+def _why(found: attribution.Causes) -> str:
     head = ["cause", f"wrong answers, of {found.wrong} sampled", f"right answers, of {found.right} sampled"]
     return escape(found.words) + ".\n\n" + table(head, [[escape(c), str(n), str(m)] for c, n, m in found.rows])
 
 
 def _finding(comparison: dict[str, Any], broken: Sequence[str]) -> str:
-    rows = view.contrast_rows(comparison)
+    rows = view_model.contrast_rows(comparison)
     lines = [f"* **{escape(row.words)}**" for row in rows]
     lines = lines or ["No contrast was declared: every difference below is exploratory."]
-    quotes = [f"> **{heading}:** {escape(sentence)}" for heading, sentence in view.notices(comparison)]
+    quotes = [f"> **{heading}:** {escape(sentence)}" for heading, sentence in view_model.notices(comparison)]
     quotes += [f"> **Left out:** {escape(fault)}" for fault in broken]
-    notes = [f"* {escape(note)}" for note in view.notes(comparison)]
+    notes = [f"* {escape(note)}" for note in view_model.notes(comparison)]
     blocks = ["\n".join(lines), _contrasts(comparison, "contrasts") if rows else "", "\n>\n".join(quotes),
               "\n".join(notes)]
     return "\n\n".join(block.strip("\n") for block in blocks if block)
 
 
 def _contrasts(comparison: dict[str, Any], listed: str) -> str:
-    rows = view.contrast_rows(comparison, listed)
+    rows = view_model.contrast_rows(comparison, listed)
     return table(["arm", "against", "metric", *(name for name, _ in rows[0].facts)],
                  [[escape(r.arm), escape(r.comparator), code(r.metric), *(escape(v) for _, v in r.facts)]
                   for r in rows], 3)
 
 
 def _arms(comparison: dict[str, Any]) -> str:
-    rows = view.arm_rows(comparison)
+    rows = view_model.arm_rows(comparison)
     body = []
     for row in rows:
         name = escape(row.name) + "".join(f" ({escape(b)})" for b in row.badges)
@@ -126,14 +126,14 @@ def _arms(comparison: dict[str, Any]) -> str:
               "△ ▽ exploratory. Tokens and K are means a question.")
     if told := against(comparison):
         legend += f" Compared: {escape(told)}."
-    head = ["arm", *map(code, view.metric_columns(comparison)), "tokens", "K", "time"]
+    head = ["arm", *map(code, view_model.metric_columns(comparison)), "tokens", "K", "time"]
     return table(head, body) + "\n" + legend
 
 
 def _types(comparison: dict[str, Any], arms: Sequence[ArmRun], kinds: Sequence[tuple[str, int]]) -> str:
     parts = []
-    for metric in view.metric_columns(comparison):
-        values = view.by_type(arms, metric, [name for name, _ in kinds])
+    for metric in view_model.metric_columns(comparison):
+        values = view_model.by_type(arms, metric, [name for name, _ in kinds])
         if any(v is not None for row in values for v in row):
             head = [code(metric), *(f"{escape(name)} (n = {size:,})" for name, size in kinds)]
             parts.append(table(head, [[escape(arm.name), *map(figure, row)] for arm, row in zip(arms, values)]))
@@ -169,7 +169,7 @@ def _questions(comparison: dict[str, Any], arms: Sequence[ArmRun]) -> str:
 
 
 def _provenance(arms: Sequence[ArmRun], older: Sequence[str]) -> str:
-    shared, differing = view.manifests(arms)
+    shared, differing = view_model.manifests(arms)
     parts = [table(["shared by all arms", ""], [[code(k), escape(v)] for k, v in shared.items()], 2)]
     if differing:
         parts.append(table(["differing", *(escape(a.name) for a in arms)],

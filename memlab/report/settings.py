@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from memlab.report import view
+from memlab.harness.results import ArmRun
+from memlab.report import view_model
 from memlab.report.figures import GREY, INK, Figure, _hover, layout, styles
-from memlab.report.folders import ArmRun
-from memlab.report.words import EMPTY, count, figure, known, one_line
+from memlab.text.display import EMPTY, count, figure, known, one_line
 
 ELSEWHERE = ("contrasts", "track", "name", "ablate", "out", "store")
 """Parts of a configuration that say nothing of the arm itself."""
@@ -31,10 +31,10 @@ def differing(arms: Sequence[ArmRun]) -> dict[str, dict[str, str]]:
 
     What an arm does not have is ``EMPTY``.
     """
-    tables = {arm.name: view.flat({k: v for k, v in arm.settings.items() if k not in ELSEWHERE + GIVEN})
+    by_arm = {arm.name: view_model.flat({k: v for k, v in arm.settings.items() if k not in ELSEWHERE + GIVEN})
               for arm in arms}
-    names = list(dict.fromkeys(name for table in tables.values() for name in table))
-    found = {name: {arm: table.get(name, EMPTY) for arm, table in tables.items()} for name in names}
+    names = list(dict.fromkeys(name for table in by_arm.values() for name in table))
+    found = {name: {arm: table.get(name, EMPTY) for arm, table in by_arm.items()} for name in names}
     return {name: row for name, row in found.items() if len(set(row.values())) > 1}
 
 
@@ -54,11 +54,11 @@ def by_value(arms: Sequence[ArmRun]) -> dict[str, dict[str, list[str]]]:
 def _class(path: str) -> str:
     """Name a class as people do.
 
-    >>> _class("memlab.rank.select.Fixed"), _class("memlab.stage.Unchanged"), _class("memlab.search.none.Off")
-    ('Fixed', 'none', 'none')
+    >>> _class("memlab.rank.select.Fixed"), _class("memlab.stage.Nothing")
+    ('Fixed', 'none')
     """
     name = path.rpartition(".")[2]
-    return "none" if name in ("Unchanged", "Off") else name
+    return "none" if name == "Nothing" else name
 
 
 def axes(arms: Sequence[ArmRun]) -> list[str]:
@@ -86,7 +86,7 @@ def parallel(comparison: dict[str, Any], arms: Sequence[ArmRun]) -> Figure | Non
         columns["K"] = [figure(one.get("selected_k_mean"), 1) for one in told]
     columns["tokens"] = [count(one.get("tokens_mean")).replace(",", "") for one in told]
     results = {metric: [figure((one.get("metrics", {}).get(metric) or {}).get("value")) for one in told]
-               for metric in view.metric_columns(comparison)}
+               for metric in view_model.metric_columns(comparison)}
     columns |= dict([(metric, values) for metric, values in results.items() if len(set(values)) > 1][:RESULTS])
     labels = [_label(name) for name in columns]
     heights = [_heights(values) for values in columns.values()]

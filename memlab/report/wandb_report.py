@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from memlab.errors import MemlabError
-from memlab.report import settings, view
-from memlab.report.folders import ArmRun
+from memlab.harness.results import ArmRun
+from memlab.report import settings, view_model
 from memlab.report.markdown import document
-from memlab.report.words import one_line
+from memlab.text.display import one_line
 from memlab.track.wandb import run_id
 
 FILE = "wandb_report.json"
@@ -54,7 +54,7 @@ def publish(folder: Path, comparison: dict[str, Any], arms: Sequence[ArmRun], en
 def report(api: Any, comparison: dict[str, Any], arms: Sequence[ArmRun], entity: str, project: str) -> Any:
     """Build the report without saving it; ``api`` is ``wandb_workspaces.reports.v2``."""
     parts = sections(document(comparison, arms))
-    metrics = [m for m in view.metric_columns(comparison) if any(m in arm.metrics for arm in arms)]
+    metrics = [m for m in view_model.metric_columns(comparison) if any(m in arm.metrics for arm in arms)]
     grids = {"Arms": _arms(api, metrics), "By question type": _types(api, arms, metrics),
              "Recall against context tokens": _pareto(api, metrics),
              "Settings": _sweep(api, arms, metrics)}
@@ -95,7 +95,7 @@ def _arms(api: Any, metrics: Sequence[str]) -> list[Any]:
 
 
 def _types(api: Any, arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[Any]:
-    kinds = [name for name, _ in view.types(arms)]
+    kinds = [name for name, _ in view_model.types(arms)]
     panels: list[Any] = []
     for metric in metrics:
         named = [f"type={kind}/{metric}" for kind in kinds]

@@ -8,11 +8,11 @@ import numpy as np
 from pydantic import Field
 
 from memlab.models.protocols import Embedder
-from memlab.search.eligible import pools
+from memlab.search.as_of import pools
+from memlab.search.exact import Flat, Index
 from memlab.search.hits import DIGITS, HitsBuilder
-from memlab.search.index import Flat, Index
-from memlab.search.vectors import Rows, encode, index_folder
 from memlab.stage import Names, stage
+from memlab.store.vectors import Rows, encode, index_folder
 from memlab.tables import Tables, empty
 
 if TYPE_CHECKING:

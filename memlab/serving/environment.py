@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from memlab.errors import MemlabError
-from memlab.store import default_root
+from memlab.runtime.home import default_root
 
 Device = Literal["cpu", "gpu"]
 

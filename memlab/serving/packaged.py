@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.progress import clock
+from memlab.runtime.home import default_root
+from memlab.runtime.progress import clock
 from memlab.serving import convert_gguf, environment
-from memlab.store import default_root
 
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 """Of SmolLM2-135M-Instruct.Q4_1.gguf."""

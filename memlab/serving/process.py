@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 
-from memlab.data.terminal import plain
 from memlab.errors import MemlabError
 from memlab.serving.node import LOOPBACK
+from memlab.text.display import plain
 
 _PREFIX = re.compile(r"^(\(\w[\w-]* pid=\d+\) )?((INFO|WARNING|ERROR) [\d-]+ [\d:]+ )?(\[[\w.]+:\d+\] )?")
 _RAISED = re.compile(r"^([\w.]*(Error|Exception|Interrupt)): (?!Engine core initialization failed)")

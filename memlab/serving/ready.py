@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from memlab.errors import MemlabError
-from memlab.progress import clock
+from memlab.runtime.progress import clock
 from memlab.serving import process as processes
 from memlab.serving.settings import Runner
 

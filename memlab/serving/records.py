@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import psutil
 
 from memlab.errors import MemlabError
+from memlab.runtime.home import default_root
 from memlab.serving import node
-from memlab.store import default_root
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from memlab.config import CONF
+from memlab.config.instantiate import CONF
 from memlab.errors import Faults, MemlabError, did_you_mean
 
 Runner = Literal["generate", "pooling"]

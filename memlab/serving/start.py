@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from memlab.progress import clock
+from memlab.runtime.progress import clock
 from memlab.serving import command, node, packaged, process, ready, records
 from memlab.serving.environment import Device
 from memlab.serving.records import Server

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from memlab.report.folders import ArmRun
+from memlab.harness.results import ArmRun
 
 MADE = {
     "ranking": ("ranking.parquet", "context.parquet", "questions.parquet", "ids.parquet", "run.trec", "metrics.json",

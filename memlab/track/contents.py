@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from memlab.evaluate.questions import ABOUT
+from memlab.evaluate.per_question import ABOUT
 from memlab.evaluate.summary import headline
-from memlab.report.folders import ArmRun
-from memlab.report.words import clean
+from memlab.harness.results import ArmRun
+from memlab.text.display import clean
 
 ROWS, LETTERS = 2_000, 500
 """Rows of the per-question table and letters of a text in it; the artifact holds all rows and columns."""

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memlab.errors import MemlabError
-from memlab.report.folders import ArmRun, read_arm
-from memlab.report.words import one_line
+from memlab.harness.results import ArmRun, read_arm
 from memlab.stage import LocalPath, Names, stage
+from memlab.text.display import one_line
 from memlab.track import artifacts, contents
-from memlab.track.failure import told
-from memlab.track.record import Record, record
+from memlab.track.record import Record, record, told
 
 NAME, TAG = 128, 64
 """Letters of a run's name and of a tag that W&B accepts."""

@@ -16,12 +16,12 @@ from typing import Annotated, ClassVar, Literal
 import polars as pl
 from pydantic import Field
 
-from memlab.speech import grown, hashes
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
-from memlab.write.coref import WORDS, resolved
-from memlab.write.dates import TRIGGER, Found, found
+from memlab.text.temporal.resolve import TRIGGER, Found, found
+from memlab.text.transcript import grown, hashes
+from memlab.write.coreference import WORDS, resolved
 
 _SESSION = ["corpus", "session"]
 Into = Literal["key", "key_and_value"]
@@ -32,7 +32,7 @@ _NOTES = re.compile(r"(?:\n\[[^\[\]\n]+ = [^\[\]\n]+\])+\Z")
 class Dates:
     """Append the ISO form of relative dates and times, told from the day on which a memory was said.
 
-    The weekday rules and all other conventions are those of ``memlab.write.dates``. ``happened_on`` becomes the first
+    The weekday rules and all other conventions are those of ``temporal.resolve``. ``happened_on`` becomes the first
     day in the key on which something happened: a single one, not later than that of speaking; what is known only to the
     week, month or year ("last month" = 2023-04) is appended but sets no ``happened_on``, and neither does a mere end
     ("until Friday"). ``said_on`` stays: a memory has both dates. One that has a ``happened_on`` keeps it.
@@ -121,7 +121,7 @@ def appended(memories: pl.DataFrame, texts: pl.DataFrame, column: str, notes: pl
 
 @stage
 class Coref:
-    """Append whom pronouns mean, by the rules of ``memlab.write.coref``: ``[she = Julia; you = Bob]``.
+    """Append whom pronouns mean, by the rules of ``memlab.write.coreference``: ``[she = Julia; you = Bob]``.
 
     A memory is told of the turns that it names. A pronoun that means several people in them is left alone, and so is
     one that its text does not hold, or whose person its text names already. ``reach``: a person named more turns ago is

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from memlab.harness.results import finished
 from memlab.report.build import Built
-from memlab.report.folders import finished
 
 
 @pytest.fixture

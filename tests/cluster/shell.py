@@ -7,9 +7,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from memlab.cluster.frozen import Frozen, Job, sweeps
-from memlab.cluster.look import Look, looks
-from memlab.manifest import read_json
+from memlab.cluster.snapshot import Frozen, Job, sweeps
+from memlab.cluster.status import Look, looks
+from memlab.runtime.files import read_json
 from memlab.status import main as status
 from tests.cluster.bed import command_line, wait_until
 from tests.cluster.test_on_slurm import SLURM

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from memlab.cluster.frozen import sweeps
 from memlab.cluster.local import Local
-from memlab.manifest import read_json
+from memlab.cluster.snapshot import sweeps
+from memlab.harness.sweep import read
 from memlab.run import main
+from memlab.runtime.files import read_json
 from memlab.status import main as status
-from memlab.sweep import read
 from tests.small import arm, words
 
 

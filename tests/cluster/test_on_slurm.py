@@ -13,8 +13,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.cluster.frozen import Frozen, sweeps
-from memlab.manifest import PACKAGE, read_json
+from memlab.cluster.snapshot import Frozen, sweeps
+from memlab.harness.manifest import PACKAGE
+from memlab.runtime.files import read_json
 from tests.cluster.bed import Bed, memlab
 
 ROOT = PACKAGE.parent

@@ -13,11 +13,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from memlab.cluster.frozen import sweeps
-from memlab.cluster.look import looks
-from memlab.manifest import PACKAGE, source_digest
+from memlab.cluster.snapshot import sweeps
+from memlab.cluster.status import looks
+from memlab.harness.manifest import PACKAGE, source_digest
+from memlab.harness.sweep import read
 from memlab.run import main
-from memlab.sweep import read
 from tests.cluster.bed import Bed, wait_until
 from tests.cluster.shell import Shell
 from tests.cluster.test_on_slurm import figures, stored

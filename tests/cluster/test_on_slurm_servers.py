@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from memlab.cluster.frozen import sweeps
-from memlab.manifest import PACKAGE, read_json
+from memlab.cluster.snapshot import sweeps
+from memlab.harness.manifest import PACKAGE
+from memlab.runtime.files import read_json
 from tests.cluster.bed import Bed, memlab, wait_until
 from tests.serving.fakes import fake_vllm_env, model_folder
 

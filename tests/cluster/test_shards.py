@@ -9,18 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.arm import Arm
 from memlab.cluster import shards
 from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
-from memlab.learn.calibrated import LearnedK
-from memlab.learn.classes import Centroids
-from memlab.learn.coverage import CrossFitCoverage
-from memlab.manifest import read_json
+from memlab.harness.arm import Arm, refusal
+from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
+from memlab.learn.question_classifier import Centroids
 from memlab.pipeline import Pipeline
 from memlab.rank.select import Gap
-from memlab.read.answer import Reader
 from memlab.read.prompt import PromptTemplate
+from memlab.read.reader import Reader
+from memlab.runtime.files import read_json
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.chats import ScriptedChat
@@ -101,9 +100,9 @@ def test_a_missing_part_is_named_and_the_others_stand(tmp_path: Path) -> None:
 
 
 def test_what_learns_from_all_questions_before_the_ranking_is_refused() -> None:
-    assert shards.refusal(lexical()) is None
-    assert shards.refusal(lexical(select=LEARNED)) is None  # it learns behind the merge
-    said = shards.refusal(lexical(classify=Centroids(embedder=preset("plain").dense.embedder)))
+    assert refusal(lexical()) is None
+    assert refusal(lexical(select=LEARNED)) is None  # it learns behind the merge
+    said = refusal(lexical(classify=Centroids(embedder=preset("plain").dense.embedder)))
     assert said is not None
     assert "classify: Centroids learns" in said
 

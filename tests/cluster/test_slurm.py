@@ -8,17 +8,17 @@ import pytest
 from pydantic import ValidationError
 from rich.console import Console
 
-from memlab.cluster.frozen import sweeps
-from memlab.cluster.launch import submit
+from memlab.cluster.schedule import Step, waves
 from memlab.cluster.slurm import Slurm, models
-from memlab.cluster.steps import Step, waves
-from memlab.config import CONF
+from memlab.cluster.snapshot import sweeps
+from memlab.cluster.submit import submit
+from memlab.config.instantiate import CONF
 from memlab.errors import Faults, MemlabError
+from memlab.harness.sweep import read
 from memlab.pipeline import Pipeline
 from memlab.rank.select import Gap
 from memlab.search.dense import Dense
-from memlab.sweep import read
-from tests.cluster.test_frozen import arms, freeze
+from tests.cluster.test_snapshot import arms, freeze
 from tests.search.world import WordEmbedder
 from tests.small import arm, lexical, words
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab.data import official
+from memlab.data import benchmarks
 from memlab.data.fetch import checksum, fetch
 from memlab.errors import MemlabError
 
@@ -82,9 +82,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> str:
     """A benchmark whose published checksum is that of the body."""
-    entry = official.OfficialFile("made", "made.json", "http://unused.invalid", len(BODY),
+    entry = benchmarks.OfficialFile("made", "made.json", "http://unused.invalid", len(BODY),
                                   hashlib.sha256(BODY).hexdigest(), "MIT")
-    monkeypatch.setitem(official.FILES, "made", entry)
+    monkeypatch.setitem(benchmarks.FILES, "made", entry)
     return "made"
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from memlab.data import registry
+from memlab.config.instantiate import make_dataset
 from memlab.data.__main__ import main
-from memlab.data.terminal import plain
+from memlab.text.display import plain
 from tests.data.official_records import conversation, record
 from tests.data.official_records import write as write_file
 
@@ -113,8 +113,8 @@ def test_plain_keeps_what_is_visible() -> None:
 def test_every_file_of_conf_data_is_made_by_its_name(tmp_path: Path) -> None:
     path = write(tmp_path / "s.json", [record()])
     for name in ("longmemeval_oracle", "longmemeval_s", "longmemeval_m"):
-        assert registry.make(name, path=path).name == name
-    assert registry.make("locomo", path=path, pool=True).name == "locomo-pooled"
+        assert make_dataset(name, path=path).name == name
+    assert make_dataset("locomo", path=path, pool=True).name == "locomo-pooled"
 
 
 def test_the_module_runs() -> None:

@@ -10,7 +10,7 @@ import polars as pl
 from memlab.evaluate.answers import answered, judges
 from memlab.evaluate.averages import averages
 from memlab.evaluate.export import write_answers
-from memlab.evaluate.questions import per_question
+from memlab.evaluate.per_question import per_question
 from memlab.evaluate.summary import summary
 from memlab.tables import Tables, frame, text_hash, texts_frame
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.evaluate.averages import averages, mean
-from memlab.evaluate.questions import ABOUT, metric_names, per_question
+from memlab.evaluate.per_question import ABOUT, metric_names, per_question
 
 
 def test_rows_describe_the_question_and_hold_every_metric(make_random_world) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from memlab.evaluate.compare import Finished, compare
 from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.questions import per_question
+from memlab.evaluate.per_question import per_question
 from memlab.evaluate.statistics import holm
 
 METRIC = "selected/turn/recall_all"

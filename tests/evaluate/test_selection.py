@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.evaluate.found import holders, scored_evidence
+from memlab.evaluate.evidence_ranks import holders, scored_evidence
 from memlab.evaluate.selection import selection, with_evidence
 from memlab.rank.select import Fixed
-from memlab.read.measure import Measure
-from memlab.read.pack import ByRank
+from memlab.read.pack.by_rank import ByRank
+from memlab.read.token_cost import Measure
 from memlab.store import Store
 from tests.small import lexical, lives
 

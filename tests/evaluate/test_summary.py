@@ -6,7 +6,7 @@ import pytest
 
 from memlab.evaluate.averages import averages
 from memlab.evaluate.intervals import bca, clustered, wilson
-from memlab.evaluate.questions import per_question
+from memlab.evaluate.per_question import per_question
 from memlab.evaluate.summary import RESAMPLES, is_binary, summary
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from memlab.config import CONF, construct
+from memlab.config.instantiate import CONF, construct
 from memlab.judge.cases import READS
-from memlab.judge.llm import LlmJudge
 from memlab.stage import Stage, spec_digest
 from memlab.store import Store
 from tests.judge.worlds import one
 
 FILES = sorted((CONF / "judge").glob("*.yaml"))
-CHAT = {"_target_": "memlab.models.chat_openai.OpenAIChat", "model": "tiny", "url": "http://127.0.0.1:1/v1"}
+CHAT = {"_target_": "memlab.models.chat.openai.OpenAIChat", "model": "tiny", "url": "http://127.0.0.1:1/v1"}
 
 
 def made(file: Path) -> tuple[dict, Stage]:
@@ -31,12 +30,13 @@ def made(file: Path) -> tuple[dict, Stage]:
 def test_a_file_is_the_constructor_one_to_one(file: Path) -> None:
     node, judge = made(file)
     assert isinstance(judge, Stage)
-    assert (judge.reads, judge.writes) == (READS, ("verdicts",))
+    assert tuple(judge.writes) == ("verdicts",)
+    assert tuple(judge.reads) == (() if file.stem == "none" else READS)
     for part, one_judge in zip(node.get("judges", [node]), getattr(judge, "judges", (judge,)), strict=True):
         fields = {f.name: f for f in dataclasses.fields(one_judge)}
         assert {k for k in part if k != "_target_"} == set(fields)
         for name, field in fields.items():
-            varies = isinstance(one_judge, LlmJudge) and name in ("name", "style", "chat")
+            varies = name in ("name", "style", "chat", "writes")
             assert varies or getattr(one_judge, name) == field.default, name
 
 

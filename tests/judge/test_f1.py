@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from memlab.judge.f1 import TokenF1, parts_f1, token_f1
-from memlab.judge.normal import normalised, stems
 from memlab.store import Store
 from memlab.tables import Tables
+from memlab.text.normalise import normalised, stems
 from tests.judge.worlds import judged, one, world
 
 

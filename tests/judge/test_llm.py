@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from memlab.judge import reading
+from memlab.judge import llm
+from memlab.judge.cases import Judges
 from memlab.judge.f1 import TokenF1
 from memlab.judge.llm import LlmJudge
-from memlab.judge.several import Judges
 from memlab.store import Store
 from tests.judge.worlds import judged, one, says, world
 
@@ -27,9 +27,9 @@ REPLIES = [  # reply, official, by the first word
 
 @pytest.mark.parametrize(("reply", "official", "first"), REPLIES)
 def test_replies_are_read(reply: str, official: bool, first: bool | None) -> None:
-    assert reading.official(reply) is official
-    assert reading.official(reply) is ("yes" in reply.strip().lower())  # the rule of the official script
-    assert reading.first_word(reply) is first
+    assert llm.official(reply) is official
+    assert llm.official(reply) is ("yes" in reply.strip().lower())  # the rule of the official script
+    assert llm.first_word(reply) is first
 
 
 @pytest.mark.parametrize(("category", "abstain"), [

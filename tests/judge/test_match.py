@@ -8,13 +8,13 @@ import pytest
 
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
+from memlab.judge.cases import Judges
 from memlab.judge.match import Contains, ExactMatch, abstains, same, within
-from memlab.judge.none import NoJudge
-from memlab.judge.normal import accepted, tokens
-from memlab.judge.several import Judges
 from memlab.rank.select import Fixed
+from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.tables import SCHEMAS
+from memlab.text.normalise import accepted, tokens
 from tests.judge.worlds import judged, one, world
 
 
@@ -88,7 +88,7 @@ def test_several_and_none(tmp_path: Path) -> None:
     tables = one("tea", "green tea")
     made = Judges(judges=[ExactMatch(), Contains()]).run(tables, Store(tmp_path))["verdicts"]
     assert made.select("judge", "correct").rows() == [("exact", False), ("contains", True)]
-    none = NoJudge().run(tables, Store(tmp_path))["verdicts"]
+    none = Nothing(writes=("verdicts",)).run(tables, Store(tmp_path))["verdicts"]
     assert none.is_empty()
     assert dict(none.schema) == SCHEMAS["verdicts"]
     with pytest.raises(MemlabError, match="two judges are called 'exact'"):

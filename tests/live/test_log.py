@@ -11,7 +11,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.live.log import DAMAGED, FILE, LOCK, Log, decode, encode
-from memlab.live.session import Entry, Session
+from memlab.live.sessions import Entry, Session
 
 
 def entry(number: int, text: str = "hello") -> Entry:

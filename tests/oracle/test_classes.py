@@ -3,11 +3,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from memlab.learn.classes_types import AS_GOOD, OF_TYPE
 from memlab.oracle.classes import OracleClasses
 from memlab.pipeline import Pipeline
-from memlab.query.class_names import VOCABULARY
-from memlab.search.none import Off
+from memlab.question_types import AS_GOOD, OF_TYPE, VOCABULARY
+from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.tables import Tables, frame
 
@@ -37,5 +36,5 @@ def test_a_class_must_be_in_the_vocabulary() -> None:
 
 
 def test_an_arm_that_is_told_the_types_is_an_upper_bound() -> None:
-    assert Pipeline(dense=Off(), classify=OracleClasses()).uses_oracle()
-    assert not Pipeline(dense=Off()).uses_oracle()
+    assert Pipeline(dense=Nothing(writes=("hits",)), classify=OracleClasses()).uses_oracle()
+    assert not Pipeline(dense=Nothing(writes=("hits",))).uses_oracle()

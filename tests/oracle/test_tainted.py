@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlab.oracle.tainted import ShownIds
 from memlab.pipeline import Pipeline
-from memlab.read.pack import ByRank
+from memlab.read.pack.by_rank import ByRank
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.read.world import shown, tokens, world

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from memlab.query.class_names import VOCABULARY
 from memlab.query.classify import CLASSES, classify
+from memlab.question_types import VOCABULARY
 
 
 @pytest.mark.parametrize(("question", "expected"), [

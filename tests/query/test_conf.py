@@ -15,9 +15,9 @@ from memlab.tables import GOLD
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 FILES = sorted([*(CONF / "query").glob("*/*.yaml"), *(CONF / "write" / "context").glob("*.yaml")])
-EMBEDDER = {"_target_": "memlab.models.http_embedder.HttpEmbedder", "url": "http://127.0.0.1:1/v1", "model": "some",
+EMBEDDER = {"_target_": "memlab.models.http.embedder.HttpEmbedder", "url": "http://127.0.0.1:1/v1", "model": "some",
             "dimensions": 8}
-CHAT = {"_target_": "memlab.models.chat_openai.OpenAIChat", "model": "some"}
+CHAT = {"_target_": "memlab.models.chat.openai.OpenAIChat", "model": "some"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parent.name}-{f.stem}")

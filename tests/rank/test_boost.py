@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from memlab.errors import MemlabError
 from memlab.rank.boost import Boost
 from memlab.rank.signals.importance import Importance
-from memlab.rank.signals.signal import Signal
+from memlab.rank.signals.protocol import Signal
 from memlab.rank.units import ranked
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from memlab.errors import MemlabError
-from memlab.query.class_names import VOCABULARY
-from memlab.rank.rerank_llm import LlmRerank
-from memlab.rank.rerank_llm_prompt import KINDS, fair
+from memlab.question_types import VOCABULARY
+from memlab.rank.rerank_llm import KINDS, LlmRerank, fair
 from memlab.rank.units import memory_units, session_units, turn_units
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, frame

@@ -9,8 +9,7 @@ from pydantic import ValidationError
 
 from memlab.errors import MemlabError
 from memlab.query.classify import CLASSES
-from memlab.rank.calibrated import Calibrated
-from memlab.rank.select import Budget, ByType, Fixed, Gap
+from memlab.rank.select import Budget, ByType, Calibrated, Fixed, Gap
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.rank.rankings import ranking, shown, world

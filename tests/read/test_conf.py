@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from memlab.config import construct
-from memlab.models.chat_openai import OpenAIChat
-from memlab.read.agents import Agents, Routed
-from memlab.read.prompt import PromptTemplate
-from memlab.read.tokens import TokenCounter
+from memlab.config.instantiate import construct
+from memlab.models.chat.openai import OpenAIChat
+from memlab.read.prompt import Agents, PromptTemplate, Routed
 from memlab.read.vote import Vote
 from memlab.stage import Stage
+from memlab.token_counter import TokenCounter
 from tests.chats import ScriptedChat
 from tests.read.tiny import tokenizer
 

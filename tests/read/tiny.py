@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, models
 
-from memlab.models.chat_openai import OpenAIChat
-from memlab.read.tokens_reader import ReaderTokens
+from memlab.models.chat.openai import OpenAIChat
+from memlab.read.reader_tokenizer import ReaderTokens
 
 MERGES = [("\n", "u"), ("u", "s"), ("us", "e"), ("use", "r"), ("w", "o"), ("wo", "r"), ("wor", "d"), ("\n", "\n"),
           (" ", "[")]

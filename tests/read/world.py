@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 import polars as pl
 from hypothesis import strategies as st
 
-from memlab.query.classes import Rules
+from memlab.query.classify import Rules
 from memlab.rank.units import session_units, turn_units
-from memlab.read.tokens import count_tokens
 from memlab.store import Store
 from memlab.tables import Tables, empty, frame, text_hash, texts_frame
+from memlab.token_counter import count_tokens
 from tests.write.conversations import DAY, talk
 
 Talk = list[list[tuple[str, ...]]]

@@ -10,8 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from memlab.harness.results import ArmRun, finished
 from memlab.report.build import Built, build
-from memlab.report.folders import ArmRun, finished
 
 HERE = Path(__file__).resolve().parent
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from memlab.report import figures, view
+from memlab.harness.results import ArmRun
+from memlab.report import figures, view_model
 from memlab.report.build import Built
-from memlab.report.folders import ArmRun
 
 
 def every(report: Built, arms: tuple[ArmRun, ...]) -> list[figures.Figure]:
-    columns = view.metric_columns(report.comparison)
+    columns = view_model.metric_columns(report.comparison)
     made = [*figures.heat_map(arms, columns).values(),
             *figures.recall_against_tokens(report.comparison, columns).values(),
             figures.wins_and_losses(report.comparison["contrasts"]), figures.reliability(arms)]

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+from memlab.harness.results import ArmRun
 from memlab.report.build import Built
-from memlab.report.folders import ArmRun
 from memlab.report.html import _json, forest, page
 
 

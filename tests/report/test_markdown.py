@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import re
 
+from memlab.harness.results import ArmRun
 from memlab.report.build import Built
-from memlab.report.folders import ArmRun
 from memlab.report.markdown import document, escape
 
 

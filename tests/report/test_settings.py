@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from memlab.harness.results import ArmRun
 from memlab.report import settings
 from memlab.report.build import Built
-from memlab.report.folders import ArmRun
-from memlab.report.words import EMPTY
+from memlab.text.display import EMPTY
 
 
 def arm(name: str, config: str, tmp_path: Path) -> ArmRun:
@@ -34,7 +34,7 @@ def test_only_what_differs_is_named_and_a_model_by_the_stage_that_took_it(sweep:
 
 
 def test_for_reading_arms_stand_behind_their_values(sweep: list[ArmRun], tmp_path: Path) -> None:
-    other = arm("d", "rank: {select: {_target_: memlab.stage.Unchanged, k: 5}}", tmp_path)
+    other = arm("d", "rank: {select: {_target_: memlab.stage.Nothing, k: 5}}", tmp_path)
     told = settings.by_value([*sweep, other])
     assert told["rank.select"] == {"Fixed": ["a", "b", "c"], "none": ["d"]}
     assert told["rank.select.k"] == {"5": ["a", "d"], "10": ["b"], "20": ["c"]}

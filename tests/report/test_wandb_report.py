@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from memlab.harness.results import finished
 from memlab.report.__main__ import main
-from memlab.report.folders import finished
 from memlab.report.wandb_report import FILE, sections
 from memlab.track.wandb import run_id
 

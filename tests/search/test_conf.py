@@ -26,13 +26,13 @@ def fields(thing: object) -> dict:
 def test_config_is_the_constructor_one_to_one(file: Path) -> None:
     with initialize_config_dir(str(CONF.parent), version_base="1.3"):
         config = compose(config_name=f"search/{file.parent.name}/{file.stem}",
-                         overrides=["+embedder._target_=memlab.models.embedder.SentenceEmbedder"])
+                         overrides=["+embedder._target_=memlab.models.local.embedder.SentenceEmbedder"])
     slot = config.search[file.parent.name]
     made = instantiate(config, _convert_="all")["search"][file.parent.name]
     assert isinstance(made, Stage)
     stated = {k for k in slot if k != "_target_"}
     assert stated == set(fields(made))
-    if file.read_text().startswith("defaults:") or "\ndefaults:" in file.read_text():
+    if file.stem == "none" or file.read_text().startswith("defaults:") or "\ndefaults:" in file.read_text():
         return
     plain = type(made)(**{k: v for k, v in fields(made).items() if dataclasses.is_dataclass(v)})
     assert plain == made

@@ -6,9 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.search import vectors
 from memlab.search.dense import Dense
-from memlab.store import Store
+from memlab.store import Store, vectors
 from tests.search.world import WordEmbedder, day, world
 
 MODEL = WordEmbedder()

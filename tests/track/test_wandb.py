@@ -12,7 +12,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from pydantic import ValidationError
 
-from memlab.config import CONF
+from memlab.config.instantiate import CONF
 from memlab.track.__main__ import main
 from memlab.track.off import Off
 from memlab.track.record import MARKER

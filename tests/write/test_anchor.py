@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memlab.store import Store
 from memlab.write.anchor import Both, Coref, Dates, body
-from memlab.write.chunk import Levels, Round, Session, Turn
+from memlab.write.chunk.turns import Levels, Round, Session, Turn
 from tests.write.conversations import DAY, talk, written
 
 # DAY is Saturday, 20 May 2023, 9:30; each further session is a day later

@@ -5,10 +5,9 @@ from __future__ import annotations
 import polars as pl
 from pydantic import Field, model_validator
 
-from memlab.rank.signals.units import PAIR, Classes, flagged, on_units, placed
-from memlab.rank.units import PLACE
+from memlab.rank.signals.helpers import PAIR, Classes, flagged, on_units, placed
 from memlab.stage import Names, stage
-from memlab.tables import Tables
+from memlab.tables import PLACE, Tables
 
 
 @stage

@@ -9,10 +9,10 @@ import polars as pl
 from pydantic import model_validator
 
 from memlab.errors import MemlabError
-from memlab.rank.signals.units import PAIR, on_units
-from memlab.speech import hashes
+from memlab.rank.signals.helpers import PAIR, on_units
 from memlab.stage import LocalPath, stage
 from memlab.tables import Tables
+from memlab.text.transcript import hashes
 
 _COLUMNS = {"text": pl.String, "useful": pl.Int64, "useless": pl.Int64, "on": pl.Date}
 

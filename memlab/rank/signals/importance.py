@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.rank.signals.units import PAIR, on_units
+from memlab.rank.signals.helpers import PAIR, on_units
 from memlab.stage import stage
 from memlab.tables import Tables
 

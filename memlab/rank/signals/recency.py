@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field, model_validator
 
-from memlab.rank.signals.units import PAIR, Classes, asked_as, placed
+from memlab.rank.signals.helpers import PAIR, Classes, asked_as, placed
 from memlab.stage import stage
 from memlab.tables import Tables
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field
 
-from memlab.rank.signals.units import PAIR, on_units
+from memlab.rank.signals.helpers import PAIR, on_units
 from memlab.stage import stage
 from memlab.tables import Tables
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import polars as pl
 from pydantic import Field
 
-from memlab.rank.signals.units import PAIR, flagged, on_units
+from memlab.rank.signals.helpers import PAIR, flagged, on_units
 from memlab.stage import Names, stage
 from memlab.tables import Tables
 

@@ -5,7 +5,7 @@ from memlab.rank.signals.relation import Relation
 from memlab.rank.units import memory_units, session_units
 from memlab.store import Store
 from memlab.tables import frame
-from tests.write.relations import told
+from tests.write.relations.worlds import told
 
 ROWS = ((0, 0, "a"), (0, 0, "b"), (1, 10, "c"), (2, 40, "d"))
 

@@ -11,7 +11,7 @@ from memlab.rank.units import session_units, turn_units
 from memlab.store import Store
 from memlab.tables import frame
 from tests.rank.signals.test_relation import ROWS, values, world
-from tests.write.relations import DAY, told
+from tests.write.relations.worlds import DAY, told
 
 ENDED = [(3, 0, "SUPERSEDES", 0.8), (2, 1, "CONTRADICTS", 0.75)]
 

@@ -1,0 +1,145 @@
+"""From configuration to objects: every slot's class is found, checked and made, and all faults are told at once.
+
+Only classes below ``memlab.`` may be named by ``_target_``; a key that a class does not know is answered with the
+nearest one that it does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import ValidationError
+
+from memlab.errors import MemlabError, did_you_mean
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+"""The configuration folder; it lies beside the package, hence ``pip install -e``."""
+
+
+def construct(node: Any, where: str, faults: list[str]) -> Any:
+    """Make the object that a configuration node describes; append what is wrong to faults and go on."""
+    if isinstance(node, list):
+        return [construct(item, f"{where}[{i}]", faults) for i, item in enumerate(node)]
+    if not isinstance(node, dict):
+        return node
+    fields = {k: construct(v, f"{where}.{k}", faults) for k, v in node.items() if k != "_target_"}
+    if "_target_" not in node:
+        return fields
+    before = len(faults)
+    made = _find(str(node["_target_"]), where, faults)
+    if made is None:
+        return None
+    known = [f.name for f in dataclasses.fields(made) if f.init]
+    for name, value in fields.items():
+        if name not in known:
+            faults.append(f"{where}.{name}: {made.__name__} has no such setting; {did_you_mean(name, known)}")
+        elif isinstance(node[name], str) and node[name] == "???":
+            faults.append(f"{where}.{name}: a value is required, e.g. {where}.{name}=...")
+        elif told_already(node[name], value):
+            return None
+    if len(faults) > before:
+        return None
+    try:
+        return made(**fields)
+    except ValidationError as error:
+        for fault in error.errors():
+            place = ".".join([where, *map(str, fault["loc"])])
+            given = "" if fault["type"] == "missing" else f" (given: {_short(fault['input'])})"
+            faults.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}{given}")
+    except MemlabError as error:
+        faults.append(f"{where}: {error}")
+    return None
+
+
+def told_already(node: Any, made: Any) -> bool:
+    """Tell whether an object below this node could not be made, so that its own fault is told already."""
+    if isinstance(node, list):
+        return any(told_already(item, one) for item, one in zip(node, made))
+    return made is None and isinstance(node, dict)
+
+
+def _find(target: str, where: str, faults: list[str]) -> Any:
+    module, _, name = target.rpartition(".")
+    if not target.startswith("memlab."):
+        faults.append(f"{where}._target_: '{target}' is outside memlab; only memlab's own classes are made from "
+                      "configuration")
+        return None
+    try:
+        made = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        faults.append(f"{where}._target_: '{target}' cannot be found ({error})")
+        return None
+    if not (isinstance(made, type) and dataclasses.is_dataclass(made) and made.__module__.startswith("memlab.")):
+        faults.append(f"{where}._target_: '{target}' is not a class of memlab that is made from configuration")
+        return None
+    return made
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def part(cfg: DictConfig, where: str, faults: list[str]) -> Any:
+    """Make the object configured at a dotted place; None, with a fault appended, where that fails."""
+    try:
+        node = OmegaConf.select(cfg, where)
+        plain = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    except OmegaConfBaseException as error:
+        faults.append(f"{where}: {str(error).splitlines()[0]}")
+        return None
+    if not isinstance(plain, dict) or "_target_" not in plain:
+        faults.append(f"{where}: nothing is chosen here; choose one of: {', '.join(options(where))}")
+        return None
+    before = len(faults)
+    made = construct(plain, where, faults)
+    for place, source in _borrowed(OmegaConf.to_container(node), where):  # told where it can be mended
+        faults[before:] = [fault.replace(f"{place}.", f"{source}.") for fault in faults[before:]]
+    return made
+
+
+def _borrowed(node: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Yield (place, source) of every part that is taken whole from elsewhere: ``chat: ${judge_chat}``."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        place = f"{where}[{key}]" if isinstance(node, list) else f"{where}.{key}"
+        if isinstance(value, str) and (found := re.fullmatch(r"\$\{([\w.]+)\}", value)):
+            yield place, found[1]
+        yield from _borrowed(value, place)
+
+
+def options(slot: str) -> list[str]:
+    """List the techniques of a slot: the files in its configuration folder.
+
+    >>> "fixed" in options("rank.select")
+    True
+    """
+    folder = CONF.joinpath(*slot.split("."))
+    return sorted(p.stem for p in folder.glob("*.yaml"))
+
+
+def make_dataset(name: str, **fields: Any) -> Any:
+    """Return a data set made from its file in ``conf/data``, some fields replaced.
+
+    Raises:
+        MemlabError: There is no data set of that name, or it has no such field.
+    """
+    if name not in options("data"):
+        raise MemlabError(f"there is no dataset '{name}'", fix=did_you_mean(name, options("data")))
+    settings: Any = OmegaConf.to_container(OmegaConf.load(CONF / "data" / f"{name}.yaml"))
+    unknown = [field for field in fields if field not in settings]
+    if unknown:
+        raise MemlabError(f"dataset '{name}' has no option '{unknown[0]}'",
+                          fix=did_you_mean(unknown[0], [key for key in settings if key != "_target_"]))
+    faults: list[str] = []
+    made = _find(str(settings.pop("_target_")), f"conf/data/{name}.yaml", faults)
+    if made is None:
+        raise MemlabError(faults[0])
+    return made(**{**settings, **fields})

@@ -1,0 +1,95 @@
+"""Generated lives: the embedded default, for demonstrations and for experiments on the instrument itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from memlab.data import subset
+from memlab.data.build import Builder
+from memlab.data.synthetic.dialogue import chats
+from memlab.data.synthetic.events import CYCLE, Knobs, Life
+from memlab.errors import MemlabError
+from memlab.stage import Names, stage
+from memlab.tables import Tables
+
+TYPES = ("single-session-user", "single-session-assistant", "single-session-preference", "multi-session",
+         "knowledge-update", "temporal-reasoning")
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+@stage
+class Synthetic:
+    """A life is a corpus of short chats over a year; its questions are of LongMemEval's six types, or abstain.
+
+    ``distractors``: chance that a near-miss of a piece of evidence is told, and that a chat is about a topic that
+    is asked about. ``paraphrase``: chance that a statement, and that a question, is in other words. ``evidence``:
+    least and greatest number of things that a counting question counts, 1 to 40.
+    """
+
+    seed: Annotated[int, Field(ge=0)] = 0
+    lives: Count = 20
+    sessions: Annotated[int, Field(ge=2)] = 30
+    questions: Count = 13
+    distractors: Share = 0.3
+    paraphrase: Share = 0.1
+    evidence: Annotated[tuple[int, int], Field(strict=False)] = (2, 10)
+    limit: Count | None = None
+    sample: Count | None = None
+    types: Names | None = None
+    split: Literal["a", "b"] | None = None
+    pool: bool = False
+
+    def __post_init__(self) -> None:
+        subset.known_types(self.types, TYPES)
+        low, high = self.evidence
+        if not 1 <= low <= high <= 40:
+            raise MemlabError(f"{low} to {high} is no range within 1 to 40", where="data.evidence", fix="write [2,12]")
+
+    @property
+    def name(self) -> str:
+        """``synthetic``, or ``synthetic-pooled``."""
+        return "synthetic-pooled" if self.pool else "synthetic"
+
+    def load(self) -> Tables:
+        """Generate the lives; raises MemlabError where the sessions cannot hold all that is to be told."""
+        build = Builder()
+        for corpus in range(self.lives):
+            self._life(build, corpus)
+        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, types=self.types,
+                          split=self.split, pool=self.pool)
+
+    def _life(self, build: Builder, corpus: int) -> None:
+        life = Life((self.seed, corpus), self.sessions, Knobs(self.distractors, self.paraphrase, self.evidence))
+        asked = [CYCLE[i % len(CYCLE)](life) for i in range(self.questions)]
+        sessions, places = chats(life)
+        build.corpus(corpus=corpus, name=f"life-{corpus}")
+        for session, (day, turns) in enumerate(zip(life.days, sessions)):
+            build.session(corpus=corpus, session=session, said_on=day, name=f"s{session}")
+            for turn, text in enumerate(turns):
+                build.turn(corpus=corpus, session=session, turn=turn, role=("user", "assistant")[turn % 2],
+                           speaker=None, text=text, name=f"s{session}t{turn}")
+        for index, question in enumerate(asked):
+            number = corpus * self.questions + index
+            build.question(question=number, corpus=corpus, text=question.text, asked_on=life.asked_on,
+                           name=f"life-{corpus}:{index}", answer=question.answer, category=question.category,
+                           abstain=not question.evidence, scored=bool(question.evidence))
+            for session, turn in sorted(places[statement] for statement in question.evidence):
+                build.evidence(question=number, session=session, turn=turn)
+
+    def identity(self) -> dict[str, Any]:
+        """Every knob; the generator itself counts through the digest of the source."""
+        return {"benchmark": "synthetic", **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
+                **subset.options(self)}
+
+    def notes(self) -> list[str]:
+        """What a reader of the results must know."""
+        return ["These lives are generated here: rule and data are both ours, so results on them are a "
+                "demonstration, not evidence about real conversations.", *subset.notes(self)]
+
+    def clusters(self) -> bool:
+        """Questions of one life are not independent."""
+        return self.questions > 1

@@ -1,0 +1,190 @@
+"""What happens in a life: statements in sessions, and the questions that they answer. Knows nothing of chats.
+
+One function a question type: it draws the sessions in which its statements fall, adds near-misses (the same said
+of somebody else, or of another place), and returns the question with its evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from itertools import product
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from memlab.data.synthetic import lexicon
+from memlab.errors import MemlabError
+
+T = TypeVar("T")
+DAYS = 360  # a life is told over about a year
+ROUNDS = 4  # rounds a session; a round carries one statement at most
+TITLES = tuple(f"{first} {second}" for first, second in product(lexicon.FIRST, lexicon.SECOND))
+
+
+class Knobs(NamedTuple):
+    """How hard the questions are; see ``Synthetic``."""
+
+    distractors: float
+    paraphrase: float
+    evidence: tuple[int, int]
+
+
+class Statement(NamedTuple):
+    """Something said in a session: by the user, or by the assistant in reply to a request."""
+
+    session: int
+    text: str
+    request: str | None = None
+
+
+class Question(NamedTuple):
+    """A question and the numbers of the statements that answer it; none where the right answer is to decline."""
+
+    category: str
+    text: str
+    answer: str
+    evidence: list[int]
+
+
+class Life:
+    """The random state of one life: its days, the room left in its sessions, and what has been said."""
+
+    def __init__(self, seed: Sequence[int], sessions: int, knobs: Knobs) -> None:
+        self.random = np.random.default_rng(seed)
+        self.knobs = knobs
+        start = datetime(2023, 1, 1) + timedelta(days=int(self.random.integers(200)))
+        days = np.sort(self.random.choice(max(DAYS, sessions), size=sessions, replace=False))
+        minutes = self.random.integers(7 * 60, 23 * 60, size=sessions)
+        self.days = [start + timedelta(days=int(d), minutes=int(m)) for d, m in zip(days, minutes)]
+        self.asked_on = self.days[-1] + timedelta(days=int(self.random.integers(1, 8)))
+        self.statements: list[Statement] = []
+        self.collections: list[lexicon.Collection] = []
+        self._room = np.full(sessions, ROUNDS)
+        self._left: dict[str, list[int]] = {}
+
+    def pick(self, options: Sequence[T]) -> T:
+        """Draw an option."""
+        return options[int(self.random.integers(len(options)))]
+
+    def fresh(self, name: str, options: Sequence[T]) -> T:
+        """Draw an option that this life has not drawn yet: two dogs would contradict each other."""
+        left = self._left.setdefault(name, [int(i) for i in self.random.permutation(len(options))])
+        if not left:
+            raise MemlabError(f"a life has only {len(options)} {name}, all used up", where="data.questions",
+                              fix="ask fewer questions a life, and more lives")
+        return options[left.pop()]
+
+    def word(self, near_and_far: lexicon.Pair) -> str:
+        """Choose the near or the far wording."""
+        return near_and_far[int(self.random.random() < self.knobs.paraphrase)]
+
+    def days_for(self, count: int) -> list[int]:
+        """Draw sessions with room for statements, in order; different ones as long as there are enough."""
+        open_ = np.flatnonzero(self._room)
+        places = open_ if count <= len(open_) else np.repeat(open_, self._room[open_])
+        if count > len(places):
+            raise MemlabError(f"{len(self._room)} sessions have no room for all that is told", where="data.sessions",
+                              fix="ask for more sessions, fewer questions or less evidence a question")
+        drawn = np.sort(self.random.choice(places, size=count, replace=False))
+        np.subtract.at(self._room, drawn, 1)
+        return [int(s) for s in drawn]
+
+    def say(self, session: int, text: str, request: str | None = None) -> int:
+        """Add a statement, and return its number."""
+        self.statements.append(Statement(session, text, request))
+        return len(self.statements) - 1
+
+    def twins(self, template: str, values: Sequence[str], least: int = 0) -> None:
+        """Let others say the same of themselves: for each value with the chance that ``distractors`` is."""
+        told = [v for i, v in enumerate(values) if i < least or self.random.random() < self.knobs.distractors]
+        for session, value in zip(self.days_for(len(told)), told):
+            text = template.format(who=self.pick(lexicon.OTHERS), v=value, t=value)
+            self.say(session, text[0].upper() + text[1:])
+
+
+def single_user(life: Life) -> Question:
+    """A fact told once."""
+    fact = life.fresh("facts", lexicon.FACTS)
+    mine, *others = life.random.permutation(fact.values).tolist()[:3]
+    said = life.say(life.days_for(1)[0], life.word(fact.tell).format(v=mine))
+    life.twins(fact.twin, others)
+    return Question("single-session-user", life.word(fact.ask), mine, [said])
+
+
+def unanswerable(life: Life) -> Question:
+    """A fact that was only told of others."""
+    fact = life.fresh("facts", lexicon.FACTS)
+    life.twins(fact.twin, life.random.permutation(fact.values).tolist()[:2], least=1)
+    return Question("single-session-user", life.word(fact.ask), "You did not mention it.", [])
+
+
+def update(life: Life) -> Question:
+    """A fact that changed: both tellings are evidence, the later one counts."""
+    fact = life.fresh("facts that change", lexicon.UPDATES)
+    old, new, *others = life.random.permutation(fact.values).tolist()[:4]
+    first, second = life.days_for(2)
+    assert fact.later is not None
+    said = [life.say(first, life.word(fact.tell).format(v=old)), life.say(second, life.word(fact.later).format(v=new))]
+    life.twins(fact.twin, others)
+    return Question("knowledge-update", life.word(fact.ask), new, said)
+
+
+def counting(life: Life) -> Question:
+    """Things that add up: every one is evidence."""
+    things = life.fresh("collections", lexicon.COLLECTIONS)
+    life.collections.append(things)
+    low, high = life.knobs.evidence
+    count = int(low * ((high + 1) / low) ** life.random.random())  # small counts are common, large ones rare
+    said = [life.say(s, life.word(things.tell).format(t=life.fresh("titles", TITLES))) for s in life.days_for(count)]
+    life.twins(things.twin, [life.fresh("titles", TITLES) for _ in range(count)])
+    return Question("multi-session", life.word(things.ask), str(count), said)
+
+
+def temporal(life: Life) -> Question:
+    """Two events, and the days between them or their order; the answer needs the dates of both sessions."""
+    names, days, said = [], [], []
+    for session in life.days_for(2):
+        event, ago = life.fresh("events", lexicon.EVENTS), int(life.random.integers(2))
+        said.append(life.say(session, life.word(event.tell).format(when=("today", "yesterday")[ago])))
+        days.append(life.days[session].date() - timedelta(days=ago))
+        names.append(life.word(event.name))
+        life.twins('{who} told me: "' + event.tell[0].replace("{when}", "recently") + '"', [""])
+    order = [int(i) for i in life.random.permutation(2)]
+    one, two = (f"the day when {names[i]}" for i in order)
+    if life.random.random() < 0.5 and days[0] != days[1]:
+        return Question("temporal-reasoning", f"Which came first, {one} or {two}?",
+                        f"The day when {names[days.index(min(days))]}", said)
+    gap = abs((days[1] - days[0]).days)
+    return Question("temporal-reasoning", f"How many days lie between {one} and {two}?",
+                    f"{gap} day" + "s" * (gap != 1), said)
+
+
+def preference(life: Life) -> Question:
+    """A taste, and a request that a good answer fits to it; the answer is a rubric."""
+    taste = life.fresh("tastes", lexicon.TASTES)
+    said = life.say(life.days_for(1)[0], life.word(taste.tell))
+    life.twins(taste.twin, [""])
+    return Question("single-session-preference", life.word(taste.ask), taste.rubric, [said])
+
+
+def advice(life: Life) -> Question:
+    """Something that the assistant recommended."""
+    kind, other_words = life.fresh("kinds of advice", lexicon.ADVICE)
+    here, *elsewhere = life.random.permutation(lexicon.CITIES).tolist()[:3]
+    cities = [here, *(city for city in elsewhere if life.random.random() < life.knobs.distractors)]
+    said, answer = [], life.fresh("titles", TITLES)
+    for session, city in zip(life.days_for(len(cities)), life.random.permutation(cities).tolist()):
+        title = answer if city == here else life.fresh("titles", TITLES)
+        number = life.say(session, f"In {city} I would go to {title}, and book ahead.",
+                          request=f"Can you suggest {kind} in {city}?")
+        said += [number] if city == here else []
+    asked = life.word((f"Where did you suggest to go when I wanted {kind} in {here}?",
+                       f"What was it called, {other_words} that you told me about in {here}?"))
+    return Question("single-session-assistant", asked, answer, said)
+
+
+CYCLE: tuple[Callable[[Life], Question], ...] = (
+    counting, temporal, single_user, update, advice, preference, unanswerable,
+    counting, temporal, single_user, update, counting, temporal)
+"""The questions of a life, in proportions close to LongMemEval's; a longer life begins again."""

@@ -1,0 +1,65 @@
+"""How far the evidence got: written, found, ranked, selected, packed, read; what the tables alone can tell."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from memlab.evaluate.evidence_ranks import holders
+from memlab.evaluate.shown_turns import covered
+from memlab.tables import Tables
+
+STEPS = ("never written", "not in the pool", "ranked too low", "cut by K", "dropped by the packer", "shown")
+"""Where a piece of evidence got stuck, from the first stage to the last; "shown" = the reader could read it."""
+
+DEEP = 50
+"""Ranks beyond which no constant K that is compared here would reach: below it K cut the evidence, beyond it order."""
+
+VIEWS = ("any", "all")
+"""Evidence counts as there when any piece of it is, or only when all of it is."""
+
+
+def reached(tables: Tables, deep: int = DEEP) -> pl.DataFrame:
+    """Return (question, session, turn, step): where each piece of evidence got stuck, as a number in ``STEPS``.
+
+    A piece is a turn, or a session where only that is known. Evidence is written if a memory covers it, in the pool if
+    a unit that holds it was ranked, and shown if its words are in the part of ``context`` that the reader had room for.
+    """
+    corpus = tables["questions"].select("question", "corpus")
+    evidence = tables["evidence"].join(corpus, on="question").select("question", "corpus", "session", "turn").unique()
+    place = ["corpus", "session"]
+    memories = tables["memories"].select(*place, pl.col("turns").alias("turn")).explode("turn").unique()
+    by_turn = evidence.filter(pl.col("turn").is_not_null()).join(memories, on=[*place, "turn"], how="semi")
+    by_session = evidence.filter(pl.col("turn").is_null()).join(memories, on=place, how="semi")
+    written = pl.concat([by_turn, by_session]).with_columns(pl.lit(True).alias("written"))
+    units = holders(tables["units"], evidence).join(
+        tables["ranking"].select("question", "unit", "rank", "selected"), on=["question", "unit"])
+    key = ["question", "session", "turn"]
+    best = units.group_by(key).agg(pl.col("rank").min(), pl.col("selected").any())
+    seen = covered(read_part(tables), tables)
+    packed = pl.concat([
+        evidence.join(seen, on=key, how="semi"),
+        evidence.filter(pl.col("turn").is_null()).join(seen, on=key[:2], how="semi"),
+    ]).select(*key, pl.lit(True).alias("packed"))
+    step = (pl.when(pl.col("packed")).then(5).when(pl.col("selected")).then(4).when(pl.col("rank") <= deep).then(3)
+            .when(pl.col("rank").is_not_null()).then(2).when(pl.col("written")).then(1).otherwise(0))
+    return (evidence.join(written, on=[*place, "question", "turn"], how="left", nulls_equal=True)
+            .join(best, on=key, how="left", nulls_equal=True).join(packed, on=key, how="left", nulls_equal=True)
+            .select(*key, step.cast(pl.Int32).alias("step")).sort(key))
+
+
+def read_part(tables: Tables) -> pl.DataFrame:
+    """Return the rows of ``context`` that the reader had room for: it drops the last ones (``memlab.read.reader``)."""
+    context = tables["context"]
+    if "answers" not in tables:
+        return context
+    dropped = tables["answers"].filter(pl.col("sample") == 0).select("question", "dropped")
+    left = context.join(dropped, on="question", how="left", maintain_order="left").with_columns(
+        pl.int_range(pl.len()).over("question").alias("nth"), pl.len().over("question").alias("all"))
+    return left.filter(pl.col("nth") < pl.col("all") - pl.col("dropped").fill_null(0)).select(context.columns)
+
+
+def by_question(found: pl.DataFrame, view: str) -> pl.DataFrame:
+    """Return (question, reached), a name of ``STEPS``: the best piece under "any", the worst under "all"."""
+    step = pl.col("step").max() if view == "any" else pl.col("step").min()
+    return found.group_by("question").agg(step).select(
+        "question", pl.col("step").replace_strict(dict(enumerate(STEPS)), return_dtype=pl.String).alias("reached"))

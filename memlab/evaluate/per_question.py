@@ -1,0 +1,39 @@
+"""Per-question metrics: the rows from which every average, test and drill-down is made."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from memlab.evaluate.answers import answered
+from memlab.evaluate.longmemeval import official
+from memlab.evaluate.memo import by_order
+from memlab.evaluate.retrieval import retrieval
+from memlab.evaluate.selection import selection
+from memlab.tables import Tables
+
+ABOUT = ("question", "corpus", "text", "answer", "category", "abstain", "scored", "label_error")
+"""Columns of a per-question frame that describe the question; all others are metrics."""
+
+
+def per_question(tables: Tables) -> pl.DataFrame:
+    """Return one row a question, by number: the columns of ``ABOUT``, then one Float64 column a metric.
+
+    A metric is null where it is undefined for a question: one that does not count, or has no evidence there.
+    """
+    texts = tables["texts"].select("hash", pl.col("text").alias("words"))
+    rows = (
+        tables["questions"].select("question", "corpus", "text")
+        .join(texts, left_on="text", right_on="hash", how="left").drop("text").rename({"words": "text"})
+        .join(tables["gold"], on="question", how="left").select(ABOUT)
+    )
+    for metrics in (_standard(tables), selection(tables), _official(tables), answered(tables)):
+        rows = rows.join(metrics, on="question", how="left")
+    return rows.sort("question")
+
+
+_standard, _official = by_order(retrieval), by_order(official)
+
+
+def metric_names(questions: pl.DataFrame) -> list[str]:
+    """Name the metric columns of a per-question frame, in its order."""
+    return [c for c in questions.columns if c not in ABOUT]

@@ -1,0 +1,39 @@
+"""What a classifier told of questions, held against the benchmark's own types."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from memlab.question_types import fitting
+
+
+def confusion(classes: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
+    """Count (category, class, n), in alphabetical order; the class of a question is its first row in ``classes``.
+
+    ``types`` has question and category; a question without a category counts for none, one without a class has a null.
+
+    >>> told = pl.DataFrame({"question": [0, 0, 1], "class": ["update", "temporal", "factual"]})
+    >>> confusion(told, pl.DataFrame({"question": [0, 1], "category": ["knowledge-update"] * 2})).rows()
+    [('knowledge-update', 'factual', 1), ('knowledge-update', 'update', 1)]
+    """
+    first = classes.unique("question", keep="first", maintain_order=True)
+    return types.drop_nulls("category").select("question", "category").join(first, on="question", how="left").group_by(
+        "category", "class").agg(pl.len().cast(pl.Int64).alias("n")).sort("category", "class")
+
+
+def right(counts: pl.DataFrame) -> pl.DataFrame:
+    """Return (category, right, n) of a ``confusion``: questions told a class that fits their type, of all.
+
+    What fits is stated in ``memlab.question_types``; ``right`` is null for a type that no class stands for.
+    """
+    pairs = counts.with_columns(pl.Series("fits", [c in fitting(t) for t, c in counts.select(
+        "category", "class").iter_rows()], pl.Boolean))
+    named = pl.Series([bool(fitting(t)) for t in counts["category"]], dtype=pl.Boolean)
+    return pairs.with_columns(named.alias("named")).group_by("category", maintain_order=True).agg(
+        pl.when(pl.col("named").first()).then(pl.col("n").filter("fits").sum()).alias("right"), pl.col("n").sum())
+
+
+def accuracy(counts: pl.DataFrame) -> tuple[int, int]:
+    """Return (right, n) over all types that a class stands for."""
+    rows = right(counts).drop_nulls("right")
+    return int(rows["right"].sum()), int(rows["n"].sum())

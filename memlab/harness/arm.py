@@ -1,0 +1,254 @@
+"""One arm: a pipeline on a data set, and the folder that its finished run leaves behind."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import polars as pl
+from omegaconf import OmegaConf
+
+from memlab.data.dataset import Dataset
+from memlab.errors import MemlabError
+from memlab.evaluate.averages import averages
+from memlab.evaluate.constant_k import constant_k
+from memlab.evaluate.export import write_answers, write_qrels, write_run
+from memlab.evaluate.memo import by_order
+from memlab.evaluate.per_question import per_question
+from memlab.harness import manifest
+from memlab.harness.snippets import shown
+from memlab.harness.truncation import truncated_share
+from memlab.models.chat import replies
+from memlab.pipeline import Pipeline
+from memlab.rank.token_matched import Matched, twin
+from memlab.runtime.files import write_json
+from memlab.stage import Stage, spec, spec_digest
+from memlab.store import Store
+from memlab.tables import Tables
+
+KEPT_RANKS = 200
+"""Ranks of a question that a run folder keeps; deeper ones only where they were selected."""
+STALE = 3600.0
+"""Seconds after which a folder that was being written is taken for the rest of a killed process."""
+
+RANKED = "measure"
+"""The last slot that looks at no more than one corpus; those behind it may look at all questions together."""
+
+_LOADED: dict[str, Tables] = {}
+_constant_k = by_order(constant_k)
+
+
+def load(dataset: Dataset) -> Tables:
+    """Load a data set once a process, whatever the number of arms."""
+    key = spec_digest(dataset.identity())
+    if key not in _LOADED:
+        _LOADED.clear()  # a sweep stays on one data set; two of them need not fit in memory
+        made = dataset.load()
+        made.digest(made)  # kept with the tables, so that no stage of any arm computes it again
+        _LOADED[key] = made
+    return _LOADED[key]
+
+
+@runtime_checkable
+class Learned(Protocol):
+    """A selection that learns how probable complete evidence is, and can be compared with the outcomes."""
+
+    def reliability(self, tables: Tables) -> list[dict[str, float]]:
+        """Return one row for each bin of estimates: low, high, n, estimated, observed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The tables of an arm up to the slot ``RANKED``, made before, and what was spent and told on the way."""
+
+    tables: Tables
+    seconds: dict[str, float]
+    made: Counter[str]
+    told: Counter[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One configuration on one data set, under its name in an experiment."""
+
+    name: str
+    experiment: str
+    pipeline: Pipeline
+    dataset: Dataset
+    out: Path
+    seed: int
+    config: str
+
+    def digest(self) -> str:
+        """All that can change a result: stages, models, data and memlab's own source; no path, URL or device."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        drawn = self.seed if self.adaptive() else None  # it decides the twin, which belongs to the arm
+        return spec_digest({"seed": drawn, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
+                            "source": manifest.source_digest()})
+
+    def adaptive(self) -> bool:
+        """Tell whether K differs by question, so that the arm is compared with a token-matched twin."""
+        return bool(getattr(self.pipeline.select, "adaptive", False))
+
+    def beside(self) -> Path:
+        """The folder of all arms of this experiment on this data."""
+        return self.out / self.experiment / self.dataset.name
+
+    def folder(self) -> Path:
+        """The run folder: the arm's name and the first figures of its digest."""
+        return self.beside() / f"{safe(self.name)}-{self.digest()[:10]}"
+
+    def finished(self) -> bool:
+        """Tell whether the run folder is complete: its manifest is written last."""
+        return (self.folder() / "manifest.json").is_file()
+
+    def run(self, store: Store, watch: Callable[[str, float], None] | None = None,
+            ranked: Ranked | None = None) -> Path:
+        """Run the arm, and the token-matched twin of an adaptive one; return the run folder.
+
+        A finished arm returns at once. The twin is finished first, so that a finished arm has one. Where shards have
+        ``ranked`` already, only the slots behind that run.
+        """
+        folder = self.folder()
+        if self.finished():
+            return folder
+        seconds = dict(ranked.seconds) if ranked else {}
+        start, before, silent = time.perf_counter(), Counter(store.made), replies.told.copy()
+        if ranked:
+            before.subtract(ranked.made)
+            silent.subtract(ranked.told)
+        tables = ranked.tables if ranked else load(self.dataset)
+        seconds["data"] = seconds.get("data", 0.0) + time.perf_counter() - start
+
+        def note(slot: str, spent: float) -> None:
+            seconds[slot] = spent
+            if watch:
+                watch(slot, spent)
+
+        tables = self.pipeline.run(tables, store, note, after=RANKED if ranked else None)
+        total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
+        told = Counter(replies.told)
+        told.subtract(silent)
+        matched = self._twin(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
+        self._write(folder, tables, store, before, seconds, total, matched, replies.listed(+told))
+        return folder
+
+    def _twin(self, tables: Tables, store: Store, ranked: Ranked | None) -> str:
+        matched = twin(tables["ranking"], seed=self.seed)
+        config = OmegaConf.create(self.config)
+        OmegaConf.update(config, "rank.select", {"_target_": f"{Matched.__module__}.Matched", "k": matched.k,
+                                                 "seed": matched.seed}, merge=False)
+        other = replace(self, name=f"{self.name}.twin", pipeline=self.pipeline.replace(select=matched),
+                        config=OmegaConf.to_yaml(config))
+        return other.run(store, ranked=ranked).name
+
+    def _write(self, folder: Path, tables: Tables, store: Store, before: Counter[str], seconds: dict[str, float],
+               total: float, matched: str | None, told: dict[str, dict[str, int]]) -> None:
+        """Write the run folder aside and rename it, then its manifest: two processes may finish one arm at once."""
+        start = time.perf_counter()
+        questions = per_question(tables)
+        seconds["evaluate"] = time.perf_counter() - start
+        try:
+            self._place(folder, tables, questions)
+        except OSError as error:
+            raise MemlabError(f"the run folder cannot be written: {error.strerror or error} (vectors and scores are "
+                              "kept in the store)", where=str(folder.parent), fix="free some space there, or choose "
+                              "another place with out=DIR, and run the same line again") from error
+        write_json(folder / "manifest.json", {
+            "arm": self.name, "experiment": self.experiment, "data": self.dataset.identity(), "digest": self.digest(),
+            "dataset": self.dataset.name, "questions": questions.height, "clustered": self.dataset.clusters(),
+            "notes": self.dataset.notes(), "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
+            "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(), "twin": matched,
+            "truncated": truncated_share(self.pipeline, tables, store),
+            "reliability": reliability(self.pipeline.select, tables), "constant_k": _constant_k(tables),
+            "seconds": {k: round(v, 4) for k, v in seconds.items()}, "total_seconds": round(total, 3),
+            "made": {k: store.made[k] - before[k] for k in sorted({*store.made, *before})}, "told": told,
+            "seed": self.seed,
+            "peak_memory_gb": manifest.peak_memory_gb(), "hardware": manifest.hardware(),
+            "versions": manifest.versions(), "source": manifest.source_digest(), **manifest.commit(),
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        })
+
+    def _place(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
+        """Put all but the manifest in its place, whole or not at all."""
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _sweep_up(folder)
+        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            aside.chmod(0o755)  # a temporary folder is closed to others, a result is not
+            self._fill(aside, tables, questions)
+            if not folder.exists():
+                settle(aside, folder)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+    def _fill(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
+        ranked = tables["ranking"].join(tables["units"].select("unit", "level", "session", "turns"), on="unit")
+        kept = ranked.filter((pl.col("rank") <= KEPT_RANKS) | pl.col("selected")).sort("question", "rank")
+        (folder / "config.yaml").write_text(self.config, encoding="utf-8")
+        write_answers(tables, folder)
+        frames = {"ranking": kept, "context": tables["context"], "questions": questions, "ids": tables["ids"],
+                  "shown": shown(kept, tables), "classes": tables["classes"]}
+        if "attribution" in tables and tables["attribution"].height:
+            frames["attribution"] = tables["attribution"]
+        for name, frame in frames.items():
+            buffer = io.BytesIO()
+            frame.write_parquet(buffer)
+            (folder / f"{name}.parquet").write_bytes(buffer.getbuffer())  # polars hides what a full disk says
+        write_run(kept, tables, folder / "run.trec", name=self.name)
+        write_qrels(tables, folder / "qrels.trec")
+        write_json(folder / "metrics.json", averages(questions))
+
+
+def settle(aside: Path, folder: Path) -> None:
+    """Give the folder its name, unless another process was quicker: its content is the same."""
+    try:
+        aside.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+
+
+def _sweep_up(folder: Path) -> None:
+    """Remove what killed processes left of this folder."""
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        with suppress(OSError):  # another process may sweep as well
+            if time.time() - left.stat().st_mtime > STALE:
+                shutil.rmtree(left)
+
+
+def safe(name: str) -> str:
+    """Make a folder name of an arm's name; what was dropped is told apart by the digest that follows.
+
+    >>> safe("rank.select.k=5, x/y")
+    'rank.select.k=5_x_y'
+    """
+    return re.sub(r"[^A-Za-z0-9._=+-]+", "_", name)[:80]
+
+
+def reliability(select: Stage, tables: Tables) -> list[dict[str, float]]:
+    """Return a learned selection's estimates against the outcomes, by bin; empty where nothing was learned."""
+    return select.reliability(tables) if isinstance(select, Learned) else []
+
+
+def refusal(pipeline: Pipeline) -> str | None:
+    """Say why an arm cannot be sharded; None where it can."""
+    for slot, stage in pipeline.between(None, RANKED):
+        if type(stage).__module__.startswith("memlab.learn."):
+            return (f"{slot}: {type(stage).__name__} learns from all questions, which no shard has; choose another "
+                    "technique there, or shards=1")
+    return None

@@ -1,0 +1,120 @@
+"""The facts in a short answer that can be changed one at a time: numbers, months, days of the week, names."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memlab.text.normalise import WORDS, in_words, normalised
+
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+          "November", "December")
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+_LONGEST = 15  # words: in a longer answer a changed detail may not make it wrong
+_YEAR = range(1900, 2101)
+_SPELT = "|".join(w for w, n in WORDS.items() if n > 1)  # "zero" and "one" are seldom counts
+_FACT = re.compile(
+    rf"(?P<month>\b(?:{'|'.join(MONTHS)})\b)"
+    rf"|(?P<day>\b(?:{'|'.join(DAYS)})\b)"
+    r"|(?P<number>(?<![\w.:])\d{1,3}(?:,\d{3})+|(?<![\w.:])\d+)(?P<tail>\.\d+)?(?P<ordinal>(?:st|nd|rd|th)\b)?"
+    rf"|(?P<words>\b(?:{_SPELT})\b)", re.IGNORECASE)
+_NAME = re.compile(r"\b[A-Z][\w'&-]*(?:\s+(?:of\s+|the\s+)?[A-Z][\w'&-]*)*")
+_NO_NAME = frozenset({*MONTHS, *DAYS, "I", "The", "A", "An", "You", "He", "She", "They", "We", "It", "In", "On", "At",
+                      "My", "Your", "Yes", "No", "Likely", "Her", "His", "Their"})
+
+
+class Change(NamedTuple):
+    """An answer with one fact changed, and what was changed."""
+
+    text: str
+    was: str
+    now: str
+
+
+def names(text: str, alone: bool = False) -> list[re.Match[str]]:
+    """Find the names in an answer: capitalised words, not just because they begin it, unless they stand ``alone``.
+
+    >>> [m[0] for m in names("Went to Rome with Aunt May Smith")]
+    ['Rome', 'Aunt May Smith']
+    >>> [m[0] for m in names("Sarah", alone=True)], names("Tomatoes")
+    (['Sarah'], [])
+    """
+    found = []
+    for match in _NAME.finditer(text):
+        words = match[0].split()
+        first = match.start() == 0 and len(words) == 1 and not alone
+        if not first and not all(word in _NO_NAME for word in words) and words[0] not in _NO_NAME:
+            found.append(match)
+    return found
+
+
+def corrupted(answer: str, draw: random.Random, others: Sequence[str] = (), alone: bool = False) -> Change | None:
+    """Change one fact of an answer; null where it has none, or where a changed detail may leave it right.
+
+    That is so for long answers, and for alternatives ("Ruby or PHP").
+
+    A count moves by at least two, for judges forgive an off-by-one in dates. ``others`` are names that may take a
+    name's place; ``alone`` says that a capitalised first word is a name.
+
+    >>> corrupted("Paid $1,200", random.Random(1)).now, corrupted("May", random.Random(1)).now
+    ('1,388', 'March')
+    """
+    if len(answer.split()) > _LONGEST or " or " in answer:
+        return None
+    spots = [(m.start(), m.end(), "fact", m) for m in _FACT.finditer(answer)]
+    taken = [(start, end) for start, end, _, _ in spots]
+    spots += [(m.start(), m.end(), "name", m) for m in names(answer, alone) if others
+              and not any(start < m.end() and m.start() < end for start, end in taken)]
+    draw.shuffle(spots)
+    for start, end, what, match in spots:
+        now = _other(match, answer, draw) if what == "fact" else _name(match[0], draw, others)
+        if now is None:
+            continue
+        text = answer[:start] + now + answer[end:]
+        if normalised(text) != normalised(answer):
+            return Change(text, answer[start:end], now)
+    return None
+
+
+def _other(match: re.Match[str], answer: str, draw: random.Random) -> str | None:
+    if match["month"]:
+        return _cased(match["month"], draw.choice([m for m in MONTHS if m.lower() != match["month"].lower()]))
+    if match["day"]:
+        return _cased(match["day"], draw.choice([d for d in DAYS if d.lower() != match["day"].lower()]))
+    if match["words"]:
+        return _cased(match["words"], in_words((WORDS[match["words"].lower()] + draw.randint(2, 5)) % 100))
+    digits = match["number"]
+    number = int(digits.replace(",", ""))
+    dated = re.compile("|".join(MONTHS), re.IGNORECASE).search(answer) is not None
+    if dated and number <= 31:  # the day of a month
+        moved = draw.choice([n for n in range(1, 29) if abs(n - number) > 1])
+    elif number in _YEAR and len(digits) == 4:
+        moved = number - draw.randint(2, 5)
+    else:
+        moved = number + draw.randint(max(2, number // 10), max(5, number // 3))
+    if match["ordinal"]:
+        return f"{moved}{ordinal(moved)}"
+    width = len(digits) if digits[0] == "0" else 0
+    return (f"{moved:,}" if "," in digits else str(moved).zfill(width)) + (match["tail"] or "")
+
+
+def _name(name: str, draw: random.Random, others: Sequence[str]) -> str | None:
+    mine = set(normalised(name).split())
+    usable = [other for other in others if not mine & set(normalised(other).split())]
+    return draw.choice(usable) if usable else None
+
+
+def ordinal(number: int) -> str:
+    """Give the ending of an ordinal.
+
+    >>> [f"{n}{ordinal(n)}" for n in (1, 2, 3, 11, 22)]
+    ['1st', '2nd', '3rd', '11th', '22nd']
+    """
+    return "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+
+
+def _cased(was: str, now: str) -> str:
+    return now.capitalize() if was[0].isupper() else now.lower()

@@ -1,0 +1,103 @@
+"""A sheet for hand labels: question, gold answer and response, and an empty column to write into.
+
+The sheet shows neither a verdict nor how a response was made, so that whoever labels is not led.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from memlab.errors import Faults, MemlabError
+from memlab.judge.calibration.agreement import Pair
+from memlab.judge.cases import Case
+from memlab.tables import text_hash
+from memlab.text.display import plain_lines
+
+COLUMNS = ("item", "question", "gold", "response", "label")
+
+_LABELS = {"yes": True, "y": True, "right": True, "true": True, "1": True,
+           "no": False, "n": False, "wrong": False, "false": False, "0": False}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+class Labels(NamedTuple):
+    """What people said of the items that they labelled, and how many they left open."""
+
+    right: dict[str, bool]
+    open: int
+
+
+def item(case: Case) -> str:
+    """Name a case by its words, so that a sheet fits whatever run shows the same response to the same question.
+
+    The letter keeps a spreadsheet from reading the name as a number.
+    """
+    return "i" + text_hash("\x00".join((case.text, case.gold or "", case.response)))[:15]
+
+
+def safe(text: str) -> str:
+    """Make a text a cell that no spreadsheet takes for a formula, without invisible characters.
+
+    >>> safe("=1+1"), safe(" @cmd"), safe("4 hours")
+    ("'=1+1", "' @cmd", '4 hours')
+    """
+    shown = plain_lines(text)
+    return "'" + shown if shown.lstrip().startswith(_FORMULA) else shown
+
+
+def write_sheet(path: Path, some: Iterable[Case]) -> int:
+    """Write one row a distinct item; return how many. Raises MemlabError rather than overwrite a sheet."""
+    rows = {item(case): (safe(case.text), safe(case.gold or ""), safe(case.response)) for case in some}
+    try:
+        with path.open("x", newline="", encoding="utf-8-sig") as stream:  # the mark lets Excel read UTF-8
+            writer = csv.writer(stream)
+            writer.writerow(COLUMNS)
+            writer.writerows((name, *texts, "") for name, texts in rows.items())
+    except FileExistsError:
+        raise MemlabError("there is a file already, perhaps with labels in it", where=str(path),
+                          fix="give another name, or move it away") from None
+    except OSError as fault:
+        raise MemlabError(f"cannot be written ({fault.strerror})", where=str(path)) from fault
+    return len(rows)
+
+
+def read_sheet(path: Path) -> Labels:
+    """Read the labels: yes or no (y, n, right, wrong, true, false, 1, 0); raises Faults naming each bad line."""
+    right: dict[str, bool] = {}
+    faults: list[str] = []
+    left = 0
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            head = stream.readline()
+            stream.seek(0)
+            rows = csv.DictReader(stream, delimiter=";" if head.count(";") > head.count(",") else ",")
+            missing = {"item", "label"} - set(rows.fieldnames or ())
+            if missing:
+                raise MemlabError(f"there is no column {' or '.join(sorted(missing))}", where=str(path),
+                                  fix="keep the first line as it was written")
+            for row in rows:
+                label, name = (row["label"] or "").strip().lower(), (row["item"] or "").strip()
+                if not label:
+                    left += 1
+                elif label not in _LABELS:
+                    faults.append(f"{path}, line {rows.line_num}, column label: expected yes or no, got '{label}'")
+                elif right.setdefault(name, _LABELS[label]) != _LABELS[label]:
+                    faults.append(f"{path}, line {rows.line_num}: item {name} has two different labels")
+    except (OSError, UnicodeDecodeError, csv.Error) as fault:
+        raise MemlabError(f"cannot be read ({fault})", where=str(path), fix="save it as CSV in UTF-8") from fault
+    if faults:
+        raise Faults(faults)
+    return Labels(right, left)
+
+
+def against_people(labels: Mapping[str, bool], some: Sequence[Case], said: Sequence[bool | None]) -> list[Pair]:
+    """Pair people's labels (truth) with a judge's verdicts on the same items; where either has none, no pair."""
+    pairs = {}
+    for case, verdict in zip(some, said, strict=True):
+        name = item(case)
+        if name in labels and verdict is not None:
+            pairs[name] = Pair(int(text_hash(case.text)[:12], 16), labels[name], verdict)
+    return list(pairs.values())

@@ -1,0 +1,77 @@
+"""What an answer was before it changed: the old value of a knowledge-update question, where the turns show it."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from memlab.tables import Tables
+from memlab.text.normalise import stems, tokens
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_REACH = 3  # words behind a number within which its unit must stand
+_STOP = frozenset(stems("of do does did have has i my me in on for with now so far total currently how many much"))
+
+
+def outdated(tables: Tables) -> dict[int, str]:
+    """Find, a question, the earlier value; a question is left out unless exactly one candidate stands there.
+
+    Only counts and amounts: in the evidence turns of all sessions but the latest, a number of the same unit as the
+    gold answer's (the word behind it, or behind "How many" in the question; for "$" the sign) that is not the gold
+    one and does not stand in the latest session. Needs questions, gold, evidence, turns and texts.
+    """
+    said = dict(tables["texts"].select("hash", "text").iter_rows())
+    wanted = tables["gold"].filter((pl.col("category") == "knowledge-update") & ~pl.col("abstain"))
+    turns = (
+        tables["evidence"].filter(pl.col("question").is_in(wanted["question"].implode()))
+        .join(tables["questions"].select("question", "corpus"), on="question")
+        .join(tables["turns"].select("corpus", "session", "turn", "text"), on=["corpus", "session", "turn"])
+        .sort("question", "session", "turn")
+    )
+    asked = dict(tables["questions"].select("question", "text").iter_rows())
+    found = {}
+    for question, answer in wanted.select("question", "answer").sort("question").iter_rows():
+        mine = turns.filter(pl.col("question") == question)
+        if answer is None or mine["session"].n_unique() < 2:
+            continue
+        latest = mine["session"].max()
+        old = [said[t] for t in mine.filter(pl.col("session") < latest)["text"]]
+        new = [said[t] for t in mine.filter(pl.col("session") == latest)["text"]]
+        value = _earlier(said[asked[question]], answer, old, new)
+        if value is not None:
+            found[question] = value
+    return found
+
+
+def _earlier(question: str, answer: str, old: list[str], new: list[str]) -> str | None:
+    numbers = [word for word in tokens(answer) if _NUMBER.fullmatch(word)]
+    if len(numbers) != 1:
+        return None
+    if "$" in answer:
+        before = {m.replace(",", "") for text in old for m in re.findall(r"\$(\d[\d,]*\d|\d)", text)}
+        values = before - set(numbers) - {m.replace(",", "") for t in new for m in re.findall(r"\$(\d[\d,]*\d|\d)", t)}
+        return f"${int(values.pop()):,}" if len(values) == 1 else None
+    units = _units(answer) or _units(question.partition("ow many")[2][:60])
+    values = _counted(old, units) - set(numbers) - _counted(new, units)
+    if len(values) != 1:
+        return None
+    rest = " ".join(word for word in answer.split() if not any(n in tokens(word) for n in numbers))
+    return f"{values.pop()} {rest}".strip()
+
+
+def _units(text: str) -> set[str]:
+    """The first words behind a count that can name its unit."""
+    words = [w for w in stems(text) if not w.isdigit() and w not in _STOP and tokens(w) and not tokens(w)[0].isdigit()]
+    return set(words[:2])
+
+
+def _counted(texts: list[str], units: set[str]) -> set[str]:
+    """Numbers with a unit close behind."""
+    found = set()
+    for text in texts:
+        words = tokens(text)
+        for at, word in enumerate(words):
+            if _NUMBER.fullmatch(word) and units & set(stems(" ".join(words[at + 1:at + 1 + _REACH]))):
+                found.add(word)
+    return found

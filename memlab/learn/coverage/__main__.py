@@ -1,0 +1,39 @@
+"""Fit coverage on one benchmark, to be applied to another: ``python -m memlab.learn.coverage file=FIT.json ...``.
+
+The other words are those of ``memlab.run``: they say which ranking the fit learns from.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from memlab.errors import MemlabError
+from memlab.harness.arm import load as load_data
+from memlab.harness.sweep import read
+from memlab.learn.coverage.stage import fit_tables, save
+from memlab.learn.labels import EvidenceLevel
+from memlab.store import store_at
+
+
+def main(words: Sequence[str]) -> int:
+    """Fit on the ranking that the other words configure, as memlab.run reads them, and save; the exit status."""
+    file = next((w.removeprefix("file=") for w in words if w.startswith("file=")), "")
+    try:
+        if not file:
+            raise MemlabError("where the fit is saved is not given", fix="file=FIT.json")
+        sweep = read([w for w in words if not w.startswith("file=")])
+        arm, store = sweep.arms[0], sweep.settings.store
+        tables = arm.pipeline.run(load_data(arm.dataset), store_at(store))
+        level: EvidenceLevel = "turn" if tables["units"]["level"].eq("turn").any() else "session"
+        save(fit_tables(tables, level), Path(file))
+    except MemlabError as error:
+        print(f"memlab: {error}", file=sys.stderr)
+        return 2
+    print(f"fitted on {tables['questions'].height:,} questions of {arm.dataset.name}, {level} level: {file}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,151 @@
+"""The probability that the first K units hold all evidence, for every K: a small model of a ranking's shape.
+
+Logistic regression over ``memlab.learn.coverage.features``, fitted on (question, K) pairs, made monotone in K by a
+running maximum: a longer list never holds less. Fitted and applied on disjoint folds, or applied from a saved fit::
+
+    python -m memlab.learn.coverage file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
+    python -m memlab.run rank/select=calibrated learn/coverage=loaded learn.coverage.path=FIT.json data=...
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import polars as pl
+from pydantic import Field, model_validator
+
+from memlab.learn.coverage.features import features
+from memlab.learn.coverage.model import CoverageModel, Depth, apply, fit, load, save
+from memlab.learn.folds import By, folds
+from memlab.learn.labels import EvidenceLevel, complete_at
+from memlab.rank.select import Calibrated, Count
+from memlab.stage import LocalPath, stage
+from memlab.tables import Tables
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+
+__all__ = ["CoverageModel", "CrossFitCoverage", "LoadedCoverage", "apply", "fit", "fit_tables",
+           "labels", "load", "reliability", "save", "with_coverage"]
+
+
+def with_coverage(ranking: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
+    """Add ``coverage`` to a ranking; units beyond the model's depth take the last estimate of their question."""
+    joined = ranking.join(estimates, on=["question", "rank"], how="left", maintain_order="left")
+    return joined.with_columns(pl.col("coverage").fill_null(pl.col("coverage").max().over("question")))
+
+
+@stage
+class CrossFitCoverage:
+    """Estimate each question's coverage by a model fitted on the other folds (memlab.learn.folds).
+
+    No label of a question, nor of one that shares its evidence, enters its estimate. Questions that do not count
+    in retrieval averages are estimated, not fitted on.
+    """
+
+    reads: ClassVar = ("ranking", "units", "evidence", "gold", "questions", "turns", "classes")
+    writes: ClassVar = ("ranking",)
+
+    level: EvidenceLevel = "session"
+    folds: Annotated[int, Field(ge=2)] = 5
+    by: By = "auto"
+    seed: int = 0
+    depth: Depth = 100
+    l2: Annotated[float, Field(gt=0)] = 1.0
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``coverage``."""
+        ranking = tables["ranking"]
+        shape = features(ranking, tables["units"], tables["classes"], self.depth)
+        needed = labels(tables, self.level)
+        parted = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
+        estimates = []
+        for fold in range(int(parted["fold"].to_numpy().max()) + 1):
+            held_out = parted.filter(pl.col("fold") == fold)
+            model = fit(shape, needed.join(held_out, on="question", how="anti"), self.level, self.depth, self.l2)
+            estimates.append(apply(model, shape.join(held_out, on="question", how="semi")))
+        return Tables(ranking=with_coverage(ranking, pl.concat(estimates)))
+
+
+@stage
+class LoadedCoverage:
+    """Estimate coverage by a model fitted before, say on another benchmark (``fit``, ``save``)."""
+
+    reads: ClassVar = ("ranking", "units", "classes")
+    writes: ClassVar = ("ranking",)
+
+    path: LocalPath
+
+    @model_validator(mode="after")
+    def _readable(self) -> LoadedCoverage:
+        load(self.path)
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """The content of the fit, not where it lies."""
+        return {"is": "memlab.learn.coverage.stage.LoadedCoverage",
+                "fit": hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()}
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``coverage``."""
+        model = load(self.path)
+        shape = features(tables["ranking"], tables["units"], tables["classes"], model.depth)
+        return Tables(ranking=with_coverage(tables["ranking"], apply(model, shape)))
+
+
+def fit_tables(tables: Tables, level: EvidenceLevel = "session", depth: int = 100, l2: float = 1.0) -> CoverageModel:
+    """Fit on all questions of a finished run's tables, to be saved and applied to another benchmark."""
+    shape = features(tables["ranking"], tables["units"], tables["classes"], depth)
+    return fit(shape, labels(tables, level), level, depth, l2)
+
+
+def labels(tables: Tables, level: EvidenceLevel) -> pl.DataFrame:
+    """Return (question, complete) of the questions that count: the smallest K with all evidence, or null."""
+    needed = complete_at(tables["ranking"], tables["units"], tables["evidence"], level)
+    return needed.join(tables["gold"].filter("scored"), on="question", how="semi").select("question", "complete")
+
+
+def reliability(ranking: pl.DataFrame, needed: pl.DataFrame, bins: int = 10,
+                ranks: tuple[int, ...] = (1, 3, 5, 10, 20, 40)) -> pl.DataFrame:
+    """Compare estimates with what came true: (low, high, n, estimated, observed), one row a bin that is not empty.
+
+    ``ranking`` has ``coverage``, ``needed`` is what ``labels`` returns; the pairs are (question, K) for K in
+    ``ranks``. A calibrated model has estimated = observed in each bin.
+    """
+    pairs = ranking.filter(pl.col("rank").is_in(ranks)).join(needed, on="question").select(
+        "coverage", (pl.col("rank") >= pl.col("complete")).fill_null(False).cast(pl.Float64).alias("held"),
+        (pl.col("coverage") * bins).floor().clip(0, bins - 1).alias("bin"))
+    return pairs.group_by("bin").agg(
+        (pl.col("bin").first() / bins).alias("low"), ((pl.col("bin").first() + 1) / bins).alias("high"),
+        pl.len().alias("n"), pl.col("coverage").mean().alias("estimated"), pl.col("held").mean().alias("observed"),
+    ).sort("low").drop("bin")
+
+
+@stage
+class LearnedK:
+    """Select the smallest K whose estimated probability of complete evidence reaches ``target``.
+
+    ``coverage`` is fitted across folds of the questions at hand, or loaded from a fit on another benchmark.
+    Where no K up to ``max_k`` reaches the target, ``max_k`` units are shown and marked ``unreachable``.
+    """
+
+    reads: ClassVar = CrossFitCoverage.reads
+    writes: ClassVar = ("ranking",)
+    adaptive: ClassVar = True
+
+    coverage: CrossFitCoverage | LoadedCoverage
+    target: Annotated[float, Field(gt=0, lt=1)] = 0.9
+    min_k: Count = 1
+    max_k: Count = 40
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the ranking with ``coverage``, ``selected`` and ``unreachable``."""
+        estimated = tables.updated(self.coverage.run(tables, store))
+        return Calibrated(self.target, self.min_k, self.max_k).run(estimated, store)
+
+    def reliability(self, tables: Tables) -> list[dict[str, float]]:
+        """Return one row for each bin of estimates that is not empty: low, high, n, estimated, observed."""
+        needed = labels(tables, getattr(self.coverage, "level", "session"))
+        return reliability(tables["ranking"], needed).to_dicts()

@@ -1,0 +1,73 @@
+"""A classifier fitted on gold types: the class whose mean question vector is nearest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from memlab.errors import MemlabError
+from memlab.learn.folds import By, folds
+from memlab.models.protocols import Embedder, Floats
+from memlab.question_types import OF_TYPE
+from memlab.stage import stage
+from memlab.tables import Tables, frame
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+
+@stage
+class Centroids:
+    """Give each question the class of the nearest centroid, fitted on the questions of the other folds alone.
+
+    A centroid is the mean of the unit vectors of a class's questions, brought to unit length; nearest is the largest
+    cosine, ties go to the first name. Neither the type of a question nor that of one that shares its evidence enters
+    its own class (``memlab.learn.folds``). Questions of a type without a class are told one, not fitted on.
+    """
+
+    reads: ClassVar = ("questions", "texts", "turns", "evidence", "gold")
+    writes: ClassVar = ("classes",)
+
+    embedder: Embedder
+    folds: Annotated[int, Field(ge=2)] = 5
+    by: By = "auto"
+    seed: int = 0
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the class of every question; raises MemlabError where no type of another fold has a class."""
+        asked = tables["questions"].join(tables["texts"].rename({"hash": "text", "text": "words"}), on="text",
+                                         how="left", maintain_order="left").with_columns(pl.col("words").fill_null(""))
+        vectors = store.vectors(self.embedder, asked.select(pl.col("text").alias("hash"),
+                                                            pl.col("words").alias("text")), "query")
+        parted = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
+        named = tables["gold"].select("question", pl.col("category").replace_strict(
+            OF_TYPE, default=None, return_dtype=pl.String).alias("class"))
+        rows = asked.select("question").join(parted, on="question", how="left", maintain_order="left").join(
+            named, on="question", how="left", maintain_order="left")
+        told = np.empty(rows.height, object)
+        fold = rows["fold"].to_numpy()
+        for held_out in np.unique(fold):
+            names, centres = centroids(vectors[fold != held_out], rows["class"].filter(pl.Series(fold != held_out)))
+            told[fold == held_out] = nearest(vectors[fold == held_out], names, centres)
+        return Tables(classes=frame("classes", {"question": rows["question"], "class": told.tolist()}))
+
+
+def centroids(vectors: Floats, classes: pl.Series) -> tuple[list[str], Floats]:
+    """Return the names of the classes, in alphabetical order, and their centroids (classes, dim) of unit length.
+
+    ``vectors`` (n, dim) are of unit length, ``classes`` (n,) null for those that count for none.
+    """
+    names = sorted(classes.drop_nulls().unique())
+    if not names:
+        raise MemlabError("no question of the other folds has a type with a class", where="query/classify=centroid",
+                          fix="choose a classifier by rules, e.g. query/classify=rules")
+    means = np.stack([vectors[(classes == name).fill_null(False).to_numpy()].mean(axis=0) for name in names])
+    return names, means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+
+
+def nearest(vectors: Floats, names: list[str], centres: Floats) -> list[str]:
+    """Name the nearest centroid of each vector: (n, dim) and (classes, dim) to n names."""
+    return [names[i] for i in (vectors @ centres.T).round(6).argmax(axis=1)]

@@ -1,0 +1,133 @@
+"""Reranking with models that were fine-tuned on gold, each question by one that has not seen it; and its controls."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import Field, model_validator
+
+from memlab.errors import MemlabError
+from memlab.learn.reranker.examples import question_keys
+from memlab.learn.reranker.record import read
+from memlab.models.local.cross_encoder import CrossEncoderScorer
+from memlab.models.protocols import Floats, Ints
+from memlab.query.shuffled import WrongQuestion
+from memlab.rank.fusion import NonNegative, Normaliser
+from memlab.rank.rerank import Rerank
+from memlab.stage import LocalPath, stage
+from memlab.tables import Tables, texts_frame
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+
+@stage
+class CrossFitRerank:
+    """``Rerank`` by fine-tuned cross-encoders: a question goes to the first of ``paths`` whose training did not see it.
+
+    That is a model of the fold that the question was held out of, or one trained on all of another benchmark; a
+    question that every model may have learnt is refused. ``question`` turns the arm into a control: ``blank`` shows
+    the models no question at all, ``wrong`` that of another corpus; what they still gain over chance, the style of
+    evidence gives away. The other settings are those of ``Rerank``.
+    """
+
+    reads: ClassVar = Rerank.reads
+    writes: ClassVar = Rerank.writes
+
+    paths: Annotated[tuple[LocalPath, ...], Field(strict=False)]
+    question: Literal["asked", "blank", "wrong"] = "asked"
+    seed: int = 0
+    pool: Annotated[int, Field(ge=1)] = 50
+    name: Annotated[str, Field(min_length=1)] = "cross_encoder"
+    roles: tuple[Literal["user", "assistant"], ...] = Field(default=("user", "assistant"), strict=False)
+    weights: dict[str, NonNegative] = Field(default_factory=lambda: {"rerank": 1.0})
+    normaliser: Normaliser = "zscore"
+
+    @model_validator(mode="after")
+    def _readable(self) -> CrossFitRerank:
+        if not self.paths:
+            raise MemlabError("no model is given", fix="train one with python -m memlab.learn.reranker")
+        for path in self.paths:
+            read(path)
+            self._stage(path)
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """The models' content and the settings, not where the models lie."""
+        models = [self._stage(path).scorer.identity() for path in self.paths]
+        return {"is": "CrossFitRerank", "models": models, "question": self.question, "seed": self.seed,
+                "pool": self.pool, "name": self.name, "roles": list(self.roles), "weights": dict(self.weights),
+                "normaliser": self.normaliser}
+
+    @property
+    def scorer(self) -> CrossEncoderScorer:
+        """The first model, for whoever asks what this stage will cost."""
+        return CrossEncoderScorer(path=self.paths[0])
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the ranking, reordered by ``Rerank``; raises MemlabError for a question that no model may score."""
+        ranking = tables["ranking"]
+        chosen = self._chosen(tables)
+        shown = self._shown(tables, store)
+        parts = [ranking.head(0).with_columns(pl.lit(None, pl.Float64).alias(self.name))]
+        for number, path in enumerate(self.paths):
+            mine = chosen.filter(pl.col("model") == number)
+            asked = {"ranking": ranking.join(mine, on="question", how="semi"),
+                     "questions": shown["questions"].join(mine, on="question", how="semi")}
+            if mine.height:
+                parts.append(self._stage(path).run(shown.updated(asked), store)["ranking"])
+        return Tables(ranking=pl.concat(parts, how="diagonal").sort("question", "rank"))
+
+    def _stage(self, path: Any) -> Rerank:
+        return Rerank(scorer=CrossEncoderScorer(path=path), pool=self.pool, name=self.name, roles=self.roles,
+                      weights=self.weights, normaliser=self.normaliser)
+
+    def _chosen(self, tables: Tables) -> pl.DataFrame:
+        """Return (question, model): which of ``paths`` scores each ranked question."""
+        keys = question_keys(tables["questions"].join(tables["ranking"], on="question", how="semi"), tables["turns"])
+        records = [read(path) for path in self.paths]
+        model = [next((i for i, r in enumerate(records) if r.may_score(key, text)), None)
+                 for text, key in keys.select("text", "key").iter_rows()]
+        chosen = keys.select("question", "text", pl.Series("model", model, pl.Int32))
+        barred = chosen.filter(pl.col("model").is_null()).join(tables["texts"], left_on="text", right_on="hash")
+        if barred.height:
+            raise MemlabError(
+                f"{barred.height} of {chosen.height} questions were held out of none of these models, so that they may "
+                f"have been learnt (the first: {barred['text_right'][0]!r:.80})", where="rank/rerank, paths",
+                fix="give the models of all folds of these data, or one trained with fold=all on other data")
+        return chosen.select("question", "model")
+
+    def _shown(self, tables: Tables, store: Store) -> Tables:
+        """Return the tables with the questions as the models are to read them."""
+        if self.question == "asked":
+            return tables
+        questions = tables["questions"]
+        if self.question == "blank":
+            blank = texts_frame([""])
+            texts = pl.concat([tables["texts"], blank]).unique("hash", maintain_order=True)
+            return tables.updated({"texts": texts, "questions": questions.with_columns(text=pl.lit(blank["hash"][0]))})
+        other = WrongQuestion(seed=self.seed).run(tables.only(WrongQuestion.reads), store)["queries"]
+        swapped = questions.drop("text").join(other.select("question", "text"), on="question", maintain_order="left")
+        return tables.updated({"questions": swapped.select(questions.columns)})
+
+
+@stage
+class Chance:
+    """A pair scorer that knows nothing: a pool reranked by it alone is in random order, the floor of all controls."""
+
+    seed: int = 0
+
+    def identity(self) -> dict[str, Any]:
+        """The seed."""
+        return {"is": "Chance", "seed": self.seed}
+
+    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """Yield a number in [0, 1) for each pair, drawn from its texts: the same whatever else is asked."""
+        drawn = [hashlib.blake2b(f"{self.seed}\0{queries[q]}\0{passages[p]}".encode(), digest_size=8).digest()
+                 for q, p in pairs]
+        numbers = np.array([int.from_bytes(d, "big") for d in drawn], np.float64) / 2.0**64
+        yield np.arange(len(pairs)), numbers.astype(np.float32)

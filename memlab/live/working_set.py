@@ -1,0 +1,193 @@
+"""A live memory's sessions while it is loaded: what was written of them, their numbers and names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import polars as pl
+
+from memlab.data.build import Builder
+from memlab.errors import MemlabError, did_you_mean
+from memlab.live.sessions import Entry
+from memlab.pipeline import WRITTEN_BY_FEW, Pipeline
+from memlab.store import Store
+from memlab.tables import SCHEMAS, Tables, empty
+
+PER_SESSION = ("chunk", "extract", "anchor", "context")
+"""Slots whose stages look at each session for itself."""
+
+ENCODING = ("relate", "dense", "late")
+"""Slots that need the vectors of keys, where their stage has an embedder."""
+
+PLACED = ("sessions", "turns", "memories", "entities", "links")
+"""Tables whose rows belong to a session."""
+
+
+def write(entries: Iterable[Entry], pipeline: Pipeline, store: Store) -> Tables:
+    """Return the tables of some sessions, each under its own number, with all that is made of them alone."""
+    build = Builder()
+    for entry in entries:
+        if entry.session is None:
+            continue
+        build.session(corpus=0, session=entry.id, said_on=entry.session.said_on, name="")
+        for number, turn in zip(entry.numbers, entry.session.turns):
+            build.turn(corpus=0, session=entry.id, turn=number, role=turn.role, speaker=turn.speaker, text=turn.text,
+                       name="")
+    tables = build.tables().only(("texts", "sessions", "turns")).updated({name: empty(name) for name in WRITTEN_BY_FEW})
+    for slot in PER_SESSION:
+        stage = getattr(pipeline, slot)
+        tables = tables.updated(stage.run(tables.only(stage.reads), store))
+    return tables
+
+
+def encode(tables: Tables, pipeline: Pipeline, store: Store) -> None:
+    """Make the vectors of the keys that searching will ask for."""
+    for slot in ENCODING:
+        stage = getattr(pipeline, slot)
+        embedder, kinds = getattr(stage, "embedder", None), getattr(stage, "kinds", None)
+        if embedder is None:
+            continue
+        heard = pl.lit(True) if kinds is None else pl.col("kind").is_in(list(kinds))
+        keys = tables["memories"].filter(heard).select(pl.col("key").alias("hash")).unique()
+        store.vectors(embedder, tables["texts"].join(keys, on="hash", how="semi"), "document")
+
+
+def together(parts: Sequence[Tables]) -> Tables:
+    """Put parts with different sessions together, as they are."""
+    if len(parts) == 1:
+        return parts[0]
+    names = ("texts", *PLACED)
+    # Polars gives the strings of every small table a buffer of 8 KB, and a table put together keeps all of them:
+    # strings are written anew (by adding nothing), or a session would take ten times the memory of its words.
+    merged = {name: pl.concat([part[name] for part in parts], rechunk=True).with_columns(
+        pl.col(pl.String) + pl.lit("")) for name in names}
+    merged["texts"] = merged["texts"].unique("hash", keep="first", maintain_order=True)
+    return Tables(**merged)
+
+
+def without(tables: Tables, sessions: Iterable[int]) -> Tables:
+    """Leave some sessions out, and the texts that nothing else holds."""
+    stays = ~pl.col("session").is_in(list(sessions))
+    left = {name: tables[name].filter(stays) for name in PLACED}
+    used = pl.concat([left["turns"]["text"], left["memories"]["key"], left["memories"]["value"]]).alias("hash")
+    return Tables(texts=tables["texts"].join(used.unique().to_frame(), on="hash", how="semi"), **left)
+
+
+def in_time(tables: Tables) -> tuple[Tables, pl.DataFrame]:
+    """Number sessions in the order of time; return the tables and (session, position), the old and the new number.
+
+    What has no date comes first; sessions of one moment lie in the order in which they came. Memories are numbered by
+    kind, session and their order within it.
+    """
+    places = tables["sessions"].sort("said_on", "session", nulls_last=False).select(
+        "session", pl.int_range(pl.len(), dtype=pl.Int32).alias("position"))
+    placed = {name: _renumbered(tables[name], places).select(list(SCHEMAS[name])) for name in PLACED}
+    kinds = placed["memories"].select(pl.col("kind").unique(maintain_order=True)).with_row_index("block")
+    placed["memories"] = (placed["memories"].join(kinds, on="kind", how="left").sort("block", "session", "memory")
+                          .with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("memory"))
+                          .select(list(SCHEMAS["memories"])))
+    placed["turns"] = placed["turns"].sort("session", "turn")
+    return Tables(texts=tables["texts"], edges=empty("edges"), **placed), places
+
+
+def _renumbered(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    return (table.join(places, on="session", how="left", maintain_order="left")
+            .with_columns(pl.col("position").alias("session")).drop("position")
+            .sort("session", maintain_order=True))
+
+
+PARTS = 32
+"""Small parts are put together when there are so many, and so are their sums: a table a session would fill memory."""
+
+
+class Held:
+    """All sessions that are left, as tables; adding one costs what it is, putting all together what they are.
+
+    names: the number of every named session. turns: the numbers of every session's turns. next: what the next session
+    is numbered; a number is given once.
+    """
+
+    def __init__(self, entries: Sequence[Entry], pipeline: Pipeline, store: Store) -> None:
+        self._pipeline, self._store = pipeline, store
+        self.names: dict[str, int] = {}
+        self.turns: dict[int, set[int]] = {}
+        self.next = 0
+        # sessions numbered as they came: those of the last question, and since then by how many a part holds
+        self._asked = write(entries, pipeline, store)
+        self._since: list[list[Tables]] = []
+        self._in_time: tuple[Tables, pl.DataFrame] | None = None
+        for entry in entries:
+            self._enter(entry)
+
+    def write(self, entry: Entry) -> Tables:
+        """Run the stages that look at a session alone, and encode its keys; nothing is held yet."""
+        part = write([entry], self._pipeline, self._store)
+        encode(part, self._pipeline, self._store)
+        return part
+
+    def add(self, entry: Entry, part: Tables) -> None:
+        """Hold what was written of a new session."""
+        self._in_time = None
+        self._enter(entry)
+        for level in range(len(self._since) + 1):
+            if level == len(self._since):
+                self._since.append([])
+            self._since[level].append(part)
+            if len(self._since[level]) < PARTS:
+                return
+            part, self._since[level] = together(self._since[level]), []
+
+    def forget(self, left: Mapping[int, Entry]) -> pl.Series:
+        """Put what is left of some sessions in their place; return the hashes of the texts that nothing holds any more.
+
+        When this raises, all is as before.
+        """
+        before = self._all()
+        some = [entry for entry in left.values() if entry.session is not None]
+        rest = without(before, left)
+        after = together([rest, write(some, self._pipeline, self._store)]) if some else rest
+        self._asked, self._since, self._in_time = after, [], None
+        self.names = {name: number for name, number in self.names.items() if number not in left}
+        for entry in left.values():
+            del self.turns[entry.id]
+            self._enter(entry)
+        return before["texts"].join(after["texts"], on="hash", how="anti")["hash"]
+
+    def changed(self) -> bool:
+        """Tell whether sessions came or went since ``tables`` was called."""
+        return self._in_time is None
+
+    def tables(self) -> tuple[Tables, pl.DataFrame]:
+        """Return all that was written, sessions numbered in the order of time; and (session, position)."""
+        if self._in_time is None:
+            self._asked, self._since = self._all(), []
+            self._in_time = in_time(self._asked)
+        return self._in_time
+
+    def number(self, session: int | str) -> int:
+        """Return a session's number; raises MemlabError if there is no such session."""
+        number = self.names.get(session) if isinstance(session, str) else session
+        if number is None or number not in self.turns:
+            raise MemlabError(f"there is no session {session!r}", where="session",
+                              fix=did_you_mean(session, self.names) if isinstance(session, str) and self.names else "")
+        return number
+
+    def sessions(self) -> pl.DataFrame:
+        """Return (session, name, said_on, turns), a row a session in the order of time; turns is their number."""
+        tables, places = self.tables()
+        names = {number: name for name, number in self.names.items()}
+        numbers = places["session"]
+        return pl.DataFrame({
+            "session": numbers, "name": pl.Series([names.get(n) for n in numbers], dtype=pl.String),
+            "said_on": tables["sessions"]["said_on"],
+            "turns": pl.Series([len(self.turns[n]) for n in numbers], dtype=pl.Int32)})
+
+    def _all(self) -> Tables:
+        return together([self._asked, *(part for level in reversed(self._since) for part in level)])
+
+    def _enter(self, entry: Entry) -> None:
+        self.next = max(self.next, entry.id + 1)
+        if entry.session is not None:
+            self.turns[entry.id] = set(entry.numbers)
+            if entry.session.name is not None:
+                self.names[entry.session.name] = entry.id

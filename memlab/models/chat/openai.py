@@ -1,0 +1,115 @@
+"""A chat model behind any server that speaks OpenAI's protocol: vLLM, OpenAI, and most others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from memlab.models.chat.background import Give, background
+from memlab.models.chat.client import Settings, talk
+from memlab.models.chat.protocol import Completion, Message, Prompt
+from memlab.models.chat.router import AUTO, spread
+from memlab.models.chat.server_key import home
+from memlab.models.chat.tokenizer import Counter, Tokenizer, counter, has_tokenizer
+from memlab.models.http.client import Variable
+from memlab.stage import LocalPath, stage
+
+
+@stage
+class OpenAIChat:
+    """Asks ``{url}/chat/completions``; many prompts at a time, each as often as it takes.
+
+    A request's seed is ``seed`` plus the prompt's sample, so that samples differ and can be had again. Prompts are
+    sent in the order of their contents: those that share a beginning follow each other, and a server's prefix cache
+    serves them. A prompt that does not fit into ``window`` beside its reply is refused without a call.
+
+    The url "auto" is every server of the model that ``python -m memlab.serve`` started on this machine, or with
+    ``--host`` on another one that shares ``$MEMLAB_HOME``: requests are spread over those that are up
+    (``memlab.models.chat.router``), ``concurrency`` at a time to each.
+
+    The tokenizer is that of the folder ``tokenizer``; where that is null, of ``$MEMLAB_HOME/models/<model>`` if it is
+    there, else a stand-in that counts from above (``memlab.models.chat.tokenizer``).
+    """
+
+    model: Annotated[str, Field(min_length=1)]
+    url: Annotated[str, Field(pattern=r"^(auto$|https?://)")] = "http://127.0.0.1:8000/v1"
+    key_env: Variable | None = None
+    revision: str | None = None
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    seed: int = 0
+    max_tokens: Annotated[int, Field(ge=1)] = 256
+    window: Annotated[int, Field(ge=2)] = 4096
+    tokenizer: LocalPath | None = None
+    concurrency: Annotated[int, Field(ge=1)] = 16
+    timeout: Annotated[float, Field(gt=0)] = 300.0
+    patience: Annotated[float, Field(ge=0)] = 600.0
+    retries: Annotated[int, Field(ge=0)] = 6
+
+    @model_validator(mode="after")
+    def _check(self) -> OpenAIChat:
+        if self.tokenizer is not None and not has_tokenizer(self.tokenizer.expanduser()):
+            raise ValueError(f"no tokenizer files in {self.tokenizer}. Fix: give a model's own folder, or null")
+        if self.max_tokens >= self.window:
+            raise ValueError(f"max_tokens {self.max_tokens} leaves no room for a prompt in a window of {self.window}")
+        return self
+
+    @property
+    def name(self) -> str:
+        """What people call the model."""
+        return self.model
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a reply, as far as a caller can know; neither the address nor the key."""
+        return {"is": "OpenAIChat", "model": self.model, "revision": self.revision, "temperature": self.temperature,
+                "seed": self.seed, "max_tokens": self.max_tokens, "window": self.window,
+                "counter": self._counter().name}
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text by the model's tokenizer, or from above by the stand-in."""
+        return self._counter().count(text)
+
+    def own_tokenizer(self) -> Tokenizer | None:
+        """Return the model's own tokenizer, None where only the stand-in is at hand."""
+        found = self._counter()
+        return found if isinstance(found, Tokenizer) else None
+
+    def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
+        """Yield (position, completion) as replies come in, each prompt once.
+
+        Raises MemlabError where the server refuses the key, the model or a request, or stays away for longer than
+        ``patience`` (with "auto": all of them do); what was yielded before is good.
+        """
+        if not prompts:
+            return
+        order = iter(sorted(range(len(prompts)), key=lambda i: tuple(m.content for m in prompts[i].messages)))
+        settings = Settings(self.model, self.url, self.key_env, self.temperature, self.seed, self.max_tokens,
+                            min(self.concurrency, len(prompts)), self.timeout, self.patience, self.retries)
+
+        short_enough = self._counter().fits
+
+        def fits(messages: Sequence[Message], max_tokens: int | None) -> bool:
+            return short_enough(messages, self.window - (max_tokens or self.max_tokens))
+
+        async def work(give: Give[tuple[int, Completion]]) -> None:
+            if self.url == AUTO:
+                await spread(settings, self.revision, fits, prompts, order, give)
+            else:
+                await talk(settings, fits, prompts, order, give)
+
+        yield from background(work, ahead=4 * self.concurrency)
+
+    def _counter(self) -> Counter:
+        if self.tokenizer is not None:
+            return counter(self.tokenizer.expanduser())
+        return counter(_converted(home() / "models", self.model))
+
+
+def _converted(models: Path, model: str) -> Path | None:
+    """Return the folder of a model that ``python -m memlab.serve`` has made, if it is there."""
+    folder = models / model
+    inside = ".." not in Path(model).parts and not Path(model).is_absolute()
+    return folder if inside and has_tokenizer(folder) else None
+

@@ -1,0 +1,85 @@
+"""What is asked of a chat model, and what comes back; ``memlab.models.chat.openai`` speaks to servers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation with a model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Everything that is sent for one reply, besides the model's own settings.
+
+    ``sample`` tells repeated requests apart: sample 1 asks again, sample 0 is answered from the store. ``schema`` is a
+    JSON schema as text that the reply must fit; ``temperature`` overrides the model's, for votes.
+    """
+
+    messages: tuple[Message, ...]
+    sample: int = 0
+    schema: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+
+    def key(self) -> str:
+        """Digest all that can change the reply.
+
+        >>> one = Prompt((Message("user", "hi"),))
+        >>> one.key() == Prompt((Message("user", "hi"),)).key() != Prompt((Message("user", "hi"),), sample=1).key()
+        True
+        """
+        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One reply. ``finish`` is "stop", or "length" where the reply was cut off at its limit.
+
+    ``repaired`` tells that the reply broke the schema and was mended or asked for again; ``text`` is "" with finish
+    "refused" where the prompt does not fit into the model's window.
+    """
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    finish: str = "stop"
+    repaired: bool = False
+
+
+@runtime_checkable
+class Chat(Protocol):
+    """Prompts to completions."""
+
+    @property
+    def window(self) -> int:
+        """Tokens that prompt and completion may have together."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens that a completion may have unless a prompt says otherwise."""
+        ...
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a reply: model name and revision, temperature, seed, limits; no address, no key."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Count tokens by the model's tokenizer, or by the stated stand-in."""
+        ...
+
+    def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
+        """Yield (position, completion) until every prompt was answered once, in any order."""
+        ...

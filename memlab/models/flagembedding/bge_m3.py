@@ -1,0 +1,162 @@
+"""bge-m3 through FlagEmbedding: dense vectors, and sparse and multi-vector scores of pairs.
+
+Chen et al., M3-Embedding (2024). With w a token's learned weight (largest over its occurrences) and e its vector:
+
+    sparse(q, p)  = sum over tokens t in both texts of  w_q(t) * w_p(t)
+    colbert(q, p) = mean over tokens i of q of  max over tokens j of p of  <e_i, e_j>
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from memlab.errors import MemlabError
+from memlab.models.flagembedding.loading import BLOCK, Batch, FlagDtype, by_length, load, weights_digest
+from memlab.models.local.backend import Device, resolve
+from memlab.models.local.batching import spread, tokenise
+from memlab.models.local.files import check_path, model_folder
+from memlab.models.protocols import Floats, Ints, Role
+from memlab.stage import LocalPath, stage
+
+_HEADS = ("sparse_linear.pt", "colbert_linear.pt")
+
+
+@stage
+class M3Embedder:
+    """The dense vectors of bge-m3; queries and documents are treated alike."""
+
+    path: str | LocalPath = "BAAI/bge-m3"
+    name: str = "bge-m3"
+    max_length: Annotated[int, Field(ge=8)] = 8192
+    batch: Batch = 16
+    revision: str | None = None
+    dtype: FlagDtype = "auto"
+    device: Device = "auto"
+
+    @model_validator(mode="after")
+    def _check(self) -> M3Embedder:
+        check_path(self.path)
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a vector."""
+        dtype = resolve(self.device, self.dtype, "torch").dtype
+        return {"is": "M3Embedder", "weights": weights_digest(self._folder()), "max_length": self.max_length,
+                "dtype": dtype, "backend": "FlagEmbedding"}
+
+    def dim(self) -> int:
+        """Length of a vector."""
+        return int(json.loads((self._folder() / "config.json").read_text())["hidden_size"])
+
+    def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
+        """Yield (positions (b,), unit vectors (b, dim)), longest texts first."""
+        del role
+
+        def work(model: Any, block: Ints) -> Floats:
+            out = model.encode([texts[i] for i in block], batch_size=self.batch, max_length=self.max_length)
+            vectors = np.asarray(out["dense_vecs"], np.float32)
+            unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)  # fp16 norms are off by 1e-3
+            return unit
+
+        yield from spread(by_length(texts, BLOCK * self.batch), [partial(work, m) for m in self._models()])
+
+    def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
+        """Tell, a text, whether the model sees only its beginning. Shape (n,)."""
+        del role
+        cut: NDArray[np.bool_] = (tokenise(self._models()[0].tokenizer, texts, self.max_length + 1).lengths
+                                  > self.max_length)
+        return cut
+
+    def _folder(self) -> Path:
+        return model_folder(self.path, self.revision, "embedder.path")
+
+    def _models(self) -> tuple[Any, ...]:
+        runtime = resolve(self.device, self.dtype, "torch")
+        return load("BGEM3FlagModel", self._folder(), runtime.devices, runtime.dtype == "fp16")
+
+
+@stage
+class M3Scorer:
+    """The sparse or the multi-vector score of bge-m3 for pairs; every text is encoded once a call."""
+
+    mode: Literal["sparse", "colbert"]
+    path: str | LocalPath = "BAAI/bge-m3"
+    name: str = "bge-m3"
+    max_length: Annotated[int, Field(ge=8)] = 8192
+    batch: Batch = 16
+    revision: str | None = None
+    dtype: FlagDtype = "auto"
+    device: Device = "auto"
+
+    @model_validator(mode="after")
+    def _check(self) -> M3Scorer:
+        check_path(self.path)
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a score."""
+        dtype = resolve(self.device, self.dtype, "torch").dtype
+        return {"is": "M3Scorer", "mode": self.mode, "weights": weights_digest(self._folder()),
+                "max_length": self.max_length, "dtype": dtype, "backend": "FlagEmbedding"}
+
+    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,)).
+
+        Passages are encoded in blocks and scored at once, so that only a block's token vectors are held.
+        """
+        models = self._models()
+        asked = sorted(set(pairs[:, 0].tolist()))
+        known: dict[int, Any] = {}
+        for block in by_length([queries[q] for q in asked], BLOCK * self.batch):
+            rows = [asked[i] for i in block]
+            known.update(zip(rows, self._encode(models[0], [queries[q] for q in rows])))
+        used, where = np.unique(pairs[:, 1], return_inverse=True)
+        order = np.argsort(where, kind="stable")
+        bounds = np.searchsorted(where[order], np.arange(len(used) + 1))
+        match = _sparse if self.mode == "sparse" else _colbert
+
+        def work(model: Any, block: Ints) -> tuple[Ints, Floats]:
+            encoded = self._encode(model, [passages[used[p]] for p in block])
+            at = [order[bounds[p] : bounds[p + 1]] for p in block]
+            scores = [match(known[int(pairs[i, 0])], passage)
+                      for rows, passage in zip(at, encoded) for i in rows]
+            return np.concatenate(at), np.array(scores, np.float32)
+
+        blocks = by_length([passages[p] for p in used], BLOCK * self.batch)
+        for _, result in spread(blocks, [partial(work, model) for model in models]):
+            yield result
+
+    def _encode(self, model: Any, texts: list[str]) -> list[Any]:
+        sparse = self.mode == "sparse"
+        out = model.encode(texts, batch_size=self.batch, max_length=self.max_length, return_dense=False,
+                           return_sparse=sparse, return_colbert_vecs=not sparse)
+        found: list[Any] = out["lexical_weights" if sparse else "colbert_vecs"]
+        return found
+
+    def _folder(self) -> Path:
+        return model_folder(self.path, self.revision, "cross_encoder.path")
+
+    def _models(self) -> tuple[Any, ...]:
+        folder, runtime = self._folder(), resolve(self.device, self.dtype, "torch")
+        absent = [name for name in _HEADS if not (folder / name).is_file()]
+        if absent:  # FlagEmbedding would go on with random ones
+            raise MemlabError(f"the model has no {' and no '.join(absent)}", where=str(folder),
+                              fix="give a complete copy of bge-m3: cross_encoder.path=FOLDER")
+        return load("BGEM3FlagModel", folder, runtime.devices, runtime.dtype == "fp16")
+
+
+def _sparse(query: dict[str, float], passage: dict[str, float]) -> float:
+    return float(sum(float(weight) * float(passage[token]) for token, weight in query.items() if token in passage))
+
+
+def _colbert(query: NDArray[Any], passage: NDArray[Any]) -> float:
+    """MaxSim of token vectors (i, dim) and (j, dim), in fp32 whatever the model computed in."""
+    return float((query.astype(np.float32) @ passage.astype(np.float32).T).max(axis=1).mean())

@@ -1,0 +1,80 @@
+"""What memlab's uses of FlagEmbedding share: loading, one copy a device, and what names a model.
+
+FlagEmbedding is an extra (``pip install -e '.[flag]'``) and is imported when a model loads. It runs the first batch
+of every call twice, to find a batch size that fits, so it is handed long blocks of texts sorted by length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from memlab.errors import MemlabError
+from memlab.models.local.backend import quietly
+from memlab.models.local.files import files_digest
+from memlab.models.protocols import Ints
+
+FlagDtype = Literal["auto", "fp32", "fp16"]
+Batch = Annotated[int, Field(ge=1)]
+
+BLOCK = 16
+"""Batches a call: the batch that runs twice costs 6 %, and results still come often enough to be stored."""
+
+_WITH_BARS = ("FlagEmbedding.inference.embedder.encoder_only.m3", "FlagEmbedding.inference.reranker.encoder_only.base",
+              "FlagEmbedding.inference.reranker.decoder_only.base")
+
+
+def flag_embedding() -> Any:
+    """Import FlagEmbedding, or say how to install it."""
+    try:
+        package = importlib.import_module("FlagEmbedding")
+    except ImportError as error:
+        raise MemlabError(f"FlagEmbedding cannot be imported ({error})", fix="pip install -e '.[flag]'") from error
+    for name in _WITH_BARS:  # its progress bars would be drawn over memlab's own
+        module: Any = importlib.import_module(name)
+        module.tqdm, module.trange = _no_bar, _no_range_bar
+    return package
+
+
+def _no_bar(items: Any, **_: Any) -> Any:
+    return items
+
+
+def _no_range_bar(*bounds: int, **_: Any) -> range:
+    return range(*bounds)
+
+
+@lru_cache(maxsize=4)
+def load(kind: str, folder: Path, devices: tuple[str, ...], half: bool) -> tuple[Any, ...]:
+    """Load FlagEmbedding's class ``kind`` on each device, once for the process."""
+    make = getattr(flag_embedding(), kind)
+    quietly()
+    return tuple(make(str(folder), use_fp16=half, devices=[device]) for device in devices)
+
+
+@lru_cache(maxsize=8)
+def weights_digest(folder: Path) -> str:
+    """Digest a model folder, the heads that bge-m3 keeps in ``.pt`` files included."""
+    total = hashlib.blake2b(files_digest(folder).encode(), digest_size=16)
+    for file in sorted(folder.glob("*.pt")):
+        with file.open("rb") as handle:
+            total.update(file.name.encode() + hashlib.file_digest(handle, "blake2b").digest())
+    return total.hexdigest()
+
+
+def by_length(texts: Sequence[str], size: int) -> Iterator[Ints]:
+    """Yield positions of texts in blocks of ``size``, longest first (characters stand in for tokens).
+
+    >>> [block.tolist() for block in by_length(["a", "bbb", "cc"], 2)]
+    [[1, 2], [0]]
+    """
+    order = np.argsort([-len(text) for text in texts], kind="stable")
+    for start in range(0, len(order), size):
+        yield order[start : start + size]

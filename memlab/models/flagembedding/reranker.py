@@ -1,0 +1,70 @@
+"""Rerankers through FlagEmbedding: encoders such as bge-reranker-v2-m3, and language models such as v2-gemma.
+
+Scores are raw logits (for a language model that of the answer "Yes"). With transformers 5, FlagEmbedding decodes
+and tokenises again, and cuts long pairs in its own way: on pairs beyond ``max_length`` its scores differ from those
+of sentence-transformers' ``CrossEncoder``, which is memlab's reference for encoders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from memlab.models.flagembedding.loading import BLOCK, Batch, FlagDtype, by_length, load, weights_digest
+from memlab.models.local.backend import Device, resolve
+from memlab.models.local.batching import spread
+from memlab.models.local.files import check_path, model_folder
+from memlab.models.protocols import Floats, Ints
+from memlab.stage import LocalPath, stage
+
+_CLASSES = {"encoder": "FlagReranker", "llm": "FlagLLMReranker"}
+
+
+@stage
+class FlagPairScorer:
+    """One of FlagEmbedding's rerankers, from a folder or the hub."""
+
+    path: str | LocalPath
+    name: str
+    kind: Literal["encoder", "llm"] = "encoder"
+    max_length: Annotated[int, Field(ge=8)] = 512
+    batch: Batch = 32
+    revision: str | None = None
+    dtype: FlagDtype = "auto"
+    device: Device = "auto"
+
+    @model_validator(mode="after")
+    def _check(self) -> FlagPairScorer:
+        check_path(self.path)
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a score."""
+        dtype = resolve(self.device, self.dtype, "torch").dtype
+        return {"is": "FlagPairScorer", "kind": self.kind, "weights": weights_digest(self._folder()),
+                "max_length": self.max_length, "dtype": dtype, "backend": "FlagEmbedding"}
+
+    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
+        if not len(pairs):
+            return
+
+        def work(model: Any, block: Ints) -> Floats:
+            texts = [(queries[q], passages[p]) for q, p in pairs[block]]
+            return np.asarray(model.compute_score(texts, batch_size=self.batch, max_length=self.max_length,
+                                                  normalize=False), np.float32).reshape(-1)
+
+        both = [queries[q] + passages[p] for q, p in pairs]
+        yield from spread(by_length(both, BLOCK * self.batch), [partial(work, model) for model in self._models()])
+
+    def _folder(self) -> Path:
+        return model_folder(self.path, self.revision, "cross_encoder.path")
+
+    def _models(self) -> tuple[Any, ...]:
+        runtime = resolve(self.device, self.dtype, "torch")
+        return load(_CLASSES[self.kind], self._folder(), runtime.devices, runtime.dtype == "fp16")

@@ -1,0 +1,108 @@
+"""Embeddings from a service: OpenAI's form (which vLLM also serves) and Voyage's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from memlab.models.http.client import Service, Url, Variable, malformed
+from memlab.models.local.batching import spread
+from memlab.models.protocols import Floats, Ints, Role
+from memlab.stage import stage
+
+
+@stage
+class HttpEmbedder:
+    """Posts texts to ``{url}/embeddings`` and returns unit vectors.
+
+    ``form: voyage`` also says whether a text is a query or a document (``input_type``); to other services a prefix
+    says it. A text longer than ``max_characters`` is cut before it is sent, so that the cut is ours and known.
+    """
+
+    url: Url
+    model: str
+    dimensions: Annotated[int, Field(ge=1)]
+    form: Literal["openai", "voyage"] = "openai"
+    ask_dimensions: bool = False
+    key_env: Variable | None = None
+    query_prefix: str = ""
+    document_prefix: str = ""
+    max_characters: Annotated[int, Field(ge=1)] | None = None
+    batch: Annotated[int, Field(ge=1)] = 128
+    batch_characters: Annotated[int, Field(ge=1)] = 200_000
+    parallel: Annotated[int, Field(ge=1)] = 4
+    requests_per_minute: Annotated[float, Field(gt=0)] | None = None
+    retries: Annotated[int, Field(ge=0)] = 5
+    timeout: Annotated[float, Field(gt=0)] = 60.0
+
+    @property
+    def name(self) -> str:
+        """What people call the model."""
+        return self.model
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a vector, as far as a caller can know; neither the address nor the key."""
+        return {"is": "HttpEmbedder", "form": self.form, "model": self.model, "dimensions": self.dimensions,
+                "ask_dimensions": self.ask_dimensions, "max_characters": self.max_characters,
+                "prefix": {"query": self.query_prefix, "document": self.document_prefix}}
+
+    def dim(self) -> int:
+        """Length of a vector."""
+        return self.dimensions
+
+    def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
+        """Yield (positions (b,), unit vectors (b, dim)), a request's texts at a time, as replies come in."""
+        prefix = self.query_prefix if role == "query" else self.document_prefix
+        # services refuse an empty text; a space is the nearest thing
+        sent = [(prefix + text)[: self.max_characters] or " " for text in texts]
+        with Service(f"{self.url.rstrip('/')}/embeddings", self.key_env, retries=self.retries,
+                     timeout=self.timeout, requests_per_minute=self.requests_per_minute) as service:
+
+            def work(batch: Ints) -> Floats:
+                reply = service.post(self._body([sent[i] for i in batch], role))
+                return _vectors(service, reply, len(batch), self.dimensions)
+
+            yield from spread(self._batches(sent), [work] * self.parallel)
+
+    def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
+        """Tell, a text, whether it is cut to ``max_characters``; cuts by the service itself cannot be seen."""
+        prefix = len(self.query_prefix if role == "query" else self.document_prefix)
+        limit = self.max_characters or 10**12
+        return np.array([prefix + len(text) > limit for text in texts], np.bool_)
+
+    def _batches(self, sent: Sequence[str]) -> Iterator[Ints]:
+        """Group positions, in order, into requests within both limits."""
+        start = size = 0
+        for i, text in enumerate(sent):
+            if i > start and (i - start == self.batch or size + len(text) > self.batch_characters):
+                yield np.arange(start, i)
+                start, size = i, 0
+            size += len(text)
+        if start < len(sent):
+            yield np.arange(start, len(sent))
+
+    def _body(self, texts: list[str], role: Role) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": self.model, "input": texts}
+        if self.form == "voyage":
+            body["input_type"] = role
+        if self.ask_dimensions:
+            body["output_dimension" if self.form == "voyage" else "dimensions"] = self.dimensions
+        return body
+
+
+def _vectors(service: Service, reply: Any, count: int, width: int) -> Floats:
+    """Read ``{"data": [{"index": i, "embedding": [...]}, ...]}``; a null or NaN stays NaN, which the store refuses."""
+    try:
+        rows = {int(item["index"]): item["embedding"] for item in reply["data"]}
+        vectors = np.array([rows[i] for i in range(count)], np.float32)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise malformed(service, f"does not hold {count} vectors of one length") from error
+    if len(rows) != count or vectors.shape != (count, width):
+        raise malformed(service, f"holds {len(rows)} vectors of length {vectors.shape[-1]}, "
+                                 f"expected {count} of length {width} (dimensions)")
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / np.maximum(norms, np.finfo(np.float32).tiny)

@@ -1,0 +1,70 @@
+"""Relevance scores from a service in the form that Jina, Cohere and vLLM share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from memlab.models.http.client import Service, Url, Variable, malformed
+from memlab.models.local.batching import spread
+from memlab.models.protocols import Floats, Ints
+from memlab.stage import stage
+
+
+@stage
+class HttpReranker:
+    """Posts one query and its passages to ``{url}/rerank``; scores are the service's own, usually in [0, 1]."""
+
+    url: Url
+    model: str
+    key_env: Variable | None = None
+    max_characters: Annotated[int, Field(ge=1)] | None = None
+    batch: Annotated[int, Field(ge=1)] = 100
+    parallel: Annotated[int, Field(ge=1)] = 4
+    requests_per_minute: Annotated[float, Field(gt=0)] | None = None
+    retries: Annotated[int, Field(ge=0)] = 5
+    timeout: Annotated[float, Field(gt=0)] = 60.0
+
+    @property
+    def name(self) -> str:
+        """What people call the model."""
+        return self.model
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a score, as far as a caller can know; neither the address nor the key."""
+        return {"is": "HttpReranker", "model": self.model, "max_characters": self.max_characters}
+
+    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
+        with Service(f"{self.url.rstrip('/')}/rerank", self.key_env, retries=self.retries,
+                     timeout=self.timeout, requests_per_minute=self.requests_per_minute) as service:
+
+            def work(batch: Ints) -> Floats:
+                documents = [passages[p][: self.max_characters] or " " for p in pairs[batch, 1]]
+                reply = service.post({"model": self.model, "query": queries[pairs[batch[0], 0]] or " ",
+                                      "documents": documents, "top_n": len(documents)})
+                return _scores(service, reply, len(documents))
+
+            yield from spread(self._batches(pairs), [work] * self.parallel)
+
+    def _batches(self, pairs: Ints) -> Iterator[Ints]:
+        """Group positions of pairs by query, a request's worth at a time."""
+        order = np.argsort(pairs[:, 0], kind="stable")
+        for group in np.split(order, np.flatnonzero(np.diff(pairs[order, 0])) + 1):
+            for start in range(0, len(group), self.batch):
+                yield group[start : start + self.batch]
+
+
+def _scores(service: Service, reply: Any, count: int) -> Floats:
+    """Read ``{"results": [{"index": i, "relevance_score": s}, ...]}``; a null or NaN stays NaN."""
+    try:
+        rows = {int(item["index"]): item["relevance_score"] for item in reply["results"]}
+        scores = np.array([rows[i] for i in range(count)], np.float32)
+    except (KeyError, TypeError, ValueError) as error:
+        raise malformed(service, f"does not hold a score for each of {count} passages") from error
+    if len(rows) != count or scores.shape != (count,):
+        raise malformed(service, f"holds {len(rows)} scores, expected {count}")
+    return scores

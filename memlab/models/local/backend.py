@@ -1,0 +1,172 @@
+"""One loaded encoder on one device: padded token ids to sentence vectors and token vectors.
+
+Sentence-transformers reads the model's own modules (transformer, pooling, dense, normalise), so that every model
+keeps the pooling it was trained with; memlab brings its own batches.
+"""
+
+from __future__ import annotations
+
+import os
+import string
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from memlab.errors import MemlabError
+from memlab.models.protocols import Floats, Ints
+
+Pooling = Literal["cls", "mean", "max", "lasttoken", "weightedmean"]
+Dtype = Literal["auto", "fp32", "fp16", "bf16"]
+Device = Literal["auto", "cpu", "cuda"]
+Backend = Literal["auto", "torch", "onednn"]
+
+CPU_BUDGET, GPU_BUDGET = 2048, 65536
+"""Padded tokens a batch: on a CPU what its caches like, on a GPU what keeps it busy."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What ``auto`` came to on this machine."""
+
+    devices: tuple[str, ...]
+    dtype: Literal["fp32", "fp16", "bf16"]
+    backend: Literal["torch", "onednn"]
+
+    @property
+    def cpu(self) -> bool:
+        """Whether the model runs on the processor."""
+        return self.devices == ("cpu",)
+
+
+@lru_cache(maxsize=32)
+def resolve(device: Device, dtype: Dtype, backend: Backend) -> Runtime:
+    """Settle ``auto``: every GPU in fp16 if there is one, else the CPU in fp32 with oneDNN's linear layers."""
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise MemlabError("device=cuda, and this process sees no GPU", fix="device=auto")
+    gpu = device == "cuda" or (device == "auto" and torch.cuda.is_available())
+    devices = tuple(f"cuda:{i}" for i in range(torch.cuda.device_count())) if gpu else ("cpu",)
+    kind = ("fp16" if gpu else "fp32") if dtype == "auto" else dtype
+    if kind == "fp16" and not gpu:
+        raise MemlabError("dtype=fp16 on a CPU loses precision and time", fix="dtype=auto")
+    packs = False
+    if not gpu and kind == "fp32" and backend != "torch":
+        from memlab.models.local.onednn import usable
+
+        packs = usable()
+    if backend == "onednn" and not packs:
+        raise MemlabError("backend=onednn needs fp32 on a CPU and a PyTorch with oneDNN", fix="backend=auto")
+    return Runtime(devices, kind, "onednn" if packs else "torch")
+
+
+def budget_for(runtime: Runtime) -> int:
+    """Padded tokens a batch where the configuration names none."""
+    return CPU_BUDGET if runtime.cpu else GPU_BUDGET
+
+
+def prepare(model: Any, runtime: Runtime) -> None:
+    """Give a loaded model the layers of its backend, in place."""
+    if runtime.backend == "onednn":
+        from memlab.models.local.onednn import pack_linears
+
+        pack_linears(model)
+
+
+def torch_dtype(name: str) -> Any:
+    """Return the torch dtype that fp32, fp16 or bf16 names."""
+    import torch
+
+    return {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[name]
+
+
+def quietly() -> None:
+    """Keep the libraries' progress bars for the loading of weights out of memlab's console."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+
+
+class Encoder:
+    """A sentence-transformers model, loaded and ready."""
+
+    def __init__(self, folder: Path, device: str, runtime: Runtime, pooling: Pooling | None, trust: bool) -> None:
+        from sentence_transformers import SentenceTransformer
+
+        quietly()
+        model = SentenceTransformer(str(folder), device=device, trust_remote_code=trust,
+                                    model_kwargs={"dtype": torch_dtype(runtime.dtype)})
+        self.model = cast(Any, model.eval())
+        self.device = device
+        self.tokenizer = self.model.tokenizer
+        self.max_length = int(self.model.max_seq_length or 512)
+        self.config = self.model[0].auto_model.config
+        self.width = self._width()
+        self.pad = int(self.tokenizer.pad_token_id or 0)
+        self.position_limit = self._positions()
+        if pooling is not None:
+            self._pool_by(pooling)
+        prepare(self.model, runtime)
+
+    def _pool_by(self, pooling: Pooling) -> None:
+        """Replace the model's pooling module."""
+        for name, module in self.model.named_children():
+            if type(module).__name__ == "Pooling":
+                setattr(self.model, name, type(module)(self.config.hidden_size, pooling_mode=pooling))
+                return
+        raise MemlabError(f"pooling={pooling}, and this model has no pooling module", fix="pooling=null")
+
+    def _positions(self) -> int:
+        """Tokens that the model has positions for; RoBERTa and its kin begin to count after the padding index."""
+        embeddings = getattr(self.model[0].auto_model, "embeddings", None)
+        padding = getattr(embeddings, "padding_idx", None)
+        positions = int(getattr(self.config, "max_position_embeddings", None) or 10**9)
+        return positions if padding is None else positions - int(padding) - 1
+
+    def _width(self) -> int:
+        """Length of a sentence vector; sentence-transformers renamed the method in version 6."""
+        ask = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
+        return int(ask())
+
+    def _forward(self, ids: Ints, mask: Ints) -> Any:
+        import torch
+
+        return self.model({"input_ids": torch.from_numpy(ids).to(self.device),
+                           "attention_mask": torch.from_numpy(mask).to(self.device)})
+
+    def sentences(self, ids: Ints, mask: Ints, dimensions: int | None) -> Floats:
+        """Return unit vectors (b, dim), cut to their first ``dimensions``, of padded ids and mask (b, length)."""
+        import torch
+
+        with torch.inference_mode():
+            vectors = self._forward(ids, mask)["sentence_embedding"].float()[:, :dimensions]
+            unit: Floats = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
+            return unit
+
+    def tokens(self, ids: Ints, mask: Ints) -> Any:
+        """Return unit vectors (b, length, width), one a token, as a float32 tensor on the model's device."""
+        import torch
+
+        with torch.inference_mode():
+            return torch.nn.functional.normalize(self._forward(ids, mask)["token_embeddings"].float(), dim=2)
+
+    def outside_text(self) -> Ints:
+        """Token ids that the tokenizer adds around a text ([CLS], [SEP], ...)."""
+        return np.array(sorted(set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}), np.int64)
+
+    def punctuation(self) -> Ints:
+        """Token ids that spell nothing but punctuation; ColBERT leaves them out of passages."""
+        pieces = self.tokenizer.convert_ids_to_tokens(list(range(len(self.tokenizer))))
+        bare = [(piece or "").lstrip("\u2581\u0120#") or (piece or "") for piece in pieces]
+        return np.array([i for i, piece in enumerate(bare) if piece and all(c in string.punctuation for c in piece)],
+                        np.int64)
+
+
+@lru_cache(maxsize=4)
+def load_encoders(folder: Path, runtime: Runtime, pooling: Pooling | None, trust: bool) -> tuple[Encoder, ...]:
+    """Load a model on each of its devices, once for the process."""
+    return tuple(Encoder(folder, device, runtime, pooling, trust) for device in runtime.devices)

@@ -1,0 +1,176 @@
+"""Sentence-transformers cross-encoders as pair scorers: raw logits, not probabilities.
+
+Queries and passages are tokenised once each and joined into pairs by the tokenizer's own template, cut
+longest-first as the tokenizer would cut them; pairs are then sorted by token length and packed to a budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from memlab.errors import MemlabError
+from memlab.models.local.backend import Backend, Device, Dtype, Runtime, budget_for, prepare, resolve, torch_dtype
+from memlab.models.local.batching import Tokens, join, pack, spread, tokenise
+from memlab.models.local.files import check_path, files_digest, model_folder, resolved_revision
+from memlab.models.protocols import Floats, Ints
+from memlab.stage import LocalPath, stage
+
+
+@dataclass(frozen=True)
+class PairTemplate:
+    """What a tokenizer puts before, between and after the two texts of a pair."""
+
+    before: Ints
+    between: Ints
+    after: Ints
+    second_type: int
+    """Token type of the second text and all that follows it; everything before it has type 0."""
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> PairTemplate:
+        """Read the template off one joined pair."""
+        first, second = (tokenizer(word, add_special_tokens=False)["input_ids"] for word in ("question", "passage"))
+        whole = tokenizer("question", "passage", return_token_type_ids=True)
+        ids = whole["input_ids"]
+        starts = [i for i in range(len(ids)) if ids[i:i + len(first)] == first]
+        ends = [i for i in range(len(ids)) if ids[i:i + len(second)] == second]
+        if not starts or not ends or ends[-1] < starts[0] + len(first):
+            raise MemlabError("this tokenizer does not place two texts side by side", fix="use another cross-encoder")
+        begin, end = starts[0], ends[-1]
+        ids = np.asarray(ids, np.int64)
+        types = whole.get("token_type_ids") or [0] * len(ids)
+        return cls(ids[:begin], ids[begin + len(first):end], ids[end + len(second):], int(types[end]))
+
+    @property
+    def size(self) -> int:
+        """Tokens that the template adds to a pair."""
+        return len(self.before) + len(self.between) + len(self.after)
+
+    def row(self, query: Any, passage: Any) -> Any:
+        """Join two rows of token ids."""
+        return np.concatenate([self.before, query, self.between, passage, self.after])
+
+
+def cut_longest_first(first: Ints, second: Ints, room: int) -> tuple[Ints, Ints]:
+    """Cut two lengths (n,) so that they fit ``room`` together, the longer one first, as tokenizers do.
+
+    >>> [x.tolist() for x in cut_longest_first(np.array([3, 9, 3]), np.array([20, 9, 4]), 10)]
+    [[3, 5, 3], [7, 5, 4]]
+    """
+    short, long = np.minimum(first, second), np.maximum(first, second)
+    over = short + long > room
+    half = over & (2 * short > room)
+    long = np.where(half, room - room // 2, np.where(over, room - short, long))
+    short = np.where(half, room // 2, short)
+    swapped = first > second
+    return np.where(swapped, long, short), np.where(swapped, short, long)
+
+
+@stage
+class CrossEncoderScorer:
+    """A cross-encoder with one label, from a folder or the hub. Loading waits for the first call."""
+
+    path: str | LocalPath | None = None
+    name: str = "cross_encoder"
+    max_length: Annotated[int, Field(ge=16)] | None = None
+    revision: str | None = None
+    dtype: Dtype = "auto"
+    device: Device = "auto"
+    backend: Backend = "auto"
+    trust_remote_code: bool = False
+    token_budget: Annotated[int, Field(ge=256)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> CrossEncoderScorer:
+        if self.path is None:
+            raise ValueError("a cross-encoder needs weights. Fix: cross_encoder.path=FOLDER, or "
+                             "cross_encoder=bge_reranker_v2_m3 where the model hub can be reached")
+        check_path(self.path)
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a score; the weights count by their digest, so a path never enters."""
+        runtime = self._runtime()
+        return {"is": "CrossEncoderScorer", "weights": files_digest(self._folder()), "max_length": self.max_length,
+                "dtype": runtime.dtype, "backend": runtime.backend}
+
+    def origin(self) -> dict[str, Any]:
+        """Where the model came from, for a manifest: its name, and the hub's commit if it came from there."""
+        return {"name": self.name, "path": str(self.path), "revision": resolved_revision(self._folder())}
+
+    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), logits (b,))."""
+        first = self._models()[0]
+        limit = self.max_length or first.max_length
+        template = PairTemplate.of(first.tokenizer)
+        asked, query_of = np.unique(pairs[:, 0], return_inverse=True)
+        used, passage_of = np.unique(pairs[:, 1], return_inverse=True)
+        left = tokenise(first.tokenizer, [queries[i] for i in asked], limit, special=False)
+        right = tokenise(first.tokenizer, [passages[i] for i in used], limit, special=False)
+        heads, tails = cut_longest_first(left.lengths[query_of], right.lengths[passage_of], limit - template.size)
+
+        def work(model: LoadedCrossEncoder, batch: Ints) -> Floats:
+            rows = [template.row(left.row(query_of[i])[:heads[i]], right.row(passage_of[i])[:tails[i]]) for i in batch]
+            second = tails[batch] + len(template.after)
+            logits = model.logits(join(rows), second, template.second_type)
+            if not np.isfinite(logits).all():
+                raise MemlabError(f"{self.name} gave a score that is not a number", fix="cross_encoder.dtype=fp32")
+            return logits
+
+        budget = self.token_budget or budget_for(self._runtime())
+        batches = pack(heads + tails + template.size, budget)
+        yield from spread(batches, [partial(work, model) for model in self._models()])
+
+    def _runtime(self) -> Runtime:
+        return resolve(self.device, self.dtype, self.backend)
+
+    def _folder(self) -> Path:
+        assert self.path is not None  # checked on construction
+        return model_folder(self.path, self.revision, "cross_encoder.path")
+
+    def _models(self) -> tuple[LoadedCrossEncoder, ...]:
+        return load_cross_encoders(self._folder(), self._runtime(), self.trust_remote_code)
+
+
+class LoadedCrossEncoder:
+    """The model and the tokenizer of a ``CrossEncoder`` on one device."""
+
+    def __init__(self, folder: Path, device: str, runtime: Runtime, trust: bool) -> None:
+        from sentence_transformers import CrossEncoder
+
+        loaded = CrossEncoder(str(folder), device=device, trust_remote_code=trust,
+                              model_kwargs={"dtype": torch_dtype(runtime.dtype)})
+        if loaded.config.num_labels != 1:
+            raise MemlabError(f"this classifier has {loaded.config.num_labels} labels, a reranker has one",
+                              where=str(folder))
+        self.model, self.tokenizer, self.device = loaded.model.eval(), loaded.tokenizer, device
+        self.max_length = int(loaded.max_length or 512)
+        self.typed = "token_type_ids" in self.tokenizer.model_input_names
+        prepare(self.model, runtime)
+
+    def logits(self, rows: Tokens, second: Ints, second_type: int) -> Floats:
+        """Return the logits (b,) of rows of token ids whose last ``second`` (b,) tokens have ``second_type``."""
+        import torch
+
+        ids, mask = rows.padded(np.arange(len(second)), int(self.tokenizer.pad_token_id or 0))
+        inputs = {"input_ids": ids, "attention_mask": mask}
+        if self.typed:
+            columns = np.arange(ids.shape[1])
+            inputs["token_type_ids"] = (columns >= (rows.lengths - second)[:, None]) * mask * second_type
+        with torch.inference_mode():
+            out = self.model(**{name: torch.from_numpy(value).to(self.device) for name, value in inputs.items()})
+            scores: Floats = out.logits[:, 0].float().cpu().numpy()
+            return scores
+
+
+@lru_cache(maxsize=4)
+def load_cross_encoders(folder: Path, runtime: Runtime, trust: bool) -> tuple[LoadedCrossEncoder, ...]:
+    """Load a cross-encoder on each of its devices, once for the process."""
+    return tuple(LoadedCrossEncoder(folder, device, runtime, trust) for device in runtime.devices)

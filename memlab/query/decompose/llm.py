@@ -1,0 +1,61 @@
+"""Sub-queries by a chat model: one for each thing that has to be found to answer a question."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from memlab.models.chat.protocol import Chat, Message, Prompt
+from memlab.models.chat.replies import json_in, tell
+from memlab.query.decompose.base import READS, WRITES, Share, with_parts, worded
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import Tables
+
+INSTRUCTION = """You prepare searches in a person's past conversations. You are given one question. If its \
+answer has to be put together from several separate facts (things compared, two events between which time \
+passed, items to be counted or summed), write one short search phrase for each of them, {most} at most; for a \
+count, one for each kind of item that the question names. A phrase must be understood without the question and \
+name what the question names. If one fact answers the question, reply with an empty list. Reply as JSON: \
+{{"queries": ["...", "..."]}}."""
+
+_LIST = {"type": "array", "items": {"type": "string"}}
+SCHEMA = json.dumps({"type": "object", "properties": {"queries": _LIST}, "required": ["queries"],
+                     "additionalProperties": False})
+
+
+@stage
+class LLMDecompose:
+    """Add the search phrases that a chat model writes for a question, at most ``most``.
+
+    A single phrase, or the question itself, is no decomposition and adds nothing. A reply that cannot be read is
+    counted, and its question stays alone.
+    """
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+
+    chat: Chat
+    share: Share = 1.0
+    most: Annotated[int, Field(ge=2)] = 4
+    max_tokens: Annotated[int, Field(ge=1)] = 192
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the queries with sub-queries behind them; warns of replies that could not be read."""
+        texts = worded(tables)
+        asks = list(dict.fromkeys(texts))
+        system = Message("system", INSTRUCTION.format(most=self.most))
+        replies = store.completions(self.chat, [
+            Prompt((system, Message("user", f"Question: {text}")), schema=SCHEMA, max_tokens=self.max_tokens)
+            for text in asks])
+        said = [json_in(reply, SCHEMA) for reply in replies]
+        tell(said.count(None), len(asks), "decompositions could not be read; those questions are searched as a whole")
+        parts = {text: self._parts(text, read["queries"]) for text, read in zip(asks, said) if read is not None}
+        return with_parts(tables, [parts.get(text, []) for text in texts], self.share)
+
+    def _parts(self, asked: str, phrases: list[str]) -> list[str]:
+        clean = (" ".join("".join(c if c.isprintable() else " " for c in phrase).split()) for phrase in phrases)
+        found = [p for p in dict.fromkeys(clean) if p and p.casefold() != asked.casefold()][: self.most]
+        return found if len(found) > 1 else []

@@ -1,0 +1,62 @@
+"""HyDE: a passage that would answer the question, made up, is searched for beside the question.
+
+Gao, Ma, Lin, Callan: Precise Zero-Shot Dense Retrieval without Relevance Labels, ACL 2023. There the passages replace
+the question; here they are queries of kind "hyde", which ``rank/score`` ranks as lanes of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from memlab.models.chat.protocol import Chat, Message, Prompt
+from memlab.models.chat.replies import tell
+from memlab.query.decompose.base import READS, WRITES
+from memlab.query.expand.rules import Weight, distinct, first_words, one_line, with_wordings
+from memlab.query.expand.statement import statement
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import Tables
+
+KIND = "hyde"
+
+INSTRUCTION = """You are given a question about a person's past conversations. Write what the person may have said \
+when they told of it: two or three sentences in their own voice that would answer the question. Make up what you \
+cannot know. Keep the names of the question. Write nothing else, and name no date that the question does not name."""
+
+
+@stage
+class HyDE:
+    """Add a passage that a chat model makes up; a question for which it says nothing stays alone, and is counted."""
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+
+    chat: Chat
+    weight: Weight = 1.0
+    max_tokens: Annotated[int, Field(ge=1)] = 128
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the queries with passages (kind "hyde") behind them; warns of empty replies."""
+        asks = first_words(tables)
+        replies = store.completions(self.chat, [
+            Prompt((Message("system", INSTRUCTION), Message("user", f"Question: {text}")), max_tokens=self.max_tokens)
+            for text in asks])
+        said = {text: one_line(reply.text) for text, reply in zip(asks, replies)}
+        tell(list(said.values()).count(""), len(asks), "passages are empty; those questions are searched for alone")
+        return with_wordings(tables, lambda text: distinct(text, [said[text]], 1), self.weight, KIND)
+
+
+@stage
+class RuleHyDE:
+    """Add the statement that would answer a question, without the answer, by rules (memlab.query.expand.statement)."""
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+
+    weight: Weight = 1.0
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the queries with statements (kind "hyde") behind them."""
+        return with_wordings(tables, lambda text: distinct(text, [statement(text)], 1), self.weight, KIND)

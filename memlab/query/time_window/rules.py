@@ -1,0 +1,97 @@
+"""Queries that know when: the days a question names, added to its words or kept as a window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from datetime import time as clock
+from typing import ClassVar
+
+import polars as pl
+
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import SCHEMAS, Tables
+from memlab.text.temporal.question_window import Window, window_of
+from memlab.text.transcript import grown, hashes
+
+READS = ("queries", "questions", "texts")
+
+
+@stage
+class AppendDates:
+    """Put the days that rules read off a query behind its words, as ``write/context=header`` writes days.
+
+    It helps where keys bear dates. A query that names no time stays as it is.
+    """
+
+    reads: ClassVar = READS
+    writes: ClassVar = ("queries", "texts")
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the queries with longer texts."""
+        rows = dated(tables)
+        said = [f"{text} ({in_words(*window)})" if (window := window_of(text, day)) else text
+                for text, day in rows.select("words", "day").iter_rows()]
+        if said == rows["words"].to_list():
+            return Tables(queries=tables["queries"], texts=tables["texts"])
+        words = pl.DataFrame({"text": said}, schema={"text": pl.String})
+        words = words.with_columns(hashes(words["text"]).alias("hash"))
+        return Tables(queries=tables["queries"].with_columns(words["hash"].alias("text")),
+                      texts=grown(tables["texts"], words))
+
+
+@stage
+class RuleWindows:
+    """Set the window of each query to the days that rules read off it; ``rank/window`` moves what lies in it forward.
+
+    A query that names no time has no window, and nothing changes for it.
+    """
+
+    reads: ClassVar = READS
+    writes: ClassVar = ("queries",)
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the queries with windows."""
+        rows = dated(tables).select("words", "day")
+        return Tables(queries=with_windows(tables["queries"], [window_of(*row) for row in rows.iter_rows()]))
+
+
+def dated(tables: Tables) -> pl.DataFrame:
+    """Return the queries in their order with ``words`` and ``day``: the text, and the day of the question or null."""
+    asked = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("day"))
+    words = tables["texts"].select(pl.col("hash").alias("text"), pl.col("text").alias("words"))
+    return tables["queries"].join(asked, on="question", how="left", maintain_order="left").join(
+        words, on="text", how="left", maintain_order="left").with_columns(pl.col("words").fill_null(""))
+
+
+def with_windows(queries: pl.DataFrame, windows: Sequence[Window | None]) -> pl.DataFrame:
+    """Return the queries with these windows (n,), from midnight of the first day to midnight of the last."""
+    spans = [[datetime.combine(day, clock()) for day in window] if window else None for window in windows]
+    return queries.with_columns(pl.Series("window", spans, SCHEMAS["queries"]["window"]))
+
+
+def in_words(start: date, end: date) -> str:
+    """Write a window as people do.
+
+    >>> in_words(date(2023, 5, 20), date(2023, 5, 20)), in_words(date(2023, 5, 1), date(2023, 5, 31))
+    ('Saturday 20 May 2023', 'May 2023')
+    >>> in_words(date(2023, 5, 14), date(2023, 5, 20))
+    '14 May 2023 to 20 May 2023'
+    """
+    if start == end:
+        return f"{start:%A} {_day(start)}"
+    whole_month = start.day == 1 and (end.year, end.month) == (start.year, start.month) and _ends(end)
+    if whole_month:
+        return f"{start:%B %Y}"
+    if (start.month, start.day, end.month, end.day, start.year) == (1, 1, 12, 31, end.year):
+        return f"{start.year}"
+    return f"{_day(start)} to {_day(end)}"
+
+
+def _day(day: date) -> str:
+    return f"{day.day} {day:%B %Y}"
+
+
+def _ends(day: date) -> bool:
+    return date.fromordinal(day.toordinal() + 1).day == 1

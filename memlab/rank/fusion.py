@@ -1,0 +1,152 @@
+"""One scorer for every fusion: first-stage lanes, boosts, and first stage with reranker.
+
+It knows columns of numbers, one a signal, and nothing of where they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Annotated, Literal
+
+import polars as pl
+from pydantic import Field, model_validator
+
+from memlab.errors import MemlabError, did_you_mean
+from memlab.stage import stage
+from memlab.tables import DIGITS
+
+Method = Literal["rrf", "weighted", "calibrated_max"]
+Normaliser = Literal["none", "minmax", "zscore", "max", "reciprocal", "reciprocal0"]
+Normalisers = Normaliser | dict[str, Normaliser]
+"""One for all signals, or one a signal; signals that a mapping does not name stay raw."""
+NonNegative = Annotated[float, Field(ge=0)]
+
+
+@stage
+class Scorer:
+    """Fuse signals into one score a unit, question by question.
+
+    A null is a unit that a signal did not reach. With s' the normalised signal and w its weight:
+
+    * ``rrf``: sum of w / (rrf_k + rank), no term for a null (Cormack, Clarke, Buettcher, SIGIR 2009). Equal
+      signals share one rank (dense), so the turns of a session found by a session lane rank as that session.
+    * ``weighted``: sum of w s'. A null takes the lowest value of its signal for that question.
+    * ``calibrated_max``: max of w / (1 + exp(-s')), the largest opinion wins; meant for z-scores, whose logistic
+      reads as a probability-like share. With equal weights it orders units by their largest z-score. (Our form:
+      public accounts of a calibrated maximum beating RRF do not state theirs.)
+
+    Normalisers see, for one question, all its units, after nulls are filled: ``minmax`` (s - min)/(max - min),
+    ``zscore`` (s - mean)/population deviation, ``max`` s/max (0 where the maximum is not positive). A constant
+    signal gives 0 under ``minmax`` and ``zscore``. Two look at ranks as ``rrf`` does, and give a null 0:
+    ``reciprocal`` is 1/(1 + rank) with ranks from 1 (the text score of Gimli's memory search), ``reciprocal0`` the
+    same with ranks from 0.
+
+    >>> lanes = pl.DataFrame({"question": [0, 0, 0], "a": [3.0, 2.0, 1.0], "b": [None, 9.0, 5.0]})
+    >>> Scorer(method="rrf").scored(lanes, ["a", "b"])["score"].round(4).to_list()
+    [0.0164, 0.0325, 0.032]
+    """
+
+    method: Method = "weighted"
+    normaliser: Normalisers = "zscore"
+    weights: dict[str, NonNegative] = Field(default_factory=dict)
+    factors: dict[str, NonNegative] = Field(default_factory=dict)
+    floors: dict[str, float] = Field(default_factory=dict)
+    threshold: float | None = None
+    rrf_k: Annotated[int, Field(ge=1)] = 60
+
+    @model_validator(mode="after")
+    def _factors_need_a_sign(self) -> Scorer:
+        chosen = self.normaliser.values() if isinstance(self.normaliser, dict) else (self.normaliser,)
+        if self.factors and self.method == "weighted" and "zscore" in chosen:
+            raise ValueError("a factor says little of z-scores, which lie around 0; choose minmax or max")
+        return self
+
+    def scored(self, frame: pl.DataFrame, signals: Sequence[str]) -> pl.DataFrame:
+        """Return the frame with its column ``score``, without units under the threshold or a floor.
+
+        ``frame`` has ``question`` and a float column for each of ``signals`` and each factor. A weight, factor
+        or floor speaks of a signal by its name, or of all lanes of one search by the part before the colon;
+        signals without a weight weigh 1. A factor f multiplies a unit's score by 1 + (f - 1) x signal, the
+        signal being a flag or a share in [0, 1]; a score below 0 moves as far in the same direction. Raises
+        MemlabError for names that fit no signal, and for NaN.
+        """
+        lanes = sorted(s for s in signals if not any(fits(f, s) for f in self.factors))
+        check_names("scorer, weights", self.weights, lanes)
+        check_names("scorer, floors", self.floors, signals)
+        check_names("scorer, factors", self.factors, signals)
+        if isinstance(self.normaliser, dict):
+            check_names("scorer, normaliser", self.normaliser, lanes)
+        for signal in signals:
+            if frame[signal].is_nan().any():
+                raise MemlabError(f"signal '{signal}' holds NaN", where="scorer", fix="mend the model that made it")
+        terms = [self._term(lane).alias(f"\0{lane}") for lane in lanes if self._weight(lane) > 0]
+        if not terms:
+            raise MemlabError("no signal has a weight above 0", where="scorer", fix="give one a positive weight")
+        if self.method == "calibrated_max":
+            parts = frame.select(terms)
+            total = parts.select(pl.max_horizontal(pl.all())).to_series()
+        else:  # added in one fixed order, so that the same signals give the same bits
+            total = reduce(lambda a, b: a + b, frame.select(terms).get_columns())
+        for name, factor in self.factors.items():
+            for flag in (s for s in signals if fits(name, s)):
+                total = total + total.abs() * (factor - 1) * frame[flag].fill_null(0.0)
+        kept = pl.lit(True) if self.threshold is None else pl.col("score") >= self.threshold
+        for name, floor in self.floors.items():
+            kept = kept & pl.any_horizontal(*(pl.col(s).fill_null(-float("inf")) >= floor
+                                              for s in signals if fits(name, s)))
+        scored = frame.with_columns(total.alias("score"))
+        return scored if self.threshold is None and not self.floors else scored.filter(kept)
+
+    def _weight(self, lane: str) -> float:
+        return self.weights.get(lane, self.weights.get(lane.split(":")[0], 1.0))
+
+    def _normaliser(self, lane: str) -> Normaliser:
+        if isinstance(self.normaliser, dict):
+            return self.normaliser.get(lane, self.normaliser.get(lane.split(":")[0], "none"))
+        return self.normaliser
+
+    def _term(self, lane: str) -> pl.Expr:
+        weight = self._weight(lane)
+        if self.method == "rrf":
+            return (weight / (self.rrf_k + ranks(lane))).fill_null(0.0)
+        value = normalised(lane, self._normaliser(lane))
+        return weight * value if self.method == "weighted" else weight / (1 + (-value).exp())
+
+
+def ranks(signal: str) -> pl.Expr:
+    """Rank a column from 1 within each question, null where it is null; equal values share one rank (dense)."""
+    return pl.col(signal).round(DIGITS).rank("dense", descending=True).over("question")
+
+
+def normalised(signal: str, how: Normaliser) -> pl.Expr:
+    """Normalise a column question by question; nulls take its lowest value there, 0 where it has none."""
+    if how in ("reciprocal", "reciprocal0"):
+        return (1 / (ranks(signal) + (how == "reciprocal"))).fill_null(0.0)
+    column = pl.col(signal)
+    low, high = column.min().over("question"), column.max().over("question")
+    value = column.fill_null(low).fill_null(0.0)
+    if how == "none":
+        return value
+    if how == "max":
+        return pl.when(high > 0).then(value / high).otherwise(0.0)
+    if how == "minmax":
+        return pl.when(high > low).then((value - low) / (high - low)).otherwise(0.0)
+    mean, deviation = value.mean().over("question"), value.std(ddof=0).over("question")
+    return pl.when(high > low).then((value - mean) / deviation).otherwise(0.0)
+
+
+def fits(name: str, signal: str) -> bool:
+    """Tell whether a name means a signal: by its whole name, or by the search before the colon.
+
+    >>> fits("dense", "dense:turn"), fits("dense:turn", "dense:session")
+    (True, False)
+    """
+    return name in (signal, signal.split(":")[0])
+
+
+def check_names(where: str, names: Iterable[str], signals: Sequence[str]) -> None:
+    """Raise MemlabError for a name that means none of the signals."""
+    for name in names:
+        if not any(fits(name, s) for s in signals):
+            raise MemlabError(f"no signal is called '{name}'", where=where, fix=did_you_mean(name, signals))

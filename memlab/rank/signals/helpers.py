@@ -1,0 +1,87 @@
+"""Which memories a ranked unit stands for, where and when it was said, and which questions a signal is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import polars as pl
+from pydantic import AfterValidator
+
+from memlab.errors import did_you_mean
+from memlab.question_types import VOCABULARY
+from memlab.stage import Names
+from memlab.tables import PLACE, Tables
+
+PAIR = ["question", "unit"]
+
+
+def known_classes(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names if all are classes of questions (``memlab.question_types``); raise ValueError otherwise."""
+    for name in names:
+        if name not in VOCABULARY:
+            raise ValueError(f"no class of questions is called '{name}'; {did_you_mean(name, VOCABULARY)}")
+    return names
+
+
+Classes = Annotated[Names, AfterValidator(known_classes)]
+"""Classes of questions that a signal is for; none: for every question."""
+
+
+def on_units(tables: Tables) -> pl.DataFrame:
+    """Return (question, unit, memory) for the units of the ranking: the memories that each of them stands for.
+
+    A unit of level memory stands for itself, a turn for the memories that name it, a session for all memories of the
+    session. Memories said on a later day than the question was asked are left out. Rows lie by question, unit and
+    memory; a unit without a memory has none.
+    """
+    ranking = tables["ranking"].select(PAIR)
+    units = tables["units"].join(ranking, on="unit", how="semi")
+    memories = tables["memories"].select("memory", *PLACE, "turns", "said_on").join(units, on=PLACE, how="semi")
+    own = units.filter(pl.col("level") == "memory").select("unit", pl.col("unit").alias("memory")).join(
+        memories.select("memory"), on="memory", how="semi")
+    named = units.filter(pl.col("level") == "turn").select("unit", *PLACE, pl.col("turns").alias("turn"))
+    turns = named.explode("turn").join(
+        memories.select("memory", *PLACE, pl.col("turns").alias("turn")).explode("turn"), on=[*PLACE, "turn"])
+    whole = units.filter(pl.col("level") == "session").join(memories.select("memory", *PLACE), on=PLACE)
+    members = pl.concat([part.select("unit", "memory") for part in (own, turns, whole)]).unique()
+    days = tables["questions"].select("question", asked=pl.col("asked_on").dt.date())
+    late = pl.col("said").is_not_null() & pl.col("asked").is_not_null() & (pl.col("said") > pl.col("asked"))
+    return (ranking.join(members, on="unit").join(days, on="question", how="left")
+            .join(memories.select("memory", said=pl.col("said_on").dt.date()), on="memory", how="left")
+            .filter(~late).select(*PAIR, "memory").sort(*PAIR, "memory"))
+
+
+def placed(tables: Tables) -> pl.DataFrame:
+    """Return (question, unit, corpus, session, turns, level, said_on) for the units of the ranking.
+
+    ``said_on`` is a memory's own where the unit is a memory, else its session's.
+    """
+    days = tables["sessions"].select(*PLACE, pl.col("said_on").alias("day"))
+    own = tables["memories"].select(pl.col("memory").alias("unit"), pl.lit("memory").alias("level"), "said_on")
+    units = tables["units"].select("unit", *PLACE, "turns", "level").join(
+        tables["ranking"], on="unit", how="semi").join(days, on=PLACE, how="left").join(
+        own, on=["unit", "level"], how="left")
+    return tables["ranking"].select(PAIR).join(
+        units.select("unit", *PLACE, "turns", "level", pl.coalesce("said_on", "day").alias("said_on")),
+        on="unit", how="left", maintain_order="left")
+
+
+def asked_as(tables: Tables, classes: Sequence[str]) -> pl.DataFrame:
+    """Return (question) for the ranked questions that are of one of the classes; without classes, for all."""
+    asked = tables["ranking"].select(pl.col("question").unique(maintain_order=True))
+    if not classes:
+        return asked
+    return asked.join(tables["classes"].filter(pl.col("class").is_in(list(classes))), on="question", how="semi")
+
+
+def flagged(tables: Tables, units: pl.DataFrame, classes: Sequence[str], otherwise: float = 0.0) -> pl.DataFrame:
+    """Return (question, unit, value) for all of the ranking: 1 for the pairs in ``units``, 0 for the others.
+
+    Questions of other classes have the value ``otherwise`` throughout.
+    """
+    marked = units.select(PAIR).unique().with_columns(pl.lit(1.0).alias("in"))
+    ours = asked_as(tables, classes).with_columns(pl.lit(True).alias("ours"))
+    rows = tables["ranking"].select(PAIR).join(marked, on=PAIR, how="left", maintain_order="left").join(
+        ours, on="question", how="left", maintain_order="left")
+    return rows.select(*PAIR, pl.when("ours").then(pl.col("in").fill_null(0.0)).otherwise(otherwise).alias("value"))

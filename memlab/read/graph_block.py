@@ -1,0 +1,75 @@
+"""The graph around a question as one more item of its context: who and what it names, and how they are related."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Annotated, ClassVar
+
+import polars as pl
+from pydantic import Field
+
+from memlab.read.entity_graph import Near, graphs
+from memlab.read.pack.by_rank import MaxTokens
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import SCHEMAS, Tables
+from memlab.text.transcript import grown, hashes
+from memlab.token_counter import count_tokens, tokens_of
+
+ENTITIES = "People, places and things that the memories name:"
+LINKS = "How they are related:"
+
+Count = Annotated[int, Field(ge=1)]
+
+
+@stage
+class GraphBlock:
+    """Append a block of entities and relationships to each question's context, where there is something to say.
+
+    It is shown last, and is the first that a reader's small window drops; its unit is null. With ``max_tokens`` its
+    last lines are left out until it fits. Without extracted entities (write/extract=none) it changes nothing.
+    """
+
+    reads: ClassVar = ("context", "texts", "entities", "links", "sessions", "questions")
+    writes: ClassVar = ("context", "texts")
+
+    hops: Count = 2
+    most_entities: Count = 10
+    most_links: Count = 20
+    summary_chars: Count = 500
+    max_tokens: MaxTokens = None
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the context with the blocks, and the texts that they need."""
+        texts = dict(tables["texts"].join(tables["questions"].select(hash="text"), on="hash", how="semi").iter_rows())
+        asked = dict(tables["questions"].select("question", "text").iter_rows())
+        blocks = [(question, self._block(graph.near(texts[asked[question]], self.hops, self.most_entities,
+                                                    self.most_links, self.summary_chars)))
+                  for question, graph in graphs(*(tables[name] for name in ("entities", "links", "sessions",
+                                                                            "questions")))]
+        said = pl.DataFrame(blocks, schema={"question": pl.Int32(), "shown": pl.String()}, orient="row").filter(
+            pl.col("shown") != "")
+        said = said.with_columns(hashes(said["shown"]).alias("text"))
+        context = tables["context"]
+        last = context.group_by("question").agg(pl.col("position").max())
+        rows = said.join(last, on="question", how="left", maintain_order="left").select(
+            "question", (pl.col("position").fill_null(0) + 1).alias("position"),
+            pl.lit(None, SCHEMAS["context"]["unit"]).alias("unit"), "text",
+            count_tokens(pl.col("shown")).alias("tokens"))
+        return Tables(context=pl.concat([context, rows]).sort("question", maintain_order=True),
+                      texts=grown(tables["texts"], said.select(pl.col("text").alias("hash"),
+                                                               pl.col("shown").alias("text"))))
+
+    def _block(self, near: Near) -> str:
+        """Write the lines of a block that fit; "" where none does."""
+        who = [f"- {name} ({kind}): {summary}" if summary else f"- {name} ({kind})"
+               for name, kind, summary in near.entities]
+        how = [f"- {r.source} | {r.relation} | {r.target}" + (f" ({r.said_on:%Y-%m-%d})" if r.said_on else "")
+               for r in near.links]
+        lines = [line for head, some in ((ENTITIES, who), (LINKS, how)) if some for line in (head, *some)]
+        if self.max_tokens is not None:
+            lines = lines[: bisect_right(range(1, len(lines) + 1), self.max_tokens,
+                                         key=lambda n: tokens_of("\n".join(lines[:n])))]
+        while lines and lines[-1] in (ENTITIES, LINKS):
+            lines.pop()
+        return "\n".join(lines)

@@ -1,0 +1,98 @@
+"""The full context: all that was said, as far as there is room."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import ClassVar
+
+import polars as pl
+
+from memlab.read.pack.by_rank import PACK_WRITES, TIME, MaxTokens, in_order
+from memlab.read.render import HEADER, RENDER_READS, rendered
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import SCHEMAS, Tables
+from memlab.text.transcript import BETWEEN, spoken
+from memlab.token_counter import count_tokens, tokens_of
+
+_SESSION = ["corpus", "session"]
+
+
+@stage
+class Everything:
+    """Show all sessions of the question's corpus in the order of time, whatever was retrieved.
+
+    Nothing of a later day than the question's is shown. With ``max_tokens`` the newest stay: whole sessions go, the
+    oldest first, and if not even the newest fits, its oldest turns. Where the reader's window is too small the
+    oldest session gives way first.
+    """
+
+    reads: ClassVar = (*RENDER_READS, "questions")
+    writes: ClassVar = PACK_WRITES
+    max_tokens: MaxTokens = None
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return the context, newest session first, shown oldest first; a row's unit is the first of its session."""
+        rows = newest_first(so_far(tables, whole_sessions(tables)))
+        if self.max_tokens is not None:
+            newest = rows.group_by("question", maintain_order=True).first().select(rows.columns)
+            long = newest.filter(pl.col("tokens") > self.max_tokens).with_columns(pl.lit(self.max_tokens).alias("room"))
+            spent = pl.col("tokens").cum_sum().over("question")
+            rows = newest_first(pl.concat([ends(long, tables), rows.filter(spent <= self.max_tokens)]))
+        return in_order(rows, TIME, tables)
+
+
+def so_far(tables: Tables, rows: pl.DataFrame) -> pl.DataFrame:
+    """Pair each question with the rows of its corpus that were said no later than on the day it was asked.
+
+    A row without a date is always there, and a question without one sees everything.
+    """
+    asked = tables["questions"].select("question", "corpus", "asked_on").join(rows, on="corpus")
+    late = pl.col("said_on").dt.date() > pl.col("asked_on").dt.date()
+    return asked.filter(~late.fill_null(False)).drop("asked_on")
+
+
+def whole_sessions(tables: Tables) -> pl.DataFrame:
+    """Return every session that says something: corpus, session, said_on, turn, unit, shown, tokens.
+
+    ``unit`` is the smallest unit that lies in the session, so that what is shown can be traced to it; null where no
+    unit does.
+    """
+    said = tables["turns"].select(_SESSION).unique().sort(_SESSION)
+    units = said.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("nth"), *_SESSION)
+    no_turns = pl.lit([], SCHEMAS["units"]["turns"]).alias("turns")
+    standing = units.select(pl.col("nth").alias("unit"), *_SESSION, no_turns, pl.lit("session").alias("level"))
+    shown = rendered(standing, tables, "session").select(pl.col("unit").alias("nth"), pl.col("text").alias("shown"))
+    first = tables["units"].group_by(_SESSION).agg(pl.col("unit").min())
+    return (units.join(shown, on="nth").join(first, on=_SESSION, how="left")
+            .join(tables["sessions"], on=_SESSION, how="left").sort(_SESSION)
+            .select(*_SESSION, "said_on", pl.lit(0, pl.Int32).alias("turn"), "unit", "shown",
+                    count_tokens(pl.col("shown")).alias("tokens")))
+
+
+def newest_first(rows: pl.DataFrame) -> pl.DataFrame:
+    """Put a question's sessions into the order of the talk, backwards; what has no date comes last."""
+    return rows.sort("question", "said_on", "session", descending=[False, True, True], nulls_last=True)
+
+
+def ends(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Cut sessions to their last turns: as many as fit, with the header, into ``room`` (a column); maybe none.
+
+    Columns as in ``rows``, without ``room``. The unit of a row is the smallest that covers a turn that is left.
+    """
+    here = tables["turns"].join(rows.select(_SESSION).unique(), on=_SESSION, how="semi")
+    lines = spoken(here, tables["texts"]).group_by(_SESSION, maintain_order=True).agg("turn", "line")
+    header = pl.col("said_on").dt.strftime(HEADER).fill_null("").alias("header")
+    whole = rows.drop("turn", "unit", "shown", "tokens").join(lines, on=_SESSION, maintain_order="left")
+    shown, turns = [], []
+    for day, said, numbers, room in whole.select(header, "line", "turn", "room").iter_rows():
+        first = bisect_left(range(len(said)), True, key=lambda n: tokens_of(day + BETWEEN.join(said[n:])) <= room)
+        shown.append(day + BETWEEN.join(said[first:]))
+        turns.append(numbers[first:])
+    cut = whole.with_columns(pl.Series("shown", shown, pl.String), pl.Series("turn", turns, SCHEMAS["units"]["turns"]))
+    left = cut.filter(pl.col("turn").list.len() > 0).with_columns(count_tokens(pl.col("shown")).alias("tokens"))
+    covering = tables["units"].select(*_SESSION, "unit", pl.col("turns").alias("turn")).explode("turn")
+    return (left.select("question", *_SESSION, "turn").explode("turn")
+            .join(covering, on=[*_SESSION, "turn"], how="left")
+            .group_by("question", *_SESSION).agg(pl.col("turn").min(), pl.col("unit").min())
+            .join(left.drop("turn"), on=["question", *_SESSION]).select(c for c in rows.columns if c != "room"))

@@ -1,0 +1,33 @@
+"""How long each ranked unit is to read, so that selection can count what it costs."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import polars as pl
+from pydantic import Field
+
+from memlab.read.render import RENDER_READS, Value, rendered
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import Tables
+from memlab.token_counter import count_tokens
+
+
+@stage
+class Measure:
+    """Add ``tokens`` to the ranking: the length of the text that the unit shows, null below ``depth``."""
+
+    reads: ClassVar = (*RENDER_READS, "ranking")
+    writes: ClassVar = ("ranking",)
+    value: Value = "unit"
+    depth: Annotated[int, Field(ge=1)] = 200
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return the ranking with the column ``tokens`` (Float64)."""
+        ranking = tables["ranking"].drop("tokens", strict=False)
+        near = pl.col("rank") <= self.depth
+        units = tables["units"].join(ranking.filter(near).select("unit").unique(), on="unit", how="semi")
+        costs = rendered(units, tables, self.value).select("unit", count_tokens(pl.col("text")).alias("tokens"))
+        tokens = pl.when(near).then(pl.col("tokens")).cast(pl.Float64).alias("tokens")
+        return Tables(ranking=ranking.join(costs, on="unit", how="left", maintain_order="left").with_columns(tokens))

@@ -1,0 +1,76 @@
+"""Which memories a query may see: those of its own corpus, said on no later day than its question was asked.
+
+A corpus is laid out by day, so that what a query may see is always a prefix: its length, ``seen``, is the whole
+as-of rule. Days count, not minutes: benchmarks stamp evidence a few hours after the question of the same day. A
+memory without a date comes first (every query sees it), and a question without a date sees everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import MemlabError, did_you_mean
+from memlab.models.protocols import Ints
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The memories of one kind in one corpus, and the queries put to them.
+
+    memories: (n,) row numbers in ``memories``, by day said, then by memory id.
+    queries: (q,) row numbers in ``queries``.
+    seen: (q,) query i may see ``memories[:seen[i]]`` and nothing else.
+    """
+
+    corpus: int
+    kind: str
+    memories: Ints
+    queries: Ints
+    seen: Ints
+
+
+def pools(queries: pl.DataFrame, questions: pl.DataFrame, memories: pl.DataFrame,
+          kinds: Sequence[str] | None = None) -> Iterator[Pool]:
+    """Yield a pool for every (corpus, kind) that has memories and is asked something, in ascending order.
+
+    ``kinds`` of None means every kind there is. Raises MemlabError for a kind that no memory has.
+    """
+    if memories.is_empty():
+        return
+    known = memories["kind"].unique().to_list()
+    for kind in kinds or ():
+        if kind not in known:
+            raise MemlabError(f"no memory is of kind '{kind}'", where="search, kinds", fix=did_you_mean(kind, known))
+    asked = (
+        queries.with_row_index("row")
+        .join(questions.select("question", "corpus", asked=pl.col("asked_on").dt.date()), on="question")
+        .sort("row")
+        .partition_by("corpus", as_dict=True)
+    )
+    said = (
+        memories.with_row_index("row")
+        .filter(pl.col("kind").is_in(kinds) if kinds is not None else pl.lit(True))
+        .select("row", "corpus", "kind", "memory", said=pl.col("said_on").dt.date())
+        .sort("corpus", "kind", "said", "memory", nulls_last=False)
+        .partition_by("corpus", "kind", as_dict=True, maintain_order=True)
+    )
+    for (corpus, kind), shelf in said.items():
+        if (corpus,) not in asked:
+            continue
+        days = np.nan_to_num(_days(shelf["said"]), nan=-np.inf)
+        cutoffs = np.nan_to_num(_days(asked[(corpus,)]["asked"]), nan=np.inf)
+        yield Pool(
+            corpus, kind,
+            memories=shelf["row"].to_numpy().astype(np.int64),
+            queries=asked[(corpus,)]["row"].to_numpy().astype(np.int64),
+            seen=np.searchsorted(days, cutoffs, side="right").astype(np.int64),
+        )
+
+
+def _days(dates: pl.Series) -> np.ndarray:
+    """Return days since the epoch as floats, not-a-number where there is no date. Shape (n,)."""
+    return dates.to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy()

@@ -1,0 +1,282 @@
+"""Approximate search with FAISS: IVF, HNSW, IVF-PQ and 8-bit codes (what they share is in ``approximate``)."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from memlab.errors import MemlabError
+from memlab.models.protocols import Floats, Ints
+from memlab.search.exact import Exact, Found, Searcher, Vectors, note
+from memlab.stage import stage
+from memlab.store.vectors import BATCH, digest
+
+Positive = Annotated[int, Field(ge=1)]
+GPU_DEPTH = 2048
+"""FAISS on a GPU returns no more than this many a query."""
+
+
+@stage
+class Approximate:
+    """What the approximate strategies share."""
+
+    on_gpu: ClassVar[bool] = True
+
+    exact_below: Annotated[int, Field(ge=0)] = 20_000
+    refine: Positive = 1
+    device: Literal["auto", "cpu"] = "auto"
+    threads: Positive | None = None
+    build_threads: Positive | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    @abstractmethod
+    def made(self, faiss: Any, n: int, dim: int) -> Any:
+        """Return the empty FAISS index for n vectors of this many dimensions."""
+
+    @abstractmethod
+    def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:
+        """Return how to search for this many among what the selector (or None) lets through."""
+
+    def built_from(self) -> dict[str, Any]:
+        """Name what the index itself depends on, as opposed to the search in it."""
+        return {"is": type(self).__name__, "seed": self.seed, "build_threads": self.build_threads or 1}
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change what is found; devices and threads of the search do not."""
+        return {**self.built_from(), "exact_below": self.exact_below, "refine": self.refine}
+
+    def open(self, vectors: Vectors, folder: Path | None) -> Searcher:
+        """Build the index, or map the one kept in the folder; exact search for a small pool.
+
+        Raises MemlabError if FAISS is not installed or a parameter does not fit the vectors.
+        """
+        if len(vectors) < self.exact_below:
+            note(f"{type(self).__name__}: a pool under {self.exact_below} vectors is searched exactly, "
+                 "an index cannot pay there")
+            return Exact(vectors)
+        faiss = _faiss()
+        path = folder / f"{digest(vectors, self._key(faiss))}.faiss" if folder else None
+        index = _mapped(faiss, path) if path else None
+        if index is None:
+            index = self._build(faiss, vectors)
+            if path:
+                _keep(faiss, index, path)
+                index = _mapped(faiss, path)
+        faiss.omp_set_num_threads(self.threads or available_cores())
+        return _Opened(self, faiss, index, vectors)
+
+    def _key(self, faiss: Any) -> dict[str, Any]:
+        return {**self.built_from(), "faiss": faiss.__version__}
+
+    def _build(self, faiss: Any, vectors: Vectors) -> Any:
+        n, dim = len(vectors), vectors[:1].shape[1]
+        index = self.made(faiss, n, dim)
+        faiss.omp_set_num_threads(self.build_threads or 1)
+        if not index.is_trained:
+            most = min(n, self.training_size(n))
+            sample = np.sort(np.random.default_rng(self.seed).choice(n, most, replace=False))
+            index.train(np.ascontiguousarray(vectors[sample], np.float32))
+        for start in range(0, n, BATCH):
+            index.add(np.ascontiguousarray(vectors[start:start + BATCH], np.float32))
+        return index
+
+    def training_size(self, n: int) -> int:
+        """Return how many of n vectors the index is trained on."""
+        return min(n, 100_000)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A FAISS index beside the vectors that it was made from."""
+
+    config: Approximate
+    faiss: Any
+    index: Any
+    vectors: Vectors
+
+    def search(self, queries: Floats, seen: Ints, depth: int) -> Found:
+        """Find with the index where it pays; the as-of rule is a selector inside the search."""
+        found: Found = [(np.empty(0, np.int64), np.empty(0, np.float32))] * len(queries)
+        least = max(1, self.config.exact_below)
+        plain = np.flatnonzero(seen < least).tolist()
+        for limit in np.unique(seen[seen >= least]).tolist():
+            rows = np.flatnonzero(seen == limit)
+            for row, at in zip(rows.tolist(), self._candidates(queries[rows], limit, depth)):
+                if len(at) < min(depth, limit):
+                    plain.append(row)  # the index ran out of lists or links
+                else:
+                    found[row] = at, self.vectors[at] @ queries[row]
+        for row, hit in zip(plain, Exact(self.vectors).search(queries[plain], seen[plain], depth)):
+            found[row] = hit
+        return found
+
+    def _candidates(self, queries: Floats, limit: int, depth: int) -> list[Ints]:
+        wanted = min(depth * self.config.refine, limit)
+        everything = limit == len(self.vectors)
+        selector = None if everything else self.faiss.IDSelectorRange(0, limit)
+        index = self.index
+        if everything and wanted <= GPU_DEPTH and self.config.on_gpu and self.config.device == "auto":
+            index = self._on_gpus()
+        parameters = self.config.parameters(self.faiss, wanted, selector)
+        _, positions = index.search(np.ascontiguousarray(queries, np.float32), wanted, params=parameters)
+        return [at[at >= 0] for at in positions]
+
+    def _on_gpus(self) -> Any:
+        """Return the index on all GPUs, or as it is where there is none (filters stay on the CPU)."""
+        if not getattr(self.faiss, "get_num_gpus", lambda: 0)():
+            return self.index
+        return self.faiss.index_cpu_to_all_gpus(self.index)
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _faiss() -> Any:
+    try:
+        import faiss
+    except ImportError:
+        raise MemlabError("this index needs FAISS, which is not installed", where="search.dense.index",
+                          fix="pip install -e '.[cpu]'") from None
+    return faiss
+
+
+def _keep(faiss: Any, index: Any, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(f".{os.getpid()}.tmp")
+    faiss.write_index(index, str(aside))
+    os.replace(aside, path)
+
+
+def _mapped(faiss: Any, path: Path) -> Any | None:
+    """Map the index of this path; None where there is none, or none that can be read."""
+    if not path.exists():
+        return None
+    try:
+        return faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP))
+    except RuntimeError:
+        note(f"{path.name} is damaged and is built again")
+        return None
+
+
+@stage
+class IVF(Approximate):
+    """Inverted lists: vectors are grouped by k-means, and the lists nearest to the query are searched."""
+
+    nlist: Positive | None = None
+    nprobe: Positive = 32
+
+    def lists(self, n: int) -> int:
+        """Return the number of lists: as configured, else 4 sqrt(n), FAISS's rule of thumb."""
+        if self.nlist is not None and self.nlist > n:
+            raise MemlabError(f"nlist {self.nlist} is more than the pool's {n} vectors", where="search.dense.index",
+                              fix="lower nlist, or leave it null")
+        return self.nlist or min(n, int(4 * n**0.5))
+
+    def made(self, faiss: Any, n: int, dim: int) -> Any:
+        """Return an index of inverted lists that hold whole vectors."""
+        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dim), dim, self.lists(n), faiss.METRIC_INNER_PRODUCT)
+        return self._seeded(index)
+
+    def _seeded(self, index: Any) -> Any:
+        index.cp.seed = self.seed
+        index.cp.max_points_per_centroid = 64
+        return index
+
+    def training_size(self, n: int) -> int:
+        """Train on 64 vectors a list."""
+        return max(64 * self.lists(n), 10_000)
+
+    def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:  # noqa: ARG002  (as many lists for any depth)
+        """Return which lists and vectors to search."""
+        return faiss.SearchParametersIVF(nprobe=self.nprobe, sel=selector)
+
+    def built_from(self) -> dict[str, Any]:
+        """Name what the index itself depends on."""
+        return {**super().built_from(), "nlist": self.nlist}
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change what is found."""
+        return {**super().identity(), "nprobe": self.nprobe}
+
+
+@stage
+class IVFPQ(IVF):
+    """Inverted lists of product-quantised codes: m sub-vectors of ``bits`` bits each; ``refine`` times as many are
+    taken from the codes as are wanted, and ranked by their exact products."""
+
+    refine: Positive = 8
+    m: Positive = 48
+    bits: Annotated[int, Field(ge=4, le=12)] = 8
+
+    def made(self, faiss: Any, n: int, dim: int) -> Any:
+        """Return an index of inverted lists that hold codes; raises MemlabError unless m divides dim."""
+        if dim % self.m:
+            fits = [m for m in range(1, dim + 1) if dim % m == 0 and m >= 8]
+            raise MemlabError(f"m {self.m} does not divide the vectors' {dim} dimensions", where="search.dense.index",
+                              fix=f"choose m among {fits}")
+        index = self._seeded(faiss.IndexIVFPQ(faiss.IndexFlatIP(dim), dim, self.lists(n), self.m, self.bits,
+                                              faiss.METRIC_INNER_PRODUCT))
+        index.pq.cp.seed = self.seed
+        index.pq.cp.max_points_per_centroid = 64
+        return index
+
+    def built_from(self) -> dict[str, Any]:
+        """Name what the index itself depends on."""
+        return {**super().built_from(), "m": self.m, "bits": self.bits}
+
+
+@stage
+class HNSW(Approximate):
+    """A navigable small-world graph (Malkov and Yashunin 2018); ``storage`` sq8 keeps 8-bit codes in it."""
+
+    on_gpu: ClassVar[bool] = False
+
+    M: Annotated[int, Field(ge=4)] = 32
+    ef_construction: Positive = 100
+    ef_search: Positive = 128
+    storage: Literal["flat", "sq8"] = "flat"
+
+    def made(self, faiss: Any, n: int, dim: int) -> Any:  # noqa: ARG002  (a graph grows with its vectors)
+        """Return an empty graph."""
+        if self.storage == "sq8":
+            index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, self.M, faiss.METRIC_INNER_PRODUCT)
+        else:
+            index = faiss.IndexHNSWFlat(dim, self.M, faiss.METRIC_INNER_PRODUCT)
+        index.hnsw.efConstruction = self.ef_construction
+        index.hnsw.rng = faiss.RandomGenerator(self.seed)
+        return index
+
+    def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:
+        """Return how widely to search: at least as wide as what is wanted."""
+        return faiss.SearchParametersHNSW(efSearch=max(self.ef_search, wanted), sel=selector)
+
+    def built_from(self) -> dict[str, Any]:
+        """Name what the index itself depends on."""
+        return {**super().built_from(), "M": self.M, "ef_construction": self.ef_construction, "storage": self.storage}
+
+    def identity(self) -> dict[str, Any]:
+        """All that can change what is found."""
+        return {**super().identity(), "ef_search": self.ef_search}
+
+
+@stage
+class SQ8(Approximate):
+    """Every vector is compared, in 8 bits a dimension: a quarter of the memory."""
+
+    refine: Positive = 2
+
+    def made(self, faiss: Any, n: int, dim: int) -> Any:  # noqa: ARG002  (codes grow with their vectors)
+        """Return an empty array of codes."""
+        return faiss.IndexScalarQuantizer(dim, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)
+
+    def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:  # noqa: ARG002  (every vector is compared)
+        """Return which vectors to search."""
+        return faiss.SearchParameters(sel=selector)

@@ -1,0 +1,5 @@
+"""The store of vectors, pair scores and replies that models made."""
+
+from memlab.store.store import Store, store_at
+
+__all__ = ["Store", "store_at"]

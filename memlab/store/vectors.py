@@ -1,0 +1,78 @@
+"""Vectors of the texts that a search needs: each text once, in memory, or in a mapped file where there are many."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from memlab.models.protocols import Embedder, Floats, Ints, Role
+from memlab.tables import distinct_texts
+
+if TYPE_CHECKING:
+    from memlab.store.store import Store
+
+IN_MEMORY = 2 << 30
+"""Bytes of vectors above which they are streamed from the store into a mapped file."""
+
+BATCH = 1 << 16
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of an array of vectors (which may be mapped), gathered only when they are asked for.
+
+    >>> Rows(np.eye(3), np.array([2, 0]))[:1]
+    array([[0., 0., 1.]])
+    """
+
+    base: Floats
+    rows: Ints
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, at: Any) -> Floats:
+        return self.base[self.rows[at]]
+
+
+def encode(store: Store, embedder: Embedder, texts: pl.DataFrame, hashes: pl.Series, role: Role) -> Rows:
+    """Return the vectors of the texts with these hashes (n,), in their order; each distinct text is encoded once."""
+    distinct, at = distinct_texts(texts, hashes)
+    if distinct.height * store.dim(embedder, role) * 4 > IN_MEMORY:
+        return Rows(_mapped(store, embedder, distinct, role), at)
+    return Rows(store.vectors(embedder, distinct, role), at)
+
+
+def _mapped(store: Store, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
+    """Stream vectors into a file named by model and texts, and map it; a file that is there is used as it is."""
+    name = "".join([json.dumps(embedder.identity(), sort_keys=True, default=str), role, *texts["hash"]])
+    path = index_folder(store) / f"{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}.npy"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(f".{os.getpid()}.tmp")
+        out = np.lib.format.open_memmap(aside, "w+", np.float32, (texts.height, store.dim(embedder, role)))
+        for rows, block in store.iter_vectors(embedder, texts, role, BATCH):
+            out[rows] = block
+        out.flush()
+        os.replace(aside, path)
+    return np.load(path, mmap_mode="r")
+
+
+def digest(vectors: Any, config: dict[str, Any]) -> str:
+    """Name an index by everything that it is made of: the vectors' bytes and its configuration."""
+    total = hashlib.blake2b(repr(sorted(config.items())).encode(), digest_size=16)
+    for start in range(0, len(vectors), BATCH):
+        total.update(np.ascontiguousarray(vectors[start:start + BATCH], np.float32).data)
+    return total.hexdigest()
+
+
+def index_folder(store: Store) -> Path:
+    """Return where indexes and mapped vectors are kept; deleting it costs time only."""
+    return store.root / "indexes"

@@ -1,0 +1,278 @@
+"""Sessions to memories by length: windows of characters, recursive splits, windows of words.
+
+All three cut a session's transcript ("user: ..." a turn, a blank line between turns, only turns of these roles).
+A piece is key and value in one, and names every turn that it touches. Other splitters (``pieces_elizaos``,
+``semantic``) bring a cut of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Annotated, ClassVar
+
+import polars as pl
+from pydantic import Field
+
+from memlab.errors import MemlabError
+from memlab.stage import Names, stage
+from memlab.store import Store
+from memlab.tables import Tables
+from memlab.text.transcript import BETWEEN, spoken
+from memlab.token_counter import TOKEN
+from memlab.write.chunk.turns import EVERYONE, READS, WRITES, Roles, kind_of, memories
+
+Span = tuple[int, int]
+Size = Annotated[int, Field(ge=1)]
+Overlap = Annotated[int, Field(ge=0)]
+_SESSION = ["corpus", "session"]
+_WORD = re.compile(TOKEN)
+
+
+def windows(count: int, size: int, overlap: int) -> list[Span]:
+    """Cover 0..count by windows of one size, each starting ``size - overlap`` after the one before.
+
+    >>> windows(10, 5, 2)
+    [(0, 5), (3, 8), (6, 10)]
+    """
+    last = max(count - overlap, 1)
+    return [(start, min(start + size, count)) for start in range(0, last, size - overlap)] if count else []
+
+
+def merged(short: list[Span], size: int, overlap: int) -> list[Span]:
+    """Join neighbouring spans up to a size; each piece begins with the whole parts that fit into the overlap.
+
+    >>> merged([(0, 3), (3, 6), (6, 9), (9, 12)], 6, 3)
+    [(0, 6), (3, 9), (6, 12)]
+    """
+    out: list[Span] = []
+    first = 0
+    for i, (_, end) in enumerate(short):
+        if end - short[first][0] > size:
+            kept = short[i - 1][1]
+            out.append((short[first][0], kept))
+            while first < i and (kept - short[first][0] > overlap or end - short[first][0] > size):
+                first += 1
+    return [*out, (short[first][0], short[-1][1])] if short else out
+
+
+def parts(text: str, start: int, end: int, mark: str) -> list[Span]:
+    """Cut text[start:end] after every occurrence of a mark.
+
+    >>> parts("aa bb", 0, 5, " ")
+    [(0, 3), (3, 5)]
+    """
+    cuts = [start]
+    while (at := text.find(mark, cuts[-1], end)) >= 0:
+        cuts.append(at + len(mark))
+    return list(pairwise([*cuts, end] if cuts[-1] < end else cuts))
+
+
+def split(text: str, start: int, end: int, size: int, overlap: int, separators: tuple[str, ...]) -> list[Span]:
+    """Cut text[start:end] at the first separator and join what is short; cut what is long at the next separator.
+
+    What no separator shortens is cut by characters. Only neighbours of one level are joined, and so overlap.
+
+    >>> split("aa bb.cc dd", 0, 11, 5, 0, (".", " "))
+    [(0, 3), (3, 6), (6, 11)]
+    """
+    if end - start <= size:
+        return [(start, end)] if start < end else []
+    if not separators:
+        return [(a + start, b + start) for a, b in windows(end - start, size, overlap)]
+    out: list[Span] = []
+    short: list[Span] = []
+    for a, b in parts(text, start, end, separators[0]):
+        if b - a <= size:
+            short.append((a, b))
+        else:
+            out += [*merged(short, size, overlap), *split(text, a, b, size, overlap, separators[1:])]
+            short = []
+    return out + merged(short, size, overlap)
+
+
+def transcripts(tables: Tables, roles: tuple[str, ...], speakers: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the turns of these roles with their place (begin, stop) in the transcript, and the transcripts."""
+    turns = spoken(tables["turns"], tables["texts"], speakers).filter(
+        pl.col("role").is_in(list(roles)), pl.col("raw").str.strip_chars() != "")
+    length = pl.col("line").str.len_chars().cast(pl.Int64)
+    turns = turns.with_columns((length + len(BETWEEN)).cum_sum().over(_SESSION).alias("stop")).with_columns(
+        (pl.col("stop") - len(BETWEEN)).alias("stop"), (pl.col("stop") - len(BETWEEN) - length).alias("begin"))
+    whole = turns.group_by(_SESSION, maintain_order=True).agg(pl.col("line").str.join(BETWEEN).alias("text"))
+    return turns, whole
+
+
+def pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable[[str], list[Span]],
+           kind: str) -> Tables:
+    """Cut every session's transcript, and make memories that name the turns they touch."""
+    turns, whole = transcripts(tables, roles, speakers)
+    known: dict[str, list[Span]] = {}  # haystacks share sessions: cut each text once
+    for text in whole["text"]:
+        if text not in known:
+            known[text] = cut(text)
+    spans = pl.Series([known[t] for t in whole["text"]], dtype=pl.List(pl.Array(pl.Int64, 2)))
+    cuts = whole.with_columns(spans.alias("span")).explode("span").with_row_index("piece").with_columns(
+        pl.col("span").arr.get(0).alias("from"), pl.col("span").arr.get(1).alias("to"))
+    touched = (
+        cuts.select("piece", *_SESSION, "from", "to").join(turns, on=_SESSION, maintain_order="left")
+        .filter(pl.col("begin") < pl.col("to"), pl.col("stop") > pl.col("from"))
+        .sort("piece", "turn").group_by("piece", maintain_order=True).agg(pl.col("turn").alias("turns")))
+    cut_out = pl.col("text").str.slice(pl.col("from"), pl.col("to") - pl.col("from")).str.strip_chars()
+    chunks = cuts.join(touched, on="piece", maintain_order="left").with_columns(cut_out.alias("key"))
+    return memories(chunks.with_columns(pl.col("key").alias("value")), kind, tables)
+
+
+def check_overlap(overlap: int, size: int) -> None:
+    """Raise MemlabError unless a piece is longer than what it repeats of the one before."""
+    if overlap >= size:
+        raise MemlabError(f"the overlap ({overlap}) is not smaller than the size ({size})",
+                          where="write.chunk", fix="lower overlap")
+
+
+@stage
+class Window:
+    """Windows of ``size`` characters that share ``overlap`` with the one before."""
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+    roles: Roles = EVERYONE
+    speakers: bool = True
+    size: Size = 1600
+    overlap: Overlap = 320
+
+    def __post_init__(self) -> None:
+        check_overlap(self.overlap, self.size)
+
+    @property
+    def kind(self) -> str:
+        """The kind of memory that this writes."""
+        return kind_of("window", self.roles)
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return one memory a window."""
+        return pieces(tables, self.roles, self.speakers, lambda t: windows(len(t), self.size, self.overlap),
+                      self.kind)
+
+
+@stage
+class Recursive:
+    """Pieces of at most ``size`` characters, cut at the coarsest separator that serves, tried in this order."""
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+    roles: Roles = EVERYONE
+    speakers: bool = True
+    size: Size = 1000
+    overlap: Overlap = 200
+    separators: Names = ("\n\n", "\n", ". ", "? ", "! ", " ")
+
+    def __post_init__(self) -> None:
+        check_overlap(self.overlap, self.size)
+        if "" in self.separators:
+            raise MemlabError("a separator is empty", where="write.chunk.separators",
+                              fix="leave it out: what no separator shortens is cut by characters anyway")
+
+    @property
+    def kind(self) -> str:
+        """The kind of memory that this writes."""
+        return kind_of("recursive", self.roles)
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return one memory a piece."""
+        def cut(text: str) -> list[Span]:
+            return split(text, 0, len(text), self.size, self.overlap, self.separators)
+
+        return pieces(tables, self.roles, self.speakers, cut, self.kind)
+
+
+@stage
+class Tokens:
+    """Windows of ``size`` words and punctuation marks, as the project's token counter counts them."""
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+    roles: Roles = EVERYONE
+    speakers: bool = True
+    size: Size = 400
+    overlap: Overlap = 80
+
+    def __post_init__(self) -> None:
+        check_overlap(self.overlap, self.size)
+
+    @property
+    def kind(self) -> str:
+        """The kind of memory that this writes."""
+        return kind_of("tokens", self.roles)
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return one memory a window."""
+        def cut(text: str) -> list[Span]:
+            words = [m.span() for m in _WORD.finditer(text)]
+            return [(words[a][0], words[b - 1][1]) for a, b in windows(len(words), self.size, self.overlap)]
+
+        return pieces(tables, self.roles, self.speakers, cut, self.kind)
+
+
+Separators = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=1)]
+
+
+def published(text: str, size: int, overlap: int, separators: tuple[str, ...]) -> list[Span]:
+    """Cut at the first separator that yields anything but blanks, join what is short, leave whole what is long.
+
+    A text that is not blank yields something whether the separator occurs in it or not, so the first separator has
+    the only say. Pieces repeat whole paragraphs of the one before, as far as these fit into the overlap.
+
+    >>> published("aa. bb\\n\\ncc\\n\\ndd", 6, 0, ("\\n\\n", ". "))
+    [(0, 8), (8, 14)]
+    """
+    for mark in separators:
+        found = parts(text, 0, len(text), mark)
+        if any(text[a:b].strip() for a, b in found):
+            return _joined(found, size, overlap)
+    return []
+
+
+def _joined(found: list[Span], size: int, overlap: int) -> list[Span]:
+    out: list[Span] = []
+    short: list[Span] = []
+    for a, b in found:
+        if b - a <= size:
+            short.append((a, b))
+        else:
+            out += [*merged(short, size, overlap), (a, b)]
+            short = []
+    return out + merged(short, size, overlap)
+
+
+@stage
+class FirstSeparator:
+    """Pieces between blank lines, joined up to ``size`` characters; a longer paragraph stays whole.
+
+    The flaw is ElizaOS' own: its loop over the separators returns after the first that yields anything, so line,
+    sentence and word are never tried and ``size`` binds nothing. ``Recursive`` is the corrected
+    form.
+    """
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+    roles: Roles = EVERYONE
+    speakers: bool = True
+    size: Size = 1000
+    overlap: Overlap = 200
+    separators: Separators = ("\n\n", "\n", ". ", " ")
+
+    def __post_init__(self) -> None:
+        check_overlap(self.overlap, self.size)
+
+    @property
+    def kind(self) -> str:
+        """The kind of memory that this writes."""
+        return kind_of("elizaos", self.roles)
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return one memory a piece."""
+        def cut(text: str) -> list[Span]:
+            return published(text, self.size, self.overlap, self.separators)
+
+        return pieces(tables, self.roles, self.speakers, cut, self.kind)

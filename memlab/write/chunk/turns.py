@@ -1,0 +1,177 @@
+"""Sessions to memories along the lines of the conversation: the turn, the round, the session, or several at once.
+
+The roles decide what enters the key; the value covers the whole chunk. A turn or round whose key is blank is no
+memory; a session always is one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import polars as pl
+from pydantic import Field
+
+from memlab.errors import MemlabError
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import Tables, frame
+from memlab.text.transcript import BETWEEN, grown, hashes, spoken
+
+Role = Literal["user", "assistant"]
+Roles = Annotated[tuple[Role, ...], Field(strict=False, min_length=1)]
+EVERYONE: tuple[Role, ...] = ("user", "assistant")
+READS = ("texts", "sessions", "turns")
+WRITES = ("memories", "texts")
+_SESSION = ["corpus", "session"]
+
+
+@runtime_checkable
+class Chunker(Protocol):
+    """A stage that writes memories of one kind."""
+
+    kind: Any
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return memories and the texts that they need."""
+        ...
+
+
+def kind_of(name: str, roles: tuple[str, ...]) -> str:
+    """Name a kind of memory: the chunking, and the role that it hears if it hears one only.
+
+    >>> kind_of("turn", ("user", "assistant")), kind_of("turn", ("user",))
+    ('turn', 'turn.user')
+    """
+    heard = set(roles)
+    return name if len(heard) > 1 else f"{name}.{heard.pop()}"
+
+
+def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = False) -> Tables:
+    """Turn chunks (corpus, session, turns, key, value: plain text) into memories, in order, and grow the texts.
+
+    Chunks with a blank key are dropped unless ``blank``. Their source is the column ``source``, or "conversation".
+    """
+    if not blank:
+        chunks = chunks.filter(pl.col("key").str.strip_chars() != "")
+    keys, values = hashes(chunks["key"]), hashes(chunks["value"])
+    dated = chunks.select(_SESSION).join(tables["sessions"], on=_SESSION, how="left", maintain_order="left")
+    made = frame("memories", {
+        "memory": pl.int_range(chunks.height, eager=True, dtype=pl.Int64),
+        "corpus": chunks["corpus"], "session": chunks["session"], "turns": chunks["turns"],
+        "kind": pl.repeat(kind, chunks.height, eager=True, dtype=pl.String),
+        "source": chunks.get_column("source", default=pl.repeat("conversation", chunks.height, eager=True)),
+        "key": keys, "value": values, "said_on": dated["said_on"],
+    })
+    more = (pl.DataFrame({"hash": h, "text": t}) for h, t in ((keys, chunks["key"]), (values, chunks["value"])))
+    return Tables(memories=made, texts=grown(tables["texts"], *more))
+
+
+def _joined(turns: pl.DataFrame, by: list[str], roles: tuple[str, ...]) -> pl.DataFrame:
+    """Make a chunk of each group: its key joined by one space, as LongMemEval's official protocol has it."""
+    heard = pl.col("role").is_in(list(roles))
+    return turns.group_by(by, maintain_order=True).agg(
+        pl.col("turn").alias("turns"),
+        pl.col("said").filter(heard).str.join(" ").alias("key"),
+        pl.col("line").str.join(BETWEEN).alias("value"),
+    )
+
+
+@stage
+class Turn:
+    """One memory a turn of these roles; a blank turn is none."""
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+    roles: Roles = EVERYONE
+    speakers: bool = True
+
+    @property
+    def kind(self) -> str:
+        """The kind of memory that this writes."""
+        return kind_of("turn", self.roles)
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return one memory a turn."""
+        turns = spoken(tables["turns"], tables["texts"], self.speakers).filter(pl.col("role").is_in(list(self.roles)))
+        chunks = turns.select(*_SESSION, pl.concat_list("turn").alias("turns"), pl.col("role").alias("source"),
+                              pl.col("said").alias("key"), pl.col("line").alias("value"))
+        return memories(chunks, self.kind, tables)
+
+
+@stage
+class Round:
+    """One memory a round: a turn of the one who asks, and all that follows up to that one's next turn.
+
+    The one who asks is the user; where people with names talk to each other, whoever speaks first in the
+    session as a user. What an assistant says before is a round of its own. So a second user turn in a row opens
+    a new round, and a second assistant turn belongs to the reply.
+    """
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+    roles: Roles = EVERYONE
+    speakers: bool = True
+
+    @property
+    def kind(self) -> str:
+        """The kind of memory that this writes."""
+        return kind_of("round", self.roles)
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return one memory a round."""
+        user = pl.col("role") == "user"
+        name = pl.col("speaker").fill_null("")
+        opens = user & (name == name.filter(user).first().over(_SESSION))
+        turns = spoken(tables["turns"], tables["texts"], self.speakers).with_columns(
+            opens.fill_null(False).cast(pl.Int32).cum_sum().over(_SESSION).alias("round"))
+        return memories(_joined(turns, [*_SESSION, "round"], self.roles), self.kind, tables)
+
+
+@stage
+class Session:
+    """One memory a session; with ``roles=[user]`` the key is that of LongMemEval's official protocol.
+
+    There a session in which only the assistant speaks is a document with an empty key: it is never found, but it
+    counts in the statistics of BM25.
+    """
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+    roles: Roles = EVERYONE
+    speakers: bool = True
+
+    @property
+    def kind(self) -> str:
+        """The kind of memory that this writes."""
+        return kind_of("session", self.roles)
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return one memory a session."""
+        turns = spoken(tables["turns"], tables["texts"], self.speakers)
+        return memories(_joined(turns, _SESSION, self.roles), self.kind, tables, blank=True)
+
+
+@stage
+class Levels:
+    """Several chunkings at once, each a kind of memory and so a lane of its own."""
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+    chunkers: Annotated[tuple[Chunker, ...], Field(strict=False, min_length=1)]
+
+    def __post_init__(self) -> None:
+        twice = sorted(k for k, n in Counter(c.kind for c in self.chunkers).items() if n > 1)
+        if twice:
+            raise MemlabError(f"two chunkers write memories of the kind {', '.join(twice)}",
+                              where="write.chunk.chunkers", fix="keep one of them, or give them other roles")
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the memories of all chunkers, numbered through in their order."""
+        parts = []
+        for chunker in self.chunkers:
+            part = chunker.run(tables, store)
+            tables = tables.updated({"texts": part["texts"]})
+            parts.append(part["memories"])
+        number = pl.int_range(pl.len(), dtype=pl.Int64).alias("memory")
+        return Tables(memories=pl.concat(parts).with_columns(number), texts=tables["texts"])

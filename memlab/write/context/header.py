@@ -1,0 +1,67 @@
+"""What a memory's key says of its surroundings: nothing, or a header made by rule."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import polars as pl
+from pydantic import Field
+
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import SCHEMAS, Tables
+from memlab.text.transcript import grown, hashes, spoken
+
+_SESSION = ["corpus", "session"]
+
+
+@stage
+class Header:
+    """Put a header before the key (never the value): the baseline that a written context has to beat.
+
+    One line each, where there is something to say: the day ("Saturday 20 May 2023"), who speaks in the memory
+    (unless the key begins so already), the session's first user turn and the turn before the memory, the last
+    two cut to a number of characters because small encoders read 256-512 tokens, key included.
+    """
+
+    reads: ClassVar = ("texts", "sessions", "turns", "memories")
+    writes: ClassVar = ("memories", "texts")
+    date: bool = True
+    speaker: bool = True
+    first_user_turn: bool = True
+    previous_turn: bool = True
+    max_first_chars: Annotated[int, Field(ge=1)] = 160
+    max_previous_chars: Annotated[int, Field(ge=1)] = 160
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return the memories with new keys."""
+        memories = tables["memories"].with_columns(pl.col("turns").list.min().alias("turn"))
+        turns = spoken(tables["turns"], tables["texts"]).with_columns(
+            pl.col("speaker").fill_null(pl.col("role")).alias("who"), pl.col("line").alias("previous"))
+        opening = turns.filter(pl.col("role") == "user").group_by(_SESSION, maintain_order=True).agg(
+            pl.col("turn").first().alias("first"), pl.col("line").first().alias("opening"))
+        # the turn before: joined on its successor's number, found by order (numbers may leave gaps)
+        before = turns.select(*_SESSION, "turn", pl.col("previous").shift(1).over(_SESSION))
+        names = (memories.select("memory", *_SESSION, pl.col("turns").alias("turn")).explode("turn")
+                 .join(turns.select(*_SESSION, "turn", "who"), on=[*_SESSION, "turn"], maintain_order="left")
+                 .group_by("memory", maintain_order=True).agg(pl.col("who").unique(maintain_order=True))
+                 .with_columns(pl.col("who").list.join(" and ")))
+        known = (memories
+                 .join(tables["texts"].rename({"hash": "key", "text": "body"}), on="key", how="left",
+                       maintain_order="left")
+                 .join(opening, on=_SESSION, how="left", maintain_order="left")
+                 .join(before, on=[*_SESSION, "turn"], how="left", maintain_order="left")
+                 .join(names, on="memory", how="left", maintain_order="left"))
+        spoken_by = pl.when(~pl.col("body").str.starts_with(pl.col("who") + ":")).then("who")
+        opened = pl.when(~pl.col("turns").list.contains(pl.col("first"))).then(
+            pl.lit("Conversation: ") + pl.col("opening").str.head(self.max_first_chars))
+        # the turn before may be the opening, which is said already
+        repeats = pl.lit(self.first_user_turn) & (pl.col("previous") == pl.col("opening"))
+        preceded = pl.when(~repeats).then(pl.lit("Before: ") + pl.col("previous").str.head(self.max_previous_chars))
+        switched = [(self.date, pl.col("said_on").dt.strftime("%A %-d %B %Y")), (self.speaker, spoken_by),
+                    (self.first_user_turn, opened), (self.previous_turn, preceded)]
+        parts = [line for on, line in switched if on] + [pl.col("body")]
+        keys = known.select(pl.concat_str(parts, separator="\n", ignore_nulls=True).alias("text"))
+        keys = keys.with_columns(hashes(keys["text"]).alias("hash"))
+        made = tables["memories"].with_columns(keys["hash"].alias("key")).select(list(SCHEMAS["memories"]))
+        return Tables(memories=made, texts=grown(tables["texts"], keys))

@@ -1,0 +1,173 @@
+"""Contexts written by a chat model: what a memory is about within its session, put before its key."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Annotated, ClassVar, Literal
+
+import polars as pl
+from pydantic import Field
+
+from memlab.models.chat.protocol import Chat, Message, Prompt
+from memlab.models.chat.replies import MARGIN, tell, trimmed
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import SCHEMAS, Tables
+from memlab.text.transcript import BETWEEN, grown, hashes, spoken
+from memlab.write.context.header import Header
+
+INSTRUCTION = """You write notes for a search index of conversations. Below is one conversation. You will be \
+shown one passage of it. In one or two short sentences, say what the passage is about: who says it, on which \
+matter of this conversation, and which person, place or thing words like "it", "there" or "that one" stand for. \
+Name names. Use only what the conversation says, add no advice, and do not repeat the passage. Reply with these \
+sentences alone.
+
+Conversation:
+"""
+
+ASKED = "Passage:\n{passage}\n\nIts note, in one or two short sentences:"
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)?", re.DOTALL)
+_LEAD_IN = re.compile(r"^(?:sure|certainly|of course)\b[,.!]?\s*|"
+                      r"^(?:here(?:'s| is| are)\b[^:.]{0,80}|note|context|summary):\s*", re.IGNORECASE)
+_REFUSAL = re.compile(r"^(?:(?:i'm|i am) (?:sorry|unable|not able)|sorry\b|i (?:cannot|can't|won't)\b|as an ai\b)",
+                      re.IGNORECASE)
+_END = re.compile(r"(?<!\b[A-Z])(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bMrs)(?<!\be\.g)(?<!\bi\.e)"
+                  r"[.!?]+[\"')\]]*\s+(?=\S)")
+
+
+def cleaned(reply: str, sentences: int, max_words: int) -> str:
+    """Return the first sentences of a reply in one line, without control characters; "" for a refusal in words.
+
+    >>> cleaned("Sure! Here is the note:\\nAnn saw Dr. Ray\\x1b[31m in Rome.  She liked it. More.", 2, 50)
+    'Ann saw Dr. Ray in Rome. She liked it.'
+    >>> cleaned("I'm sorry, but I can't help with that.", 2, 50)
+    ''
+    """
+    text = _ESCAPES.sub("", reply)
+    text = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
+    text = " ".join(text.replace("\u2019", "'").split())
+    for _ in range(2):  # "Sure! Here is the note:"
+        text = _LEAD_IN.sub("", text.strip("\"' ")).strip("\"' ")
+    if _REFUSAL.search(text):
+        return ""
+    ends = [m.end() for m in _END.finditer(text)]
+    text = text[: ends[sentences - 1]] if len(ends) >= sentences else text
+    return " ".join(text.split()[:max_words])
+
+
+_SESSION = ["corpus", "session"]
+_LEFT_OUT = "[...]"
+
+
+@stage
+class Written:
+    """One or two sentences by a chat model that situate a memory in its session (Anthropic's "contextual retrieval").
+
+    They stand before the key, and before the value too with ``into: key_and_value``; a value is shown only where
+    memories are ranked (``rank.score.level=memory``). With ``header`` the rules' header stands between sentences and
+    key. A passage is asked about once, in however many haystacks its session lies; the session comes first in the
+    prompt, which a server's prefix cache then reads once for all its passages, and bears no date, which differs
+    between haystacks (the header has it). Of a session too long for the model's window the turns around the passage
+    are shown. A memory of a whole session has nothing to be situated in: it is not asked about.
+    """
+
+    reads: ClassVar = Header.reads
+    writes: ClassVar = Header.writes
+
+    chat: Chat
+    header: Header | None = None
+    into: Literal["key", "key_and_value"] = "key"
+    sentences: Annotated[int, Field(ge=1)] = 2
+    max_words: Annotated[int, Field(ge=1)] = 60
+    max_tokens: Annotated[int, Field(ge=1)] = 96
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return memories with new keys; warns of replies without use, and of what was cut to fit."""
+        prompts, wanted = self._prompts(tables)
+        replies = store.completions(self.chat, prompts)
+        notes = [cleaned(r.text, self.sentences, self.max_words) for r in replies]
+        tell(notes.count(""), len(notes), "contexts came back empty or refused; those keys have none")
+        known = pl.DataFrame({"memory": wanted.keys(), "note": [notes[at] for at in wanted.values()]},
+                             schema={"memory": pl.Int64, "note": pl.String}).filter(pl.col("note") != "")
+        if self.header is not None:
+            tables = tables.updated(self.header.run(tables, store))
+        made, texts = tables["memories"], tables["texts"]
+        for column in ("key", "value") if self.into == "key_and_value" else ("key",):
+            rows = made.join(known, on="memory", how="left", maintain_order="left").join(
+                texts, left_on=column, right_on="hash", how="left", maintain_order="left")
+            grew = rows.select(pl.concat_str("note", "text", separator="\n", ignore_nulls=True).alias("text"))
+            grew = grew.with_columns(hashes(grew["text"]).alias("hash"))
+            made, texts = made.with_columns(grew["hash"].alias(column)), grown(texts, grew)
+        return Tables(memories=made.select(list(SCHEMAS["memories"])), texts=texts)
+
+    def _prompts(self, tables: Tables) -> tuple[list[Prompt], dict[int, int]]:
+        """Return distinct prompts, those of one session together, and which of them each memory waits for."""
+        sessions = {place[:2]: (place[2], place[3]) for place in spoken(tables["turns"], tables["texts"]).group_by(
+            _SESSION, maintain_order=True).agg("turn", "line").iter_rows()}
+        keys = dict(tables["texts"].join(tables["memories"].select("key"), left_on="hash", right_on="key",
+                                         how="semi").iter_rows())
+        prompts: dict[tuple[str, str], int] = {}
+        wanted: dict[int, int] = {}
+        views: dict[tuple[str, ...], _View] = {}
+        cut = 0
+        for memory, corpus, session, turns, key in tables["memories"].select(
+                "memory", *_SESSION, "turns", "key").iter_rows():
+            numbers, lines = sessions[corpus, session]
+            if len(set(turns)) == len(numbers):
+                continue
+            view = views.get(tuple(lines)) or views.setdefault(
+                tuple(lines), _View(self.chat, lines, self.max_tokens))
+            at = [numbers.index(t) for t in turns]
+            asked = view.prompt(keys[key], min(at), max(at))
+            if asked not in prompts:
+                prompts[asked] = len(prompts)
+                cut += view.cuts(asked)
+            wanted[memory] = prompts[asked]
+        tell(cut, len(prompts), "passages were asked about with only a part of their session, which the model's window "
+             "does not hold")
+        return [Prompt((Message("system", s), Message("user", p)), max_tokens=self.max_tokens)
+                for s, p in prompts], wanted
+
+
+class _View:
+    """A session as the model is shown it: whole, the same string for all its passages, or cut around a passage."""
+
+    def __init__(self, chat: Chat, lines: list[str], reply: int) -> None:
+        self._chat, self._lines = chat, lines
+        self._whole = INSTRUCTION + BETWEEN.join(lines)
+        self._room = max(chat.window - reply - MARGIN, 0)
+        self._size = chat.count(self._whole)
+        self._counts: list[int] = []
+
+    def prompt(self, key: str, first: int, last: int) -> tuple[str, str]:
+        """Return the system message (instruction, session) and the question about the passage of these turns."""
+        passage = trimmed(self._chat, key, self._room // 3)
+        asked = ASKED.format(passage=passage)
+        room = self._room - self._chat.count(asked)
+        if self._size <= room:
+            return self._whole, asked
+        return INSTRUCTION + self._around(first, last, room - self._chat.count(INSTRUCTION)), asked
+
+    def cuts(self, prompt: tuple[str, str]) -> bool:
+        """Tell whether a prompt shows only a part of the session."""
+        return prompt[0] is not self._whole
+
+    def _around(self, first: int, last: int, room: int) -> str:
+        """Return as many turns around first..last as fit, nearest first; of turns too long themselves the start."""
+        marks = 2 * self._chat.count(_LEFT_OUT + BETWEEN)
+        self._counts = self._counts or [self._chat.count(line + BETWEEN) for line in self._lines]
+        size = sum(self._counts[first : last + 1]) + marks
+        if size > room:
+            return trimmed(self._chat, BETWEEN.join(self._lines[first : last + 1]), room)
+        grew = True
+        while grew:
+            grew = False
+            if first > 0 and size + self._counts[first - 1] <= room:
+                first, size, grew = first - 1, size + self._counts[first - 1], True
+            if last + 1 < len(self._lines) and size + self._counts[last + 1] <= room:
+                last, size, grew = last + 1, size + self._counts[last + 1], True
+        shown = self._lines[first : last + 1]
+        before, after = [_LEFT_OUT] * (first > 0), [_LEFT_OUT] * (last + 1 < len(self._lines))
+        return BETWEEN.join([*before, *shown, *after])

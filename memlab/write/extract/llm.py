@@ -1,0 +1,189 @@
+"""Facts, entities and relationships by a chat model: one request a session, as RAG Memory Provider v1 asks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, cast, get_args
+
+from pydantic import Field
+
+from memlab.errors import MemlabError
+from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
+from memlab.models.chat.replies import MARGIN, json_in, tell, trimmed
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import Tables
+from memlab.write.extract.base import Category, Entity, Extract, Fact, Kind, Link, Source, Talk, clean
+from memlab.write.extract.chunked import Chunked
+from memlab.write.extract.placement import READS, WRITES, Into, check, written
+
+INSTRUCTION = """You write down what is worth remembering of a conversation. Its turns are numbered. Reply as JSON \
+with three lists.
+facts: what is said about the speakers, their lives, plans, tastes and belongings, and what one of them was told or \
+advised, each as one sentence that is understood without the conversation: name the person instead of "I" or "she", \
+keep every number, name and word of time ("last Friday") as it was said. One fact a sentence. With each fact: turns, \
+the numbers of the turns that say it; source, who says it (user, or assistant; people who talk to each other are both \
+users); category, one of preference (likes and dislikes), date (when something is), amount (money, length, weight, \
+duration), count (how many), event (what happened or is planned), other.
+entities: the people, organizations, locations and objects that matter, each with its name, kind and a summary of \
+what is said of it in a sentence or two.
+relationships: source and target (names), relation (a few words, such as "works at"), and when as it was said, "" \
+where nothing is said of the time.
+Use only what the conversation says. Leave out greetings and talk about nothing. Empty lists are right where there \
+is nothing to remember."""
+
+ASKED = "Conversation:\n{turns}"
+
+_TEXT: dict[str, Any] = {"type": "string"}
+
+
+def _list_of(**fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "object", "properties": fields, "required": [*fields],
+                                       "additionalProperties": False}}
+
+
+_LISTS = {
+    "facts": _list_of(fact=_TEXT, turns={"type": "array", "items": {"type": "integer"}},
+                      source={"enum": [*get_args(Source)]}, category={"enum": [*get_args(Category)]}),
+    "entities": _list_of(name=_TEXT, kind={"enum": [*get_args(Kind)]}, summary=_TEXT),
+    "relationships": _list_of(source=_TEXT, relation=_TEXT, target=_TEXT, when=_TEXT),
+}
+SCHEMA = json.dumps({"type": "object", "properties": _LISTS, "required": [*_LISTS], "additionalProperties": False})
+
+_WORD = re.compile(r"\w+")
+
+
+def reading(reply: Completion) -> tuple[Any, bool]:
+    """Return the value of a reply, or None, and whether it was cut off and only its whole items are kept."""
+    said = json_in(reply, SCHEMA)
+    if said is not None:
+        return said, False
+    text = reply.text[: reply.text.rfind("}") + 1]
+    for tail in ("]}", '], "relationships": []}', '], "entities": [], "relationships": []}'):
+        said = json_in(Completion(text + tail, 0, 0, 0.0), SCHEMA)
+        if said is not None:
+            return said, True
+    return None, False
+
+
+def extract(said: Any, talk: Talk, shown: range) -> Extract:
+    """Make a read reply about the turns ``shown`` (positions in the session) an extract.
+
+    In the prompt turns are numbered from 1. A fact whose numbers name no turn that was shown is given to the turn with
+    which it shares most words, and to all that were shown where it shares none. The source of a fact whose turns have
+    one role is that role, whatever the reply says. Blank texts are left out, repeated facts are one.
+    """
+    facts: dict[str, Fact] = {}
+    for item in said["facts"]:
+        text = clean(item["fact"])
+        turns = sorted({int(n) - 1 for n in item["turns"]} & {*shown}) or _alike(text, talk, shown)
+        roles = {talk[p].role for p in turns}
+        source = cast(Source, roles.pop() if len(roles) == 1 else item["source"])
+        if _WORD.search(text):
+            facts.setdefault(text.casefold(), Fact(text, tuple(turns), item["category"], source))
+    entities = [Entity(clean(e["name"]), e["kind"], clean(e["summary"])) for e in said["entities"]]
+    links = [Link(clean(r["source"]), clean(r["relation"]), clean(r["target"]), clean(r["when"]) or None)
+             for r in said["relationships"]]
+    return Extract(tuple(facts.values()), tuple(dict.fromkeys(e for e in entities if e.name)),
+                   tuple(dict.fromkeys(r for r in links if r.source and r.relation and r.target)))
+
+
+def _alike(fact: str, talk: Talk, shown: range) -> list[int]:
+    words = {*_words(fact)}
+    shared = Counter({p: len(words & {*_words(talk[p].line)}) for p in shown})
+    best = max(shared.values(), default=0)
+    return [next(p for p in shown if shared[p] == best)] if best else [*shown]
+
+
+def _words(text: str) -> Iterator[str]:
+    return (found[0].casefold() for found in _WORD.finditer(text))
+
+
+LEAST = 64
+"""Tokens of a conversation below which asking makes no sense."""
+
+
+@stage
+class LLMExtract:
+    """Extract by a chat model what a session says, once whatever the number of haystacks that it lies in.
+
+    The prompt bears neither date nor id; times stay in the facts as they were said. A session that the model's window
+    does not hold beside the longest reply (``max_tokens``) is asked about in parts, and a turn that is longer than a
+    part is cut. Of a reply that was cut off, the whole items count. What could not be read stays as its raw memories.
+    """
+
+    reads: ClassVar = READS
+    writes: ClassVar = WRITES
+
+    chat: Chat
+    into: Into = "keys"
+    dated: bool = True
+    chunked: Chunked | None = None
+    max_tokens: Annotated[int, Field(ge=1)] = 1024
+
+    def __post_init__(self) -> None:
+        check(self.into, self.chunked)
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return memories, entities and links; warns of what was cut, split or unreadable."""
+        return written(tables, lambda known: self.extracts(known, store), self.into, self.dated, self.chunked)
+
+    def extracts(self, known: Sequence[Talk], store: Store) -> list[Extract]:
+        """Extract from each session what it says."""
+        room = self.chat.window - self.max_tokens - MARGIN - self.chat.count(INSTRUCTION + ASKED)
+        if room < LEAST:
+            raise MemlabError(f"a window of {self.chat.window} tokens leaves {max(room, 0)} for a conversation beside "
+                              f"the instruction and a reply of {self.max_tokens}", where="write/extract",
+                              fix="serve the model with a longer context (chat.window), or lower max_tokens")
+        split = [self._parts(talk, room) for talk in known]
+        parts = [(talk, part) for talk, some in zip(known, split) for part in some]
+        tell(sum(len(some) > 1 for some in split), len(known),
+             "sessions were asked about in parts, since the model's window does not hold them")
+        asked = [self._lines(talk, part, room) for talk, part in parts]
+        tell(sum(cut for _, cut in asked), len(parts), "parts of sessions hold one turn that was cut to the model's "
+             "window")
+        replies = store.completions(self.chat, [
+            Prompt((Message("system", INSTRUCTION), Message("user", ASKED.format(turns=turns))), schema=SCHEMA,
+                   max_tokens=self.max_tokens) for turns, _ in asked])
+        read = [reading(reply) for reply in replies]
+        tell(sum(said is None for said, _ in read), len(read),
+             "extractions could not be read; those turns keep their raw memories")
+        tell(sum(cut for _, cut in read), len(read), "extractions were cut off at max_tokens; what was whole is kept")
+        found = iter([Extract(unread=(*part,)) if said is None else extract(said, talk, part)
+                      for (said, _), (talk, part) in zip(read, parts)])
+        return [_joined([next(found) for _ in some]) for some in split]
+
+    def _parts(self, talk: Talk, room: int) -> list[range]:
+        """Split a session's turns (positions) into parts that fit, in order; a turn too long is a part."""
+        costs = [self.chat.count(_line(talk, p)) for p in range(len(talk))]
+        if sum(costs) <= room:
+            return [range(len(talk))] if any(said.text.strip() for said in talk) else []
+        parts, start, spent = [], 0, 0
+        for p, cost in enumerate(costs):
+            if spent + cost > room and p > start:
+                parts.append(range(start, p))
+                start, spent = p, 0
+            spent += cost
+        return [*parts, range(start, len(talk))]
+
+    def _lines(self, talk: Talk, part: range, room: int) -> tuple[str, bool]:
+        """Return the numbered turns of a part, and whether they had to be cut."""
+        whole = "".join(_line(talk, p) for p in part)
+        if len(part) == 1 and self.chat.count(whole) > room:
+            return trimmed(self.chat, whole, room), True
+        return whole, False
+
+
+def _line(talk: Talk, position: int) -> str:
+    return f"{position + 1}. {talk[position].line}\n"
+
+
+def _joined(parts: Sequence[Extract]) -> Extract:
+    """Put together what was extracted from the parts of a session."""
+    facts = {f.text.casefold(): f for one in reversed(parts) for f in reversed(one.facts)}
+    return Extract(tuple(reversed(facts.values())), tuple(e for one in parts for e in one.entities),
+                   tuple(dict.fromkeys(r for one in parts for r in one.links)),
+                   tuple(p for one in parts for p in one.unread))

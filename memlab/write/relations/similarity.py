@@ -1,0 +1,91 @@
+"""Which earlier memories a memory lies near to, and how many key terms two memories share."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_array
+
+from memlab.models.protocols import Floats, Ints
+from memlab.tables import DIGITS
+from memlab.text.tokenize import words
+
+STOP = (
+    "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "because",
+    "been", "before", "being", "but", "by", "can", "could", "did", "do", "does", "doing", "done", "down", "for",
+    "from", "further", "get", "gets", "getting", "go", "going", "got", "had", "has", "have", "having", "he",
+    "her", "here", "hers", "him", "his", "how", "i", "if", "im", "in", "into", "is", "it", "its", "ive", "just",
+    "let", "like", "lot", "make", "many", "maybe", "me", "more", "most", "much", "my", "myself", "no", "nor",
+    "not", "now", "of", "off", "oh", "ok", "okay", "on", "once", "one", "only", "or", "other", "our", "ours",
+    "out", "over", "own", "please", "quite", "really", "s", "same", "she", "should", "so", "some", "such", "t",
+    "than", "thank", "thanks", "that", "the", "their", "them", "then", "there", "these", "they", "thing",
+    "things", "this", "those", "through", "to", "too", "under", "until", "up", "us", "very", "want", "was",
+    "way", "we", "well", "were", "what", "when", "where", "which", "while", "who", "whom", "why", "will",
+    "with", "would", "yeah", "yes", "you", "your", "yours", "user", "assistant",
+)
+"""Words that say little; the rest of a text are its key terms (stemmed)."""
+
+WORD = r"[\w']*\w"
+
+
+@functools.cache
+def stemmed(word: str) -> str:
+    """Stem one English word.
+
+    >>> stemmed("stories")
+    'stori'
+    """
+    import Stemmer
+
+    return str(Stemmer.Stemmer("english").stemWord(word))
+
+
+def key_terms(texts: pl.Series) -> csr_array:
+    """Return which key terms each text holds: one row a text, ones where a term occurs. Shape (n, terms).
+
+    >>> key_terms(pl.Series(["My cats sleep", "the cat"])).toarray().sum(axis=1).tolist()
+    [2, 1]
+    """
+    rows = words(texts, WORD, STOP, "english").unique().sort("text", "term")
+    at = rows["term"].rank("dense").cast(pl.Int64).to_numpy() - 1
+    shape = (len(texts), int(at.max()) + 1 if len(at) else 1)
+    return csr_array((np.ones(len(at), np.int32), (rows["text"].to_numpy().astype(np.int64), at)), shape=shape)
+
+
+def nearest(vectors: Any, count: int, block: int = 512) -> tuple[Ints, Ints, Floats]:
+    """Find the ``count`` nearest earlier rows of every row: later (m,), earlier (m,), cosine (m,).
+
+    ``vectors`` (n, dim) lie in the order of time and have length 1. Cosines are rounded to six decimals, and equal
+    ones go to the earlier row. At most ``block`` x n cosines are held at a time.
+
+    >>> later, earlier, _ = nearest(np.eye(3, dtype=np.float32)[[0, 1, 0]], 1)
+    >>> list(zip(later.tolist(), earlier.tolist()))
+    [(1, 0), (2, 0)]
+    """
+    found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
+    for start in range(0, len(vectors), block):
+        rows = np.arange(start, min(start + block, len(vectors)))
+        cosine = np.round(vectors[rows] @ vectors[:rows[-1] + 1].T, DIGITS)
+        cosine[np.arange(cosine.shape[1])[None, :] >= rows[:, None]] = -np.inf
+        # all that tie with the last one stay here, and are cut below in the order of time
+        at_least = np.partition(cosine, -count, axis=1)[:, -count] if count < cosine.shape[1] else -np.inf
+        at, earlier = np.nonzero((cosine >= np.reshape(at_least, (-1, 1))) & (cosine > -np.inf))
+        value = cosine[at, earlier]
+        order = np.lexsort((earlier, -value, at))
+        at, earlier, value = at[order], earlier[order], value[order]
+        kept = np.arange(len(at)) - np.searchsorted(at, at) < count
+        found.append((rows[at[kept]], earlier[kept], value[kept]))
+    later, earlier, value = (np.concatenate(part) for part in zip(*found))
+    return later, earlier, value
+
+
+def shared(terms: csr_array, one: Ints, other: Ints, block: int = 50_000) -> Ints:
+    """Count the key terms that row ``one[i]`` and row ``other[i]`` both hold, (m,)."""
+    out = np.zeros(len(one), np.int64)
+    for start in range(0, len(one), block):
+        part = slice(start, start + block)
+        out[part] = np.asarray(terms[one[part]].multiply(terms[other[part]]).sum(axis=1)).ravel()
+    return out

@@ -1,0 +1,169 @@
+"""The memories of each corpus in the order of time: what is near, what follows, what contradicts."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_array
+
+from memlab.models.protocols import Embedder, Floats, Ints
+from memlab.store.vectors import encode
+from memlab.tables import DIGITS, SCHEMAS, Tables
+from memlab.text.transcript import BETWEEN
+from memlab.write.relations.similarity import key_terms, nearest
+
+if TYPE_CHECKING:
+    from memlab.store import Store
+
+READS = ("texts", "turns", "memories")
+Pairs = tuple[Ints, Ints]
+
+
+class Statement(Protocol):
+    """Something that a text says, and that a later one may deny or replace."""
+
+    def keys(self) -> list[tuple[str, ...]]:
+        """What two statements must share to be compared."""
+        ...
+
+    def against(self, older: Any) -> bool:
+        """Tell whether this ends an older one."""
+        ...
+
+
+Read = Callable[[str, str], Iterable[Statement]]
+"""Reads a text (of a speaker) for statements."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Memories in the order of time, those of one corpus and kind side by side.
+
+    Order within a group: when it was said (undated ones first), session, first turn, memory id. Everything below
+    speaks of rows of this order. ``group`` (n,) numbers the groups; ``days`` (n,) are days since 1970, not-a-number
+    where undated.
+    """
+
+    memories: pl.DataFrame
+    tables: Tables
+
+    @staticmethod
+    def of(tables: Tables) -> Line:
+        """Lay out the memories of these tables."""
+        turn = pl.col("turns").list.min().alias("turn")
+        return Line(tables["memories"].with_columns(turn).sort(
+            "corpus", "kind", "said_on", "session", "turn", "memory", nulls_last=False), tables)
+
+    @cached_property
+    def group(self) -> Ints:
+        """Number of each row's group, ascending."""
+        return self.memories.select(pl.struct("corpus", "kind").rle_id()).to_series().to_numpy().astype(np.int64)
+
+    @cached_property
+    def days(self) -> Floats:
+        """Day on which each row was said."""
+        days = self.memories["said_on"].dt.date().to_physical().cast(pl.Float64)
+        return days.fill_null(float("nan")).to_numpy()
+
+    @cached_property
+    def terms(self) -> csr_array:
+        """Key terms of what each row shows, (n, terms)."""
+        texts = self.texts("value").to_frame("text")
+        distinct = texts.unique(maintain_order=True).with_row_index("at")
+        at = texts.join(distinct, on="text", how="left", maintain_order="left")["at"].to_numpy()
+        return key_terms(distinct["text"])[at] if len(at) else csr_array((0, 1), dtype=np.int32)
+
+    def texts(self, column: str) -> pl.Series:
+        """Return the texts of a column of hashes, row by row."""
+        named = self.tables["texts"].select(pl.col("hash").alias(column), "text")
+        return self.memories.join(named, on=column, how="left", maintain_order="left")["text"].fill_null("")
+
+    def groups(self) -> Iterator[slice]:
+        """Give the rows of each group."""
+        cuts = np.flatnonzero(np.diff(self.group, prepend=-1, append=-1)).tolist()
+        yield from (slice(a, b) for a, b in pairwise(cuts)) if len(self.group) else ()
+
+    def near(self, store: Store, embedder: Embedder, count: int) -> tuple[Ints, Ints, Floats]:
+        """Return the ``count`` nearest earlier rows of each row, by key: later, earlier, cosine."""
+        vectors = encode(store, embedder, self.tables["texts"], self.memories["key"], "document")
+        found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
+        for part in self.groups():
+            later, earlier, cosine = nearest(vectors[part], count)
+            found.append((later + part.start, earlier + part.start, cosine))
+        later, earlier, cosine = (np.concatenate(some) for some in zip(*found))
+        return later, earlier, cosine
+
+    def said(self, read: Read) -> Iterator[tuple[int, tuple[Statement, ...]]]:
+        """Give (row, what users claim in it) for the rows that claim something; each distinct text is read once.
+
+        A transcript's lines say who speaks. What an assistant says is no claim of the user's, and is left out.
+        """
+        names = frozenset({*self.tables["turns"]["speaker"].drop_nulls().unique(), "user", "assistant"})
+        for row, (text, source) in enumerate(zip(self.texts("value"), self.memories["source"])):
+            if source != "assistant" and (made := _statements(read, text, names)):
+                yield row, made
+
+    def conflicts(self, read: Read, most: int) -> Pairs:
+        """Return (later, earlier) rows of one group in which a later statement ends an earlier one.
+
+        Of the earlier statements on one thing the ``most`` latest are compared, so that time and edges stay linear.
+        What names the same turns of the same session (the facts of a turn) was said at one time: no conflict.
+        """
+        board: dict[tuple[Any, ...], deque[tuple[int, Statement]]] = defaultdict(lambda: deque(maxlen=most))
+        turns, session = self.memories["turns"].to_list(), self.memories["session"].to_list()
+        found: dict[tuple[int, int], None] = {}
+        for row, made in self.said(read):
+            group = self.group[row]
+            for claim in made:
+                for key in claim.keys():  # noqa: SIM118 (not a dictionary)
+                    for earlier, older in board[(group, *key)]:
+                        one_time = session[earlier] == session[row] and turns[earlier] == turns[row]
+                        if not one_time and claim.against(older):
+                            found[(row, earlier)] = None
+            for claim in made:
+                for key in claim.keys():  # noqa: SIM118
+                    board[(group, *key)].append((row, claim))
+        pairs = np.array(list(found), np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
+
+    def gap(self, later: Ints, earlier: Ints) -> Floats:
+        """Days between two rows, 0 where one is undated."""
+        return np.nan_to_num(self.days[later] - self.days[earlier], nan=0.0)
+
+    def follows(self) -> Pairs:
+        """Return (later, previous) rows of one session."""
+        session, group = self.memories["session"].to_numpy(), self.group
+        later = np.flatnonzero((session[1:] == session[:-1]) & (group[1:] == group[:-1])) + 1
+        return later, later - 1
+
+    def edges(self, kind: str, pairs: Pairs, sure: Any) -> pl.DataFrame:
+        """Make edges of rows."""
+        ids = self.memories["memory"].to_numpy()
+        later, earlier = pairs
+        sure = np.broadcast_to(np.asarray(sure, np.float64), len(later))
+        return pl.DataFrame({"source": ids[later], "target": ids[earlier], "kind": [kind] * len(later),
+                             "confidence": sure.round(DIGITS)}, schema=SCHEMAS["edges"])
+
+
+@lru_cache(maxsize=1 << 17)
+def _statements(read: Read, text: str, names: frozenset[str]) -> tuple[Statement, ...]:
+    """Read a text; remembered, since haystacks share sessions and a live memory comes back to its texts."""
+    return tuple(made for who, part in _speeches(text, names) if who != "assistant" for made in read(part, who))
+
+
+def _speeches(text: str, names: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Split a transcript into (who, what); a text without names is the user's."""
+    who = "user"
+    for part in text.split(BETWEEN):
+        name, colon, rest = part.partition(": ")
+        if colon and name in names:
+            who, part = name, rest
+        yield who, re.sub(r"\s*\n\s*", "\n", part)

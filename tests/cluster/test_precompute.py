@@ -1,0 +1,67 @@
+"""Preparation: the union of what arms encode, each text once, however many parts do it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memlab.cluster.precompute import asks, prepare, write
+from memlab.pipeline import _MEMO, Pipeline
+from memlab.search.dense import Dense
+from memlab.store import Store
+from memlab.write.chunk.turns import Round, Turn
+from memlab.write.context.llm import Written
+from tests.chats import ScriptedChat
+from tests.search.world import WordEmbedder
+from tests.small import arm, lexical
+
+
+def arms(root: Path) -> list:
+    """Two arms that search turns, one that searches rounds; all have the same questions."""
+    made = [Pipeline(chunk=chunk, dense=Dense(embedder=WordEmbedder(), name=name))
+            for chunk, name in ((Turn(), "dense"), (Turn(), "other"), (Round(), "dense"))]
+    return [arm(root, pipeline, name=str(n)) for n, pipeline in enumerate(made)]
+
+
+@pytest.mark.parametrize("of", [1, 3])
+def test_after_it_no_arm_encodes_anything(of: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+    for part in range(of):
+        store = Store(tmp_path / "store")
+        prepare(arms(tmp_path), store, part, of)
+        assert store.made["vectors"] > 0
+        made += store.made["vectors"]
+    one_by_one = Store(tmp_path / "alone")
+    for one in arms(tmp_path / "alone-runs"):
+        one.run(one_by_one)
+    assert made == one_by_one.made["vectors"]
+    store = Store(tmp_path / "store")
+    with monkeypatch.context() as patch:
+        patch.delattr(WordEmbedder, "truncated")  # nor does any ask what is cut, which would load the model
+        for one in arms(tmp_path):
+            one.run(store)
+    assert store.made["vectors"] == 0
+
+
+def test_finished_arms_need_nothing(tmp_path: Path) -> None:
+    for one in arms(tmp_path):
+        one.run(Store(tmp_path / "store"))
+    empty = Store(tmp_path / "new")
+    prepare(arms(tmp_path), empty)
+    assert not empty.made
+
+
+def test_what_is_asked_before_the_searches_is_asked_once_for_all_parts(tmp_path: Path) -> None:
+    chat = ScriptedChat(lambda prompt: "it is said")
+    asking = arm(tmp_path, lexical(context=Written(chat=chat), dense=Dense(embedder=WordEmbedder())))
+    assert asks(asking)
+    assert not any(asks(one) for one in arms(tmp_path))  # their models work as they search
+    _MEMO.clear()
+    write([asking], Store(tmp_path / "store"))
+    asked = len(chat.asked)
+    assert asked > 0
+    for part in range(3):
+        _MEMO.clear()  # as in a job of its own
+        prepare([asking], Store(tmp_path / "store"), part, 3)
+    assert len(chat.asked) == asked

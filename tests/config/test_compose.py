@@ -1,0 +1,40 @@
+"""A command line is composed, and its settings are judged by the techniques that they meet."""
+
+from __future__ import annotations
+
+import pytest
+
+from memlab.config.compose import compose
+from memlab.config.overrides import Fault
+
+
+def test_an_arm_for_every_value_and_what_they_have_in_common() -> None:
+    bad: list[Fault] = []
+    made = compose(["rank.select.k=3,5", "seed=7"], True, bad)
+    assert made is not None
+    assert bad == []
+    assert [arm.rank.select.k for arm in made.arms] == [3, 5]
+    assert (made.base.seed, made.swept, made.multirun) == (7, ["rank.select.k"], True)
+
+
+def test_a_setting_that_all_of_a_swept_slot_have_needs_no_default_that_has_it() -> None:
+    bad: list[Fault] = []
+    made = compose(["rank/rerank=late_interaction,llm_listwise", "rank.rerank.pool=20"], True, bad)
+    assert made is not None
+    assert bad == []
+    assert [arm.rank.rerank.pool for arm in made.arms] == [20, 20]
+    assert len({arm.rank.rerank._target_ for arm in made.arms}) == 2
+
+
+@pytest.mark.parametrize(("words", "multirun", "told"), [
+    (["+exp=adaptive_k", "rank.select.kk=3"], False, "rank.select has no setting 'kk'"),
+    (["rank.select.kk=1,2"], True, "rank.select has no setting 'kk'; did you mean 'k'?"),
+    (["rank/select=gap,fixed", "rank.select.k=3"], True,
+     "rank/select is swept, and there is no such setting in gap. Fix: give what has it, rank/select=fixed"),
+    (["rank/rerank=late_interaction,llm_listwise", "rank.rerank.pol=20"], True, "did you mean 'pool'?"),
+])
+def test_a_setting_of_what_is_swept_is_judged_as_well(words: list[str], multirun: bool, told: str) -> None:
+    bad: list[Fault] = []
+    compose([*words, "rank.score.lvl=turn"], multirun, bad)
+    assert len(bad) == 2
+    assert any(told in fault for _, fault in bad)

@@ -1,0 +1,108 @@
+"""From configuration to objects: everything that is wrong is told at once, and only memlab's classes are made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from memlab.config import instantiate
+from memlab.config.instantiate import construct, options, part
+from memlab.errors import Faults
+from memlab.harness.build import SLOTS, build
+from memlab.harness.sweep import read
+from memlab.rank.select import Fixed
+from memlab.write.chunk.turns import Levels
+
+FIXED = "memlab.rank.select.Fixed"
+
+
+def faults_of(node: Any) -> list[str]:
+    faults: list[str] = []
+    assert construct(node, "rank.select", faults) is None
+    return faults
+
+
+def test_an_object_and_its_parts_are_made() -> None:
+    faults: list[str] = []
+    assert construct({"_target_": FIXED, "k": 3}, "rank.select", faults) == Fixed(k=3)
+    nested = {"_target_": "memlab.write.chunk.turns.Levels", "chunkers": [
+        {"_target_": "memlab.write.chunk.turns.Turn", "roles": ["user"], "speakers": True}]}
+    made = construct(nested, "write.chunk", faults)
+    assert isinstance(made, Levels)
+    assert made.chunkers[0].kind == "turn.user"
+    assert faults == []
+
+
+@pytest.mark.parametrize(("node", "expected"), [
+    ({"_target_": FIXED, "kk": 3}, "rank.select.kk: Fixed has no such setting; did you mean 'k'? (known: k)"),
+    ({"_target_": FIXED, "k": 0}, "rank.select.k: Input should be greater than or equal to 1 (given: 0)"),
+    ({"_target_": FIXED, "k": "5"}, "rank.select.k: Input should be a valid integer (given: '5')"),
+    ({"_target_": FIXED, "k": True}, "rank.select.k: Input should be a valid integer (given: True)"),
+    ({"_target_": FIXED, "k": "???"}, "rank.select.k: a value is required, e.g. rank.select.k=..."),
+    ({"_target_": "memlab.rank.token_matched.Matched", "k": "x" * 200}, "xxxx...)"),
+    ({"_target_": "memlab.rank.select.Gap", "min_k": 9, "max_k": 3},
+     "rank.select: min_k 9 is above max_k 3"),
+    ({"_target_": "memlab.learn.coverage.stage.LoadedCoverage"}, "rank.select.path: Field required"),
+])
+def test_a_fault_names_place_and_what_was_expected(node: dict[str, Any], expected: str) -> None:
+    (fault,) = faults_of(node)
+    assert expected in fault
+
+
+@pytest.mark.parametrize("target", [
+    "os.system", "subprocess.Popen", "builtins.eval", "memlabx.evil.Class",
+    "memlab.harness.arm.Path", "memlab.config.overrides.Override",  # classes reached through memlab, but not memlab's
+    "memlab.harness.manifest.subprocess.Popen",
+    "memlab.rank.select.cut", "memlab.rank.select.Fixd", "memlab.nowhere.Class",
+    "memlab.store.Store",  # memlab's, but no part of a configuration
+])
+def test_nothing_but_memlabs_own_parts_is_made(target: str) -> None:
+    (fault,) = faults_of({"_target_": target, "args": "touch /tmp/no"})
+    assert fault.startswith(f"rank.select._target_: '{target}' ")
+
+
+def test_faults_of_all_parts_come_together() -> None:
+    cfg = read([]).settings
+    for key, value in (("rank.select.k", 0), ("read.measure.value", "all"), ("rank.score.level", "word")):
+        OmegaConf.update(cfg, key, value)
+    OmegaConf.update(cfg, "data", {"_target_": FIXED, "k": 3}, merge=False)
+    with pytest.raises(Faults) as raised:
+        build(cfg)
+    assert [f.split(":")[0] for f in raised.value.faults] == [
+        "rank.score.level", "read.measure.value", "rank.select.k", "read.pack.value", "data"]
+    assert "5 faults" in str(raised.value)
+
+
+def test_a_wrong_stage_in_a_slot_is_refused() -> None:
+    cfg = read([]).settings
+    OmegaConf.update(cfg, "rank.select", {"_target_": "memlab.data.synthetic.dataset.Synthetic"}, merge=False)
+    with pytest.raises(Faults, match="rank.select: "):
+        build(cfg)
+
+
+def test_a_slot_without_a_choice_lists_the_choices() -> None:
+    faults: list[str] = []
+    assert part(OmegaConf.create({"rank": {"select": None}}), "rank.select", faults) is None
+    assert "nothing is chosen here; choose one of: budget, by_type" in faults[0]
+    assert part(OmegaConf.create({"a": "${nowhere}"}), "a", faults) is None
+    assert "nowhere" in faults[1]
+
+
+def test_every_slot_has_a_folder_of_techniques() -> None:
+    for place in SLOTS.values():
+        assert options(place), place
+    assert instantiate.CONF.joinpath("config.yaml").is_file()
+
+
+def test_a_fault_in_a_borrowed_part_is_told_where_it_can_be_mended() -> None:
+    with pytest.raises(Faults) as raised:
+        read(["read/answer=reader", "judge=both", "search/dense=none"])
+    assert raised.value.faults == ["chat.model: a value is required, e.g. chat.model=...",
+                                   "judge_chat.model: a value is required, e.g. judge_chat.model=..."]
+
+
+def test_a_folder_of_slots_is_no_slot() -> None:
+    with pytest.raises(Faults, match="'query' holds several slots; name one: query/classify, query/decompose"):
+        read(["query=wrong"])

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab.evaluate.longmemeval import KS, official, official_ndcg, official_recall_all, official_recall_any
+
+UA = ["user", "assistant"]
+
+
+def test_ranks_one_and_two_weigh_the_same() -> None:
+    found = np.array([[1.0, np.inf], [2.0, np.nan], [2.0, 3.0], [np.nan, np.nan]])
+    ideal = 1 + 1  # two gold units: 1 + 1/log2(2)
+    np.testing.assert_allclose(official_ndcg(found, 5), [1 / ideal, 1, (1 + 1 / np.log2(3)) / ideal, 0])
+    np.testing.assert_allclose(official_ndcg(found, 1), [1, 0, 0, 0])
+    np.testing.assert_allclose(official_recall_any(found, 2), [1, 1, 1, 0])
+    np.testing.assert_allclose(official_recall_all(found, 2), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("k", KS)
+def test_ndcg_is_that_of_a_list_walked_by_hand(k: int) -> None:
+    rng = np.random.default_rng(k)
+    relevant = rng.random(60) < .1
+    relevant[7] = True
+
+    def dcg(flags: np.ndarray) -> float:
+        return flags[0] + sum(f / np.log2(i + 1) for i, f in enumerate(flags) if i >= 1)
+
+    found = (np.nonzero(relevant)[0] + 1.0)[None, :]
+    expected = dcg(relevant[:k]) / dcg(np.sort(relevant)[::-1][:k])
+    np.testing.assert_allclose(official_ndcg(found, k), [expected])
+
+
+def world(make_world, **settings):
+    # session 0: user evidence; session 1: the assistant's evidence only; session 2: none; all turns: u, a
+    # question 0: both sessions; 1: only the assistant's; 2: abstention; 3: only the session is known
+    evidence = {0: [(0, 0), (1, 1)], 1: [(1, 1)], 2: [(0, 0)], 3: [(1, None)]}
+    return make_world({0: [UA, UA, UA]}, evidence, settings.pop("rankings"), abstain=(2,), unscored=(), **settings)
+
+
+def test_only_the_users_side_is_gold_and_the_two_averages_differ(make_world) -> None:
+    metrics = official(world(make_world, level="session", rankings={q: [2, 0, 1] for q in range(4)}))
+    strict, noabs = "official/session/strict/", "official/session/noabs/"
+    assert metrics[strict + "recall_all@3"].to_list() == [1, None, None, None]
+    assert metrics[noabs + "recall_all@3"].to_list() == [1, 1, None, 1]
+    assert metrics[noabs + "recall_any@3"].to_list() == [1, 0, None, 0]
+    assert metrics[noabs + "ndcg_any@3"].to_list() == [1, 0, None, 0]
+    assert metrics[strict + "recall_all@1"].to_list() == [0, None, None, None]
+    assert not [c for c in metrics.columns if c.startswith("official/turn")]
+
+
+def test_turn_level_counts_user_turns(make_world) -> None:
+    users = [0, 2, 4]  # row numbers of the user turns
+    metrics = official(world(make_world, level="turn", rankings={q: [users[1], users[0], users[2]] for q in range(4)}))
+    assert metrics["official/turn/strict/recall_any@1"].to_list() == [0, None, None, None]
+    assert metrics["official/turn/strict/ndcg_any@3"].to_list() == [1, None, None, None]
+    assert not [c for c in metrics.columns if c.startswith("official/session")]
+
+
+def test_memories_of_one_user_turn_or_one_session_each_are_judged_as_such(make_world) -> None:
+    by_turn = world(make_world, level="memory", rankings={0: [0, 1]},
+                    spans=[(0, 0, [0]), (0, 0, [1]), (0, 1, [0])])
+    assert "official/turn/strict/ndcg_any@1" in official(by_turn).columns
+    by_session = world(make_world, level="memory", rankings={0: [0, 1]}, spans=[(0, 0, [0, 1]), (0, 1, [0, 1])])
+    assert "official/session/strict/ndcg_any@1" in official(by_session).columns
+    passages = world(make_world, level="memory", rankings={0: [0, 1]}, spans=[(0, 0, [0, 1]), (0, 0, [1])])
+    assert official(passages).columns == ["question"]
+
+
+def test_a_ranking_that_ends_before_its_gold_has_no_figure_below_its_end(make_world) -> None:
+    metrics = official(world(make_world, level="session", rankings={0: [2], 1: [2]}))
+    assert metrics["official/session/strict/recall_any@1"].to_list() == [0, None]
+    assert metrics["official/session/strict/recall_any@3"].null_count() == 2
+    assert metrics["official/session/noabs/recall_all@3"].null_count() == 2
+    whole = official(world(make_world, level="session", rankings={0: [0], 1: [2]}))  # all gold found: k can be any
+    assert whole["official/session/noabs/recall_all@50"].to_list() == [1, 1]
+
+
+def test_data_of_two_named_people_has_no_official_figures(make_world) -> None:
+    tables = make_world({0: [["user"], ["user"]]}, {0: [(0, 0)]}, {0: [0]}, level="session")
+    assert official(tables).columns == ["question"]
+    named = world(make_world, level="session", rankings={0: [0]})
+    named = named.updated({"turns": named["turns"].with_columns(speaker=pl.lit("Ann"))})
+    assert official(named).columns == ["question"]

@@ -1,0 +1,117 @@
+"""The plan of a sweep: what is cached, what would be made, and that nothing is."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+from omegaconf import OmegaConf
+from rich.console import Console
+
+from memlab.harness.plan import Cost, cost, print_plan, rates
+from memlab.harness.sweep import Sweep
+from memlab.judge.cases import Judges
+from memlab.judge.f1 import TokenF1
+from memlab.judge.llm import LlmJudge
+from memlab.rank.rerank import Rerank
+from memlab.rank.rerank_llm import LlmRerank
+from memlab.rank.select import Fixed
+from memlab.read.prompt import PromptTemplate
+from memlab.read.reader import Reader
+from memlab.read.vote import SelfConsistency
+from memlab.search.dense import Dense
+from memlab.search.late_interaction import Late
+from memlab.store import Store
+from memlab.write.context.llm import Written
+from tests.chats import ScriptedChat
+from tests.search.world import Overlap
+from tests.small import arm, lexical
+from tests.store.worker import DigestEmbedder
+
+PLAIN = PromptTemplate(instructions="{history} {date} {question}")
+
+
+def printed(root: Path, store: Store, *arms, width: int = 160) -> str:
+    out = StringIO()
+    sweep = Sweep(list(arms), [], None, [], len(arms) > 1, OmegaConf.create({"out": str(root / "runs")}), {})
+    print_plan(sweep, store, Console(file=out, width=width, soft_wrap=True))
+    return out.getvalue()
+
+
+def test_the_cost_is_what_is_not_in_the_store(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    one = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder())))
+    before = cost(one, store, set())
+    assert not (tmp_path / "runs").exists()
+    one.run(store)
+    assert before.texts == store.made["vectors"] > 100
+    assert before.characters > 20 * before.texts
+    assert cost(one, store, set()) == Cost(0, 0, 0)
+
+
+def test_a_text_counts_once_for_the_sweep(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    some = [arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder()), select=Fixed(k=k))) for k in (3, 5)]
+    counted: set[tuple[str, str]] = set()
+    assert [cost(a, store, counted).texts > 0 for a in some] == [True, False]
+    other = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder("another"))))
+    assert cost(other, store, counted).texts > 0
+
+
+def test_pairs_are_counted_at_most(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    reranked = arm(tmp_path, lexical(rerank=Rerank(scorer=Overlap(), pool=7)))
+    assert cost(reranked, store, set()).pairs == 16 * 7
+    laned = arm(tmp_path, lexical(late=Late(scorer=Overlap())))
+    assert cost(laned, store, set()).pairs == 16 * 80  # 10 sessions of 8 turns a life
+
+
+def test_the_plan_names_arms_and_where_they_go_and_runs_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    some = [arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder()), select=Fixed(k=k)), name=f"k{k}")
+            for k in (3, 5)]
+    told = printed(tmp_path, store, *some)
+    assert all(f" {a.name} " in told for a in some)
+    assert f"folders: {some[0].beside()}/" in told
+    assert told.count("to run") == 2
+    assert "no finished run here tells the rate of: vectors" in told
+    assert not (tmp_path / "runs").exists()
+    assert not store.made
+    some[0].run(store)
+    told = printed(tmp_path, store, *some)
+    assert (told.count("│ finished"), told.count("│ to run")) == (1, 1)
+    assert "in all: 0 texts" in told
+
+
+def test_a_narrow_plan_cuts_neither_names_nor_numbers(tmp_path: Path) -> None:
+    store, name = Store(tmp_path / "store"), "whole-write.context+rank.rerank"
+    one = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder()), late=Late(scorer=Overlap())), name=name)
+    told = printed(tmp_path, store, one, width=66)
+    table = told.partition("folders:")[0]
+    assert "…" not in table
+    assert "".join(line.split("│")[0].strip() for line in table.splitlines() if "│" in line).endswith(name)
+    assert f"{16 * 80:,}" in table
+
+
+def test_rates_are_those_of_finished_runs(tmp_path: Path) -> None:
+    for name, vectors, seconds in (("slow", 1000, 10.0), ("fast", 4000, 20.0), ("small", 400, .001)):
+        folder = tmp_path / "exp" / "data" / name
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text(json.dumps({
+            "made": {"vectors": vectors, "matches": 900, "pairs": 100},
+            "seconds": {"dense": seconds, "late": 3.0, "rerank": 1.0}}))
+    (folder / "manifest.json").write_text("{not json")
+    assert rates(tmp_path) == {"vectors": 200.0, "pairs": 250.0}
+    assert rates(tmp_path / "nothing") == {}
+
+
+def test_a_plan_counts_replies_and_asks_no_model_for_them(tmp_path: Path) -> None:
+    store, chat = Store(tmp_path / "store"), ScriptedChat(lambda prompt: "x")
+    reader = Reader(chat=chat, prompt=PLAIN, vote=SelfConsistency(samples=3))
+    asking = lexical(context=Written(chat=chat), answer=reader,
+                     judge=Judges(judges=(TokenF1(), LlmJudge(chat=chat, name="a"), LlmJudge(chat=chat, name="b"))),
+                     rerank=LlmRerank(chat=chat, pool=5, mode="pointwise"))
+    made = cost(arm(tmp_path, asking), store, set())
+    assert made.replies == 160 + 16 * 5 + 16 * 3 + 16 * 2
+    assert not chat.asked

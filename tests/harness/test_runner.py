@@ -1,0 +1,46 @@
+"""Finished arms are published and shown, whoever built their comparison, and wherever it is named from."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from memlab.report.publish import publish, show
+from memlab.store import Store
+from memlab.track.off import Off
+from tests.small import arm
+
+
+@pytest.fixture
+def relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The root of runs, as it is unless told otherwise: seen from where the command was given."""
+    monkeypatch.chdir(tmp_path)
+    return Path()
+
+
+def test_one_arm_is_shown_as_one_by_whatever_path_its_comparison_is_named(relative: Path, tmp_path: Path) -> None:
+    one = arm(relative)
+    one.run(Store(tmp_path / "store"))
+    (built,) = publish([one], Off(), [])
+    told = []
+    for path in (built, built.resolve()):
+        out = Console(file=io.StringIO(), width=200)
+        show(path, [one], out)
+        told.append(out.file.getvalue().rpartition("report:")[0])  # type: ignore[attr-defined]
+    assert told[0] == told[1]
+    assert "95 % interval" in told[0]
+
+
+def test_what_a_job_has_built_is_published_and_not_built_again(
+        relative: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Path] = []
+    monkeypatch.setattr(Off, "publish", lambda self, folder: seen.append(folder))
+    one = arm(relative)
+    one.run(Store(tmp_path / "store"))
+    elsewhere = tmp_path / "comparison.json"
+    assert publish([one], Off(), [], before=[elsewhere]) == [elsewhere]
+    assert seen == [one.folder()]
+    assert not (one.beside() / "comparison.json").exists()

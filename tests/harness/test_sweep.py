@@ -1,0 +1,128 @@
+"""Which arms a command line means, how they are called, and what stays the same when only places change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from memlab.errors import Faults
+from memlab.evaluate.contrast import Contrast
+from memlab.harness.sweep import read
+from memlab.rank.select import Fixed, Gap
+from tests.data.official_records import conversation, write
+
+LEXICAL = ["search/dense=none", "track=none"]
+
+
+def names(*words: str, multirun: bool = False) -> list[str]:
+    return [a.name for a in read([*words, *LEXICAL], multirun).arms]
+
+
+@pytest.mark.parametrize(("words", "name"), [
+    ([], "dense=none"),
+    (["rank/select=gap"], "gap+dense=none"),
+    (["rank/select=gap", "rank.select.buffer=2"], "gap+buffer=2+dense=none"),
+    (["data.limit=3", "out=x", "seed=4", "track.mode=offline"][:3], "dense=none"),
+    (["name=mine"], "mine"),
+    (["name=7"], "7"),
+])
+def test_one_arm_is_called_by_what_it_changes(words: list[str], name: str) -> None:
+    assert names(*words) == [name]
+
+
+def test_defaults_alone_are_called_so() -> None:
+    (arm,) = read([]).arms
+    assert (arm.name, arm.experiment) == ("default", "single")
+
+
+def test_arms_of_a_sweep_are_called_by_what_was_swept() -> None:
+    assert names("rank/select=fixed,gap", "read/measure=turn", multirun=True) == ["fixed", "gap"]
+    assert names("rank.select.k=3,5", "rank/score=rrf,zscore", multirun=True) == [
+        "k=3+rrf", "k=3+zscore", "k=5+rrf", "k=5+zscore"]
+
+
+def test_an_experiment_is_its_arms_and_contrasts() -> None:
+    sweep = read(["+exp=adaptive_k", *LEXICAL])
+    assert sweep.multirun
+    assert sweep.swept == ["rank/select"]
+    assert [a.name for a in sweep.arms] == ["fixed_3", "fixed_5", "fixed_10", "fixed_20", "fixed_40", "by_type", "gap",
+                                            "budget", "calibrated", "oracle"]
+    assert {a.experiment for a in sweep.arms} == {"adaptive_k"}
+    assert len(sweep.contrasts) == 3
+    assert sweep.contrasts[1] == Contrast("gap", "twin", "selected/turn/recall_all", "greater")
+
+
+def test_a_slot_given_narrows_an_experiment_to_the_same_arm() -> None:
+    one = read(["+exp=adaptive_k", "rank/select=gap", *LEXICAL]).arms
+    among = read(["+exp=adaptive_k", *LEXICAL]).arms
+    assert [a.name for a in one] == ["gap"]
+    assert one[0].folder() == among[6].folder()
+    assert one[0].pipeline.select == Gap()
+
+
+def test_the_digest_forgets_places_and_keeps_values(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    here, there = (write(tmp_path / p, [conversation()]) for p in ("a.json", "b/b.json"))
+
+    def digest(*words: str) -> str:
+        (arm,) = read(["data=locomo", f"data.path={here}", *LEXICAL, *words]).arms
+        return arm.digest()
+
+    first = digest()
+    assert digest(f"data.path={there}", "out=elsewhere", "store=far", "name=x", "track=wandb", "seed=3") == first
+    assert digest("rank.select.k=11") != first
+    assert digest("rank/select=fixed_10") == first  # the same values, whatever the file
+    assert digest("data.limit=2") != first
+
+
+def test_objects_are_those_of_the_configuration() -> None:
+    (arm,) = read(["rank.select.k=7", "out=here", "seed=5", *LEXICAL]).arms
+    assert arm.pipeline.select == Fixed(k=7)
+    assert (arm.out, arm.seed) == (Path("here"), 5)
+    assert "k: 7" in arm.config
+    assert not {"out", "hydra", "store", "plan"} & set(OmegaConf.create(arm.config))
+
+
+def test_all_faults_come_at_once() -> None:
+    with pytest.raises(Faults) as raised:
+        read(["rank/select=gapp", "rank.select.buffer=1", "rank.score.lvl=turn", "daat.limit=3", "rank/select.k=2",
+              "seed=abc", "write.chunk.speakers=perhaps", "data.lives=0", "track.mode=ofline", "plan=perhaps"])
+    told = raised.value.faults
+    starts = ["rank/select=gapp: ", "daat.limit=3: ", "rank/select.k=2: ", "rank.score.lvl=turn: ", "seed: ", "plan: ",
+              "write.chunk.speakers: ", "data.lives: ", "track.mode: "]
+    assert len(told) == len(starts)
+    for fault, start in zip(told, starts):
+        assert fault.startswith(start)
+    assert "did you mean 'gap'" in told[0]
+    assert "did you mean 'level'" in told[3]
+
+
+def test_faults_of_one_arm_are_told_once_for_the_sweep() -> None:
+    with pytest.raises(Faults) as raised:
+        read(["rank/select=fixed,gap", "data.lives=0", *LEXICAL], multirun=True)
+    assert len(raised.value.faults) == 1
+
+
+@pytest.mark.parametrize(("words", "multirun", "fault"), [
+    (["rank/select=fixed,gap"], False, "rank/select has several values; add -m"),
+    (["rank/select=fixed,fixed_10"], True, "arms of this sweep are the same configuration: fixed, fixed_10"),
+    (["rank/select=fixed,gap", "name=x"], True, "2 arms of this sweep are named 'x'"),
+    (["rank/select=fixed,gap", "rank.select.k=3"], True, "rank.select.k"),
+    (["data=locomo", "data.path=/nowhere.json"], False, "data: /nowhere.json: no such file"),
+    (["contrasts=[{arm: a}]"], False, "contrasts[0]: expected arm, comparator, metric and direction"),
+    (["contrasts=[{arm: a, comparator: b, metric: m, direction: greatr}]"], False, "did you mean 'greater'"),
+    (["rank.select=3"], False, "rank.select: nothing is chosen here"),
+])
+def test_what_cannot_be_a_sweep_is_refused(words: list[str], multirun: bool, fault: str) -> None:
+    with pytest.raises(Faults) as raised:
+        read([*words, *LEXICAL], multirun)
+    assert fault in str(raised.value)
+
+
+def test_at_most_three_contrasts_are_declared() -> None:
+    one = "{arm: a, comparator: b, metric: m}"
+    assert len(read([f"contrasts=[{one},{one},{one}]", *LEXICAL]).contrasts) == 3
+    with pytest.raises(Faults, match="4 are declared, at most 3"):
+        read([f"contrasts=[{one},{one},{one},{one}]", *LEXICAL])

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from memlab.config.instantiate import make_dataset
+from memlab.errors import MemlabError
+from memlab.learn.folds import session_texts
+from memlab.learn.reranker.examples import examples, parse_fold, part, question_keys
+from memlab.rank.units import turn_units
+from memlab.tables import Tables, frame, text_hash, texts_frame
+from tests.learn.reranker.worlds import lives, ranked
+
+ROLES = ("user", "assistant")
+NOTE = "Nothing of interest happened."
+
+
+def shared_world(sessions: tuple[tuple[str, ...], ...] = (("gold 0", "x 0"), (NOTE, "common"), ("own 0", "y 0")),
+                 corpora: int = 4) -> Tables:
+    """A question a corpus. Session 0 holds its evidence, turn 0; session 1 is the same in every corpus."""
+    said = [(c, s, t, text.replace("0", str(c)) if s != 1 else text)
+            for c in range(corpora) for s, turns in enumerate(sessions) for t, text in enumerate(turns)]
+    asked = [f"What about {c}?" for c in range(corpora)]
+    turns = frame("turns", {
+        "corpus": [r[0] for r in said], "session": [r[1] for r in said], "turn": [r[2] for r in said],
+        "role": ["user"] * len(said), "text": [text_hash(r[3]) for r in said]})
+    units = turn_units(turns)
+    order = units.join(pl.DataFrame({"corpus": range(corpora)}, schema={"corpus": pl.Int32}), on="corpus").select(
+        pl.col("corpus").alias("question"), "unit", pl.lit(0.0).alias("score"),
+        pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("corpus").alias("rank"), pl.lit(False).alias("selected"))
+    return Tables(
+        texts=texts_frame([*asked, *(r[3] for r in said)]), turns=turns, units=units, ranking=order,
+        memories=frame("memories", {}),
+        questions=frame("questions", {"question": range(corpora), "corpus": range(corpora),
+                                      "text": [text_hash(a) for a in asked]}),
+        evidence=frame("evidence", {"question": range(corpora), "session": [0] * corpora, "turn": [0] * corpora}),
+        gold=frame("gold", {"question": range(corpora), "answer": ["a"] * corpora, "category": ["c"] * corpora,
+                            "abstain": [False] * corpora, "scored": [True] * corpora}))
+
+
+def taught(tables: Tables, fold: str = "all", depth: int = 100) -> pl.DataFrame:
+    return examples(tables, part(tables, fold), depth, ROLES)
+
+
+def test_positives_are_evidence_and_negatives_what_the_lanes_ranked_instead() -> None:
+    tables = ranked()
+    made = taught(tables, depth=5)
+    lookup = dict(tables["texts"].iter_rows())
+    places = {r[:4] for r in tables["evidence"].join(tables["questions"].select("question", "corpus"), on="question")
+              .select("question", "corpus", "session", "turn").iter_rows()}
+    said = {(c, s, t): lookup[h] for c, s, t, h in
+            tables["turns"].select("corpus", "session", "turn", "text").iter_rows()}
+    gold = {(q, said[c, s, t]) for q, c, s, t in places}
+    assert set(made.select("question", "positive").iter_rows()) == gold
+    place = {u: (c, s, t[0]) for u, c, s, t in
+             tables["units"].select("unit", "corpus", "session", "turns").iter_rows()}
+    for question, query, _, negatives in made.iter_rows():
+        head = tables["ranking"].filter((pl.col("question") == question) & (pl.col("rank") <= 5)).sort("rank")
+        texts = [said[place[u]] for u in head["unit"]]
+        mine = {text for q, text in gold if q == question}
+        assert negatives == list(dict.fromkeys(t for t in texts if t not in mine))
+        assert text_hash(query) == tables["questions"].filter(pl.col("question") == question)["text"].item()
+    unanswerable = tables["gold"].filter(~pl.col("scored"))["question"]
+    assert len(unanswerable)
+    assert not set(unanswerable) & set(made["question"])
+
+
+def test_folds_are_disjoint_cover_all_and_share_no_evidence() -> None:
+    tables = shared_world(corpora=7)
+    parts = [part(tables, f"{k}/3") for k in (1, 2, 3)]
+    held = [set(p.held_out["key"]) for p in parts]
+    assert sum(map(len, held)) == len(set().union(*held)) == 7
+    for p in parts:
+        assert not set(p.held_out["key"]) & set(p.train["key"])
+        assert p.held_out.height + p.train.height == 7
+        assert not set(examples(tables, p, 100, ROLES)["question"]) & set(p.held_out["question"])
+    whole = part(tables, "all")
+    assert (whole.train.height, whole.held_out.height, whole.forbidden.height) == (7, 0, 0)
+
+
+def test_what_the_held_out_fold_will_be_tested_on_is_no_ones_negative() -> None:
+    tables = shared_world()
+    without = taught(tables, "1/2")
+    assert without.height == 2
+    for question, _, positive, negatives in without.iter_rows():
+        assert positive == f"gold {question}"
+        assert negatives == [f"x {question}", f"own {question}", f"y {question}"]
+    assert [t for t in taught(tables)["negatives"][0] if t in (NOTE, "common")] == [NOTE, "common"]
+
+
+def test_longmemeval_folds_keep_evidence_and_distractors_apart(shared_data) -> None:
+    tables = make_dataset("longmemeval_oracle", path=shared_data / "longmemeval_oracle.dev.json.xz").load()
+    fold = part(tables, "2/3")
+    content = session_texts(tables["turns"])
+    corpora = tables["questions"].select("question", "corpus")
+
+    def texts(keys: pl.DataFrame) -> set[str]:
+        return set(content.join(corpora.join(keys, on="question"), on="corpus").join(
+            fold.forbidden, on=["corpus", "session"], how="anti")["content"])
+
+    assert fold.held_out.height > 40
+    assert not texts(fold.train) & texts(fold.held_out)
+
+
+def test_no_label_of_the_held_out_fold_changes_what_is_taught() -> None:
+    tables = shared_world()
+    fold = part(tables, "1/2")
+    apart = pl.col("question").is_in(fold.held_out["question"].implode())
+    moved = tables["evidence"].with_columns(pl.when(apart).then(2).otherwise("session").cast(pl.Int32).alias("session"))
+    other = tables.updated({"evidence": moved})
+    assert examples(other, fold, 100, ROLES).equals(examples(tables, fold, 100, ROLES))
+    mine = tables.updated({"evidence": tables["evidence"].with_columns(session=pl.lit(2, pl.Int32))})
+    assert not examples(mine, fold, 100, ROLES).equals(examples(tables, fold, 100, ROLES))
+
+
+def test_a_session_that_is_evidence_as_a_whole_gives_neither_positive_nor_negative() -> None:
+    tables = shared_world()
+    vague = frame("evidence", {"question": [0, 0, 1], "session": [0, 2, 0], "turn": [0, None, None]})
+    made = taught(tables.updated({"evidence": vague}))
+    assert made["question"].to_list() == [0]
+    assert made["negatives"][0].to_list() == ["x 0", NOTE, "common"]
+
+
+def test_a_turn_that_reads_like_the_evidence_and_a_question_without_a_negative_are_left_out() -> None:
+    twice = taught(shared_world((("gold 0", "gold 0"), (NOTE, "common"), ("gold 0", "y 0"))))
+    assert twice["negatives"][0].to_list() == [NOTE, "common", "y 0"]
+    assert taught(shared_world((("gold 0", "gold 0"), ("gold 0",)), corpora=1), depth=2).is_empty()
+
+
+def test_a_key_names_wording_and_corpus_and_nothing_else() -> None:
+    tables = lives()
+    keys = question_keys(tables["questions"], tables["turns"])
+    same = tables["questions"].join(keys.select("question", "key"), on="question")
+    pairs = same.select("corpus", "text").unique().height
+    assert same["text"].n_unique() < pairs == same["key"].n_unique()  # lives are asked the same things
+    renumbered = tables["questions"].with_columns(pl.col("question") + 100, pl.col("corpus") + 5)
+    shuffled = tables["turns"].with_columns(pl.col("corpus") + 5).sample(fraction=1, shuffle=True, seed=1)
+    assert question_keys(renumbered, shuffled)["key"].to_list() == keys["key"].to_list()
+
+
+@pytest.mark.parametrize("fold", ["0/3", "4/3", "1/1", "1", "a/b", "1/3x"])
+def test_a_fold_is_k_of_n(fold: str) -> None:
+    with pytest.raises(ValueError, match="k/n"):
+        parse_fold(fold)
+
+
+def test_more_folds_than_groups_and_sessions_as_units_are_refused() -> None:
+    with pytest.raises(MemlabError, match="4 disjoint folds at most"):
+        part(shared_world(), "1/5")
+    tables = shared_world()
+    whole = tables["units"].with_columns(level=pl.lit("session"))
+    with pytest.raises(MemlabError, match="learns from turns"):
+        taught(tables.updated({"units": whole}))

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.learn.reranker.examples import part
+from memlab.learn.reranker.record import write
+from memlab.learn.reranker.stage import Chance, CrossFitRerank
+from memlab.models.local.cross_encoder import CrossEncoderScorer
+from memlab.models.protocols import PairScorer
+from memlab.rank.rerank import Rerank
+from memlab.stage import spec_digest
+from memlab.store import Store
+from memlab.tables import GOLD, Tables
+from tests.learn.reranker.worlds import LEXICAL, lives, ranked, tiny
+
+
+def model(folder: Path, base: Path, tables: Tables, fold: str, shift: float = 0.0) -> Path:
+    """A folder as training leaves it: fold k's weights differ from fold j's in the head."""
+    from safetensors.numpy import load_file, save_file
+
+    shutil.copytree(base, folder)
+    tensors = load_file(folder / "model.safetensors")
+    tensors["classifier.bias"] = tensors["classifier.bias"] + np.float32(shift)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    parted = part(tables, fold)
+    write(folder, {"fold": fold, "held_out": parted.held_out["key"].to_list(),
+                   "learnt": sorted(set(parted.train["text"]))})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny(tmp_path_factory.mktemp("base"))
+
+
+@pytest.fixture(scope="module")
+def folds(base: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    home = tmp_path_factory.mktemp("folds")
+    return [model(home / f"{k}", base, lives(), f"{k}/2", shift=100.0 * k) for k in (1, 2)]
+
+
+def run(stage, tables: Tables | None = None) -> pl.DataFrame:
+    return stage.run((tables or ranked()).only(stage.reads), Store())["ranking"]
+
+
+def test_each_question_is_scored_by_the_model_that_held_it_out(folds: list[Path]) -> None:
+    got = run(CrossFitRerank(paths=folds, pool=3))
+    for k, folder in enumerate(folds, 1):
+        mine = part(lives(), f"{k}/2").held_out
+        assert mine.height
+        alone = run(Rerank(scorer=CrossEncoderScorer(path=folder), pool=3, name="cross_encoder"))
+        assert got.join(mine, on="question", how="semi").equals(alone.join(mine, on="question", how="semi"))
+    assert got.sort("question", "rank").equals(got)
+    assert got.height == ranked()["ranking"].height
+    assert run(CrossFitRerank(paths=folds[::-1], pool=3)).equals(got)  # the order of the folders is nothing
+
+
+def test_a_question_that_may_have_been_learnt_is_refused(folds: list[Path], base: Path, tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match="held out of none of these models"):
+        run(CrossFitRerank(paths=folds[:1]))
+    everything = model(tmp_path / "all", base, lives(), "all")
+    with pytest.raises(MemlabError, match="32 of 32 questions"):
+        run(CrossFitRerank(paths=[everything]))
+
+
+def test_a_model_of_other_data_scores_all_questions(base: Path, tmp_path: Path) -> None:
+    folder = model(tmp_path / "all", base, lives(), "all")
+    record = json.loads((folder / "training.json").read_text())
+    (folder / "training.json").write_text(json.dumps(record | {"learnt": ["another question's hash"]}))
+    got = run(CrossFitRerank(paths=[folder], pool=4))
+    assert got.equals(run(Rerank(scorer=CrossEncoderScorer(path=folder), pool=4, name="cross_encoder")))
+
+
+def test_a_blank_question_scores_a_passage_the_same_for_all_who_ask(folds: list[Path]) -> None:
+    tables = ranked()
+    stage = CrossFitRerank(paths=folds, pool=30, question="blank")
+    got = run(stage).filter(pl.col("cross_encoder").is_not_null())
+    same = got.group_by("unit").agg(pl.col("cross_encoder").n_unique().alias("n"), pl.len().alias("asked"))
+    assert same.filter(pl.col("asked") > 1).height > 10
+    assert same["n"].max() == 1
+    assert run(stage, tables.updated({"questions": tables["questions"]})).equals(run(stage))
+    asked = run(CrossFitRerank(paths=folds, pool=30)).filter(pl.col("cross_encoder").is_not_null())
+    assert asked.group_by("unit").agg(pl.col("cross_encoder").n_unique())["cross_encoder"].max() > 1
+
+
+def test_a_wrong_question_is_routed_by_the_right_one(folds: list[Path]) -> None:
+    got = run(CrossFitRerank(paths=folds, pool=3, question="wrong"))
+    right = run(CrossFitRerank(paths=folds, pool=3))
+    first = pl.col("rank") == 1
+    for k in (1, 2):  # the heads of the two models lie 100 apart
+        mine = part(lives(), f"{k}/2").held_out
+        here = got.filter(first).join(mine, on="question", how="semi")["cross_encoder"]
+        assert here.is_between(100 * k - 20, 100 * k + 20).all()
+    assert not got["cross_encoder"].equals(right["cross_encoder"])
+    again = run(CrossFitRerank(paths=folds, pool=3, question="wrong"))
+    assert again.equals(got)
+
+
+def test_it_sees_no_gold_and_runs_in_the_pipeline(folds: list[Path]) -> None:
+    stage = CrossFitRerank(paths=folds, pool=3)
+    assert not GOLD & {*stage.reads, *stage.writes}
+    made = LEXICAL.replace(rerank=stage).run(lives(), Store())
+    assert made["ranking"].filter("selected")["cross_encoder"].null_count() < made["ranking"].height
+    assert isinstance(stage.scorer, PairScorer)
+
+
+def test_the_identity_is_of_content_not_place(folds: list[Path], tmp_path: Path) -> None:
+    moved = [Path(shutil.copytree(f, tmp_path / f.name)) for f in folds]
+    one = spec_digest(CrossFitRerank(paths=folds))
+    assert spec_digest(CrossFitRerank(paths=moved)) == one
+    assert spec_digest(CrossFitRerank(paths=folds, question="blank")) != one
+    assert spec_digest(CrossFitRerank(paths=folds[:1])) != one
+
+
+def test_what_cannot_work_is_refused_when_it_is_made(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match="no model is given"):
+        CrossFitRerank(paths=[])
+    with pytest.raises(MemlabError, match="models of other makers"):
+        CrossFitRerank(paths=[base])
+    with pytest.raises(MemlabError, match=r"training\.json"):
+        CrossFitRerank(paths=[tmp_path / "gone"])
+
+
+def test_chance_is_even_and_the_same_in_any_company() -> None:
+    questions, passages = ["q", "r"], [f"p{i}" for i in range(500)]
+    pairs = np.array([(q, p) for q in range(2) for p in range(500)])
+    (_, numbers), = Chance().score(questions, passages, pairs)
+    assert numbers.mean() == pytest.approx(.5, abs=.05)
+    assert numbers.min() >= 0
+    assert numbers.max() < 1
+    (_, few), = Chance().score(["r"], ["p7"], np.array([(0, 0)]))
+    assert few[0] == numbers[507]
+    (_, other), = Chance(seed=1).score(questions, passages, pairs)
+    assert abs(np.corrcoef(numbers, other)[0, 1]) < .2
+    assert isinstance(Chance(), PairScorer)

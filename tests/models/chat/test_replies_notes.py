@@ -1,0 +1,46 @@
+"""What went another way than asked stands in the manifest, of every arm that it concerns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memlab.models.chat.protocol import Prompt
+from memlab.query.decompose.llm import LLMDecompose
+from memlab.rank.select import Fixed
+from memlab.read.prompt import PromptTemplate
+from memlab.read.reader import Reader
+from memlab.runtime.files import read_json
+from memlab.store import Store
+from tests.chats import ScriptedChat
+from tests.small import arm, lexical
+
+LACKS = "replies lack the mark before the answer"
+UNREAD = "decompositions could not be read"
+
+
+def marked(prompt: Prompt) -> str:
+    """Mark the answer to every second question, by its wording."""
+    return "Answer: 7" if len(prompt.messages[-1].content) % 2 else "it is 7"
+
+
+@pytest.mark.filterwarnings("ignore:16 of 16 decompositions")
+def test_manifests_count_what_went_wrong_also_where_a_result_is_shared(tmp_path: Path) -> None:
+    store, chat = Store(tmp_path / "store"), ScriptedChat(marked, window=20_000)
+    stages = {"decompose": LLMDecompose(chat=ScriptedChat(lambda p: "no idea", name="mute")),
+              "answer": Reader(chat=chat, prompt=PromptTemplate("{date} {history} {question}", answer_mark="Answer:"))}
+    said = {}
+    for k in (3, 5):
+        folder = arm(tmp_path, lexical(select=Fixed(k=k), **stages), name=f"k{k}").run(store)
+        said[k] = read_json(folder / "manifest.json")["told"]
+        assert said[k][UNREAD] == {"number": 16, "of": 16}
+        lacking = sum(marked(p) == "it is 7" for p in chat.asked)
+        assert said[k][LACKS] == {"number": lacking, "of": 16}
+        assert 0 < lacking < 16
+        chat.asked.clear()
+
+
+def test_a_manifest_tells_nothing_where_nothing_went_wrong(tmp_path: Path) -> None:
+    folder = arm(tmp_path).run(Store(tmp_path / "store"))
+    assert read_json(folder / "manifest.json")["told"] == {}

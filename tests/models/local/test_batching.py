@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.models.local.batching import join, pack, padding_share, spread
+
+LENGTHS = st.lists(st.integers(0, 40), max_size=60).map(lambda x: np.array(x, np.int64))
+
+
+@given(LENGTHS, st.integers(1, 100))
+def test_pack_covers_every_text_once_within_budget(lengths: np.ndarray, budget: int) -> None:
+    batches = pack(lengths, budget)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * max(1, lengths[batch].max()) <= budget
+    longest = [lengths[batch].max() for batch in batches]
+    assert longest == sorted(longest, reverse=True)
+
+
+@given(LENGTHS.filter(len), st.integers(1, 100))
+def test_padding_share_is_what_padding_costs(lengths: np.ndarray, budget: int) -> None:
+    batches = pack(lengths, budget)
+    tokens = join([np.ones(n) for n in lengths])
+    padded = [tokens.padded(batch, 0)[1] for batch in batches]
+    cells, real = sum(m.size for m in padded), sum(m.sum() for m in padded)
+    assert padding_share(lengths, batches) == pytest.approx(1 - real / cells if cells else 0)
+
+
+@given(st.lists(st.lists(st.integers(1, 99), max_size=6), min_size=1, max_size=8), st.data())
+def test_padded_rows_are_the_texts(rows: list[list[int]], data: st.DataObject) -> None:
+    positions = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=8)))
+    tokens = join(rows)
+    ids, mask = tokens.padded(positions, pad=0)
+    assert [list(tokens.row(i)) for i in range(len(rows))] == rows
+    assert ids.shape == mask.shape == (len(positions), max(len(rows[i]) for i in positions))
+    assert [list(row[keep == 1]) for row, keep in zip(ids, mask)] == [rows[i] for i in positions]
+    assert (ids[mask == 0] == 0).all()
+
+
+def test_join_of_nothing_is_empty() -> None:
+    assert join([]).lengths.shape == (0,)
+    assert pack(join([]).lengths, 8) == []
+
+
+def test_spread_uses_all_workers_and_keeps_job_with_result() -> None:
+    both = threading.Barrier(2, timeout=20)  # passes only if two jobs run at the same time
+
+    def worker(job: int) -> int:
+        both.wait()
+        return job * job
+
+    assert sorted(spread(range(6), [worker, worker])) == [(i, i * i) for i in range(6)]
+
+
+def test_spread_reads_no_further_than_its_workers() -> None:
+    taken: list[int] = []
+
+    def jobs() -> Iterator[int]:
+        for i in range(100):
+            taken.append(i)
+            yield i
+
+    stream = spread(jobs(), [lambda job: job, lambda job: job])
+    next(stream)
+    assert len(taken) <= 4
+    stream.close()
+
+
+def test_spread_passes_a_failure_on() -> None:
+    def fail(job: int) -> int:
+        raise ValueError("no")
+
+    for workers in ([fail], [fail, fail]):
+        with pytest.raises(ValueError, match="no"):
+            list(spread([1, 2], workers))

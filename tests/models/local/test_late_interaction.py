@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.models.local.embedder import SentenceEmbedder
+from memlab.models.local.late_interaction import LateInteraction
+from memlab.models.protocols import PairScorer
+
+QUERIES = ["where did Anna move?", "who stayed in oslo", "dog", "?"]
+PASSAGES = ["Anna moved to Lisbon.", "Bob stayed in Oslo, with his dog!", "...", "the weather was good. " * 30, "a dog"]
+
+
+@pytest.fixture(scope="module")
+def embedder() -> SentenceEmbedder:
+    return SentenceEmbedder()
+
+
+@pytest.fixture(scope="module")
+def reference(embedder: SentenceEmbedder):
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(embedder._folder()), device="cpu")
+
+
+def vectors(model, text: str, punctuation: bool, special: bool) -> np.ndarray:
+    """Token vectors of one text, by sentence-transformers' own modules."""
+    import torch
+
+    out = model.encode(text, output_value="token_embeddings")
+    ids = model.tokenizer(text, truncation=True, max_length=256)["input_ids"]
+    words = model.tokenizer.convert_ids_to_tokens(ids)
+    kept = [(special or w not in ("[CLS]", "[SEP]")) and (punctuation or w not in ("?", ".", ",", "!")) for w in words]
+    unit = torch.nn.functional.normalize(out, dim=1).cpu().numpy()
+    return unit[kept] if any(kept) else unit
+
+
+def scores(scorer: LateInteraction, pairs: np.ndarray) -> np.ndarray:
+    out = np.full(len(pairs), np.nan)
+    for at, block in scorer.score(QUERIES, PASSAGES, pairs):
+        assert np.isnan(out[at]).all(), "a pair was given twice"
+        out[at] = block
+    return out
+
+
+@pytest.mark.parametrize("fields", [{}, {"special": True}, {"query_punctuation": True, "passage_punctuation": True}])
+def test_equals_the_formula(embedder: SentenceEmbedder, reference, fields: dict) -> None:
+    scorer = LateInteraction(embedder=embedder, **fields)
+    pairs = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])
+    asked = [vectors(reference, q, scorer.query_punctuation, scorer.special) for q in QUERIES]
+    told = [vectors(reference, p, scorer.passage_punctuation, scorer.special) for p in PASSAGES]
+    expected = [(asked[q] @ told[p].T).max(axis=1).mean() for q, p in pairs]
+    np.testing.assert_allclose(scores(scorer, pairs), expected, atol=1e-4)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data())
+def test_any_list_of_pairs_scores_as_the_full_grid(data: st.DataObject) -> None:
+    scorer = LateInteraction(embedder=SentenceEmbedder(token_budget=256, max_length=32))
+    grid = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])
+    rows = data.draw(st.lists(st.integers(0, len(grid) - 1), max_size=12))  # repeats and any order
+    np.testing.assert_allclose(scores(scorer, grid[rows]), scores(scorer, grid)[rows], atol=1e-5)
+
+
+def test_every_passage_is_encoded_once(embedder: SentenceEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    real = SentenceEmbedder.token_vectors
+
+    def spy(self: SentenceEmbedder, texts: list[str], role: str, **flags: bool):
+        seen.extend(texts)
+        return real(self, texts, role, **flags)
+
+    monkeypatch.setattr(SentenceEmbedder, "token_vectors", spy)
+    pairs = np.array([(0, 1), (1, 1), (2, 1), (0, 4)])
+    assert np.isfinite(scores(LateInteraction(embedder=embedder), pairs)).all()
+    assert sorted(seen) == sorted([*QUERIES[:3], PASSAGES[1], PASSAGES[4]])
+
+
+def test_blocks_of_products_are_split_when_memory_is_short(
+    embedder: SentenceEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])
+    whole = scores(LateInteraction(embedder=embedder), pairs)
+    monkeypatch.setattr("memlab.models.local.late_interaction._CELLS", 1)
+    np.testing.assert_allclose(scores(LateInteraction(embedder=embedder), pairs), whole, atol=1e-6)
+
+
+def test_a_word_in_common_wins(embedder: SentenceEmbedder) -> None:
+    draw = random.Random(0)
+    order = draw.sample(range(len(PASSAGES)), len(PASSAGES))
+    best = scores(LateInteraction(embedder=embedder), np.array([(2, p) for p in order]))
+    assert order[int(best.argmax())] == 4
+    assert (best >= -1.0001).all()
+    assert (best <= 1.0001).all()
+
+
+def test_identity_holds_the_embedder_and_the_options(embedder: SentenceEmbedder) -> None:
+    base = LateInteraction(embedder=embedder).identity()
+    assert base["embedder"] == embedder.identity()
+    for field in ("special", "query_punctuation", "passage_punctuation"):
+        assert LateInteraction(embedder=embedder, **{field: not base[field]}).identity() != base
+    assert isinstance(LateInteraction(embedder=embedder), PairScorer)
+
+
+def test_no_pairs_no_scores(embedder: SentenceEmbedder) -> None:
+    assert list(LateInteraction(embedder=embedder).score(QUERIES, PASSAGES, np.zeros((0, 2), np.int64))) == []

@@ -1,0 +1,37 @@
+"""Models are found in every part of a stage, and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memlab.models.protocols import held
+from memlab.rank.rerank import Rerank
+from memlab.search.dense import Dense
+from memlab.write.chunk.turns import Levels, Turn
+from tests.search.world import Overlap, WordEmbedder
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """Makes its scorer when it is asked for it."""
+
+    path: str = "here"
+
+    @property
+    def scorer(self) -> Overlap:
+        return Overlap()
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    parts: tuple[object, ...]
+    named: dict[str, object]
+
+
+def test_models_are_found_in_stages_and_the_stages_inside_them() -> None:
+    embedder, scorer = WordEmbedder(), Overlap()
+    assert list(held(Dense(embedder=embedder))) == [embedder]  # its index has an identity, and is no model
+    assert list(held(Wrapped((Turn(), Rerank(scorer=scorer)), {"x": Dense(embedder=embedder)}))) == [embedder, scorer]
+    assert list(held(Lazy())) == [Overlap()]
+    assert list(held(Levels(chunkers=[Turn()]))) == []
+    assert list(held(None)) == []

@@ -1,0 +1,62 @@
+"""Every file of the slots rank/* and learn/coverage makes its stage, and no stage here but an oracle sees gold."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from hydra.utils import get_class, instantiate
+from omegaconf import OmegaConf
+
+import memlab.oracle
+import memlab.rank
+from memlab.stage import Stage
+from memlab.tables import GOLD
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+FILES = sorted(p.relative_to(CONF).with_suffix("").as_posix()
+               for folder in ("rank", "learn/coverage") for p in (CONF / folder).rglob("*.yaml"))
+GIVEN = ["+embedder._target_=memlab.models.local.embedder.SentenceEmbedder",
+          "+cross_encoder._target_=memlab.models.local.late_interaction.LateInteraction",
+          "+cross_encoder.embedder=${embedder}", "+seed=0",
+          "+chat._target_=memlab.models.chat.openai.OpenAIChat", "+chat.model=some",
+         "++learn.coverage._target_=memlab.learn.coverage.stage.CrossFitCoverage"]
+
+
+def stages_of(package) -> list[type]:
+    modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
+    return [c for m in modules for c in vars(m).values()
+            if isinstance(c, type) and c.__module__ == m.__name__ and hasattr(c, "reads")]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_names_every_field_and_makes_its_stage(name: str, tmp_path: Path) -> None:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        given = [g for g in GIVEN if not (name.startswith("learn/coverage") and "learn.coverage" in g)]
+        whole = compose(config_name=name, overrides=given)
+    node = OmegaConf.select(whole, ".".join(name.split("/")[:-1]))
+    assert set(node) - {"_target_"} == {f.name for f in dataclasses.fields(get_class(node["_target_"]))}
+    if not OmegaConf.missing_keys(node):
+        assert isinstance(instantiate(node, _convert_="all"), Stage)
+
+
+@pytest.mark.parametrize("stage", stages_of(memlab.rank), ids=lambda c: c.__name__)
+def test_no_stage_of_rank_may_see_gold(stage: type) -> None:
+    assert not GOLD & {*stage.reads, *stage.writes}
+    assert not hasattr(stage, "oracle")
+
+
+@pytest.mark.parametrize("stage", stages_of(memlab.oracle), ids=lambda c: c.__name__)
+def test_every_oracle_says_so(stage: type) -> None:
+    assert getattr(stage, "oracle", False) or getattr(stage, "tainted", False)
+    assert GOLD & set(stage.reads)
+
+
+def test_the_constant_k_curve_has_its_points() -> None:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        for k in (1, 3, 5, 10, 20, 30, 40, 50):
+            assert compose(config_name=f"rank/select/fixed_{k}").rank.select.k == k

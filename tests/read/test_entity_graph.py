@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.evaluate.selection import cost
+from memlab.evaluate.shown_turns import covered
+from memlab.read.entity_graph import Graph, graphs
+from memlab.read.graph_block import ENTITIES, LINKS, GraphBlock
+from memlab.read.pack.by_rank import ByRank
+from memlab.read.prompt import PromptTemplate
+from memlab.read.reader import Reader
+from memlab.store import Store
+from memlab.tables import SCHEMAS, Tables, empty, frame
+from memlab.write.extract.rules import RulesExtract
+from tests.chats import ScriptedChat
+from tests.read.world import shown, tokens, world
+from tests.small import lexical, lives
+from tests.write.conversations import DAY
+
+PEOPLE = [(0, "Ann Lee", "person", "A cook."), (0, "Bo", "person", "Her brother."), (1, "Oslo", "location", "Cold."),
+          (2, "ann  lee", "person", "Retired."), (1, "Ski Club", "organization", "")]
+TIES = [(0, "Ann Lee", "brother of", "Bo"), (1, "Bo", "lives in", "Oslo"), (1, "Oslo", "home of", "Ski Club"),
+        (1, "Ski Club", "led by", "Cy"), (2, "bo", "Lives in", "OSLO")]
+
+
+def table(name: str, rows: list[tuple], said_on: bool = False) -> pl.DataFrame:
+    """Rows (session, ...) of corpus 0; links told on their session's day."""
+    columns = [c for c in SCHEMAS[name] if c not in ("corpus", "said_on")]
+    made = {c: [r[i] for r in rows] for i, c in enumerate(columns)}
+    days = {"said_on": [DAY + timedelta(days=r[0]) for r in rows]} if said_on else {}
+    return frame(name, {"corpus": [0] * len(rows), **made, **days})
+
+
+def known(day: datetime | None, people: list[tuple] = PEOPLE, ties: list[tuple] = TIES) -> Graph:
+    """The graph as of a day."""
+    sessions = frame("sessions", {"corpus": [0] * 3, "session": range(3),
+                                  "said_on": [DAY + timedelta(days=s) for s in range(3)]})
+    questions = frame("questions", {"question": [7], "corpus": [0], "text": [""], "asked_on": [day]})
+    ((question, graph),) = graphs(table("entities", people), table("links", ties, True), sessions, questions)
+    assert question == 7
+    return graph
+
+
+def triples(near) -> list[tuple[str, str, str]]:
+    return [(r.source, r.relation, r.target) for r in near.links]
+
+
+def test_two_hops_and_no_more() -> None:
+    near = known(None).near("Where does Ann Lee live?")
+    assert [name for name, *_ in near.entities] == ["ann  lee", "Bo", "Oslo"]  # written as in the last session
+    assert triples(near) == [("Ann Lee", "brother of", "Bo"), ("bo", "Lives in", "OSLO")]
+    assert near.entities[0] == ("ann  lee", "person", "A cook. Retired.")
+    assert len(known(None).near("Ann", hops=1).entities) == 2
+    assert len(known(None).near("Ann", hops=4).links) == 4
+
+
+def test_what_is_told_again_is_one_relationship_as_last_told() -> None:
+    (link,) = known(None).near("Oslo", hops=1).links[:1]
+    assert (link.source, link.said_on) == ("bo", DAY + timedelta(days=2))
+
+
+def test_nothing_of_a_later_day_is_known() -> None:
+    first = known(DAY.replace(hour=0)).near("Ann, Bo and Oslo", hops=4)  # the same day counts, whatever the hour
+    assert [name for name, *_ in first.entities] == ["Bo", "Ann Lee"]  # the full name before the part of one
+    assert triples(first) == [("Ann Lee", "brother of", "Bo")]
+    second = known(DAY + timedelta(days=1)).near("Ann", hops=4)
+    assert second.entities[0][2] == "A cook."
+    assert second.links[1].relation == "lives in"
+    assert known(DAY - timedelta(days=1)).near("Ann, Bo and Oslo").entities == []
+
+
+def test_the_day_of_the_session_counts_not_the_day_that_is_told_of() -> None:
+    ties = table("links", [(2, "Ann Lee", "moved to", "Oslo")]).with_columns(pl.lit(DAY).alias("said_on"))
+    sessions = frame("sessions", {"corpus": [0], "session": [2], "said_on": [DAY + timedelta(days=2)]})
+    questions = frame("questions", {"question": [0], "corpus": [0], "text": [""], "asked_on": [DAY]})
+    ((_, graph),) = graphs(table("entities", PEOPLE[:1]), ties, sessions, questions)
+    assert graph.near("Oslo Ann").links == []
+
+
+def test_another_corpus_knows_nothing() -> None:
+    sessions = frame("sessions", {"corpus": [0], "session": [0], "said_on": [DAY]})
+    questions = frame("questions", {"question": [0, 1], "corpus": [1, 0], "text": ["", ""], "asked_on": [DAY] * 2})
+    (_, other), (_, own) = graphs(table("entities", PEOPLE[:2]), table("links", TIES[:1], True), sessions, questions)
+    assert (len(other.near("Ann Bo").entities), len(own.near("Ann Bo").entities)) == (0, 2)
+
+
+@pytest.mark.parametrize(("question", "named"), [
+    ("who is ANN  lee's boss", ["ann lee"]), ("Is Lee in?", ["ann lee"]), ("Any annual leek?", []),
+    ("To bo or not", ["bo"]), ("Club of Lee in Oslo", ["oslo", "ski club", "ann lee"]), ("", []),
+    ("\u5965\u65af\u9646\u5728\u54ea\u91cc", [])])
+def test_names_in_a_question(question: str, named: list[str]) -> None:
+    assert known(None).named_in(question) == named
+
+
+def test_words_that_every_question_has_name_nobody() -> None:
+    people = [(0, "The Who", "organization", ""), (0, "What", "object", ""), (0, "The Shining", "object", "")]
+    assert known(None, people).named_in("What is the film? Who made it?") == []
+    assert known(None, people).named_in("When did I see Shining?") == ["the shining"]
+
+
+def test_caps() -> None:
+    people = [(0, f"Name{n}", "person", "long " * 60) for n in range(30)]
+    ties = [(0, "Name0", "knows", f"Name{n}") for n in range(1, 30)]
+    near = known(None, people, ties).near("Name0")
+    assert (len(near.entities), len(near.links)) == (10, 20)
+    assert triples(near)[0][2] == "Name29"  # the last told first
+    again = [(s, "Name0", "person", f"{s} " + "long " * 60) for s in range(3)]
+    summary = known(None, again).near("Name0").entities[0][2]
+    assert len(summary) <= 500
+    assert summary.startswith("0 long")
+    assert "1 long" in summary
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abc"), st.just("is"), st.sampled_from("abcde")),
+                max_size=12), st.integers(0, 2), st.integers(1, 3))
+def test_a_graph_of_a_day_is_that_of_its_sessions_alone(ties: list[tuple], day: int, hops: int) -> None:
+    people = [(s, name, "person", f"{name}{s}") for s in range(3) for name in "abcd"]
+    asked = DAY + timedelta(days=day)
+    before = known(None, [p for p in people if p[0] <= day], [t for t in ties if t[0] <= day])
+    assert known(asked, people, ties).near("a d", hops) == before.near("a d", hops)
+
+
+def blocked(tables: Tables, people: list[tuple] = PEOPLE, ties: list[tuple] = TIES, **settings: int) -> Tables:
+    tables = tables.updated(ByRank().run(tables, None))  # type: ignore[arg-type]
+    tables = tables.updated({"entities": table("entities", people), "links": table("links", ties, True)})
+    block = GraphBlock(**settings)
+    return tables.updated(block.run(tables.only(block.reads), None))  # type: ignore[arg-type]
+
+
+THREE = [[("user", "I am here.")], [("user", "It is cold.")], [("user", "Bye.")]]
+
+
+def test_the_block_is_the_last_item_and_belongs_to_no_unit() -> None:
+    tables = blocked(world(THREE, [1, 0], asked=[("Where is Ann Lee?", None), ("And you?", None), ("Bo?", DAY)]))
+    assert shown(tables)[:2] == ["[2023-05-21]\nuser: It is cold.", "[2023-05-20]\nuser: I am here."]
+    assert shown(tables)[2] == (f"{ENTITIES}\n- ann  lee (person): A cook. Retired.\n- Bo (person): Her brother.\n"
+                                f"- Oslo (location): Cold.\n{LINKS}\n- Ann Lee | brother of | Bo (2023-05-20)\n"
+                                "- bo | Lives in | OSLO (2023-05-22)")
+    assert len(shown(tables, 1)) == 2  # nothing to say
+    assert shown(tables, 2)[2].count("\n- ") == 3
+    assert tables["context"]["unit"].null_count() == 2
+    assert tables["context"]["question"].to_list() == [0, 0, 0, 1, 1, 2, 2, 2]
+
+
+def test_a_question_without_context_gets_the_block_alone() -> None:
+    tables = blocked(world(THREE, [], asked=[("Bo?", DAY)]))
+    assert [text.splitlines()[0] for text in shown(tables)] == [ENTITIES]
+
+
+def test_a_block_keeps_to_its_tokens() -> None:
+    asked = [("Where is Ann Lee?", None)]
+    whole = shown(blocked(world(THREE, [0], asked=asked)))[1]
+    for limit in range(1, tokens(whole) + 2):
+        part = shown(blocked(world(THREE, [0], asked=asked), max_tokens=limit))[1:]
+        assert all(whole.startswith(text) and tokens(text) <= limit for text in part)
+        assert all(text.splitlines()[-1] not in (ENTITIES, LINKS) for text in part)
+    assert shown(blocked(world(THREE, [0], asked=asked), max_tokens=tokens(whole)))[1] == whole
+
+
+def test_without_entities_nothing_changes() -> None:
+    tables = world(THREE, [0])
+    packed = ByRank().run(tables, None)  # type: ignore[arg-type]
+    made = blocked(tables, [], [])
+    assert made["context"].equals(packed["context"])
+    assert made["texts"].equals(packed["texts"])
+
+
+def test_a_reader_sees_it_and_evaluation_counts_it_as_no_evidence(tmp_path) -> None:
+    tables = blocked(world(THREE, [0], asked=[("Where is Ann Lee?", None)]))
+    chat = ScriptedChat(lambda _: "There.")
+    prompt = PromptTemplate(instructions="{history} {date} {question}", history="json")
+    reader = Reader(chat=chat, prompt=prompt)
+    reader.run(tables.only(reader.reads), Store(tmp_path))
+    assert "brother of" in chat.asked[0].messages[0].content
+    seen = covered(tables["context"], tables)
+    assert seen.rows() == [(0, 0, 0)]
+    evidence = frame("evidence", {"question": [0], "session": [0], "turn": [0]}).with_columns(
+        pl.lit(0, pl.Int32).alias("corpus"))
+    paid = cost(tables, tables["ranking"].filter("selected"), evidence)
+    first, second = tables["context"]["tokens"]
+    assert paid["context/tokens"].to_list() == [first + second]
+    assert paid["context/evidence_share"].to_list() == [first / (first + second)]
+
+
+def test_in_a_pipeline_nothing_of_a_later_day_is_in_any_block(tmp_path) -> None:
+    tables = lives().load()
+    made = lexical(extract=RulesExtract(), graph=GraphBlock()).run(tables, Store(tmp_path))
+    assert made["entities"].height > 0
+    cut = dict(made["questions"].select("question", pl.col("asked_on").dt.date()).iter_rows())
+    texts = dict(made["texts"].iter_rows())
+    days = made["context"].filter(pl.col("unit").is_null()).select("question", "text")
+    for question, text in days.iter_rows():
+        said = pl.Series([texts[text]]).str.extract_all(r"\((\d{4}-\d{2}-\d{2})\)").explode().drop_nulls()
+        assert all(day[1:-1] <= str(cut[question]) for day in said)
+    assert empty("entities").schema == made["entities"].schema

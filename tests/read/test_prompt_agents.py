@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from memlab.read.prompt import Agents, OneReader, PromptTemplate, Routed
+
+USUAL, COUNTING, TEMPORAL = (PromptTemplate(instructions=f"{n} {{history}}{{date}}{{question}}") for n in "uct")
+ROUTED = Routed(counting=COUNTING, temporal=TEMPORAL)
+
+
+@pytest.mark.parametrize(("kind", "template"), [
+    ("counting", COUNTING), ("multi_session", COUNTING), ("temporal", TEMPORAL), ("factual", USUAL), ("update", USUAL),
+    ("general", USUAL), ("", USUAL)])
+def test_the_class_of_a_question_chooses(kind: str, template: PromptTemplate) -> None:
+    assert ROUTED.template(kind, USUAL) is template
+    assert OneReader().template(kind, USUAL) is USUAL
+
+
+def test_both_are_agents_and_specialists_are_templates() -> None:
+    assert isinstance(ROUTED, Agents)
+    assert isinstance(OneReader(), Agents)
+    with pytest.raises(ValidationError):
+        Routed(counting=COUNTING)  # type: ignore[call-arg]

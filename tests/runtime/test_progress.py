@@ -1,0 +1,74 @@
+"""Progress: a bar on a terminal, a line now and then elsewhere, silence for short work."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from memlab.runtime.progress import progress, state
+
+
+@pytest.mark.parametrize(("done", "seconds", "told"), [(1, 1.0, False), (19, 9.9, False), (19, 10.0, True),
+                                                       (20, 1.0, True), (1000, 50.0, False)])
+def test_an_estimate_is_told_when_there_is_something_to_go_by(done: int, seconds: float, told: bool) -> None:
+    assert (" left" in state(done, 1000, "texts", seconds)) == told
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_off_a_terminal_short_work_is_silent() -> None:
+    out = io.StringIO()
+    with progress("encode", 3, "texts", stream=out) as step:
+        step(3)
+    assert out.getvalue() == ""
+
+
+def test_off_a_terminal_a_line_now_and_then() -> None:
+    out = io.StringIO()
+    with progress("encode", 4, "texts", stream=out, every=0) as step:
+        step(1)
+        step(3, note="12 % padding")
+    first, second = out.getvalue().splitlines()
+    assert first.startswith("encode: 1/4 texts, ")
+    assert first.endswith(" left")
+    assert second.startswith("encode: 4/4 texts, ")
+    assert second.endswith(" texts/s, 12 % padding")
+
+
+def test_on_a_terminal_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memlab.runtime.progress._WAIT", 0.0)
+    out = Terminal()
+    with progress("encode", 4, "texts", stream=out) as step:
+        step(2)
+    assert "encode" in out.getvalue()
+    assert "2/4 texts" in out.getvalue()
+
+
+def test_short_work_draws_no_bar() -> None:
+    out = Terminal()
+    with progress("encode", 4, "texts", stream=out) as step:
+        step(4)
+    assert out.getvalue() == ""
+
+
+def test_an_inner_bar_is_silent_and_a_failed_one_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memlab.runtime.progress._WAIT", 0.0)
+    inner = Terminal()
+
+    def work() -> None:
+        with (progress("outer", 4, "texts", stream=Terminal()),
+              progress("inner", 4, "texts", stream=inner) as step):
+            step(1)
+            raise ValueError("boom")
+
+    with pytest.raises(ValueError, match="boom"):
+        work()
+    assert inner.getvalue() == ""
+    later = Terminal()
+    with progress("later", 4, "texts", stream=later) as step:
+        step(1)
+    assert "later" in later.getvalue()

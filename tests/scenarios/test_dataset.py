@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import polars as pl
+import pytest
+
+from memlab.config.instantiate import make_dataset
+from memlab.data.dataset import Dataset
+from memlab.errors import MemlabError
+from memlab.scenarios.dataset import ASKED_ON, CASES, CATEGORIES, Scenarios
+from memlab.scenarios.distractors import NOTED
+from memlab.scenarios.schema import Expect
+from memlab.tables import GOLD, SCHEMAS
+from memlab.token_counter import count_tokens
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return make_dataset("scenarios").load()
+
+
+def placed(tables) -> pl.DataFrame:
+    """The turns that are pieces: corpus, session, turn, name, text, said_on."""
+    named = tables["ids"].filter(kind="turn").filter(pl.col("name").str.contains("#")).drop("kind", "question")
+    return (named.join(tables["turns"], on=["corpus", "session", "turn"]).rename({"text": "hash"})
+            .join(tables["texts"], on="hash").join(tables["sessions"], on=["corpus", "session"]))
+
+
+def test_the_same_seed_gives_the_same_haystacks_and_another_seed_the_same_cases(tables):
+    assert isinstance(make_dataset("scenarios"), Dataset)
+    assert make_dataset("scenarios") == Scenarios()
+    assert Scenarios().load().digest(SCHEMAS) == tables.digest(SCHEMAS)
+    other = Scenarios(seed=1).load()
+    assert other.digest(["turns"]) != tables.digest(["turns"])
+    assert other["questions"].equals(tables["questions"])
+    assert sorted(placed(other)["text"]) == sorted(placed(tables)["text"])
+    assert Scenarios(seed=1).identity() != Scenarios().identity()
+
+
+def test_every_case_is_a_corpus_whose_pieces_stand_where_the_ids_say(tables):
+    rows = placed(tables)
+    questions = dict(tables["ids"].filter(kind="question").select("name", "question").iter_rows())
+    assert list(questions) == list(CASES)
+    for name, scenario in CASES.items():
+        mine = rows.filter(corpus=questions[name])
+        said = {row["name"].partition("#")[2]: row for row in mine.iter_rows(named=True)}
+        assert set(said) == {piece.name for piece in scenario.pieces}
+        for piece in scenario.pieces:
+            row = said[piece.name]
+            assert row["text"] == piece.text
+            assert (row["role"], row["speaker"]) == ("user", piece.file)
+            assert (ASKED_ON.date() - row["said_on"].date()).days == piece.days
+        cited = tables["evidence"].filter(question=questions[name]).select("session", "turn").rows()
+        assert set(cited) == {(said[p.name]["session"], said[p.name]["turn"]) for p in scenario.pieces if p.evidence}
+
+
+def test_each_scenario_has_three_cases_with_the_same_kind_of_expectations():
+    assert len(CATEGORIES) == 12
+    for category in CATEGORIES:
+        cases = [s for s in CASES.values() if s.category == category]
+        assert len(cases) == 3
+        assert len({tuple(e.what for e in s.expect) for s in cases}) == 1
+        for scenario in cases:
+            named = {name for expect in scenario.expect for name in expect.of}
+            assert named <= {piece.name for piece in scenario.pieces}
+            assert scenario.expect
+    gimli = {(s.category, e.words()) for s in CASES.values() for e in s.expect}
+    assert {("exact-match", "in the top 3"), ("exact-match", "score > 0.8"), ("semantic-equivalence", "in the top 5"),
+            ("semantic-equivalence", "score > 0.6"), ("semantic-equivalence", "vector share largest"),
+            ("technical-term", "in the top 3"), ("technical-term", "text score > 0.5"),
+            ("cross-chunk", "first and second returned"), ("cross-chunk", "scores within 0.2"),
+            ("temporal-disambiguation", "newer before older"), ("source-priority", "file before chat"),
+            ("low-relevance", "nothing returned"), ("multi-concept", "first and second returned")} <= gimli
+
+
+def test_what_is_expected_lies_in_no_table_that_a_stage_reads(tables):
+    names = set(CATEGORIES) | set(CASES) | {e.words() for s in CASES.values() for e in s.expect}
+    for name in set(tables) - GOLD:
+        for column in tables[name].select(pl.col(pl.String)).iter_columns():
+            assert not names & set(column)
+    assert set(tables["gold"]["category"]) == set(CATEGORIES)
+    declined = {s.category for s in CASES.values() if not any(p.evidence for p in s.pieces)}
+    assert declined == {"low-relevance", "abstention"}
+    assert (tables["gold"]["abstain"] == tables["gold"]["category"].is_in(sorted(declined))).all()
+
+
+def test_pieces_of_one_file_lie_further_apart_than_a_chunk_of_400_tokens(tables):
+    rows = placed(tables).filter(pl.col("name").str.starts_with("cross-chunk"))
+    turns = tables["turns"].join(tables["texts"].rename({"hash": "text", "text": "said"}), on="text")
+    for _, pair in rows.group_by("corpus"):
+        (session,), (first, second) = pair["session"].unique(), sorted(pair["turn"])
+        between = turns.filter(corpus=pair["corpus"][0], session=session).filter(
+            pl.col("turn").is_between(first + 1, second - 1))
+        assert count_tokens(between["said"]).sum() > 400
+
+
+def test_nothing_in_a_haystack_answers_a_question(tables):
+    texts = dict(tables["texts"].iter_rows())
+    known = {p.text for s in CASES.values() for p in s.pieces} | {d for s in CASES.values() for d in s.decoys}
+    said = " ".join(texts[h] for h in tables["turns"]["text"].unique() if texts[h] not in known).lower()
+    for word in ("saturn", "brazil", "chess", "passport", "lyon", "mortgage", "landlord", "emma", "idx_", "kubectl",
+                 "staging", "webhook", "monolith", "osteria", "peanuts", "certificate", "ghent", "oksana"):
+        assert word not in said
+    assert all(re.search(r"\{(service|task)\}", note) for note in NOTED)
+
+
+def test_a_haystack_is_as_large_as_asked_and_small_enough_for_a_run_folder(tables):
+    sizes = tables["turns"].group_by("corpus").len()["len"]
+    assert sizes.max() <= 200  # ranks that a run folder keeps
+    sessions = tables["sessions"].group_by("corpus").len().sort("corpus")["len"].to_list()
+    for scenario, count in zip(CASES.values(), sessions):
+        own = len({p.file or p.name for p in scenario.pieces}) + len(scenario.decoys)
+        assert count == 24 + own
+    bare = Scenarios(haystack=0, types=["updates"]).load()
+    assert bare["sessions"].height == 3 * 4
+    assert (tables["sessions"]["said_on"] < datetime(2024, 6, 14)).all()
+    assert tables["sessions"].group_by("corpus").agg(pl.col("said_on").is_sorted())["said_on"].all()
+    assert 0.05 < (tables["ids"].filter(kind="session")["name"].str.starts_with("memory/")).mean() < 0.35
+
+
+def test_options_cut_the_questions_and_a_pile_names_its_pieces(tables):
+    assert Scenarios(types=["time"], limit=2).load()["questions"].height == 2
+    pile = Scenarios(pool=True)
+    assert pile.name == "scenarios-pooled"
+    names = placed(pile.load())["name"].to_list()
+    assert len(names) == placed(tables).height
+    assert all("/" in name for name in names)
+    assert pile.clusters() != Scenarios().clusters()
+    with pytest.raises(MemlabError, match="did you mean 'counting'"):
+        Scenarios(types=["countin"])
+
+
+def test_expectations_in_words():
+    assert Expect("returned", ("a", "b", "c")).words() == "all returned"
+    assert Expect("near", ("a", "b"), 0.2).words() == "scores within 0.2"

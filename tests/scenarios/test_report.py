@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from memlab.errors import MemlabError
+from memlab.rank.score import Score
+from memlab.scenarios import report
+from memlab.scenarios.dataset import Scenarios
+from memlab.scenarios.report import by_category, document, expected, print_scenarios, snippet, systems
+from memlab.search.dense import Dense
+from memlab.store import Store
+from tests.small import arm, lexical
+from tests.store.worker import DigestEmbedder
+
+HOSTILE = "[red]x[/] | <b>*y*</b> \x1b[31m\u202e `z`\nline"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """Two arms on the scenarios: words alone, and one that keeps only scores no unit has; nobody changes these."""
+    root, data = tmp_path_factory.mktemp("scenarios"), Scenarios(haystack=4)
+    store = Store(root / "store")
+    arm(root, lexical(), data).run(store)
+    score = Score(method="weighted", normaliser="none", threshold=1e6)
+    both = lexical(dense=Dense(embedder=DigestEmbedder()), score=score)
+    return arm(root, both, data, name="strict").run(store).parent
+
+
+@pytest.fixture
+def runs(made, tmp_path) -> Path:
+    return shutil.copytree(made, tmp_path / "scenarios")
+
+
+def printed(found) -> str:
+    out = io.StringIO()
+    print_scenarios(found, Console(file=out, width=200, force_terminal=True, color_system=None))
+    return out.getvalue()
+
+
+def test_the_table_has_every_expectation_of_every_system(made):
+    found, broken = systems(made)
+    assert broken == []
+    assert [system.name for system in found] == ["one", "strict"]
+    one, strict = found
+    rows = expected(found)
+    assert len(rows) == len(set(rows)) == 13 + 9  # Gimli's and our own
+    assert one.cell(("exact-match", "in the top 3")) == "3/3: 1, 1, 1"
+    assert one.cell(("technical-term", "text score > 0.5")) == "0/3: 0.500, 0.500, 0.500"
+    assert one.cell(("semantic-equivalence", "vector share largest")) == "–"  # no vectors
+    assert one.cell(("low-relevance", "nothing returned")).startswith("0/3: 10 returned")
+    assert strict.cell(("low-relevance", "nothing returned")) == "3/3: 0 returned, 0 returned, 0 returned"
+    assert strict.cell(("exact-match", "in the top 3")) == "0/3: not found, not found, not found"
+    counts = dict(by_category(found))
+    assert counts["abstention"] == ["0/3", "3/3"]
+    assert counts["technical-term"] == ["3/6", "0/6"]
+
+
+def test_the_page_and_the_console_say_the_same(made):
+    found, broken = systems(made)
+    page, screen = document(found, broken, 3), printed(found)
+    for said in ("technical-term", "3/3: 1, 1, 1", "temporal-disambiguation", "all returned"):
+        assert said in page
+    for category, counts in by_category(found):
+        assert next(line for line in screen.splitlines() if line.startswith(category)).split()[1:] == counts
+        assert all(told in screen for told in counts)
+    assert all(f" {number} {system.name}" in screen for number, system in enumerate(found, 1))
+    assert "reported, not required" in page
+    assert "reported, not required" in screen
+    case = page.split("### source-priority:landlord")[1].split("###")[0]
+    assert "`memory file memory/contacts.md` (file)" in case
+    assert "(chat)" in case
+    assert "**emergency** **number** of the **landlord**" in case
+    assert "* strict: file before chat: not met (not found)" in case
+    assert "| strict |  |  |  |  | nothing |" in case
+    columns = {line.count(" | ") for line in case.splitlines() if line.startswith("| ")}
+    assert columns == {5}
+
+
+def test_what_was_ranked_and_not_returned_is_told_apart(made):
+    (one, _), _ = systems(made)
+    rows = one.shown("counting:plants", 1)
+    assert [row.rank for row in rows if row.returned][0] == 1
+    held = {name for row in rows for name in row.holds}
+    assert held  # pieces are shown however deep they lie
+    assert all(row.rank == 1 or row.holds for row in rows)
+
+
+def test_foreign_text_steers_neither_page_nor_terminal(runs):
+    folder = next(runs.glob("one-*"))
+    pl.read_parquet(folder / "shown.parquet").with_columns(pl.lit(HOSTILE).alias("text")).write_parquet(
+        folder / "shown.parquet")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "arm": HOSTILE}))
+    found, broken = systems(runs)
+    page, screen = document(found, broken, 3), printed(found)
+    for said in (page, screen):
+        assert "\x1b[31m" not in said
+        assert "\u202e" not in said
+        assert "⟨U+001B⟩" in said
+    assert "[red]x[/]" in screen
+    assert "\\[red\\]x\\[/\\] \\| &lt;b&gt;\\*y\\*&lt;/b&gt;" in page
+    assert "<b>" not in page
+
+
+def test_the_command_writes_the_page_and_names_what_is_wrong(runs, capsys):
+    assert report.main([str(runs)]) == 0
+    out = capsys.readouterr()
+    assert "exact-match" in out.out
+    assert (runs / "scenarios.md").read_text().startswith("# Scenarios")
+    assert report.main([str(runs / "none")]) == 1
+    assert "no finished run is here" in capsys.readouterr().err
+    (next(runs.glob("one-*")) / "ids.parquet").write_bytes(b"no table")
+    assert report.main([str(runs)]) == 1
+    assert "ids.parquet: cannot be read" in capsys.readouterr().err
+
+
+def test_runs_on_other_data_are_refused(tmp_path):
+    folder = arm(tmp_path).run(Store(tmp_path / "store")).parent
+    with pytest.raises(MemlabError, match="the data of 'one' is synthetic"):
+        systems(folder)
+
+
+def test_a_snippet_is_cut_around_what_matches():
+    text = "x" * 300 + " The cats were sleeping " + "y" * 300
+    found = snippet(text, "Was a cat asleep, or sleeping?")
+    assert [part for part, marked in found if marked] == ["cats", "sleeping"]
+    assert found[0] == ("…", False)
+    assert found[-1] == ("…", False)
+    assert sum(len(part) for part, _ in found) == 160 + 2
+    assert snippet("nothing of it", "What is the cat?") == [("nothing of it", False)]
+    assert snippet("", "cat") == []
+    assert snippet("a\n\x1b cat", "cat") == [("a ⟨U+001B⟩ ", False), ("cat", True)]

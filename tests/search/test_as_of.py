@@ -1,0 +1,108 @@
+"""What a query may see."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.errors import MemlabError
+from memlab.search.as_of import pools
+from memlab.search.bm25 import BM25, BM25Official
+from memlab.search.dense import Dense
+from memlab.search.faiss_index import HNSW
+from memlab.search.late_interaction import Late
+from memlab.store import Store
+from memlab.tables import Tables, distinct_texts, text_hash, texts_frame
+from tests.search.world import Overlap, WordEmbedder, day, world
+
+LANES = [Dense(embedder=WordEmbedder()), BM25(), BM25Official(), Late(scorer=Overlap()),
+         Dense(embedder=WordEmbedder(), index=HNSW(exact_below=1, threads=1), name="graph")]
+
+dates = st.one_of(st.none(), st.builds(day, st.integers(0, 4), st.integers(0, 23)))
+kinds = st.sampled_from(["turn", "session"])
+some_memories = st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["tea cup", "blue sea", "tea"]), dates, kinds),
+                         max_size=25)
+some_questions = st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["tea", "sea bird"]), dates), max_size=6)
+
+
+def allowed(tables: Tables) -> set[tuple[int, int, str]]:
+    """Recompute (query, memory, kind) pair by pair."""
+    questions = {q["question"]: q for q in tables["questions"].to_dicts()}
+    return {
+        (query["query"], memory["memory"], memory["kind"])
+        for query in tables["queries"].to_dicts() for memory in tables["memories"].to_dicts()
+        if (asked := questions[query["question"]])["corpus"] == memory["corpus"]
+        and (asked["asked_on"] is None or memory["said_on"] is None
+             or memory["said_on"].date() <= asked["asked_on"].date())}
+
+
+@settings(max_examples=40, deadline=None)
+@given(some_memories, some_questions)
+def test_pools_are_the_as_of_rule(memories: list, questions: list) -> None:
+    tables = world(memories, questions)
+    queries, rows = tables["queries"], tables["memories"]
+    got = [
+        (queries["query"][int(query)], rows["memory"][int(memory)], pool.kind)
+        for pool in pools(queries, tables["questions"], rows)
+        for query, seen in zip(pool.queries, pool.seen) for memory in pool.memories[:seen]]
+    assert len(got) == len(set(got))
+    assert set(got) == allowed(tables)
+
+
+@settings(max_examples=15, deadline=None)
+@given(some_memories, some_questions)
+def test_every_lane_ranks_exactly_what_may_be_seen(memories: list, questions: list) -> None:
+    tables = world(memories, questions)
+    for lane in LANES:
+        hits = lane.run(tables, Store())["hits"]
+        got = {(h["query"], h["memory"], h["lane"].split(":")[1]) for h in hits.to_dicts()}
+        assert got == allowed(tables), lane
+        assert hits.height == len(got)
+
+
+@pytest.mark.parametrize("lane", LANES, ids=lambda lane: f"{type(lane).__name__}-{lane.name}")
+def test_planted_future_session_is_never_retrieved(lane: object) -> None:
+    """The best match by far was said a day too late; one of the same day, some hours later, is fine."""
+    asked = datetime(2023, 5, 20, 2, 21)
+    tables = world([(0, "red kite", asked + timedelta(days=1)), (0, "red kite", asked + timedelta(hours=5)),
+                    (0, "my car", asked - timedelta(days=9))], [(0, "red kite", asked)])
+    hits = lane.run(tables, Store())["hits"]  # type: ignore[attr-defined]
+    assert sorted(hits["memory"]) == [1001, 1002]  # 1003 is tomorrow's
+
+
+@pytest.mark.parametrize("lane", [BM25(), BM25Official()], ids=["bm25", "official"])
+def test_a_future_memory_changes_no_score(lane: BM25) -> None:
+    """Document frequencies and mean lengths leave out what was not yet said."""
+    memories = [(0, "red kite flies", day(0)), (0, "blue kite", day(1)), (0, "my car is red and red", day(2))]
+    later = [*memories, (0, "red kite red kite again and again", day(9))]
+    scores = [lane.run(world(m, [(0, "red kite", day(3))]), Store())["hits"]["score"] for m in (memories, later)]
+    assert scores[0].to_list() == scores[1].to_list()
+
+
+def test_order_is_by_day_then_id() -> None:
+    tables = world([(0, "a", day(2)), (0, "b", None), (0, "c", day(1, 9)), (0, "d", day(1, 3))], [(0, "a", day(1))])
+    (pool,) = pools(tables["queries"], tables["questions"], tables["memories"])
+    assert tables["memories"]["memory"].gather(pool.memories).to_list() == [1003, 1001, 1002, 1004]
+    assert pool.seen.tolist() == [3]
+
+
+def test_only_the_kinds_asked_for_and_a_misspelt_one_is_named() -> None:
+    tables = world([(0, "a", None, "turn"), (0, "a", None, "session")], [(0, "a", None)])
+    parts = tables["queries"], tables["questions"], tables["memories"]
+    assert [p.kind for p in pools(*parts, kinds=("turn",))] == ["turn"]
+    with pytest.raises(MemlabError, match="did you mean 'session'"):
+        list(pools(*parts, kinds=("sesion",)))
+    assert list(pools(*parts[:2], parts[2].clear(), kinds=("turn",))) == []
+
+
+def test_distinct_texts() -> None:
+    texts = texts_frame(["a", "b", "c"])
+    used, at = distinct_texts(texts, pl.Series([text_hash(t) for t in "cac"]))
+    assert [used["text"][int(i)] for i in at] == ["c", "a", "c"]
+    assert used.height == 2
+    assert at.dtype == np.int64

@@ -1,0 +1,153 @@
+"""The FAISS strategies, on vectors in clusters (text vectors are clustered too)."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.search.dense import Dense
+from memlab.search.exact import Exact, Found, Index, note
+from memlab.search.faiss_index import HNSW, IVF, IVFPQ, SQ8, Approximate
+from memlab.stage import spec
+from memlab.store import Store
+from tests.search.world import WordEmbedder, day, world
+
+pytest.importorskip("faiss")
+N, DIM = 3000, 32
+INDEXES: list[Approximate] = [
+    IVF(exact_below=0, nlist=40, nprobe=10, threads=1), HNSW(exact_below=0, M=16, threads=1),
+    HNSW(exact_below=0, M=16, threads=1, storage="sq8", refine=2),
+    IVFPQ(exact_below=0, nlist=40, nprobe=10, m=8, bits=6, threads=1), SQ8(exact_below=0, threads=1)]
+each_index = pytest.mark.parametrize("index", INDEXES, ids=lambda i: type(i).__name__)
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    centres = rng.standard_normal((60, DIM))
+    vectors = centres[rng.integers(0, 60, N)] + .5 * rng.standard_normal((N, DIM))
+    queries = centres[rng.integers(0, 60, 40)] + .5 * rng.standard_normal((40, DIM))
+    return tuple((v / np.linalg.norm(v, axis=1, keepdims=True)).astype(np.float32)  # type: ignore[return-value]
+                 for v in (vectors, queries))
+
+
+def top(found: Found, k: int = 10) -> list[set[int]]:
+    return [set(at[np.argsort(-scores, kind="stable")[:k]].tolist()) for at, scores in found]
+
+
+def recall(found: Found, truth: Found) -> float:
+    return float(np.mean([len(a & b) / max(1, len(b)) for a, b in zip(top(found), top(truth))]))
+
+
+@each_index
+def test_recall_against_exact_and_true_products(index: Approximate) -> None:
+    vectors, queries = data()
+    seen = np.full(len(queries), N)
+    found = index.open(vectors, None).search(queries, seen, 10)
+    assert recall(found, Exact(vectors).search(queries, seen, 10)) >= .95
+    for query, (at, scores) in zip(queries, found):
+        assert len(at) >= 10
+        assert scores == pytest.approx(vectors[at] @ query, abs=1e-6)
+
+
+@each_index
+def test_a_filter_is_kept_inside_the_search(index: Approximate) -> None:
+    """Every query may see another prefix; deep enough, an index alone would return fewer than there are."""
+    vectors, queries = data()
+    seen = np.linspace(0, N, len(queries)).astype(int)
+    for depth in (10, 700):
+        found = index.open(vectors, None).search(queries, seen, depth)
+        for limit, (at, _) in zip(seen, found):
+            assert (at < limit).all()
+            assert len(set(at.tolist())) == len(at) >= min(depth, limit)
+    found = index.open(vectors, None).search(queries, seen, 10)
+    assert recall(found, Exact(vectors).search(queries, seen, 10)) >= .9
+
+
+@each_index
+def test_same_vectors_give_the_same_index_file(index: Approximate, tmp_path: Path) -> None:
+    vectors, _ = data()
+    for name in "ab":
+        index.open(vectors, tmp_path / name)
+    files = [next((tmp_path / name).iterdir()) for name in "ab"]
+    assert files[0].name == files[1].name
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@each_index
+def test_a_kept_index_is_used_again_and_a_damaged_one_rebuilt(index: Approximate, tmp_path: Path) -> None:
+    vectors, queries = data()
+    seen = np.full(len(queries), N)
+    built = top(index.open(vectors, tmp_path).search(queries, seen, 10))
+    (file,) = tmp_path.iterdir()
+    stamp = file.stat().st_mtime_ns
+    assert top(index.open(vectors, tmp_path).search(queries, seen, 10)) == built
+    assert file.stat().st_mtime_ns == stamp
+    file.write_bytes(file.read_bytes()[:100])
+    assert top(index.open(vectors, tmp_path).search(queries, seen, 10)) == built
+    assert file.stat().st_size > 100
+    index.open(vectors[::-1].copy(), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@each_index
+def test_duplicate_vectors_are_all_found(index: Approximate) -> None:
+    vectors, _ = data()
+    vectors[100:130] = vectors[7]
+    (found,) = index.open(vectors, None).search(vectors[7:8], np.array([N]), 31)
+    assert top([found], 31)[0] == {7, *range(100, 130)}
+
+
+def test_small_pools_are_searched_exactly_and_a_note_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    vectors, queries = data()
+    note.cache_clear()
+    with caplog.at_level("WARNING", "memlab"):
+        searcher = IVF().open(vectors, None)
+        IVF().open(vectors, None)
+    assert isinstance(searcher, Exact)
+    assert [r.message for r in caplog.records] == [
+        "IVF: a pool under 20000 vectors is searched exactly, an index cannot pay there"]
+
+
+def test_dense_with_an_index_ranks_like_flat() -> None:
+    memories = [(0, f"w{i} w{i % 50} w{i % 7}", day(i % 30)) for i in range(600)]
+    tables = world(memories, [(0, f"w{i} w{i % 50}", day(10 + i % 25)) for i in range(30)])
+    model = WordEmbedder()
+    flat, graph = (Dense(embedder=model, depth=5, **extra).run(tables, Store())["hits"]
+                   for extra in ({}, {"index": HNSW(exact_below=100, threads=1)}))
+    shared = flat.join(graph, on=["query", "memory"], how="inner")
+    assert shared.height >= .95 * flat.height
+    assert shared["score"].to_numpy() == pytest.approx(shared["score_right"].to_numpy(), abs=2e-6)
+
+
+def test_misfit_parameters_name_the_remedy() -> None:
+    vectors, _ = data()
+    with pytest.raises(MemlabError, match=r"m 48 does not divide the vectors' 32 dimensions.*choose m among \[8, 16"):
+        IVFPQ(exact_below=0, nlist=8).open(vectors, None)
+    with pytest.raises(MemlabError, match="lower nlist"):
+        IVF(exact_below=0, nlist=N + 1).open(vectors, None)
+
+
+def test_without_faiss_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MemlabError, match=r"pip install -e '\.\[cpu\]'"):
+        SQ8(exact_below=0).open(data()[0], None)
+
+
+@each_index
+def test_identity_holds_what_changes_results_only(index: Approximate) -> None:
+    assert isinstance(index, Index)
+    assert {"device", "threads"}.isdisjoint(spec(index))
+    assert index.built_from()["build_threads"] == 1  # a graph built by several threads differs from run to run
+    assert type(index)(**{**vars_of(index), "device": "cpu", "threads": 2}).identity() == index.identity()
+    changed = type(index)(**{**vars_of(index), "refine": 9})
+    assert changed.identity() != index.identity()
+    assert changed.built_from() == index.built_from()
+
+
+def vars_of(index: Approximate) -> dict:
+    return {field.name: getattr(index, field.name) for field in dataclasses.fields(index)}  # type: ignore[arg-type]

@@ -1,0 +1,126 @@
+"""Weighted late interaction, recomputed by hand on a matcher whose matches are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.models.protocols import Floats, Ints, Role, TokenMatcher
+from memlab.search.late_interaction import WeightedLate, best_in_session, best_in_window, idf_weights
+from memlab.store import Store
+from memlab.tables import Tables, frame, text_hash, texts_frame
+
+WORDS = ["the", "cat", "sat", "dog", "ran"]
+
+
+class Exact:
+    """A word matches a passage with 1 where the passage holds it, else with 0."""
+
+    query_tokens = 4
+
+    def identity(self) -> dict[str, Any]:
+        return {"is": "Exact"}
+
+    def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
+        return [np.array([WORDS.index(w) for w in t.split()], np.int64) for t in texts]
+
+    def match(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        rows = np.zeros((len(pairs), self.query_tokens), np.float32)
+        for at, (q, p) in enumerate(pairs):
+            for i, word in enumerate(queries[q].split()[: self.query_tokens]):
+                rows[at, i] = word in passages[p].split()
+        yield np.arange(len(pairs)), rows
+
+
+def world(keys: list[tuple[int, str, int]], question: str, asked_day: int = 28) -> Tables:
+    """Memories (session, key, day of May 2023) of one corpus, and one question."""
+    n = len(keys)
+    return Tables(
+        texts=texts_frame([*(k for _, k, _ in keys), question]),
+        memories=frame("memories", {
+            "memory": list(range(n)), "corpus": [0] * n, "session": [s for s, _, _ in keys], "turns": [[0]] * n,
+            "kind": ["turn"] * n, "key": [text_hash(k) for _, k, _ in keys],
+            "value": [text_hash(k) for _, k, _ in keys],
+            "said_on": [datetime(2023, 5, d) for _, _, d in keys]}),
+        questions=frame("questions", {"question": [0], "corpus": [0], "text": [text_hash(question)],
+                                      "asked_on": [datetime(2023, 5, asked_day)]}),
+        queries=frame("queries", {"query": [0], "question": [0], "kind": ["original"], "text": [text_hash(question)],
+                                  "weight": [1.0]}))
+
+
+def scores(tables: Tables, tmp_path: Any, **fields: Any) -> dict[str, dict[int, float]]:
+    hits = WeightedLate(matcher=Exact(), **fields).run(tables, Store(tmp_path))["hits"]
+    found: dict[str, dict[int, float]] = {}
+    for lane, memory, score in hits.select("lane", "memory", "score").iter_rows():
+        found.setdefault(lane, {})[memory] = score
+    return found
+
+
+def test_rare_words_weigh_by_their_idf_among_visible_memories(tmp_path):
+    tables = world([(0, "the cat", 1), (0, "the dog", 1), (1, "the sat", 2)], "the cat")
+    idf = np.log1p((3 - np.array([3.0, 1.0]) + 0.5) / (np.array([3.0, 1.0]) + 0.5))
+    the, cat = idf / idf.sum()
+    found = scores(tables, tmp_path)
+    assert found["late:turn"] == pytest.approx({0: the + cat, 1: the, 2: the}, abs=1e-6)
+
+
+def test_a_session_adds_the_best_answers_to_each_word_of_all_its_memories(tmp_path):
+    tables = world([(0, "cat", 1), (0, "sat", 1), (1, "cat", 2), (1, "cat dog", 2)], "cat sat")
+    found = scores(tables, tmp_path, weighting="uniform")
+    assert found["late:turn"] == pytest.approx({0: 0.5, 1: 0.5, 2: 0.5, 3: 0.5})
+    assert found["late_session:turn"] == pytest.approx({0: 1.0, 1: 1.0, 2: 0.5, 3: 0.5})
+
+
+def test_a_window_reaches_its_neighbours_and_no_further(tmp_path):
+    tables = world([(0, "cat", 1), (0, "dog", 1), (0, "sat", 1)], "cat sat")
+    found = scores(tables, tmp_path, weighting="uniform", window=1, sessions=False)
+    assert found["late_window:turn"] == pytest.approx({0: 0.5, 1: 1.0, 2: 0.5})
+    assert set(scores(tables, tmp_path, window=0, sessions=False)) == {"late:turn"}
+
+
+def test_a_later_day_is_neither_found_nor_counted(tmp_path):
+    past = [(0, "the cat", 1), (1, "the dog", 2)]
+    alone = scores(world(past, "the cat", asked_day=3), tmp_path / "a")
+    followed = scores(world([*past, (2, "cat cat ran", 4)], "the cat", asked_day=3), tmp_path / "b")
+    assert alone == followed
+
+
+def test_of_a_long_question_the_first_tokens_count(tmp_path):
+    found = scores(world([(0, "ran", 1), (0, "the", 1)], "the cat sat dog ran"), tmp_path, weighting="uniform")
+    assert found["late:turn"] == pytest.approx({0: 0.0, 1: 0.25})
+
+
+def test_the_matcher_is_what_the_stage_asks_for():
+    assert isinstance(Exact(), TokenMatcher)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=12))
+def test_weights_sum_to_one_and_fall_with_frequency(df: list[int]) -> None:
+    weights = idf_weights(np.array(sorted(df), np.float64), 50)
+    assert weights.sum() == pytest.approx(1, abs=1e-5)
+    assert (np.diff(weights) <= 1e-7).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(-1, 1, width=32)), min_size=1, max_size=20))
+def test_best_in_session_is_the_maximum_by_group(rows: list[tuple[int, float]]) -> None:
+    place = np.unique([p for p, _ in rows], return_inverse=True)[1]
+    best = best_in_session(np.array([[v] for _, v in rows], np.float32), place)
+    for i, home in enumerate(place):
+        assert best[i, 0] == max(np.float32(v) for (_, v), p in zip(rows, place) if p == home)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.floats(-1, 1, width=32)), min_size=1, max_size=15), st.integers(1, 4))
+def test_best_in_window_looks_at_neighbours_of_the_session_only(rows: list[tuple[int, float]], reach: int) -> None:
+    place = np.array([p for p, _ in rows])
+    values = np.array([[v] for _, v in rows], np.float32)
+    best = best_in_window(values, place, np.arange(len(rows)), reach)
+    for i, home in enumerate(place):
+        session = [j for j in range(len(rows)) if place[j] == home]
+        at = session.index(i)
+        assert best[i, 0] == max(values[j, 0] for j in session[max(0, at - reach):at + reach + 1])

@@ -1,0 +1,272 @@
+"""Completions in the store: asked once, kept whatever happens, and given back as they were said."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.errors import MemlabError
+from memlab.models.chat import retry
+from memlab.models.chat.openai import OpenAIChat
+from memlab.models.chat.protocol import Completion, Message, Prompt
+from memlab.store import Store
+from memlab.store.__main__ import info, main, prune, verify
+from memlab.store.completions import decode, encode
+from tests.chats import ScriptedChat
+from tests.models.chatserver import serving
+
+NASTY = "<script>alert(1)</script>\x1b[31mred\x1b[0m\x00\x07\x85\u2028\u2029\r\n\t\"\\\u202e ok 🦀 \ufeff"
+
+
+def prompt(text: str, **fields: int) -> Prompt:
+    return Prompt((Message("user", text),), **fields)
+
+
+def prompts(count: int) -> list[Prompt]:
+    return [prompt(f"question {i}") for i in range(count)]
+
+
+def scripted(name: str = "scripted", answer: str = "answer to") -> ScriptedChat:
+    return ScriptedChat(lambda p: f"{answer} {p.messages[-1].content}", name=name)
+
+
+def files(root: Path) -> list[Path]:
+    return sorted(root.glob("completions/*/*.jsonl"))
+
+
+def test_what_was_said_once_is_not_asked_again(tmp_path: Path) -> None:
+    chat, store = scripted(), Store(tmp_path)
+    asked = [*prompts(5), prompt("question 0"), prompt("question 0", sample=1)]
+    first = store.completions(chat, asked)
+    assert [c.text for c in first] == [f"answer to {p.messages[0].content}" for p in asked]
+    assert (len(chat.asked), store.made["completions"], store.found["completions"]) == (6, 6, 0)
+    for again in (store, Store(tmp_path)):
+        assert again.completions(chat, asked[::-1]) == first[::-1]
+    assert len(chat.asked) == 6
+    assert (again.made["completions"], again.found["completions"]) == (0, 7)
+    assert store.completions(chat, []) == []
+
+
+def test_what_can_change_a_reply_asks_again(tmp_path: Path) -> None:
+    one, other, store = scripted(), scripted("other", "different"), Store(tmp_path)
+    assert store.completions(one, prompts(1)) != store.completions(other, prompts(1))
+    store.completions(one, [prompt("question 0", max_tokens=9)])
+    assert (len(one.asked), len(other.asked)) == (2, 1)
+
+
+@given(st.text())
+def test_every_character_survives_a_line(text: str) -> None:
+    completion = Completion(text, 1, 2, 0.25, "length", True)
+    line = encode("k", completion)
+    assert line.count(b"\n") == 1
+    assert decode(line[:-1]) == ("k", completion)
+
+
+def test_markup_and_control_characters_survive_the_store(tmp_path: Path) -> None:
+    chat = ScriptedChat(lambda _: NASTY)
+    (first,) = Store(tmp_path).completions(chat, prompts(1))
+    (again,) = Store(tmp_path).completions(chat, prompts(1))
+    assert first.text == again.text == NASTY
+    row = json.loads(files(tmp_path)[0].read_text())
+    assert (row["text"], row["key"]) == (NASTY, prompts(1)[0].key())
+
+
+def test_a_refusal_is_not_stored(tmp_path: Path) -> None:
+    chat, store = scripted(), Store(tmp_path)
+    long = prompt("long " * 5000)
+    for _ in range(2):
+        one, other = store.completions(chat, [long, prompt("question 1")])
+        assert (one.finish, other.text) == ("refused", "answer to question 1")
+    assert (store.made["completions"], store.found["completions"]) == (1, 1)
+
+
+def test_a_torn_last_line_is_passed_over(tmp_path: Path) -> None:
+    Store(tmp_path).completions(scripted(), prompts(3))
+    (file,) = files(tmp_path)
+    file.write_bytes(file.read_bytes()[:-9])
+    chat, store = scripted(), Store(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(store.completions(chat, prompts(3))) == 3
+    assert (len(chat.asked), store.found["completions"]) == (1, 2)
+    assert verify(tmp_path) == []
+
+
+def damage(file: Path, line: int) -> None:
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[line] = lines[line].replace(b"answer", b"Answer")
+    file.write_bytes(b"".join(lines))
+
+
+def test_a_damaged_line_is_named_and_asked_for_again(tmp_path: Path) -> None:
+    want = Store(tmp_path).completions(scripted(), prompts(3))
+    (file,) = files(tmp_path)
+    damage(file, 1)
+    chat, store = scripted(), Store(tmp_path)
+    with pytest.warns(UserWarning, match=f"{file.name}: the bytes of 1 line do not match"):
+        assert store.completions(chat, prompts(3)) == want
+    assert len(chat.asked) == 1
+
+
+def test_another_process_s_replies_are_noticed_and_the_first_file_counts(tmp_path: Path) -> None:
+    reader, asker = Store(tmp_path), scripted()
+    reader.completions(asker, prompts(1))
+    Store(tmp_path).completions(scripted(), prompts(3))
+    reader.completions(asker, prompts(3))
+    assert len(asker.asked) == 1
+    folder = files(tmp_path)[0].parent
+    for name, text in (("0-a", "first"), ("9999999-z", "last")):
+        (folder / f"{name}.jsonl").write_bytes(encode(prompts(1)[0].key(), Completion(text, 1, 1, 0.0)))
+    assert Store(tmp_path).completions(asker, prompts(1))[0].text == "first"
+
+
+FILL = """
+for start in range(0, 60, 10):
+    at = int(sys.argv[2]) * 7
+    Store(Path(sys.argv[1])).completions(scripted(), (prompts(60)[at:] + prompts(60)[:at])[start:start + 10])
+"""
+
+
+def begin(script: str, *words: object) -> subprocess.Popen[str]:
+    head = ("import sys; from pathlib import Path; from memlab.models.chat.openai import OpenAIChat\n"
+            "from memlab.store import Store; from tests.store.test_completions import prompts, scripted\n")
+    return subprocess.Popen([sys.executable, "-c", head + script, *map(str, words)], text=True,
+                            cwd=Path(__file__).parents[2], stderr=subprocess.PIPE)
+
+
+def test_processes_fill_one_store_at_once(tmp_path: Path) -> None:
+    workers = [begin(FILL, tmp_path, i) for i in range(3)]
+    for worker in workers:
+        assert (worker.wait(60), worker.communicate()[1]) == (0, "")
+    chat = scripted()
+    assert [c.text for c in Store(tmp_path).completions(chat, prompts(60))] == [
+        f"answer to question {i}" for i in range(60)]
+    assert chat.asked == []
+    assert verify(tmp_path) == []
+
+
+def test_an_error_or_an_interrupt_keeps_what_came_before(tmp_path: Path) -> None:
+    def stumbling(problem: BaseException) -> ScriptedChat:
+        def rule(p: Prompt) -> str:
+            if p.messages[0].content == "question 3":
+                raise problem
+            return f"answer to {p.messages[0].content}"
+        return ScriptedChat(rule)
+
+    for problem in (MemlabError("away"), KeyboardInterrupt()):
+        with pytest.raises(type(problem)):
+            Store(tmp_path).completions(stumbling(problem), prompts(10))
+    chat = scripted()
+    Store(tmp_path).completions(chat, prompts(10))
+    assert [p.messages[0].content for p in chat.asked] == [f"question {i}" for i in (3, 2, 1, 0)]
+
+
+def test_a_chat_that_leaves_a_prompt_out_is_told(tmp_path: Path) -> None:
+    class Silent(ScriptedChat):
+        def complete(self, prompts):
+            yield from list(super().complete(prompts))[1:]
+
+    with pytest.raises(MemlabError, match="scripted gave nothing for 1 of 3 prompts"):
+        Store(tmp_path).completions(Silent(lambda _: "x"), prompts(3))
+
+
+SHORT_OF_SPACE = """
+import resource, signal
+resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+Store(Path(sys.argv[1])).completions(scripted(), prompts(100))
+"""
+
+
+def test_a_full_disk_is_told_and_costs_no_stored_reply(tmp_path: Path) -> None:
+    said = begin(SHORT_OF_SPACE, tmp_path).communicate(timeout=60)[1]
+    assert "the store cannot be written: the limit on file sizes is reached (what was stored before is kept)" in said
+    chat, store = scripted(), Store(tmp_path)
+    store.completions(chat, prompts(100))
+    assert 10 < store.found["completions"] == 100 - len(chat.asked)
+
+
+ASK = """
+Store(Path(sys.argv[1])).completions(OpenAIChat(model="tiny", url=sys.argv[2], concurrency=4), prompts(60))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_run_repeats_no_finished_request(tmp_path: Path, how: signal.Signals) -> None:
+    with serving(delay=0.05) as server:
+        run = begin(ASK, tmp_path, server.url)
+        while len(server.requests) < 12:
+            time.sleep(0.01)
+        os.kill(run.pid, how)
+        run.communicate(timeout=20)
+        sent = len(server.requests)
+        server.delay = 0.0
+        store = Store(tmp_path)
+        found = store.completions(OpenAIChat(model="tiny", url=server.url), prompts(60))
+        assert [c.text for c in found] == [f"You said: question {i}" for i in range(60)]
+        assert store.found["completions"] >= sent - 8  # besides what was under way, or just coming in
+        assert len(server.requests) == sent + 60 - store.found["completions"]
+
+
+def test_a_server_killed_and_restarted_gives_the_same_and_a_second_run_asks_nothing(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "FIRST_WAIT", 0.01)
+    with serving() as server:
+        model = OpenAIChat(model="tiny", url=server.url, concurrency=4, patience=0.3)
+        want = [c.text for c in Store(tmp_path / "calm").completions(model, prompts(50))]
+        server.requests.clear()
+        server.die_after = 20
+        with pytest.raises(MemlabError, match="has been away for"):
+            Store(tmp_path / "rough").completions(model, prompts(50))
+        server.stop()
+        server.start()
+        assert [c.text for c in Store(tmp_path / "rough").completions(model, prompts(50))] == want
+        assert len(server.requests) <= 50 + 4
+        server.requests.clear()
+        elsewhere = OpenAIChat(model="tiny", url="http://127.0.0.1:9/v1")  # an address is no part of an identity
+        assert [c.text for c in Store(tmp_path / "rough").completions(elsewhere, prompts(50))] == want
+        assert server.requests == []
+
+
+def test_memory_is_flat_over_many_requests() -> None:
+    with serving(rule=lambda _: "x" * 2000) as server:
+        model = OpenAIChat(model="tiny", url=server.url)
+        process, seen = psutil.Process(), []
+        for i, _ in enumerate(model.complete([prompt(f"{i}") for i in range(1500)])):
+            if i in (300, 1499):
+                server.requests.clear()
+                seen.append(process.memory_info().rss)
+    assert seen[1] - seen[0] < 20e6
+
+
+def test_upkeep_lists_checks_and_mends_completions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Store(tmp_path).completions(scripted(), prompts(3))
+    (file,) = files(tmp_path)
+    row = info(tmp_path).row(0, named=True)
+    assert (row["kind"], row["model"], row["rows"], row["segments"]) == ("completions", "scripted", 3, 1)
+    assert row["bytes"] == file.stat().st_size
+    assert main(["verify", "--store", str(tmp_path)]) == 0
+    damage(file, 0)
+    assert main(["verify", "--store", str(tmp_path)]) == 1
+    assert f"damaged: {file}" in capsys.readouterr().out
+    assert prune(tmp_path) == []  # its process may be writing to it
+    os.utime(file, (time.time() - 7200,) * 2)
+    assert main(["compact", "--store", str(tmp_path)]) == 0
+    assert prune(tmp_path) == [file]
+    assert (verify(tmp_path), info(tmp_path)["rows"].item()) == ([], 2)
+    chat = scripted()
+    Store(tmp_path).completions(chat, prompts(3))
+    assert len(chat.asked) == 1
+    assert len(prune(tmp_path, model="scripted")) == 1
+    assert info(tmp_path).is_empty()

@@ -1,0 +1,353 @@
+"""The store: what comes out equals what the model says, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.errors import MemlabError
+from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role
+from memlab.store import Store
+from memlab.store.segments import key_columns
+from memlab.tables import texts_frame
+from tests.store import worker as store_worker
+from tests.store.worker import DIM, DigestEmbedder, digest_vector, expected, some_texts
+
+
+class DigestScorer:
+    """A deterministic scorer of pairs that remembers its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[list[str], list[str], Ints]] = []
+
+    def identity(self) -> dict[str, Any]:
+        return {"model": "digest-pairs"}
+
+    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        self.calls.append((list(queries), list(passages), pairs))
+        for start in range(0, len(pairs), 7):
+            block = pairs[start : start + 7]
+            yield (np.arange(start, start + len(block)),
+                   np.array([digest_vector(queries[q] + "|" + passages[p])[0] for q, p in block], np.float32))
+
+
+def segments(root: Path) -> list[Path]:
+    return sorted(root.glob("*/*/*.parquet"))
+
+
+def test_toys_keep_the_protocols() -> None:
+    assert isinstance(DigestEmbedder(), Embedder)
+    assert isinstance(DigestScorer(), PairScorer)
+
+
+def test_vectors_equal_the_model_cold_and_warm(tmp_path: Path) -> None:
+    texts, embedder = some_texts(50), DigestEmbedder()
+    cold = Store(tmp_path)
+    np.testing.assert_array_equal(cold.vectors(embedder, texts, "document"), expected(texts))
+    assert (cold.made["vectors"], cold.found["vectors"]) == (50, 0)
+    again = cold.vectors(embedder, texts.reverse(), "document")
+    np.testing.assert_array_equal(again, expected(texts)[::-1])
+    warm = Store(tmp_path)
+    np.testing.assert_array_equal(warm.vectors(DigestEmbedder(), texts, "document"), expected(texts))
+    assert (warm.made["vectors"], warm.found["vectors"]) == (0, 50)
+    assert len(embedder.asked) == 50
+
+
+class Unasked(DigestEmbedder):
+    """What nobody may ask anything, since all of it is stored."""
+
+    def dim(self) -> int:
+        raise AssertionError("asked for its width")
+
+    def truncated(self, texts: Sequence[str], role: Role) -> np.ndarray:
+        raise AssertionError("asked what it cuts")
+
+
+def test_width_and_truncation_are_told_by_the_store(tmp_path: Path) -> None:
+    class Cuts(DigestEmbedder):
+        def truncated(self, texts: Sequence[str], role: Role) -> np.ndarray:
+            self.asked += texts
+            return np.array([len(text) % 3 == 0 for text in texts])
+
+    texts, embedder, store = some_texts(30), Cuts(), Store(tmp_path)
+    assert store.dim(embedder, "document") == DIM
+    cut = store.truncated(embedder, texts[:20], "document")
+    assert cut.dtype == bool
+    assert cut.tolist() == [len(text) % 3 == 0 for text in texts["text"][:20]]
+    assert 0 < cut.sum() < 20
+    store.truncated(embedder, texts, "document")
+    assert len(embedder.asked) == 30  # the last ten alone
+    store.vectors(embedder, texts, "document")
+    warm = Store(tmp_path)
+    assert warm.dim(Unasked(), "document") == DIM
+    assert warm.vectors(Unasked(), texts, "document").shape == (30, DIM)
+    np.testing.assert_array_equal(warm.truncated(Unasked(), texts[:20], "document"), cut)
+    with pytest.raises(AssertionError):
+        warm.dim(Unasked(), "query")
+
+
+def test_a_width_is_asked_of_the_model_where_a_segment_is_damaged(tmp_path: Path) -> None:
+    texts = some_texts(5)
+    Store(tmp_path).vectors(DigestEmbedder(), texts[:2], "document")
+    Store(tmp_path).vectors(DigestEmbedder(), texts[2:], "document")
+    warm = Store(tmp_path, memory_mb=0)  # holds the values of one segment at a time
+    assert warm.missing(DigestEmbedder(), texts, "document") == 0
+    for path in segments(tmp_path):
+        path.write_bytes(b"damaged")
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert warm.dim(DigestEmbedder(), "document") == DIM
+
+
+def test_roles_and_models_do_not_mix(tmp_path: Path) -> None:
+    store, texts = Store(tmp_path), some_texts(5)
+    store.vectors(DigestEmbedder("a"), texts, "document")
+    np.testing.assert_array_equal(store.vectors(DigestEmbedder("a"), texts, "query"), expected(texts, "query"))
+    assert store.missing(DigestEmbedder("b"), texts, "document") == 5
+    assert store.missing(DigestEmbedder("a"), texts, "document") == 0
+
+
+def test_only_the_missing_is_encoded_and_duplicates_once(tmp_path: Path) -> None:
+    texts = some_texts(10)
+    Store(tmp_path).vectors(DigestEmbedder(), texts[:6], "document")
+    doubled, embedder = pl.concat([texts, texts]), DigestEmbedder()
+    store = Store(tmp_path)
+    assert store.missing(embedder, doubled, "document") == 4
+    np.testing.assert_array_equal(store.vectors(embedder, doubled, "document"), expected(doubled))
+    assert sorted(embedder.asked) == sorted(texts["text"][6:])
+    assert store.made["vectors"] == 4
+
+
+@settings(max_examples=15, deadline=None)
+@given(calls=st.lists(st.lists(st.integers(0, 30), max_size=40), min_size=1, max_size=4),
+       flush_mb=st.sampled_from([0.0, 64.0]), memory_mb=st.sampled_from([0.0, 64.0]))
+def test_any_sequence_of_calls(tmp_path_factory: pytest.TempPathFactory, calls: list[list[int]], flush_mb: float,
+                               memory_mb: float) -> None:
+    store = Store(tmp_path_factory.mktemp("store"), flush_mb=flush_mb, memory_mb=memory_mb)
+    pool, embedder = some_texts(31), DigestEmbedder()
+    for rows in calls:
+        texts = pool[rows]
+        out = store.vectors(embedder, texts, "document")
+        assert out.shape == (len(rows), DIM)
+        if rows:
+            np.testing.assert_array_equal(out, expected(texts))
+    assert len(embedder.asked) == len({i for rows in calls for i in rows})
+
+
+def test_iter_vectors_streams_every_row_once(tmp_path: Path) -> None:
+    texts = some_texts(40)
+    store = Store(tmp_path, flush_mb=0, memory_mb=0)
+    out, seen = np.zeros((40, DIM), np.float32), []
+    for at, block in store.iter_vectors(DigestEmbedder(), texts, "document", batch=3):
+        assert len(at) <= 3
+        out[at] = block
+        seen += at.tolist()
+    assert sorted(seen) == list(range(40))
+    np.testing.assert_array_equal(out, expected(texts))
+
+
+def test_pair_scores(tmp_path: Path) -> None:
+    queries, passages, scorer = some_texts(6), texts_frame(f"passage {i}" for i in range(9)), DigestScorer()
+    every = np.array([(q, p) for q in range(6) for p in range(9)])
+    want = np.array([digest_vector(queries["text"][int(q)] + "|" + passages["text"][int(p)])[0] for q, p in every])
+    some = np.random.default_rng(0).permutation(54)[:20]
+    store = Store(tmp_path)
+    np.testing.assert_array_equal(store.pair_scores(scorer, queries, passages, every[some]), want[some])
+    assert store.missing_pairs(scorer, queries, passages, every) == 34
+    np.testing.assert_array_equal(Store(tmp_path).pair_scores(scorer, queries, passages, every), want)
+    assert sum(len(pairs) for _, _, pairs in scorer.calls) == 54
+    for _, _, pairs in scorer.calls:  # by passage, then query
+        assert pairs.tolist() == sorted(pairs.tolist(), key=lambda pair: (pair[1], pair[0]))
+
+
+def test_a_scorer_sees_only_the_texts_of_missing_pairs(tmp_path: Path) -> None:
+    queries, passages, scorer = some_texts(4), texts_frame(f"passage {i}" for i in range(5)), DigestScorer()
+    store = Store(tmp_path)
+    store.pair_scores(scorer, queries, passages, np.array([[3, 4], [1, 4], [3, 4]]))
+    seen_queries, seen_passages, pairs = scorer.calls[0]
+    assert seen_queries == queries["text"].gather([1, 3]).to_list()
+    assert seen_passages == ["passage 4"]
+    assert pairs.tolist() == [[0, 0], [1, 0]]
+    assert store.made["pairs"] == 2
+    assert store.pair_scores(scorer, queries, passages, np.empty((0, 2), np.int64)).shape == (0,)
+
+
+def test_nan_names_model_and_text_and_keeps_earlier_work(tmp_path: Path) -> None:
+    texts = texts_frame(["x" * (20 - i) for i in range(12)])  # longest first in blocks of 4: the bad is in the second
+    bad = texts["text"][5]
+    with pytest.raises(MemlabError, match=f"digest gave NaN for '{bad}'"):
+        Store(tmp_path).vectors(DigestEmbedder(bad=bad), texts, "document")
+    healthy = DigestEmbedder()
+    np.testing.assert_array_equal(Store(tmp_path).vectors(healthy, texts, "document"), expected(texts))
+    assert healthy.asked == texts["text"][4:].to_list()
+
+
+class Careless(DigestEmbedder):
+    def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
+        at, vectors = next(super().encode(texts, role))
+        yield at[:-1], vectors[:-1] if self.name == "few" else vectors[:-1, :-1]
+
+
+@pytest.mark.parametrize(("name", "message"), [("few", "few gave nothing for 1 of 4 texts"),
+                                               ("narrow", r"shape \(3, 7\), expected \(3, 8\)")])
+def test_a_model_that_breaks_its_promise_is_named(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(MemlabError, match=message):
+        Store(tmp_path).vectors(Careless(name), some_texts(4), "document")
+
+
+def test_flushes_are_large(tmp_path: Path) -> None:
+    Store(tmp_path / "one").vectors(DigestEmbedder(), some_texts(100), "document")
+    assert len(segments(tmp_path / "one")) == 1
+    mb = 12 * DIM * 4 / 1e6
+    Store(tmp_path / "more", flush_mb=mb).vectors(DigestEmbedder(), some_texts(100), "document")
+    assert len(segments(tmp_path / "more")) == 9  # 8 x 12 + 4
+    Store(tmp_path / "timed", flush_seconds=0).vectors(DigestEmbedder(), some_texts(100), "document")
+    assert len(segments(tmp_path / "timed")) == 25
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_a_flipped_byte_is_named_and_recomputed(tmp_path: Path, warm: bool) -> None:
+    texts, store = some_texts(30), Store(tmp_path, flush_seconds=0, memory_mb=0)
+    store.vectors(DigestEmbedder(batch=10), texts, "document")
+    victim = segments(tmp_path)[1]
+    data = bytearray(victim.read_bytes())
+    data[len(data) // 2] ^= 1
+    victim.write_bytes(data)
+    embedder = DigestEmbedder(batch=10)
+    again = store if warm else Store(tmp_path)  # a warm store holds the index, but not the values
+    with pytest.warns(UserWarning, match=victim.name):
+        np.testing.assert_array_equal(again.vectors(embedder, texts, "document"), expected(texts))
+    assert len(embedder.asked) == 10
+    assert victim.with_name(victim.name + ".damaged").exists()
+    third = DigestEmbedder()
+    Store(tmp_path).vectors(third, texts, "document")
+    assert third.asked == []
+
+
+def test_other_processes_segments_are_seen_and_vanished_ones_made_again(tmp_path: Path) -> None:
+    texts = some_texts(20)
+    mine, theirs = Store(tmp_path, memory_mb=0), Store(tmp_path)
+    mine.vectors(DigestEmbedder(), texts[:10], "document")
+    theirs.vectors(DigestEmbedder(), texts[10:], "document")
+    embedder = DigestEmbedder()
+    np.testing.assert_array_equal(mine.vectors(embedder, texts, "document"), expected(texts))
+    assert embedder.asked == []
+    for path in segments(tmp_path):
+        path.unlink()
+    np.testing.assert_array_equal(mine.vectors(embedder, texts, "document"), expected(texts))
+    assert 10 <= len(embedder.asked) <= 20  # the newest segment's values are always in memory
+
+
+def test_the_first_of_two_equal_keys_by_name_counts(tmp_path: Path) -> None:
+    texts = some_texts(1)
+    folder = Store(tmp_path)._folder("vectors", DigestEmbedder(), "document")
+    frame = pl.DataFrame(key_columns(texts["hash"]), schema={"h0": pl.UInt64, "h1": pl.UInt64})
+    for value in range(1, 100):
+        folder.add(frame, np.full((1, DIM), value, np.float32))
+        first = pl.read_parquet(segments(tmp_path)[0])["value"][0][0]
+        if 1 < first < value:  # the first by name is neither the first nor the last that was written
+            break
+    assert Store(tmp_path).vectors(DigestEmbedder(), texts, "document")[0, 0] == first
+    assert next(iter(folder.take(folder.find(frame.with_columns(at=pl.lit(0))))))[1][0, 0] == first
+
+
+def test_many_pairs_load_and_join_quickly(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    queries, passages = some_texts(100), texts_frame(f"p {i}" for i in range(2000))
+
+    class Fast(DigestScorer):
+        def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+            yield np.arange(len(pairs)), (pairs[:, 0] * 10_000 + pairs[:, 1]).astype(np.float32)
+
+    code = rng.permutation(200_000)
+    pairs = np.stack([code // 2000, code % 2000], axis=1)
+    want = Store(tmp_path).pair_scores(Fast(), queries, passages, pairs)
+    start = time.perf_counter()
+    got = Store(tmp_path).pair_scores(DigestScorer(), queries, passages, pairs)
+    seconds = time.perf_counter() - start
+    np.testing.assert_array_equal(got, want)
+    assert seconds < 10  # 0.2 s here, 1 s for a million; the bound only catches a quadratic join
+
+
+def start_worker(root: Path, count: int, seed: int, **limits: int) -> subprocess.Popen[str]:
+    def limit() -> None:
+        if "file_bytes" in limits:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limits["file_bytes"], limits["file_bytes"]))
+
+    command = [sys.executable, store_worker.__file__, str(root), str(count), str(seed)]
+    env = {**os.environ, "POLARS_MAX_THREADS": "1"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env,
+                            preexec_fn=limit)
+
+
+def test_kill_9_at_any_moment_loses_at_most_the_open_flush(tmp_path: Path) -> None:
+    clock, texts = random.Random(7), some_texts(400)
+    for seed in range(5):
+        worker = start_worker(tmp_path, 400, seed)
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "ready\n"
+        time.sleep(clock.uniform(0, 0.25))
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait()
+        worker.stdout.close()
+    stored = sum(pl.read_parquet(p).height for p in segments(tmp_path))
+    embedder, store = DigestEmbedder(), Store(tmp_path)
+    missing = store.missing(embedder, texts, "document")
+    np.testing.assert_array_equal(store.vectors(embedder, texts, "document"), expected(texts))
+    assert stored > 0
+    assert missing == len(embedder.asked) == 400 - stored  # nothing made twice, nothing stored lost
+
+
+def test_eight_processes_fill_one_store(tmp_path: Path) -> None:
+    workers = [start_worker(tmp_path, 300, seed) for seed in range(8)]
+    for worker in workers:
+        output, _ = worker.communicate(timeout=120)
+        assert worker.returncode == 0, output
+        assert output == "ready\ndone\n"
+    embedder, texts = DigestEmbedder(), some_texts(300)
+    np.testing.assert_array_equal(Store(tmp_path).vectors(embedder, texts, "document"), expected(texts))
+    assert embedder.asked == []
+    assert not list(tmp_path.glob("*/*/.*.tmp"))
+
+
+def test_a_full_disk_is_a_clear_message_and_finished_segments_stay(tmp_path: Path) -> None:
+    Store(tmp_path).vectors(DigestEmbedder(), some_texts(50), "document")
+    worker = start_worker(tmp_path, 400, 0, file_bytes=600)  # a real refusal by the kernel: EFBIG
+    output, _ = worker.communicate(timeout=60)
+    assert worker.returncode == 3
+    assert "the store cannot be written" in output
+    assert "store=DIR" in output
+    assert str(tmp_path) in output
+    embedder = DigestEmbedder()
+    Store(tmp_path).vectors(embedder, some_texts(50), "document")
+    assert embedder.asked == []
+    assert not list(tmp_path.glob("*/*/.*.tmp"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_really_full_disk(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("this machine refuses to mount a tmpfs")
+    try:
+        store, texts = Store(disk, flush_seconds=0), some_texts(4000)
+        with pytest.raises(MemlabError, match="the disk is full"):
+            store.vectors(DigestEmbedder(batch=200), texts, "document")
+        assert 200 <= store.made["vectors"] < 4000
+        assert 4000 - Store(disk).missing(DigestEmbedder(), texts, "document") == store.made["vectors"]
+    finally:
+        subprocess.run(["umount", disk], check=True)

@@ -1,0 +1,160 @@
+"""python -m memlab.store: what it shows, what it mends, and that it loses nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.models.protocols import Floats, Ints, Role
+from memlab.store import Store
+from memlab.store.__main__ import compact, info, main, prune, verify
+from memlab.tables import texts_frame
+
+
+class Embedder:
+    def __init__(self, name: str = "tiny") -> None:
+        self.name, self.asked = name, 0
+
+    def identity(self) -> dict[str, Any]:
+        return {"model": self.name}
+
+    def dim(self) -> int:
+        return 4
+
+    def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
+        for i, text in enumerate(texts):
+            self.asked += 1
+            yield np.array([i]), np.frombuffer(hashlib.blake2b(text.encode(), digest_size=4).digest(), np.uint8)[None]
+
+    def truncated(self, texts: Sequence[str], role: Role) -> np.ndarray:
+        return np.zeros(len(texts), bool)
+
+
+TEXTS = texts_frame(f"text {i}" for i in range(10))
+
+
+def fill(root: Path, name: str = "tiny") -> Floats:
+    """Ten segments of one vector each."""
+    return Store(root, flush_seconds=0).vectors(Embedder(name), TEXTS, "document")
+
+
+def segments(root: Path) -> list[Path]:
+    return sorted(root.glob("vectors/*/*.parquet"))
+
+
+def damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[10] ^= 255
+    path.write_bytes(data)
+
+
+def test_info(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(tmp_path)
+    row = info(tmp_path).row(0, named=True)
+    assert (row["model"], row["role"], row["rows"], row["segments"]) == ("tiny", "document", 10, 10)
+    assert row["bytes"] == sum(p.stat().st_size for p in segments(tmp_path))
+    assert main(["info", f"store={tmp_path}"]) == 0
+    assert "1 fingerprints, 10 rows" in capsys.readouterr().out
+
+
+def test_info_survives_damage(tmp_path: Path) -> None:
+    fill(tmp_path)
+    segments(tmp_path)[0].write_bytes(b"")
+    next(tmp_path.glob("vectors/*/identity.json")).write_text("{")
+    row = info(tmp_path).row(0, named=True)
+    assert (row["model"], row["rows"]) == ("(identity.json is unreadable)", 9)
+
+
+def test_verify_names_the_damaged_and_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(tmp_path)
+    assert main(["verify", "--store", str(tmp_path)]) == 0
+    victim = segments(tmp_path)[3]
+    damage(victim)
+    assert verify(tmp_path) == [victim]
+    assert main(["verify", "--store", str(tmp_path)]) == 1
+    assert f"damaged: {victim}" in capsys.readouterr().out
+    assert len(segments(tmp_path)) == 10
+
+
+def test_compact_keeps_every_row_while_a_store_is_open(tmp_path: Path) -> None:
+    want = fill(tmp_path)
+    reader = Store(tmp_path, memory_mb=0)
+    reader.vectors(Embedder(), TEXTS, "document")
+    assert compact(tmp_path) == 10
+    assert len(segments(tmp_path)) == 1
+    for store in (reader, Store(tmp_path)):
+        embedder = Embedder()
+        np.testing.assert_array_equal(store.vectors(embedder, TEXTS, "document"), want)
+        assert embedder.asked == 0
+    assert compact(tmp_path) == 0
+
+
+def test_compact_drops_duplicates_and_leaves_large_segments(tmp_path: Path) -> None:
+    fill(tmp_path / "a")
+    Store(tmp_path / "b").vectors(Embedder(), TEXTS, "document")
+    for path in segments(tmp_path / "b"):
+        target = tmp_path / "a" / path.relative_to(tmp_path / "b")
+        os.replace(path, target)
+    assert compact(tmp_path / "a") == 11
+    assert info(tmp_path / "a")["rows"].item() == 10
+    size = segments(tmp_path / "a")[0].stat().st_size
+    assert compact(tmp_path / "a", below_mb=size / 2e6) == 0
+
+
+def test_compact_names_and_skips_the_damaged(tmp_path: Path) -> None:
+    fill(tmp_path)
+    victim = segments(tmp_path)[2]
+    damage(victim)
+    with pytest.warns(UserWarning, match=victim.name):
+        assert compact(tmp_path) == 9
+    embedder = Embedder()
+    Store(tmp_path).vectors(embedder, TEXTS, "document")
+    assert embedder.asked == 1
+
+
+def test_prune_removes_stale_files_and_damage_only(tmp_path: Path) -> None:
+    fill(tmp_path)
+    folder = segments(tmp_path)[0].parent
+    old, young, aside = folder / ".1-a.tmp", folder / ".1-b.tmp", folder / "x.parquet.damaged"
+    for path in (old, young, aside):
+        path.write_bytes(b"x")
+    os.utime(old, (time.time() - 7200,) * 2)
+    victim = segments(tmp_path)[0]
+    damage(victim)
+    assert set(prune(tmp_path)) == {old, aside, victim}
+    assert young.exists()
+    assert len(segments(tmp_path)) == 9
+
+
+def test_prune_by_model_and_age(tmp_path: Path) -> None:
+    fill(tmp_path, "old-model")
+    fill(tmp_path, "new-model")
+    with pytest.raises(MemlabError, match="did you mean 'new-model'"):
+        prune(tmp_path, model="nwe-model")
+    assert prune(tmp_path, model="old", older=1.0) == []
+    for path in tmp_path.glob("vectors/*/*.parquet"):
+        os.utime(path, (time.time() - 2 * 86400,) * 2)
+    assert len(prune(tmp_path, model="old", older=1.0)) == 1
+    assert info(tmp_path)["model"].to_list() == ["new-model"]
+    assert len(prune(tmp_path, older=1.0)) == 1
+    assert info(tmp_path).is_empty()
+
+
+def test_the_command(tmp_path: Path) -> None:
+    fill(tmp_path)
+    done = subprocess.run([sys.executable, "-m", "memlab.store", "compact", f"store={tmp_path}"],
+                          capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "10 segments merged into larger ones\n")
+    absent = tmp_path / "absent"
+    assert main(["info", "--store", str(absent)]) == 2
+    assert main(["info"]) == 0

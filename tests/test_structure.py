@@ -1,0 +1,113 @@
+"""The structure of the package, measured from its own imports and definitions."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "memlab"
+STAGES = ("write", "query", "search", "rank", "read", "judge")
+APART = ("browser", "cluster", "conftest")
+"""Tests of a whole browser or cluster, which belong to no single file."""
+WHOLE = ("test_conformance", "test_faults", "test_leaks", "test_structure", "test_systems", "test_conf")
+"""Tests of the package as a whole, or of a folder of configuration files."""
+
+
+def name_of(file: Path) -> str:
+    return file.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+
+
+@cache
+def modules() -> dict[str, Path]:
+    return {name_of(file): file for file in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(module: str) -> frozenset[str]:
+    """Modules that a module imports, anywhere in it, for types as well."""
+    wanted: set[str] = set()
+    for node in ast.walk(tree(modules()[module])):
+        if isinstance(node, ast.Import):
+            wanted |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            below = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            wanted |= {path if path in modules() else node.module for path in below.values()}
+    return frozenset(wanted)
+
+
+def package_of(module: str) -> str:
+    """The folder below memlab that holds a module, or the module itself at the root."""
+    parts = module.split(".")
+    inside = len(parts) > 2 or (len(parts) == 2 and modules()[module].name == "__init__.py")
+    return parts[1] if inside else module
+
+
+@cache
+def packages() -> dict[str, frozenset[str]]:
+    edges: dict[str, set[str]] = defaultdict(set)
+    for module in modules():
+        for other in imports(module) & modules().keys():
+            if package_of(other) != package_of(module):
+                edges[package_of(module)].add(package_of(other))
+    return {name: frozenset(others) for name, others in edges.items()}
+
+
+def pairs(edges: dict[str, frozenset[str]]) -> list[tuple[str, str]]:
+    """Both ends of every edge that has an edge back."""
+    return sorted((a, b) for a, others in edges.items() for b in others if a < b and a in edges.get(b, ()))
+
+
+def test_every_import_of_memlab_names_a_module() -> None:
+    wanted = {(module, name) for module in modules() for name in imports(module) if name.split(".")[0] == "memlab"}
+    assert not [(module, name) for module, name in wanted if name not in modules()]
+
+
+def test_no_two_files_import_each_other() -> None:
+    assert pairs({module: imports(module) for module in modules()}) == []
+
+
+def test_no_two_packages_import_each_other() -> None:
+    assert pairs(packages()) == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_stage_package_imports_another(stage: str) -> None:
+    assert packages().get(stage, frozenset()) & {*STAGES} == frozenset()
+
+
+def test_nothing_imports_a_command() -> None:
+    commands = {"memlab.run", "memlab.submit", "memlab.status", "memlab.serve", "memlab.ask", "memlab.doctor"}
+    assert {(module, *imports(module) & commands) for module in modules() if imports(module) & commands} == set()
+
+
+def test_the_root_holds_at_most_fourteen_files() -> None:
+    assert len(list(PACKAGE.glob("*.py"))) <= 14
+
+
+def test_tests_mirror_the_package() -> None:
+    """A test file is named after its module or folder, with a further word or two where a module has several."""
+    strays = []
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        place = file.relative_to(ROOT / "tests").parent
+        words = file.stem.removeprefix("test_").split("_")
+        names = {"_".join(words[:n]) for n in range(1, len(words) + 1)} | {"__main__"} & {f"__{words[-1]}__"}
+        here = {path.stem for path in (PACKAGE / place).iterdir()} if (PACKAGE / place).is_dir() else set()
+        if not (names & here or file.stem in WHOLE or place.parts[:1] and place.parts[0] in APART):
+            strays.append(str(file.relative_to(ROOT)))
+    assert strays == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [module for module, file in modules().items()
+              if not ast.get_docstring(tree(file)) and file.name != "__init__.py"]
+    assert silent == []

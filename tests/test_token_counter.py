@@ -1,0 +1,58 @@
+"""Who counts tokens, and for how long."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from memlab.models.chat.tokenizer import StandIn
+from memlab.token_counter import TokenCounter, Words, count_tokens, counter, counting, tokens_of, words_and_marks
+
+TEXTS = pl.Series("said", ["It's 7 pm, isn't it?", "", None, "naïve"])
+
+
+class Letters:
+    """Counts letters."""
+
+    name = "letters"
+
+    def identity(self) -> dict[str, str]:
+        return {"tokens": self.name}
+
+    def counted(self, texts: pl.Expr) -> pl.Expr:
+        return texts.str.len_chars().cast(pl.Int32)
+
+
+def test_words_and_marks_unless_another_counter_is_set() -> None:
+    assert counter() == Words()
+    assert count_tokens(TEXTS).to_list() == [11, 0, None, 1]
+    with counting(Letters()):
+        assert count_tokens(TEXTS).to_list() == [20, 0, None, 5]
+        assert tokens_of("cat") == 3
+        with counting(Words()):
+            assert tokens_of("cat") == 1
+        assert tokens_of("cat") == 3
+    assert tokens_of("cat") == 1
+
+
+def test_a_fault_leaves_no_counter_behind() -> None:
+    with pytest.raises(ZeroDivisionError), counting(Letters()):
+        raise ZeroDivisionError
+    assert counter() == Words()
+
+
+def test_columns_and_series_are_counted_alike() -> None:
+    for by in (Words(), Letters()):
+        assert isinstance(by, TokenCounter)
+        with counting(by):
+            made = count_tokens(TEXTS)
+            assert (made.name, made.dtype) == ("said", pl.Int32)
+            assert TEXTS.to_frame().select(count_tokens(pl.col("said"))).to_series().equals(made)
+
+
+def test_the_stand_in_of_chat_models_counts_words_whoever_counts() -> None:
+    text = "some words and a mark!"
+    before = StandIn().count(text)
+    with counting(Letters()):
+        assert StandIn().count(text) == before
+        assert words_and_marks(pl.Series([text])).item() == 6

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.store import Store
+from memlab.tables import frame, texts_frame
+from memlab.write.relations.contradiction import Claim, claims
+from memlab.write.relations.memorystack import KINDS, MemoryStack, confidence
+from memlab.write.relations.similarity import nearest
+from tests.search.world import WordEmbedder
+from tests.write.relations.worlds import Angles, done, edges, told
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path)
+
+
+def related(store, *rows, degrees=None, **settings):
+    return done(MemoryStack(embedder=Angles(degrees or {}), **settings), told(*rows), store)
+
+
+def test_follows_joins_neighbours_of_a_session_only(store):
+    out = related(store, (0, 0, "one"), (0, 0, "two"), (1, 5, "three"), (0, 0, "four"))
+    assert edges(out, "FOLLOWS") == [(1, 0, "FOLLOWS", 1.0), (3, 1, "FOLLOWS", 1.0)]
+
+
+def test_two_corpora_share_nothing(store):
+    tables = told((0, 0, "I like jazz."), (0, 0, "I don't like jazz."), corpus=[0, 1])
+    assert edges(done(MemoryStack(embedder=Angles({"I like jazz.": 0, "I don't like jazz.": 0})), tables, store)) == []
+
+
+def test_cosine_from_85_relates_and_from_90_is_the_same_topic_too(store):
+    # cos 0, 20, 30, 35 degrees = 1, .94, .87, .82
+    out = related(store, (0, 0, "a"), (1, 1, "b"), degrees={"a": 0, "b": 20})
+    cosine = round(math.cos(math.radians(20)), 6)
+    assert edges(out) == [(1, 0, "RELATED_TO", cosine), (1, 0, "SAME_TOPIC", cosine)]
+    assert [e[2] for e in edges(related(store, (0, 0, "a"), (1, 1, "b"), degrees={"a": 0, "b": 30}))] == ["RELATED_TO"]
+    assert edges(related(store, (0, 0, "a"), (1, 1, "b"), degrees={"a": 0, "b": 35})) == []
+
+
+def test_a_memory_relates_to_earlier_ones_whatever_their_ids(store):
+    out = related(store, (1, 9, "late"), (0, 2, "early"), degrees={"late": 0, "early": 0})
+    assert edges(out, "RELATED_TO") == [(0, 1, "RELATED_TO", 1.0)]
+
+
+def test_only_the_nearest_are_looked_at_and_ties_go_to_the_earlier(store):
+    rows = [(i, i, text) for i, text in enumerate(["a", "b", "c", "d"])]
+    out = related(store, *rows, degrees={"a": 10, "b": -10, "c": 25, "d": 0}, most=1)
+    # a and b lie equally near to d
+    assert [(s, t) for s, t, *_ in edges(out, "RELATED_TO")] == [(1, 0), (2, 0), (3, 0)]
+
+
+def test_elaborates_is_longer_and_holds_more_than_half_of_the_key_terms(store):
+    old = "kayak river trip weekend"
+    for new, expected in (("kayak river trip tents fire", True), ("kayak river tents campfire beach", False),
+                          ("kayak river trip", False)):
+        out = related(store, (0, 0, old), (1, 1, new))
+        assert edges(out, "ELABORATES") == ([(1, 0, "ELABORATES", 0.8)] if expected else []), new
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(0, 0.75), (30, 0.85), (60, 0.95), (400, 0.95)])
+def test_a_contradiction_supersedes_the_more_surely_the_longer_ago(store, gap, expected):
+    assert confidence(gap) == pytest.approx(expected)
+    out = related(store, (0, 0, "I like jazz."), (1, gap, "I don't like jazz anymore."))
+    assert edges(out, "CONTRADICTS", "SUPERSEDES") == [
+        (1, 0, "CONTRADICTS", 0.75), (1, 0, "SUPERSEDES", pytest.approx(expected))]
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("I prefer tea with milk.", "I don't like tea with milk."), ("I hate running.", "Actually, I love running!"),
+    ("Ann works at Acme.", "By the way, Ann left Acme last week."), ("I work for Acme.", "I was laid off from Acme."),
+    ("I live in Lisbon.", "I moved from Lisbon to Ghent."),
+    ("My sister lives in Cork.", "My sister moved out of Cork."),
+    ("I live in Cork.", "I used to live in Cork."), ("My car is red.", "My car isn't red."),
+    ("I'm not a vegetarian.", "I am a vegetarian now."), ("The office is blue.", "The office is no longer blue."),
+])
+def test_the_four_templates(store, old, new):
+    assert edges(related(store, (0, 0, old), (1, 1, new)), "SUPERSEDES")
+    assert edges(related(store, (0, 0, new), (1, 1, old)), "SUPERSEDES")  # the later one counts, either way
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("I like jazz.", "I don't like rock."), ("I like jazz.", "My brother doesn't like jazz."),
+    ("Ann works at Acme.", "Bob left Acme."), ("I live in Lisbon.", "I live in Ghent."),
+    ("I like jazz.", "Do you like jazz?"), ("I like jazz.", "Don't I like jazz?"),
+    ("It is red.", "It is not red."), ("Mir gefällt Jazz.", "Mir gefällt Jazz nicht mehr."),
+    ("I'm really sure.", "I'm not sure."), ("I'm running late.", "I'm not running late."),
+    ("assistant: I like jazz.", "assistant: I don't like jazz."), ("I would like jazz.", "I don't like jazz."),
+])
+def test_no_contradiction(store, old, new):
+    assert edges(related(store, (0, 0, old), (1, 1, new)), "CONTRADICTS", "SUPERSEDES") == []
+
+
+def test_speakers_keep_their_claims_apart(store):
+    tables = told((0, 0, "Ann: I like jazz.\n\nBob: Me too."), (1, 3, "Bob: I don't like jazz."),
+                  (2, 6, "Bob: Ann doesn't like jazz."))
+    named = tables.updated({"turns": tables["turns"].with_columns(pl.Series("speaker", ["Ann", "Bob", "Bob"]))})
+    out = done(MemoryStack(embedder=Angles()), named, store)
+    assert [(s, t) for s, t, *_ in edges(out, "SUPERSEDES")] == [(2, 0)]
+
+
+def test_what_one_turn_says_is_of_one_time(store):
+    facts = told((0, 0, "I like jazz."), (0, 0, "I don't like jazz."), turns=[[4], [4]])
+    assert edges(done(MemoryStack(embedder=Angles()), facts, store), "SUPERSEDES") == []
+
+
+def test_what_an_extractor_heard_from_the_assistant_is_no_claim(store):
+    tables = told((0, 0, "I like jazz."), (1, 1, "I don't like jazz."), source=["user", "assistant"])
+    assert edges(done(MemoryStack(embedder=Angles()), tables, store), "CONTRADICTS", "SUPERSEDES") == []
+
+
+def test_claims_by_hand():
+    assert list(claims("We moved from Bergen to Cork", "Ann")) == [
+        Claim("home", "ann", frozenset({"bergen"}), False), Claim("home", "ann", frozenset({"cork"}), True)]
+    assert list(claims("She moved to Chicago. There is not much.")) == []
+
+
+def test_undated_memories_come_first_and_gain_no_gap(store):
+    out = related(store, (1, 3, "I like jazz."), (0, None, "I don't like jazz."))
+    assert edges(out, "SUPERSEDES") == [(0, 1, "SUPERSEDES", 0.75)]
+
+
+def test_kinds_do_not_mix(store):
+    tables = told((0, 0, "I like jazz."), (1, 1, "I don't like jazz."), kind=["turn", "session"])
+    assert edges(done(MemoryStack(embedder=Angles({"I like jazz.": 0, "I don't like jazz.": 0})), tables, store)) == []
+
+
+def test_small_and_odd_haystacks(store):
+    assert edges(related(store, (0, 0, "Hi"))) == []  # one session of one word
+    assert edges(related(store, (0, 0, "Hi"), (0, 0, ""))) == [(1, 0, "FOLLOWS", 1.0)]
+    none = told((0, 0, "x")).updated({"memories": frame("memories", {"memory": []}), "texts": texts_frame([])})
+    assert edges(done(MemoryStack(embedder=Angles()), none, store)) == []
+    german, chinese = "Ich wohne in Köln", "我住在科隆"
+    same = related(store, (0, 0, german), (1, 1, chinese), degrees={german: 0, chinese: 5})
+    assert [e[2] for e in edges(same)] == ["RELATED_TO", "SAME_TOPIC"]
+
+
+SAID = ["tea", "jazz", "I like jazz.", "I don't like jazz.", "kayak"]
+WORDS = st.lists(st.sampled_from(SAID), min_size=1, max_size=4)
+TALK = st.lists(st.tuples(st.integers(0, 9), WORDS.map(" ".join)), min_size=1, max_size=12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(TALK, st.integers(1, 12))
+def test_session_by_session_gives_the_same_edges(tmp_path_factory, talk, upto):
+    rows = [(s, s, text) for s, text in sorted(talk, key=lambda row: row[0])]
+    store = Store(tmp_path_factory.mktemp("store"))
+    stage = MemoryStack(embedder=WordEmbedder(), most=3)
+    whole, part = (edges(done(stage, told(*some), store)) for some in (rows, rows[:upto]))
+    assert [e for e in whole if e[0] < upto] == part
+    assert all(source > target and kind in KINDS for source, target, kind, _ in whole)
+    assert all(0 <= sure <= 1 for *_, sure in whole)
+
+
+def test_nearest_in_blocks_is_nearest_in_one():
+    vectors = np.random.default_rng(0).standard_normal((60, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    whole, blocks = nearest(vectors, 5), nearest(vectors, 5, block=7)
+    for one, other in zip(whole, blocks):
+        np.testing.assert_allclose(one, other, atol=2e-6)
+    cosine = vectors @ vectors.T
+    for row in range(60):
+        best = sorted(range(row), key=lambda e: -cosine[row, e])[:5]
+        assert sorted(whole[1][whole[0] == row]) == sorted(best)
+
+
+def test_edges_stay_linear(store):
+    rows = [(i, i, f"tea number {i}. I {'like' if i % 2 else 'hate'} jazz.") for i in range(120)]
+    start = time.perf_counter()
+    out = related(store, *rows, degrees={text: 0 for *_, text in rows}, most=4)
+    assert time.perf_counter() - start < 5
+    counts = out["edges"].group_by("source", "kind").len()
+    assert counts["len"].max() <= 4
