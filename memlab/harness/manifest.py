@@ -1,0 +1,109 @@
+"""What a reviewer needs to judge a run again: source, versions, hardware, costs; written last into a run folder."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import resource
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from memlab.runtime.files import read_json
+
+PACKAGE = Path(__file__).resolve().parents[1]
+COMMIT = "commit.json"
+"""Lies beside a copy of memlab's source, and says which commit was copied."""
+
+RESULT = ("pipeline.py", "stage.py", "tables.py", "token_counter.py", "question_types.py", "data", "models", "store",
+          "text", "write", "query", "search", "rank", "read", "learn", "oracle", "judge", "evaluate", "scenarios",
+          "harness/arm.py", "harness/snippets.py", "harness/truncation.py")
+"""Files and folders of memlab that can change what a run folder holds: an arm's digest covers their source."""
+
+COMMANDS = ("data/__main__.py", "data/fetch.py", "data/show.py", "data/inspect.py", "data/mteb.py", "store/__main__.py",
+            "judge/__main__.py", "judge/calibrate.py", "judge/calibration", "judge/command.py", "judge/hypotheses.py",
+            "judge/tally.py", "learn/coverage/__main__.py", "learn/reranker/__main__.py", "learn/reranker/config.py",
+            "learn/reranker/examples.py", "learn/reranker/train.py", "learn/reranker/record.py", "scenarios/report.py")
+"""Commands and their parts inside those folders: no stage runs them."""
+
+LIBRARIES = ("numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers", "faiss-cpu",
+             "faiss-gpu", "bm25s", "PyStemmer", "hydra-core", "pydantic", "wandb", "FlagEmbedding")
+
+
+@functools.cache
+def source_digest() -> str:
+    """Return the digest of memlab's own source as far as it can change a result."""
+    total = hashlib.blake2b(digest_size=16)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if _within(name, RESULT) and not _within(name, COMMANDS):
+            total.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def _within(name: str, places: tuple[str, ...]) -> bool:
+    return any(name == place or name.startswith(f"{place}/") for place in places)
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Name the version of Python and of every library that a result can depend on, as far as installed."""
+    found = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def hardware() -> dict[str, Any]:
+    """Name the processor, the cores that this process may use, the memory and the GPUs."""
+    gpus: list[str] = []
+    if "torch" in sys.modules:  # not loaded just to say that there is no GPU
+        import torch
+
+        gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {"processor": _processor(), "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
+            else os.cpu_count(), "memory_gb": round(pages / 2**30, 1), "gpus": gpus}
+
+
+@functools.cache
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+@functools.cache
+def commit() -> dict[str, Any]:
+    """Name the commit of the checkout, or of the one that this is a copy of, and whether files differ from it.
+
+    Nulls outside a checkout.
+    """
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", "-C", str(PACKAGE.parent), *words],  # noqa: S603, S607 (fixed words, user's git)
+                              capture_output=True, text=True, timeout=20, check=True)
+        return done.stdout.strip()
+
+    if (PACKAGE.parent / COMMIT).is_file():
+        return read_json(PACKAGE.parent / COMMIT)
+    try:
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--", "memlab", "conf"))}
+    except (OSError, subprocess.SubprocessError):
+        return {"commit": None, "dirty": None}
+
+
+def peak_memory_gb() -> float:
+    """Peak resident memory of this process so far, in GiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (2**30 if sys.platform == "darwin" else 2**20), 3)
