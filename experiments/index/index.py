@@ -1,13 +1,13 @@
-"""Indexes on real and grown vectors: recall@10 against exact, queries/s, build time, bytes, and how they grow.
+"""Indexes on real and perturbed vectors: recall@10 against exact search, queries/s, build time and bytes, by size.
 
     python experiments/index/index.py --locomo FILE --longmemeval FILE            # about 25 min on 2 cores
 
 Real vectors are MiniLM's, of LoCoMo's turns and a sample of LongMemEval's user turns; queries are the two
-benchmarks' questions. Larger piles are made of them: x + .4 (u - v) for random real x, u, v, brought to unit
-length, so that new vectors spread in the directions in which real ones do (plain noise would fill all 384
-dimensions, which no text does). For each strategy a ladder of search widths is climbed until recall@10 on one half
-of the queries is .99 at two standard errors below its mean (the first width whose mean is .99 is often a lucky one);
-what is shown is measured on the other half. Flat and index are timed in turns.
+benchmarks' questions. Larger pools are made of them: x + .4 (u - v) for random real x, u, v, scaled to unit
+length. New vectors then spread in the directions in which real ones do (plain noise would fill all 384
+dimensions, which no text does). For each strategy, search widths are tried in increasing order until recall@10 on one
+half of the queries is .99 at two standard errors below its mean (the first width whose mean is .99 often got there by
+chance). The other half gives the results. Flat and index are timed alternately.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ import torch
 
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
-from memlab.models.embedder import SentenceEmbedder
+from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import Floats
-from memlab.search.ann import HNSW, IVF, IVFPQ, SQ8
-from memlab.search.approximate import Approximate
-from memlab.search.index import Exact, Found, Searcher
+from memlab.search.exact import Exact, Found, Searcher
+from memlab.search.faiss_index import HNSW, IVF, IVFPQ, SQ8, Approximate
 from memlab.store import Store
 from memlab.tables import Tables, texts_frame
 
@@ -41,16 +40,16 @@ WIDTHS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
 def texts_of(tables: Tables, table: str) -> list[str]:
-    """Distinct texts, in a fixed order; of turns, those of the role user (all of LoCoMo's)."""
+    """Return the distinct texts of a table in a fixed order; of turns, only those of role user (all of LoCoMo's)."""
     rows = tables[table].filter(role="user") if table == "turns" else tables[table]
     named = rows.select("text").unique().rename({"text": "hash"}).join(tables["texts"], on="hash")
     return sorted(t for t in named["text"] if t.strip())
 
 
 def real(args: argparse.Namespace) -> tuple[Floats, Floats]:
-    """Vectors of real turns (n, 384) and of real questions (q, 384)."""
+    """Return the vectors of real turns (n, 384) and of real questions (q, 384)."""
     both = [LoCoMo(path=args.locomo).load(), LongMemEval(path=args.longmemeval).load()]
-    user_turns = [t for t in texts_of(both[1], "turns") if len(t) <= 400]  # nine in ten; the rest cost most of the time
+    user_turns = [t for t in texts_of(both[1], "turns") if len(t) <= 400]  # nine in ten; the rest is slow
     turns = texts_of(both[0], "turns") + random.Random(0).sample(user_turns, min(args.turns, len(user_turns)))
     asked = [t for tables in both for t in texts_of(tables, "questions")]
     store, model = Store(args.store), SentenceEmbedder()
@@ -59,7 +58,7 @@ def real(args: argparse.Namespace) -> tuple[Floats, Floats]:
 
 
 def grown(vectors: Floats, n: int) -> Floats:
-    """n vectors of unit length: the real ones, then perturbed ones."""
+    """Return n vectors of unit length: the real ones, then perturbed ones."""
     rng, out = np.random.default_rng(0), np.empty((n, vectors.shape[1]), np.float32)
     first = min(n, len(vectors))
     out[:first] = vectors[rng.permutation(len(vectors))[:first]]
@@ -71,7 +70,7 @@ def grown(vectors: Floats, n: int) -> Floats:
 
 
 def ladders(threads: int) -> Iterator[tuple[str, Ladder]]:
-    """Strategies by name, each as a function of the width of its search."""
+    """Yield each strategy's name and a function from its search width to the index."""
     def ladder(kind: type[Approximate], widen: Callable[[int], dict[str, int]], **fixed: Any) -> Ladder:
         return lambda width: kind(exact_below=0, threads=threads, build_threads=threads, **fixed, **widen(width))
 
@@ -87,17 +86,17 @@ def best(found: Found) -> list[set[int]]:
 
 
 def recalls(found: Found, truth: Found) -> np.ndarray:
-    """Recall@10 of each query. Shape (q,)."""
+    """Return recall@10 of each query. Shape (q,)."""
     return np.array([len(a & b) / K for a, b in zip(best(found), best(truth))])
 
 
 def surely(values: np.ndarray) -> float:
-    """Two standard errors below the mean."""
+    """Return the value two standard errors below the mean."""
     return float(values.mean() - 2 * values.std(ddof=1) / len(values)**.5)
 
 
 def speed(searcher: Searcher, queries: Floats, batch: int, n: int) -> float:
-    """Queries a second in batches of this size."""
+    """Return queries per second in batches of this size."""
     start = time.perf_counter()
     for at in range(0, len(queries), batch):
         some = queries[at:at + batch]
@@ -106,7 +105,7 @@ def speed(searcher: Searcher, queries: Floats, batch: int, n: int) -> float:
 
 
 class FaissFlat:
-    """FAISS's own exact search, so that "flat" is the faster of two."""
+    """FAISS's exact search, so that "flat" is the faster of two implementations."""
 
     def __init__(self, vectors: Floats) -> None:
         self.index = faiss.IndexFlatIP(vectors.shape[1])
@@ -117,7 +116,7 @@ class FaissFlat:
 
 
 def measure(searcher: Searcher, flat: Searcher, queries: Floats, n: int) -> dict[str, float]:
-    """Best of three turns of both, one query at a time and in batches; flat is given fewer, it is slower."""
+    """Return the best of three timings of both, one query at a time and in batches; flat is slower and gets fewer."""
     turns: dict[str, list[float]] = {"one": [], "batch": [], "flat one": [], "flat batch": []}
     few, many = queries[:max(8, min(200, 20_000_000 // n))], np.resize(queries, (2 * BATCH, queries.shape[1]))
     for _ in range(3):
@@ -129,7 +128,7 @@ def measure(searcher: Searcher, flat: Searcher, queries: Floats, n: int) -> dict
 
 
 def climb(name: str, ladder: Ladder, vectors: Floats, queries: Floats, folder: Path) -> dict[str, Any]:
-    """Build once, widen the search until the goal is met on one half of the queries, measure on the other."""
+    """Build once, widen the search until one half of the queries reaches the goal, then measure on the other half."""
     n, half = len(vectors), len(queries) // 2
     everything, exact = np.full(len(queries), n), Exact(vectors)
     truth = exact.search(queries, everything, K)
@@ -162,14 +161,14 @@ def row(r: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measure, and print the table in Markdown."""
+    """Measure all strategies and print the table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--locomo", type=Path, required=True)
     parser.add_argument("--longmemeval", type=Path, required=True)
-    parser.add_argument("--store", type=Path, help="store of vectors (default: memlab's)")
-    parser.add_argument("--turns", type=int, default=3000, help="how many of LongMemEval's user turns to encode")
+    parser.add_argument("--store", type=Path, help="store for vectors (default: memlab's store)")
+    parser.add_argument("--turns", type=int, default=3000, help="number of LongMemEval's user turns to encode")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--only", nargs="+", help="names of strategies")
+    parser.add_argument("--only", nargs="+", help="names of the strategies to measure")
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
@@ -182,8 +181,9 @@ def main() -> None:
             if not args.only or name in args.only:
                 with tempfile.TemporaryDirectory() as folder:
                     rows.append(climb(name, ladder, pile, queries, Path(folder)))
-    print("| vectors | index | width | recall@10 | queries/s, one at a time | queries/s, batches of 256 | flat, one | "
-          "flat, batches | build s | MB |\n|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    print("| vectors | index | width | recall@10 | queries/s, one at a time (ratio to flat) | "
+          "queries/s, batches of 256 (ratio to flat) | flat, one at a time | flat, batches | build s | MB |\n"
+          "|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|")
     print("\n".join(map(row, rows)))
 
 

@@ -1,10 +1,10 @@
-"""What a run, a sweep and a job cost as they grow: python experiments/scaling/measure.py {haystacks,arms,slurm} [words]
+"""Costs of a run, a sweep and a job by size: python experiments/scaling/measure.py {haystacks,arms,slurm} [words]
 
-haystacks: one arm on ever more embedded lives, cold and warm: seconds by slot, memory, bytes left behind.
-arms:      ever more arms of one sweep on a warm store: seconds an arm, and the report's.
+haystacks: one arm on a growing number of embedded lives, cold and warm: seconds per slot, memory, bytes on disk.
+arms:      a growing number of arms in one sweep on a warm store: seconds, report included.
 slurm:     the same sweep from a cold store in one process and through SLURM (SLURM_CONF points to a cluster):
-           processor time of both, and what SLURM adds. Words after it go to both, such as data=locomo data.path=FILE;
-           packed: five arms a job only, not one as well.
+           processor time of both, and the overhead of SLURM. Further words go to both, such as data=locomo
+           data.path=FILE; the word "packed" measures five arms per job only, not also one arm per job.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SLOTS = ("data", "chunk", "dense", "lexical", "score", "measure", "evaluate")
 
 
 def run(*words: str, root: Path) -> tuple[float, float, str]:
-    """Run a command line; return its seconds by the clock, those of the processor, and what it printed."""
+    """Run a command line; return its wall time and processor time in seconds, and its output."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     line = [sys.executable, "-m", "memlab.run", *words, "track=none", f"out={root}/runs", f"store={root}/store"]
     done = subprocess.run(line, capture_output=True, text=True)
@@ -35,7 +35,7 @@ def run(*words: str, root: Path) -> tuple[float, float, str]:
 
 
 def size(folder: Path) -> float:
-    """Megabytes below a folder."""
+    """Return the size of a folder in megabytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
@@ -83,7 +83,7 @@ def slurm(words: list[str]) -> None:
         rows = [row.split("|") for row in told]
         names = {job: name for job, name, _ in rows if "." not in job}
         jobs = dict.fromkeys(names.values(), 0.0)
-        for job, _, spent in rows:  # the processor time is that of a job's steps
+        for job, _, spent in rows:  # sacct counts processor time on a job's steps
             if "." in job:
                 jobs[names[job.partition(".")[0]]] += seconds(spent)
         total = sum(jobs.values()) + mine
@@ -95,7 +95,7 @@ def slurm(words: list[str]) -> None:
 
 
 def seconds(clock: str) -> float:
-    """Read ``[DD-[HH:]]MM:SS.mmm`` as SLURM writes it."""
+    """Return the seconds in ``[DD-[HH:]]MM:SS.mmm``, SLURM's format."""
     days, _, rest = clock.rpartition("-")
     total = 0.0
     for part in rest.split(":"):

@@ -1,13 +1,13 @@
-"""The chat client against a bare ``AsyncOpenAI`` client, over a loopback server in a process of its own.
+"""Speed of the chat client against a bare ``AsyncOpenAI`` client, over a loopback server in a separate process.
 
     python experiments/speed/chat.py                              # about 3 min
 
-The server answers every request after a fixed delay; both clients send the same requests, so many at a time, in
-turns (the first of a turn changes), and the median over the turns counts: of each rate, and of the turns' own ratios.
-The bare client is workers in one event loop that call ``create`` and keep the text. memlab's also checks that prompt
-and reply fit into the window, is ready to retry, and hands the replies to the caller's thread; it posts by the same
-client, without ``create``'s conversions of request and reply. Then resident memory is read while memlab's client
-answers 10,000 requests whose replies are let go.
+The server answers every request after a fixed delay. Both clients send the same requests with the same concurrency.
+They alternate (the first of each pass changes), and the medians over the passes are reported: of each rate, and of the
+ratios within a pass. The bare client consists of workers in one event loop that call ``create`` and keep the text.
+memlab's client also checks that prompt and reply fit into the window, can retry, and hands the replies to the caller's
+thread; it posts through the same client, without ``create``'s conversions of request and reply. Then resident memory
+is read while memlab's client answers 10,000 requests whose replies are discarded.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from statistics import median
 import psutil
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-from memlab.models.chat import Message, Prompt
-from memlab.models.chat_openai import OpenAIChat
+from memlab.models.chat.openai import OpenAIChat
+from memlab.models.chat.protocol import Message, Prompt
 
 SYSTEM = "Answer the question from the conversation that follows, in one short sentence."
 REPLY = "She said on the second of May that the dog is called Pepper, and that he is afraid of storms."
 
 
 def prompts(count: int, words: int) -> list[Prompt]:
-    """Prompts of about the size of a reader's with a few turns in context."""
+    """Return prompts of about the size of a reader's prompt with a few turns in context."""
     return [Prompt((Message("system", SYSTEM), Message("user", f"{i}: " + "what is the dog called " * (words // 5))))
             for i in range(count)]
 
 
 async def bare(url: str, asked: list[Prompt], at_once: int) -> list[str]:
-    """Ask by the client alone."""
+    """Ask with the bare client."""
     found, order = [""] * len(asked), iter(range(len(asked)))
-    direct = DefaultAsyncHttpxClient(trust_env=False)  # as memlab on loopback: no proxy that the environment names
+    direct = DefaultAsyncHttpxClient(trust_env=False)  # like memlab on loopback: ignore the environment's proxies
     async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=300, http_client=direct) as client:
 
         async def worker() -> None:
@@ -55,7 +55,7 @@ async def bare(url: str, asked: list[Prompt], at_once: int) -> list[str]:
 
 
 def ours(url: str, asked: list[Prompt], at_once: int) -> list[str]:
-    """Ask by memlab's client."""
+    """Ask with memlab's client."""
     found = [""] * len(asked)
     for i, completion in OpenAIChat(model="m", url=url, concurrency=at_once, window=8192).complete(asked):
         found[i] = completion.text
@@ -68,14 +68,14 @@ CLIENTS: dict[str, Callable[[str, list[Prompt], int], list[str]]] = {
 
 def timed(work: Callable[[str, list[Prompt], int], list[str]], url: str, asked: list[Prompt],
           at_once: int) -> tuple[float, float, list[str]]:
-    """Return the seconds that work took, by the clock and of the processor (all threads), and what it found."""
+    """Return the wall time and processor time (all threads) of the work in seconds, and its replies."""
     start, used = time.perf_counter(), time.process_time()
     found = work(url, asked, at_once)
     return time.perf_counter() - start, time.process_time() - used, found
 
 
 def throughput(url: str, count: int, words: int, turns: int) -> Iterator[str]:
-    """Time both in turns, for each number of requests at a time."""
+    """Time both clients alternately, for each number of requests at a time."""
     asked = prompts(count, words)
     for at_once in (8, 16, 32, 64):
         cost: dict[str, list[tuple[float, float]]] = {"bare": [], "memlab": []}
@@ -88,12 +88,12 @@ def throughput(url: str, count: int, words: int, turns: int) -> Iterator[str]:
         (b, b_cpu), (m, m_cpu) = ([median(column) for column in zip(*cost[name])] for name in ("bare", "memlab"))
         ratios = [theirs / mine for (theirs, _), (mine, _) in zip(cost["bare"], cost["memlab"])]
         yield (f"{at_once:>3} at a time: bare {count / b:6.0f} requests/s, memlab {count / m:6.0f}, "
-               f"ratio {median(ratios):.2f} (turns {', '.join(f'{ratio:.2f}' for ratio in sorted(ratios))}); "
-               f"CPU {1e3 * b_cpu / count:.2f} and {1e3 * m_cpu / count:.2f} ms a request")
+               f"ratio {median(ratios):.2f} (passes {', '.join(f'{ratio:.2f}' for ratio in sorted(ratios))}); "
+               f"CPU {1e3 * b_cpu / count:.2f} and {1e3 * m_cpu / count:.2f} ms per request")
 
 
 def memory(url: str, count: int, words: int) -> Iterator[str]:
-    """Read resident memory at every tenth of the requests."""
+    """Report resident memory after every tenth of the requests."""
     asked, process, before = prompts(count, words), psutil.Process(), time.perf_counter()
     seen = []
     for i, _ in enumerate(OpenAIChat(model="m", url=url, window=8192).complete(asked)):
@@ -104,7 +104,7 @@ def memory(url: str, count: int, words: int) -> Iterator[str]:
 
 
 async def serve(delay: float) -> None:
-    """Answer every request after a delay, as little work as HTTP allows."""
+    """Answer every request after a delay, with as little work as HTTP allows."""
     message = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": REPLY}}
     body = json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [message],
                        "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}}).encode()
@@ -130,11 +130,11 @@ async def serve(delay: float) -> None:
 def main() -> None:
     """Start the server and time both clients."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--serve", action="store_true", help="be the server")
-    parser.add_argument("--delay", type=float, default=0.05, help="seconds that the server takes")
-    parser.add_argument("--requests", type=int, default=600, help="a turn")
-    parser.add_argument("--words", type=int, default=200, help="of a prompt")
-    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--serve", action="store_true", help="run as the server")
+    parser.add_argument("--delay", type=float, default=0.05, help="seconds before the server answers")
+    parser.add_argument("--requests", type=int, default=600, help="requests per pass")
+    parser.add_argument("--words", type=int, default=200, help="words per prompt")
+    parser.add_argument("--turns", type=int, default=7, help="passes of each client")
     parser.add_argument("--long", type=int, default=10_000, help="requests while memory is read")
     args = parser.parse_args()
     if args.serve:
@@ -145,7 +145,7 @@ def main() -> None:
         assert server.stdout is not None
         url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
         try:
-            print(f"delay {args.delay} s, {args.requests} requests a turn, {args.words} words a prompt")
+            print(f"delay {args.delay} s, {args.requests} requests per pass, {args.words} words per prompt")
             for line in throughput(url, args.requests, args.words, args.turns):
                 print(line, flush=True)
             for line in memory(url, args.long, args.words):

@@ -1,11 +1,11 @@
-"""Encoding: memlab's embedder against ``SentenceTransformer.encode`` with its defaults, same weights, same precision.
+"""Speed of memlab's embedder against ``SentenceTransformer.encode`` with its defaults, same weights, same precision.
 
     python experiments/speed/encode.py --locomo FILE --longmemeval FILE
 
-Prints, per text set, the seconds of both (interleaved, the best of several turns each) and their ratio, by the clock
-and in processor time, which other processes on the machine disturb less; the lowest cosine between the two sets of
-vectors; the padding share; and the share of the machine's measured matrix-product peak that the model's linear layers
-come to.
+Prints for each text set the seconds of both (alternating, the best of several passes each) and their ratio, as wall
+time and as processor time, which other processes on the machine disturb less. Also prints the lowest cosine between
+the two sets of vectors, the padding share, and the share of the machine's measured matrix-product peak that the
+model's linear layers reach.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from memlab.models.backend import CPU_BUDGET
-from memlab.models.backend_onednn import PackedLinear, usable
-from memlab.models.batching import pack, padding_share, tokenise
-from memlab.models.embedder import SentenceEmbedder
+from memlab.models.local.backend import CPU_BUDGET
+from memlab.models.local.batching import pack, padding_share, tokenise
+from memlab.models.local.embedder import SentenceEmbedder
+from memlab.models.local.onednn import PackedLinear, usable
 
 
 def locomo_turns(file: Path) -> list[str]:
-    """Every turn as 'speaker: text [caption]'."""
+    """Return every turn as 'speaker: text [caption]'."""
     talks = [talk["conversation"] for talk in json.loads(file.read_text())]
     turns = [turn for talk in talks for value in talk.values() if isinstance(value, list) for turn in value]
     return [f"{t['speaker']}: {t['text']}" + (f" [{t['blip_caption']}]" if "blip_caption" in t else "") for t in turns]
 
 
 def longmemeval_rounds(file: Path, count: int) -> list[str]:
-    """A seeded sample of rounds: a user turn with the reply to it."""
+    """Return a seeded sample of rounds; a round is a user turn with the reply to it."""
     data = file.read_bytes()
     records = json.loads(lzma.decompress(data) if file.suffix == ".xz" else data)
     rounds = {f"{a['content']}\n{b['content']}" for record in records for session in record["haystack_sessions"]
@@ -46,14 +46,14 @@ def longmemeval_rounds(file: Path, count: int) -> list[str]:
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, float]:
-    """Seconds by the clock, and seconds of processor time over all threads."""
+    """Return the wall time of the work and its processor time over all threads, in seconds."""
     clock, cpu = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - clock, time.process_time() - cpu
 
 
 def peak(size: int = 2048) -> tuple[float, float]:
-    """Operations a second of the fastest fp32 matrix product to be had here: by the clock, by processor time."""
+    """Return operations per second of the machine's fastest fp32 matrix product, by wall and by processor time."""
     a, layer = torch.randn(size, size), torch.nn.Linear(size, size)
     with torch.inference_mode():
         ways: list[Callable[[], Any]] = [lambda: layer(a)]
@@ -66,7 +66,7 @@ def peak(size: int = 2048) -> tuple[float, float]:
 
 
 def linear_work(model: SentenceTransformer) -> int:
-    """Floating-point operations a token in the layers of the encoder (attention products left out)."""
+    """Return floating-point operations per token in the encoder's linear layers (without attention products)."""
     return sum(2 * m.in_features * m.out_features for name, m in model.named_modules()
                if isinstance(m, torch.nn.Linear) and "pooler" not in name)
 
@@ -99,8 +99,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--locomo", type=Path, help="locomo10.json")
     parser.add_argument("--longmemeval", type=Path, help="longmemeval_s_cleaned.json, or .xz")
-    parser.add_argument("--rounds", type=int, default=500, help="rounds sampled from LongMemEval")
-    parser.add_argument("--turns", type=int, default=3, help="how often each side encodes everything")
+    parser.add_argument("--rounds", type=int, default=500, help="number of rounds sampled from LongMemEval")
+    parser.add_argument("--turns", type=int, default=3, help="number of times that each side encodes everything")
     given = parser.parse_args()
     top = peak()
     if given.locomo:

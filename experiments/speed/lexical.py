@@ -1,10 +1,11 @@
-"""Stemmed BM25 over LongMemEval haystacks: memlab's stage against bm25s tokenising and indexing each haystack.
+"""Speed of stemmed BM25 over LongMemEval haystacks: memlab's stage against bm25s on each haystack.
 
     python experiments/speed/lexical.py --longmemeval FILE            # about 30 s
 
 Keys are the user turns of a session joined by a space. Both start from texts and end with a score for every session
-of every question's haystack; memlab's also ends with the ranked table. The two are timed in turns, the best of
-each is kept, and the largest difference between their scores is printed.
+of every question's haystack; bm25s tokenises and indexes each haystack, memlab's stage also writes the ranked table.
+The two are timed alternately, the best time of each is kept, and the largest difference between their scores is
+printed.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ import Stemmer
 
 from memlab.data.longmemeval import LongMemEval
 from memlab.query.original import Original
-from memlab.search.lexical import BM25
+from memlab.search.bm25 import BM25
 from memlab.store import Store
 from memlab.tables import Tables
-from memlab.write.chunk import Session
+from memlab.write.chunk.turns import Session
 
 
 def tables(file: Path) -> Tables:
-    """Sessions as memories, questions as queries."""
+    """Return tables with sessions as memories and questions as queries."""
     data, store = LongMemEval(path=file).load(), Store()
     data = data.updated(Session(roles=("user",)).run(data.only(Session.reads), store))
     return data.updated(Original().run(data.only(Original.reads), store))
 
 
 def haystacks(data: Tables) -> list[tuple[list[str], str]]:
-    """The keys of each question's corpus, by memory id, and the question."""
+    """Return, for each question, the keys of its corpus in order of memory id, and the question."""
     texts = data["texts"].rename({"hash": "key", "text": "said"})
     keys = data["memories"].join(texts, on="key").sort("memory").group_by("corpus").agg("said")
     asked = data["questions"].join(data["texts"].rename({"hash": "text", "text": "asked"}), on="text")
@@ -43,7 +44,7 @@ def haystacks(data: Tables) -> list[tuple[list[str], str]]:
 
 
 def theirs(stacks: list[tuple[list[str], str]]) -> list[np.ndarray]:
-    """Scores by bm25s, haystack by haystack."""
+    """Return bm25s's scores for each haystack."""
     stemmer, scores = Stemmer.Stemmer("english"), []
     for keys, asked in stacks:
         index = bm25s.BM25(method="lucene")
@@ -54,7 +55,7 @@ def theirs(stacks: list[tuple[list[str], str]]) -> list[np.ndarray]:
 
 
 def main() -> None:
-    """Time both, in turns."""
+    """Time both alternately and print the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--longmemeval", type=Path, required=True)
     parser.add_argument("--turns", type=int, default=5)
@@ -72,8 +73,8 @@ def main() -> None:
     gap = np.abs(ours - np.concatenate(scores))
     print(f"{len(stacks)} haystacks, {len(ours)} sessions, {pl.thread_pool_size()} polars threads")
     for name, values in seconds.items():
-        print(f"{name}: {min(values):.2f} s (all turns: {', '.join(f'{v:.2f}' for v in values)})")
-    print(f"ratio {min(seconds['bm25s']) / min(seconds['memlab']):.1f}; in each turn "
+        print(f"{name}: {min(values):.2f} s (all passes: {', '.join(f'{v:.2f}' for v in values)})")
+    print(f"ratio {min(seconds['bm25s']) / min(seconds['memlab']):.1f}; in each pass "
           f"{', '.join(f'{b / m:.1f}' for m, b in zip(seconds['memlab'], seconds['bm25s']))}")
     print(f"scores differ by more than 1e-5 in {(gap > 1e-5).sum()} of {len(gap)}, by {gap.max():.1e} at most")
 

@@ -1,13 +1,13 @@
-"""Does a live memory stay quick and small while 10,000 sessions are added to it one by one?
+"""Speed and size of a live memory while 10,000 sessions are added to it one by one.
 
     python experiments/speed/live_memory.py [--sessions 10000] [--turns 4] [--words 30] [--search drawn|minilm|words]
 
-A minute or two with ``drawn`` (vectors as long as MiniLM's that cost nothing to make, and BM25: what the memory itself
-costs) and ``words`` (BM25 alone), half an hour on two cores with ``minilm``. Turns are drawn from the vocabulary of
-the generated lives by a Zipf law, so that no two texts are the same and nothing is encoded once for many. Prints, at
-every tenth of the way: the time of an addition over the last hundred (median and longest), the first question after
-them (what was written is put together) and a second, the process's memory and the size on disk; then the time to load
-the memory in another process.
+Takes a minute or two with ``drawn`` (vectors as long as MiniLM's that cost nothing to make, and BM25: the cost of the
+memory itself) and ``words`` (BM25 alone), half an hour on two cores with ``minilm``. Turns are drawn from the
+vocabulary of the generated lives by a Zipf law, so that no two texts are equal and no encoding is reused. Prints, after
+every tenth of the sessions, the time of an addition over the last hundred (median and longest), the time of the next
+question (which first merges what was written) and of a second one, the process's memory, and the size on disk. Prints
+at the end the time to load the memory in another process.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from typing import Any
 import numpy as np
 import psutil
 
-from memlab.data.synthetic import Synthetic
+from memlab.data.synthetic.dataset import Synthetic
 from memlab.memory import Memory, Session
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.pipeline import Pipeline
 from memlab.search.dense import Dense
-from memlab.search.none import Off
+from memlab.stage import Off
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Vectors drawn by a text's digest."""
+    """Random vectors, seeded by each text's digest."""
 
     size: int = 384
 
@@ -62,7 +62,7 @@ PIPELINES = {"drawn": lambda: Pipeline(dense=Dense(embedder=Drawn())), "minilm":
 
 
 def again(folder: str, search: str, question: str) -> None:
-    """Load a memory and ask it: what a new process pays."""
+    """Load a memory and ask it, as a new process would."""
     with Memory(folder, PIPELINES[search]()) as memory:
         start = time.perf_counter()
         count = len(memory)
@@ -103,9 +103,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         with Memory(folder, PIPELINES[args.search]()) as memory:
             memory.search("warm")
-            print(f"{len(words):,} words; {args.turns} turns of {args.words} words a session; "
+            print(f"{len(words):,} words; {args.turns} turns of {args.words} words per session; "
                   f"--search {args.search}\n")
-            print("| sessions | add, median | longest of 100 | first question | second | memory (RSS) | on disk |")
+            print("| sessions | add, median | longest of 100 additions | first question | second question "
+                  "| memory (RSS) | on disk |")
             print("|--:|--:|--:|--:|--:|--:|--:|")
             times: list[float] = []
             steps = {min(100, args.sessions), *(args.sessions * i // 10 for i in range(1, 11))}

@@ -1,10 +1,10 @@
-"""What does it cost to publish many arms to W&B?
+"""Cost of publishing many arms to W&B.
 
     python experiments/speed/publish.py RUN_FOLDER [--arms 200] [--mode offline]
 
-RUN_FOLDER is a finished run folder (``runs/<exp>/<data>/<arm>-<hash>``). It is copied as often as asked, under names
-of their own, and published arm by arm; ``--mode online`` needs a server and a key. Prints the seconds an arm, and for
-offline runs reads the last one back with the client's own reader and compares it with metrics.json.
+RUN_FOLDER is a finished run folder (``runs/<exp>/<data>/<arm>-<hash>``). It is copied once per arm, each copy with its
+own name, and published arm by arm; ``--mode online`` needs a server and a key. Prints the seconds per arm. For offline
+runs, reads the last one back with W&B's own reader and compares it with metrics.json.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ def main() -> int:
         again = time.perf_counter() - again
         files = [p for p in (Path(place) / "runs" / "wandb").rglob("*") if p.is_file() and not p.is_symlink()]
         print(f"{given.arms} arms of {size / 1e6:.2f} MB, {given.mode}: {total:.1f} s, {total / given.arms:.2f} s "
-              f"an arm (median {statistics.median(spent):.2f}, longest {max(spent):.2f}, first {spent[0]:.2f}); "
-              f"again, all published: {again:.2f} s; W&B's files: {sum(p.stat().st_size for p in files) / 1e6:.0f} MB")
+              f"per arm (median {statistics.median(spent):.2f}, longest {max(spent):.2f}, first {spent[0]:.2f}); "
+              f"second call, all published: {again:.2f} s; "
+              f"W&B's files: {sum(p.stat().st_size for p in files) / 1e6:.0f} MB")
         if given.mode == "offline":
             (file,) = Path(str(where)).glob("*.wandb")
             tool = Path(sys.executable).with_name("wandb")

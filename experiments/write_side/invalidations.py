@@ -1,9 +1,9 @@
-"""How often versioning ends the right memory: labelled updates, in generated lives and in LongMemEval.
+"""Accuracy of versioning on labelled updates, in generated lives and in LongMemEval.
 
     python experiments/write_side/invalidations.py [--oracle FILE] [--s FILE] [--locomo FILE] [--show 40]
 
-One memory a turn of the user. No model is loaded: what is ended is told by rules over words, vectors only decide what
-is merged. The labels are read here alone, after the stages have run. About a minute on 2 cores with all files.
+One memory per turn of the user. No model is loaded: rules over words decide what is ended, vectors only decide what is
+merged. The labels are read only here, after the stages have run. About a minute on 2 cores with all files.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ import polars as pl
 
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
-from memlab.data.synthetic import Synthetic
+from memlab.data.synthetic.dataset import Synthetic
 from memlab.store import Store
 from memlab.tables import Tables
-from memlab.write.chunk import Turn
-from memlab.write.relate import MemoryStack
-from memlab.write.versions import Versions
+from memlab.write.chunk.turns import Turn
+from memlab.write.relations.memorystack import MemoryStack
+from memlab.write.relations.versioning import Versions
 
 PLACE = ["corpus", "session", "turn"]
 BY = ["corpus", "session_by", "turn_by"]
 
 
 class Apart:
-    """No two texts are near each other: nothing is merged."""
+    """An embedder for which no two texts are similar, so that nothing is merged."""
 
     def identity(self) -> dict[str, Any]:
         return {"is": "apart"}
@@ -48,7 +48,10 @@ class Apart:
 
 
 def ended(tables: Tables, stage: Any, store: Store) -> pl.DataFrame:
-    """Return (corpus, session, turn, text, session_by, turn_by, text_by): what is ended, by the last question's day."""
+    """Return (corpus, session, turn, text, session_by, turn_by, text_by) of memories ended by the last question's day.
+
+    The columns with ``_by`` describe the memory that ends the other.
+    """
     out = tables.updated(stage.run(tables.only(stage.reads), store))
     said = out["memories"].select("memory", "corpus", "session", turn=pl.col("turns").list.first(),
                                   day=pl.col("said_on").dt.date(), hash="value").join(out["texts"], on="hash")
@@ -60,10 +63,10 @@ def ended(tables: Tables, stage: Any, store: Store) -> pl.DataFrame:
 
 
 def labelled(tables: Tables) -> pl.DataFrame:
-    """Return (question, category, corpus, session, turn, label) for the evidence that is a memory.
+    """Return (question, category, corpus, session, turn, label) for evidence turns that are memories.
 
-    In a knowledge-update question with evidence in several sessions, the latest session's is new, the rest old. All
-    other evidence stays.
+    If a knowledge-update question has evidence in several sessions, that of the latest session is labelled new and
+    the rest old. All other evidence is labelled stays.
     """
     here = tables["memories"].select(*PLACE[:2], turn=pl.col("turns").list.first())
     rows = (tables["evidence"].drop_nulls().join(tables["questions"].select("question", "corpus"), on="question")
@@ -77,7 +80,7 @@ def labelled(tables: Tables) -> pl.DataFrame:
 
 
 def measure(name: str, tables: Tables, show: int) -> None:
-    """Print a row an arm, and some of what was ended."""
+    """Print one row for each arm, and a sample of the ended memories."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
         tables = tables.updated(Turn(roles=("user",)).run(tables.only(Turn.reads), store))
@@ -87,7 +90,7 @@ def measure(name: str, tables: Tables, show: int) -> None:
 
 
 def report(name: str, arm: str, tables: Tables, evidence: pl.DataFrame, gone: pl.DataFrame, show: int) -> None:
-    """Count what was ended by its label: a memory that is old evidence of one question is rightly ended."""
+    """Count the ended memories by label; a memory that is old evidence of any question is ended rightly."""
     old, new, rest = (evidence.filter(pl.col("label") == label) for label in ("old", "new", "stays"))
     is_old, must_stay = old.select(PLACE).unique(), pl.concat([new, rest]).select(PLACE).unique().join(
         old, on=PLACE, how="anti")
@@ -107,7 +110,7 @@ def report(name: str, arm: str, tables: Tables, evidence: pl.DataFrame, gone: pl
 
 
 def main() -> None:
-    """Measure on what was given."""
+    """Measure on the generated lives and on the files given."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--oracle", type=Path)
     parser.add_argument("--s", type=Path)

@@ -1,4 +1,4 @@
-"""Up, down, and the faults of a cluster: a node without power, a controller that restarts."""
+"""Start, stop and faults of a testbed cluster: a node without power, a controller that restarts."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ ACCOUNTING = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server", "mariadb-ins
 
 
 def check(size: Size) -> None:
-    """Raise ``Failed`` unless the daemons can be started here."""
+    """Raise ``Failed`` unless the daemons can be started on this machine."""
     if os.geteuid():
-        raise Failed("SLURM's daemons are started as root: run me as root (in a container, or with sudo)")
+        raise Failed("SLURM's daemons must be started as root: run this as root (in a container, or with sudo)")
     needed = {**PACKAGES, **(ACCOUNTING if size.accounting else {})}
     if missing := sorted({package for program, package in needed.items() if not shutil.which(program)}):
         raise Failed(f"not installed: {' '.join(missing)}. On Debian and Ubuntu: apt-get install -y "
                      f"--no-install-recommends {' '.join(sorted(set(needed.values())))}"
-                     + ("; --no-accounting does without slurmdbd and mariadb-server" if size.accounting else ""))
+                     + ("; --no-accounting needs no slurmdbd and mariadb-server" if size.accounting else ""))
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One command at a time for a folder: the folder above is locked, which leaves no file behind."""
+    """Allow one command at a time per folder, by a lock on the parent folder, which leaves no file behind."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     above = os.open(folder.parent, os.O_RDONLY)
     try:
@@ -48,7 +48,7 @@ class Cluster:
         self.layout = layout
 
     def states(self) -> dict[str, str]:
-        """Each node's state in SLURM's words, such as ``idle`` or ``down*``; nothing while the controller is off."""
+        """Return each node's state as SLURM prints it (``idle``, ``down*``); empty while the controller is off."""
         if not all(running(self.layout, daemon) for daemon in ("munged", "slurmctld")):
             return {}                                  # sinfo would wait for them
         try:
@@ -58,12 +58,12 @@ class Cluster:
         return dict(line.split() for line in told.splitlines())
 
     def serves(self, nodes: list[str]) -> bool:
-        """Whether these nodes take jobs."""
+        """Return whether these nodes take jobs."""
         states = self.states()
         return bool(states) and all(states.get(node) in ("idle", "mixed", "allocated", "completing") for node in nodes)
 
     def whole(self) -> bool:
-        """Whether every daemon runs and every node serves."""
+        """Return whether every daemon runs and every node takes jobs."""
         return all(running(self.layout, daemon) for daemon in self.layout.daemons) and self.serves(self.layout.nodes)
 
     def up(self) -> None:
@@ -76,14 +76,14 @@ class Cluster:
         self.controller_on(wait=False)
         for node in self.layout.nodes:
             self._slurmd(node)
-        wait_until("all nodes serve", lambda: self.serves(self.layout.nodes), 30, self.layout.logs("slurmctld")[0])
+        wait_until("all nodes take jobs", lambda: self.serves(self.layout.nodes), 30, self.layout.logs("slurmctld")[0])
         nodes = str(self.layout.size.nodes)
         told = ask(self.layout, "srun", "-N", nodes, "-n", nodes, "--mem=50", "-t", "1", "-J", "ready",
                    "printenv", "SLURMD_NODENAME").split()
         if sorted(told) != sorted(self.layout.nodes):
-            raise Failed(f"a job over all nodes ran on {told}")
+            raise Failed(f"a job for all nodes ran on {told}")
         if self.layout.size.accounting:
-            wait_until("accounting knows that job", lambda: "COMPLETED" in ask(
+            wait_until("accounting has that job", lambda: "COMPLETED" in ask(
                 self.layout, "sacct", "-X", "-n", "-o", "state"), 30, self.layout.logs("slurmdbd")[0])
         say(f"a job ran on {', '.join(self.layout.nodes)}: ready after {time.monotonic() - began:.1f} s")
 
@@ -94,23 +94,23 @@ class Cluster:
         kill(self.layout, order)
         for node in self.layout.nodes:
             for place, _, _ in os.walk(CGROUPS / f"slurm_{node}", topdown=False):
-                with suppress(OSError):                # another testbed's job runs there
+                with suppress(OSError):                # a job of another testbed runs there
                     Path(place).rmdir()
         shutil.rmtree(self.layout.folder)
 
     def node_off(self, node: str) -> None:
-        """Cut a node's power: its slurmd, its job steps and all that they started die at once."""
+        """Cut a node's power: kill its slurmd, its job steps and all their processes at once."""
         kill(self.layout, [self._known(node)])
 
     def node_on(self, node: str) -> None:
-        """Start a node again, as after a reboot; return when it serves."""
+        """Start a node again, as after a reboot; return when it takes jobs."""
         if not running(self.layout, self._known(node)):
             kill(self.layout, [node])
             self._slurmd(node, "-b")
-        wait_until(f"{node} serves", lambda: self.serves([node]), 60, self.layout.logs(node)[0])
+        wait_until(f"{node} takes jobs", lambda: self.serves([node]), 60, self.layout.logs(node)[0])
 
     def controller_off(self, gently: bool = False) -> None:
-        """Kill the controller, which forgets its last seconds, or stop it gently; nodes and jobs go on."""
+        """Kill the controller, which then loses its last seconds, or stop it gently; nodes and jobs continue."""
         if gently:
             for pid in running(self.layout, "slurmctld"):
                 os.kill(pid, signal.SIGTERM)
@@ -119,7 +119,7 @@ class Cluster:
         kill(self.layout, ["slurmctld"])
 
     def controller_on(self, wait: bool = True) -> None:
-        """Start the controller with the queue that it left; return when the nodes with power serve."""
+        """Start the controller with the queue that it saved; return when the powered nodes take jobs."""
         if not running(self.layout, "slurmctld"):
             start(self.layout, "slurmctld", ["slurmctld", "-D"])
         if wait:
@@ -128,7 +128,7 @@ class Cluster:
 
     def _known(self, node: str) -> str:
         if node not in self.layout.nodes:
-            raise Failed(f"no node {node}: there are {', '.join(self.layout.nodes)}")
+            raise Failed(f"no node {node}: the nodes are {', '.join(self.layout.nodes)}")
         return node
 
     def _slurmd(self, node: str, *more: str) -> None:
@@ -154,7 +154,7 @@ class Cluster:
         wait_until("accounting answers", self._registered, 60, self.layout.logs("slurmdbd")[0])
 
     def _registered(self) -> bool:
-        """Make this cluster known to the accounting daemon, without which the controller does not start."""
+        """Register this cluster with the accounting daemon; the controller does not start without it."""
         with suppress(Failed):
             ask(self.layout, "sacctmgr", "-i", "-Q", "add", "cluster", "testbed")
         with suppress(Failed):
@@ -163,19 +163,19 @@ class Cluster:
 
 
 def up(folder: Path, size: Size) -> Layout:
-    """The testbed of this size in a folder: the one that is up, or a new one; what was half up is cleaned away."""
+    """Return the layout of the testbed of this size in a folder, started if needed; a half-started one is removed."""
     check(size)
     if len(str(folder)) > LONGEST:
-        raise Failed(f"--dir {folder} is longer than {LONGEST} characters: SLURM's sockets below it would not open")
+        raise Failed(f"--dir {folder} is longer than {LONGEST} characters: SLURM could not open its sockets there")
     with locked(folder):
         old = Layout.read(folder)
         if old and Cluster(old).whole():
             if old.size != size:
                 raise Failed(f"{folder} holds a running testbed of another size ({old.size}): take it down first")
-            say("is up already")
+            say("already up")
             return old
         if old:
-            say("clears away what was half up")
+            say("removing a half-started testbed")
             Cluster(old).down()
         elif folder.exists() and {one.name for one in folder.iterdir()} - {"testbed.new"}:
             raise Failed(f"{folder} holds something else: give --dir an empty or a new folder")
@@ -189,22 +189,22 @@ def up(folder: Path, size: Size) -> Layout:
 
 
 def down(folder: Path) -> None:
-    """Kill all that belongs to the testbed in a folder and remove the folder; nothing where there is none."""
+    """Kill all processes of the testbed in a folder and remove the folder; do nothing if there is none."""
     with locked(folder):
         if layout := Layout.read(folder):
             Cluster(layout).down()
-        say("is down")
+        say("down")
 
 
 def existing(folder: Path) -> Cluster:
-    """The testbed in a folder; raises ``Failed`` if there is none."""
+    """Return the testbed in a folder; raise ``Failed`` if there is none."""
     if layout := Layout.read(folder):
         return Cluster(layout)
     raise Failed(f"no testbed in {folder}: start one with `testbed up --dir {folder}`")
 
 
 def status(cluster: Cluster) -> bool:
-    """Print every daemon and every node's state; return whether all is well."""
+    """Print the state of every daemon and node; return whether all is well."""
     states = cluster.states()
     for daemon in cluster.layout.daemons:
         pids = sorted(members(cluster.layout, daemon))

@@ -1,7 +1,4 @@
-"""Where a testbed's things lie, and its configuration files.
-
-Knows folders, ports and texts; starts nothing.
-"""
+"""Folders, ports and configuration files of a testbed. Starts no process."""
 
 from __future__ import annotations
 
@@ -15,18 +12,18 @@ from string import Template
 
 HERE = Path(__file__).resolve().parent
 CGROUPS = Path("/sys/fs/cgroup/memory")
-LONGEST = 70   # characters of a folder's path: a socket's path may have 107, and SLURM appends node, job and step
+LONGEST = 70   # characters in the folder's path: a socket's path may have 107, and SLURM appends node, job and step
 
 
 def say(words: str) -> None:
-    """Tell the user; standard output is left to the line that a shell evaluates."""
+    """Print a message to standard error; standard output is for the line that a shell evaluates."""
     print(f"testbed: {words}", file=sys.stderr, flush=True)
 
 
 def loopback_name() -> str:
-    """This host's short name if it means loopback, else ``localhost``, under which the daemons then run.
+    """Return the host name for the daemons: this host's short name if it resolves to loopback, else ``localhost``.
 
-    SLURM's daemons listen where their host's name resolves to.
+    SLURM's daemons listen on the address of their host's name.
     """
     name = socket.gethostname()
     try:
@@ -37,12 +34,12 @@ def loopback_name() -> str:
 
 
 def has_cgroups() -> bool:
-    """Whether memory limits can be left to the kernel (cgroups v1: SLURM 22.05 wants systemd for v2)."""
+    """Return whether the kernel can limit memory (by cgroups v1: SLURM 22.05 requires systemd for v2)."""
     return (CGROUPS / "memory.memsw.limit_in_bytes").exists() and os.access(CGROUPS / "cgroup.procs", os.W_OK)
 
 
 def free_ports(count: int) -> list[int]:
-    """``count`` different ports on loopback that nothing listens on now."""
+    """Return ``count`` different ports on loopback that are free now."""
     held = [socket.socket() for _ in range(count)]
     try:
         for one in held:
@@ -55,33 +52,33 @@ def free_ports(count: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Size:
-    """What is declared: it need not exist."""
+    """The declared size of a testbed; the machine need not have it."""
 
     nodes: int = 3
-    cpus: int = 4            # a node
-    memory: int = 8000       # MB a node
-    gpus: int = 2            # a node
+    cpus: int = 4            # per node
+    memory: int = 8000       # MB per node
+    gpus: int = 2            # per node
     accounting: bool = True
 
 
 @dataclass(frozen=True)
 class Layout:
-    """One testbed: its folder, its size, and the name and ports that its daemons listen on."""
+    """One testbed: its folder, its size, and the host name and ports of its daemons."""
 
     folder: Path
     size: Size
     host: str
-    ports: list[int]         # the controller's, the accounting daemon's, one a node
-    cgroups: bool            # whether the kernel holds jobs to their memory
+    ports: list[int]         # the controller's, the accounting daemon's, one per node
+    cgroups: bool            # whether the kernel limits the jobs' memory
 
     @classmethod
     def new(cls, folder: Path, size: Size) -> Layout:
-        """Lay out a testbed on free ports."""
+        """Return the layout of a new testbed on free ports."""
         return cls(folder, size, loopback_name(), free_ports(2 + size.nodes), has_cgroups())
 
     @classmethod
     def read(cls, folder: Path) -> Layout | None:
-        """The testbed that was laid out in a folder, if any."""
+        """Return the layout of the testbed in a folder, if any."""
         try:
             kept = json.loads((folder / "testbed.json").read_text())
         except FileNotFoundError:
@@ -90,33 +87,33 @@ class Layout:
 
     @property
     def nodes(self) -> list[str]:
-        """The nodes' names."""
+        """Return the nodes' names."""
         return [f"n{i + 1}" for i in range(self.size.nodes)]
 
     @property
     def daemons(self) -> list[str]:
-        """All that must run, in the order of starting."""
+        """Return the names of all daemons, in the order of starting."""
         return ["munged", *(["mariadbd", "slurmdbd"] if self.size.accounting else []), "slurmctld", *self.nodes]
 
     @property
     def conf(self) -> Path:
-        """The file that SLURM_CONF names."""
+        """Return the path for SLURM_CONF."""
         return self.folder / "slurm.conf"
 
     @property
     def environ(self) -> dict[str, str]:
-        """This process's variables, without those of a job, and what SLURM's programs need."""
+        """Return this process's variables without those of a job, plus those that SLURM's programs need."""
         own = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM", "SBATCH", "SRUN"))}
         return {**own, "SLURM_CONF": str(self.conf), "MYSQL_UNIX_PORT": str(self.folder / "database" / "socket")}
 
     def logs(self, daemon: str) -> tuple[Path, Path]:
-        """A daemon's log, and what it prints beside it."""
+        """Return the paths of a daemon's log and of its standard output."""
         return self.folder / "log" / f"{daemon}.log", self.folder / "log" / f"{daemon}.out"
 
     def write(self) -> None:
-        """Make the folder with its key and its configuration files; ``testbed.json``, the mark of ours, first."""
+        """Create the folder, its key and its configuration files; first ``testbed.json``, which marks a testbed."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.folder.chmod(0o755)                       # munge trusts no socket below a folder that others may write
+        self.folder.chmod(0o755)                       # munge rejects a socket below a folder that others may write
         kept = {"size": asdict(self.size), "host": self.host, "ports": self.ports, "cgroups": self.cgroups}
         (self.folder / "testbed.new").write_text(json.dumps(kept))
         (self.folder / "testbed.new").rename(self.folder / "testbed.json")
@@ -135,7 +132,7 @@ class Layout:
             (self.folder / "cgroup.conf").write_text(
                 "CgroupPlugin=cgroup/v1\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\nAllowedSwapSpace=0\n")
         if self.size.accounting:
-            secret = self.folder / "slurmdbd.conf"     # the daemon refuses a file that others may read
+            secret = self.folder / "slurmdbd.conf"     # slurmdbd rejects a file that others may read
             secret.touch(0o600)
             secret.write_text(self._filled("slurmdbd.conf.in"))
 

@@ -1,7 +1,7 @@
-"""A testbed's processes: started, found and killed.
+"""Management of a testbed's processes: start, search, kill.
 
-A daemon is found by its open log, not by a noted process id: ids are used again, and SLURM's job steps, which lose
-their parent, hold the log of their node too.
+A daemon is identified by its open log, not by a stored process id: the system reuses ids, and SLURM's job steps, which
+lose their parent, have the log of their node open too.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from layout import Layout, say
 PROC = Path("/proc")
 PROGRAMS = ("munged", "mariadbd", "slurmdbd", "slurmctld", "slurmd", "slurmstepd")
 NAMED = ["unshare", "--uts", "sh", "-c", 'hostname localhost && exec "$@"', "testbed"]
-"""Runs a command where the host is called localhost."""
+"""Prefix that runs a command under the host name localhost."""
 
 
 class Failed(Exception):
-    """What went wrong and how to mend it, for the user."""
+    """A failure with its remedy, as a message for the user."""
 
 
 def wait_until(what: str, true: Callable[[], bool], seconds: float, log: Path | None = None) -> None:
-    """Return when ``true()``; raise ``Failed`` with the end of a log after ``seconds``."""
+    """Return once ``true()`` holds; after ``seconds``, raise ``Failed`` with the end of a log."""
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:
             told = "\n".join(log.read_text(errors="replace").splitlines()[-15:]) if log and log.exists() else ""
-            raise Failed(f"{what}: not within {seconds:g} s" + (f"; the end of {log}:\n{told}" if told else ""))
+            raise Failed(f"{what}: not within {seconds:g} s" + (f"; last lines of {log}:\n{told}" if told else ""))
         time.sleep(0.05)
 
 
 def command(layout: Layout, words: list[str]) -> list[str]:
-    """The command under the host name that the testbed is known by."""
+    """Return the command line that runs under the testbed's host name."""
     return words if layout.host == os.uname().nodename.split(".")[0] else [*NAMED, *words]
 
 
 def start(layout: Layout, daemon: str, words: list[str]) -> None:
-    """Start a daemon, apart from this process's session."""
+    """Start a daemon in a session of its own."""
     with layout.logs(daemon)[1].open("ab") as out:
         subprocess.Popen(command(layout, words), env=layout.environ, cwd=layout.folder,  # noqa: S603 (fixed programs)
                          stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
 
 
 def ask(layout: Layout, *words: str, seconds: float = 30) -> str:
-    """What one of SLURM's programs prints; raises ``Failed`` with its complaint."""
+    """Return the output of one of SLURM's programs; raise ``Failed`` with its error message."""
     try:
         done = subprocess.run(command(layout, list(words)), env=layout.environ, cwd="/",  # noqa: S603 (fixed programs)
                               capture_output=True, text=True, timeout=seconds)
@@ -61,7 +61,7 @@ def ask(layout: Layout, *words: str, seconds: float = 30) -> str:
 
 
 def parents() -> dict[int, int]:
-    """Every living process and its parent; a process that has ended and not been waited for is not alive."""
+    """Return the parent of every living process; zombies do not count as living."""
     found = {}
     for entry in PROC.iterdir():
         if entry.name.isdigit():
@@ -88,13 +88,13 @@ def _holds(pid: int, files: set[str]) -> bool:
 
 
 def running(layout: Layout, daemon: str) -> list[int]:
-    """The process of a daemon; for a node also its job steps."""
+    """Return the process ids of a daemon; for a node, also those of its job steps."""
     files = {str(log) for log in layout.logs(daemon)}
     return [pid for pid in parents() if _program(pid) in PROGRAMS and _holds(pid, files)]
 
 
 def _tasks(layout: Layout, node: str) -> list[int]:
-    """Processes of jobs on a node whose steps are gone already."""
+    """Return the processes of jobs on a node, including those whose job step has ended."""
     marks = {f"SLURM_CONF={layout.conf}".encode(), f"SLURMD_NODENAME={node}".encode()}
     found = []
     for pid in parents():
@@ -105,7 +105,7 @@ def _tasks(layout: Layout, node: str) -> list[int]:
 
 
 def members(layout: Layout, daemon: str) -> set[int]:
-    """All processes of a daemon: for a node its slurmd, its steps, their tasks and what these started."""
+    """Return all processes of a daemon: for a node its slurmd, job steps, their tasks and all descendants."""
     roots = set(running(layout, daemon))
     if daemon not in layout.nodes:
         return roots
@@ -117,16 +117,16 @@ def members(layout: Layout, daemon: str) -> set[int]:
 
 
 def kill(layout: Layout, daemons: Iterable[str]) -> None:
-    """Kill daemons with all that belongs to them, as a loss of power would; raises ``Failed`` if one stays."""
+    """Kill daemons with all their processes, like a power failure; raise ``Failed`` if a process survives."""
     for daemon in daemons:
         end, first = time.monotonic() + 10, True
         while found := members(layout, daemon):
             if first:
-                say(f"cuts {daemon}")
+                say(f"killing {daemon}")
                 first = False
             if time.monotonic() > end:
                 raise Failed(f"{daemon}: processes {sorted(found)} survive SIGKILL")
-            for pid in sorted(found, key=lambda one: _program(one) != "slurmd"):   # else slurmd reports its steps' end
+            for pid in sorted(found, key=lambda one: _program(one) != "slurmd"):   # or slurmd reports its steps' end
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.02)
