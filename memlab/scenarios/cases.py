@@ -1,13 +1,80 @@
-"""Gimli's eight relevance scenarios, three cases each: the expectations are its own, the wording is ours."""
+"""Relevance scenarios: what a case consists of, Gimli's eight scenarios and memlab's four, three cases each.
+
+Gimli's expectations are its own; all wording is ours.
+"""
 
 from __future__ import annotations
 
-from memlab.scenarios.schema import Expect, Piece, Scenario
+from dataclasses import dataclass
+from typing import Literal
 
 
-def _one(category: str, expect: tuple[Expect, ...], case: str, question: str, answer: str, text: str, days: int,
-         *decoys: str, file: str | None = None) -> Scenario:
-    return Scenario(category, case, question, answer, (Piece("it", text, days, file),), decoys, expect)
+@dataclass(frozen=True)
+class Piece:
+    """One memory that matters: said by the user in a chat or, with ``file``, a paragraph of a memory file.
+
+    ``days`` counts back from the day of the question. Pieces of one file keep their order and lie far apart in it.
+    """
+
+    name: str
+    text: str
+    days: int
+    file: str | None = None
+    evidence: bool = True
+
+
+@dataclass(frozen=True)
+class Expect:
+    """An expectation about the units that hold some ``pieces``; reported, never required.
+
+    * ``rank``: the unit of the piece is among the first ``bound``;
+    * ``score``: its score is above ``bound``;
+    * ``vector``: the vector part of its score is larger than the keyword part;
+    * ``text``: its keyword score is above ``bound``;
+    * ``near``: the scores of two pieces are less than ``bound`` apart;
+    * ``before``: the first piece ranks before the second;
+    * ``returned``: every piece is among what is returned (selected);
+    * ``nothing``: nothing is returned.
+    """
+
+    kind: Literal["rank", "score", "vector", "text", "near", "before", "returned", "nothing"]
+    pieces: tuple[str, ...] = ()
+    bound: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """The expectation in words.
+
+        >>> Expect("rank", ("it",), 3).label, Expect("before", ("new", "old")).label
+        ('in the top 3', 'new before old')
+        """
+        pieces = " and ".join(self.pieces) if len(self.pieces) <= 2 else "all"
+        return {"rank": f"in the top {self.bound:g}", "score": f"score > {self.bound:g}",
+                "vector": "vector share largest", "text": f"text score > {self.bound:g}",
+                "near": f"scores within {self.bound:g}", "before": " before ".join(self.pieces),
+                "returned": f"{pieces} returned", "nothing": "nothing returned"}[self.kind]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One case of a scenario: ``category`` names the scenario, ``case`` the case within it.
+
+    Decoys resemble the pieces without answering the question; the user says them on days drawn by the seed. Without
+    a piece of evidence the right answer is to decline.
+    """
+
+    category: str
+    case: str
+    question: str
+    answer: str
+    pieces: tuple[Piece, ...] = ()
+    decoys: tuple[str, ...] = ()
+    expect: tuple[Expect, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The question's own id, ``category:case``."""
+        return f"{self.category}:{self.case}"
 
 
 _EXACT = (Expect("rank", ("it",), 3), Expect("score", ("it",), 0.8))
@@ -18,6 +85,11 @@ _NEWER = (Expect("before", ("newer", "older")),)
 _SOURCE = (Expect("before", ("file", "chat")),)
 _BOTH = (Expect("returned", ("first", "second")),)
 _NONE = (Expect("nothing"),)
+
+
+def _one(category: str, expect: tuple[Expect, ...], case: str, question: str, answer: str, text: str, days: int,
+         *decoys: str, file: str | None = None) -> Scenario:
+    return Scenario(category, case, question, answer, (Piece("it", text, days, file),), decoys, expect)
 
 
 def _chunks(case: str, question: str, answer: str, file: str, first: str, second: str) -> Scenario:
@@ -39,6 +111,34 @@ def _source(case: str, question: str, answer: str, path: str, file: str, chat: s
 def _both(case: str, question: str, answer: str, first: str, second: str, *decoys: str) -> Scenario:
     pieces = (Piece("first", first, 25), Piece("second", second, 80))
     return Scenario("multi-concept", case, question, answer, pieces, decoys, _BOTH)
+
+
+def _update(case: str, question: str, answer: str, texts: tuple[str, str, str], decoy: str) -> Scenario:
+    """Build a case of a fact that changed twice, in everyday wording; only the last version is evidence."""
+    names, days = ("first", "second", "now"), (300, 150, 8)
+    pieces = tuple(Piece(n, t, d, evidence=n == "now") for n, t, d in zip(names, texts, days))
+    expect = (Expect("rank", ("now",), 3), Expect("before", ("now", "second")), Expect("before", ("now", "first")))
+    return Scenario("updates", case, question, answer, pieces, (decoy,), expect)
+
+
+def _count(case: str, question: str, answer: str, texts: tuple[str, ...], *decoys: str) -> Scenario:
+    """Build a case of things that add up over sessions: an answer needs all of them."""
+    pieces = tuple(Piece(f"{i + 1}", text, 20 + 31 * i) for i, text in enumerate(texts))
+    expect = (Expect("rank", ("1",), 10), Expect("returned", tuple(piece.name for piece in pieces)))
+    return Scenario("counting", case, question, answer, pieces, decoys, expect)
+
+
+def _time(case: str, question: str, answer: str, then: tuple[str, int], later: tuple[str, int],
+          earlier: tuple[str, int]) -> Scenario:
+    """Build a case of one kind of event on three days, of which the question, asked on 14 June 2024, names one."""
+    pieces = (Piece("then", *then), Piece("later", *later, evidence=False), Piece("earlier", *earlier, evidence=False))
+    expect = (Expect("rank", ("then",), 3), Expect("before", ("then", "later")), Expect("before", ("then", "earlier")))
+    return Scenario("time", case, question, answer, pieces, (), expect)
+
+
+def _abstain(case: str, question: str, *decoys: str) -> Scenario:
+    """Build a case that the memories do not answer, though something like it was said."""
+    return Scenario("abstention", case, question, "It was never mentioned.", (), decoys, (Expect("nothing"),))
 
 
 GIMLI: tuple[Scenario, ...] = (
@@ -117,35 +217,6 @@ GIMLI: tuple[Scenario, ...] = (
           "seconds.", "The mobile app is released every other Wednesday.", "The desktop app is no longer released."),
 )
 
-
-def _update(case: str, question: str, answer: str, said: tuple[str, str, str], decoy: str) -> Scenario:
-    """A fact that changed twice, the changes told as people tell them; the tellings before it are no evidence."""
-    names, days = ("first", "second", "now"), (300, 150, 8)
-    pieces = tuple(Piece(n, t, d, evidence=n == "now") for n, t, d in zip(names, said, days))
-    expect = (Expect("rank", ("now",), 3), Expect("before", ("now", "second")), Expect("before", ("now", "first")))
-    return Scenario("updates", case, question, answer, pieces, (decoy,), expect)
-
-
-def _count(case: str, question: str, answer: str, said: tuple[str, ...], *decoys: str) -> Scenario:
-    """Things that add up over sessions: an answer needs them all."""
-    pieces = tuple(Piece(f"{i + 1}", text, 20 + 31 * i) for i, text in enumerate(said))
-    expect = (Expect("rank", ("1",), 10), Expect("returned", tuple(piece.name for piece in pieces)))
-    return Scenario("counting", case, question, answer, pieces, decoys, expect)
-
-
-def _time(case: str, question: str, answer: str, then: tuple[str, int], later: tuple[str, int],
-          earlier: tuple[str, int]) -> Scenario:
-    """The same kind of event on three days, of which the question names one; it is asked on 14 June 2024."""
-    pieces = (Piece("then", *then), Piece("later", *later, evidence=False), Piece("earlier", *earlier, evidence=False))
-    expect = (Expect("rank", ("then",), 3), Expect("before", ("then", "later")), Expect("before", ("then", "earlier")))
-    return Scenario("time", case, question, answer, pieces, (), expect)
-
-
-def _abstain(case: str, question: str, *decoys: str) -> Scenario:
-    """The like of it was said, but not it."""
-    return Scenario("abstention", case, question, "It was never mentioned.", (), decoys, (Expect("nothing"),))
-
-
 OWN: tuple[Scenario, ...] = (
     _update("home", "Which city do I live in?", "Ghent",
             ("I live in Lisbon, a minute from the river.", "I have moved from Lisbon to Porto for the new job.",
@@ -190,3 +261,8 @@ OWN: tuple[Scenario, ...] = (
     _abstain("passport", "When does my passport expire?", "My driving licence expires in March.",
              "My brother's passport expires in July."),
 )
+
+CASES: dict[str, Scenario] = {scenario.name: scenario for scenario in (*GIMLI, *OWN)}
+"""Every case by its name; the order decides the number of its corpus and of its question."""
+
+CATEGORIES = tuple(dict.fromkeys(scenario.category for scenario in CASES.values()))

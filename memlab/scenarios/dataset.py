@@ -1,9 +1,9 @@
-"""Relevance scenarios: a few memories that matter in a haystack, a question, and what a good search would do with it.
+"""The scenarios as a benchmark: for each case a haystack with a few memories that matter, and a question.
 
-Gimli's eight (exact match, semantic equivalence, technical term, cross-chunk context, temporal disambiguation, session
-against memory source, low relevance, multi-concept) and memlab's own (updates, counting, time, abstention). What is
-expected lies in ``CASES``, as data of this module: no table holds it, so no stage can read it.
-``python -m memlab.scenarios.report`` holds finished runs against it.
+Gimli's eight scenarios (exact match, semantic equivalence, technical term, cross-chunk context, temporal
+disambiguation, session against memory source, low relevance, multi-concept) and memlab's own (updates, counting,
+time, abstention). Expectations lie in ``CASES`` and in no table, so no stage can read them; ``python -m
+memlab.scenarios.report`` checks finished runs against them.
 """
 
 from __future__ import annotations
@@ -15,29 +15,22 @@ from pydantic import Field
 
 from memlab.data import subset
 from memlab.data.build import Builder
-from memlab.scenarios.cases import GIMLI, OWN
-from memlab.scenarios.distractors import Haystack, Said
-from memlab.scenarios.schema import Expect as Expect
-from memlab.scenarios.schema import Piece
-from memlab.scenarios.schema import Scenario as Scenario
+from memlab.scenarios.cases import CASES, CATEGORIES, Piece, Scenario
+from memlab.scenarios.distractors import Haystack, HaystackTurn
 from memlab.stage import Names, stage
 from memlab.tables import Tables
 
-CASES: dict[str, Scenario] = {scenario.name: scenario for scenario in (*GIMLI, *OWN)}
-"""Every case by its name; the order decides the number of its corpus and of its question."""
-
-CATEGORIES = tuple(dict.fromkeys(scenario.category for scenario in CASES.values()))
 ASKED_ON = datetime(2024, 6, 14, 10, 0)  # a Friday; questions about "April" or "two weeks ago" are worded for it
-_DAYS = 360  # a haystack spans about a year, the question's own day excluded
-_FILES = 0.15  # share of a haystack that is memory files
+_DAYS = 360  # a haystack spans about a year and ends on the day before the question
+_FILES = 0.15  # share of the haystack sessions that are memory files
 
 
 @stage
 class Scenarios:
-    """A corpus a case: its memories, its decoys, and ``haystack`` sessions that have nothing to do with it.
+    """One corpus per case: its memories, its decoys, and ``haystack`` sessions that have nothing to do with it.
 
-    A memory file is a session whose paragraphs are turns, spoken by the file's name. A turn that matters is called
-    "case#piece" in the table ids.
+    A memory file is a session whose paragraphs are turns, with the file's name as speaker. A turn that matters is
+    named "case#piece" in the table ids.
     """
 
     seed: Annotated[int, Field(ge=0)] = 0
@@ -57,7 +50,7 @@ class Scenarios:
         return "scenarios-pooled" if self.pool else "scenarios"
 
     def load(self) -> Tables:
-        """Build every case's haystack around it."""
+        """Build every case with its haystack."""
         build = Builder()
         for number, scenario in enumerate(CASES.values()):
             self._case(build, number, scenario)
@@ -74,30 +67,30 @@ class Scenarios:
         for session, (day, turns) in enumerate(self._sessions(number, scenario)):
             path = turns[0].speaker
             build.session(corpus=number, session=session, said_on=day, name=path or f"session {session}")
-            for turn, said in enumerate(turns):
-                name = f"{session}:{turn}" if said.piece is None else f"{scenario.name}#{said.piece}"
-                build.turn(corpus=number, session=session, turn=turn, role=said.role, speaker=said.speaker,
-                           text=said.text, name=name)
-                if said.piece in evidence:
-                    build.evidence(question=number, session=session, turn=turn)
+            for at, turn in enumerate(turns):
+                name = f"{session}:{at}" if turn.piece is None else f"{scenario.name}#{turn.piece}"
+                build.turn(corpus=number, session=session, turn=at, role=turn.role, speaker=turn.speaker,
+                           text=turn.text, name=name)
+                if turn.piece in evidence:
+                    build.evidence(question=number, session=session, turn=at)
 
-    def _sessions(self, number: int, scenario: Scenario) -> list[tuple[datetime, list[Said]]]:
+    def _sessions(self, number: int, scenario: Scenario) -> list[tuple[datetime, list[HaystackTurn]]]:
         """Return (day, turns) of every session, in the order of their days."""
-        said = [piece for piece in scenario.pieces if piece.file is None]
-        hay = Haystack((self.seed, number), max(self.haystack + len(said) + len(scenario.decoys), 1))
+        chats = [piece for piece in scenario.pieces if piece.file is None]
+        hay = Haystack((self.seed, number), max(self.haystack + len(chats) + len(scenario.decoys), 1))
 
-        def drawn() -> datetime:
+        def random_moment() -> datetime:
             return self._moment(hay, int(hay.random.integers(1, _DAYS)))
 
         files: dict[str, list[Piece]] = {}
         for piece in scenario.pieces:
             files.setdefault(piece.file or "", []).append(piece)
-        out = [(self._moment(hay, piece.days), hay.chat((piece.text, piece.name))) for piece in said]
-        out += [(self._moment(hay, held[0].days), hay.file(path, [(piece.text, piece.name) for piece in held]))
-                for path, held in files.items() if path]
-        out += [(drawn(), hay.chat((decoy, None))) for decoy in scenario.decoys]
+        out = [(self._moment(hay, piece.days), hay.chat((piece.text, piece.name))) for piece in chats]
+        out += [(self._moment(hay, pieces[0].days), hay.file(path, [(piece.text, piece.name) for piece in pieces]))
+                for path, pieces in files.items() if path]
+        out += [(random_moment(), hay.chat((decoy, None))) for decoy in scenario.decoys]
         for _ in range(self.haystack):
-            out.append((drawn(), hay.file(hay.path()) if hay.random.random() < _FILES else hay.chat()))
+            out.append((random_moment(), hay.file(hay.path()) if hay.random.random() < _FILES else hay.chat()))
         return sorted(out, key=lambda session: session[0])
 
     def _moment(self, hay: Haystack, days: int) -> datetime:
@@ -105,14 +98,14 @@ class Scenarios:
                                                          minute=int(hay.random.integers(60)))
 
     def identity(self) -> dict[str, Any]:
-        """Every knob; cases and generator count through the digest of the source."""
+        """Return all options; cases and generator count through the digest of the source."""
         return {"benchmark": "scenarios", "seed": self.seed, "haystack": self.haystack, **subset.options(self)}
 
     def notes(self) -> list[str]:
-        """What a reader of the results must know."""
-        return ["A demonstration of how systems behave, three cases a scenario: the expectations are Gimli's and ours, "
-                "and so is the wording; too few for a test.", *subset.notes(self)]
+        """Return what a reader of the results must know."""
+        return ["A demonstration of how systems behave: three cases per scenario are too few for a test. The "
+                "expectations are Gimli's and ours, the wording is ours.", *subset.notes(self)]
 
     def clusters(self) -> bool:
-        """Every question has a corpus of its own."""
+        """Return whether questions share a corpus: only when pooled."""
         return self.pool

@@ -1,7 +1,7 @@
-"""Scenarios, system by system: ``python -m memlab.scenarios.report runs/EXP/scenarios`` prints and writes the table.
+"""Report on the scenarios: ``python -m memlab.scenarios.report runs/EXP/scenarios`` prints and writes the tables.
 
-What is expected is reported, not required. ``scenarios.md`` beside the arms has every expectation with its figures,
-what Gimli's own formula can meet, and what each system returned in every case.
+Expectations are reported, not required. ``scenarios.md`` beside the arms has every expectation with its figures, and
+what each system returned in every case.
 """
 
 from __future__ import annotations
@@ -20,78 +20,137 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.harness.results import ArmRun, finished
 from memlab.report.markdown import code, escape, table
-from memlab.scenarios.check import Outcome, outcomes, pieces
-from memlab.scenarios.dataset import CASES, CATEGORIES, Scenario
+from memlab.scenarios.cases import CASES, CATEGORIES, Scenario
+from memlab.scenarios.check import Outcome, outcomes, piece_places
 from memlab.text.display import EMPTY, figure, one_line
 from memlab.text.tokenize import LUCENE_STOP_WORDS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-
 LETTERS = 160
 """Letters of a snippet."""
+
 _WORD = re.compile(r"\w+")
 
-Marked = list[tuple[str, bool]]
-"""A text in parts, each with whether the question holds it, too."""
+Expected = tuple[str, str]
+"""(category, label of the expectation)"""
+
+Snippet = list[tuple[str, bool]]
+"""Parts of a text, each with whether it is a term of the question."""
 
 
-class Row(NamedTuple):
-    """One returned unit; ``holds`` names the pieces in it, ``returned`` tells whether it was selected."""
+class ReturnedUnit(NamedTuple):
+    """One row of a case's table; ``pieces`` names those that the unit holds, ``returned`` whether it was selected."""
 
     rank: int
     score: float
     returned: bool
-    holds: tuple[str, ...]
+    pieces: tuple[str, ...]
     source: str
     said_on: datetime | None
-    snippet: Marked
+    snippet: Snippet
 
 
-def rows(arm: ArmRun, ids: pl.DataFrame, case: str, top: int) -> list[Row]:
-    """Return the first ``top`` returned units of a case, and those that hold a piece (of the 20 that are kept)."""
-    question = ids.filter(kind="question", name=case)["question"].item()
-    held = {place: name for name, place in pieces(ids).get(case, {}).items()}
-    sources = _sources(ids, arm.questions.filter(question=question)["corpus"].item())
-    asked = arm.questions.filter(question=question)["text"].item()
-    scores = arm.ranking.select("question", "rank", "score")
-    shown = arm.shown.filter(question=question).join(scores, on=["question", "rank"], how="left").sort("rank")
+@dataclass(frozen=True)
+class System:
+    """One arm on the scenarios, with the outcome of every expectation."""
+
+    arm: ArmRun
+    ids: pl.DataFrame
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def name(self) -> str:
+        """The arm's name."""
+        return self.arm.name
+
+    def cell(self, expected: Expected) -> str:
+        """Format how many cases meet an expectation, and the figure of each case."""
+        cases = [o for o in self.outcomes if (o.category, o.expect.label) == expected]
+        defined = [o for o in cases if o.met is not None]
+        if not defined:
+            return EMPTY
+        return f"{sum(bool(o.met) for o in defined)}/{len(defined)}: " + ", ".join(o.value for o in cases)
+
+    def units(self, case: str, top: int) -> list[ReturnedUnit]:
+        """Return the first ``top`` returned units of a case, and those that hold a piece (of the 20 that are kept)."""
+        question, corpus, text = self.arm.questions.join(
+            self.ids.filter(kind="question", name=case), on="question").select("question", "corpus", "text").row(0)
+        names = {place: name for name, place in piece_places(self.ids).get(case, {}).items()}
+        sources = dict(self.ids.filter(kind="session", corpus=corpus).select("session", "name").iter_rows())
+        scores = self.arm.ranking.select("question", "rank", "score")
+        rows = self.arm.shown.filter(question=question).join(scores, on=["question", "rank"], how="left").sort("rank")
+        out = []
+        for row in rows.iter_rows(named=True):
+            pieces = tuple(names[row["session"], turn] for turn in row["turns"] if (row["session"], turn) in names)
+            if pieces or (row["selected"] and row["rank"] <= top):
+                source = sources.get(row["session"], "session")
+                out.append(ReturnedUnit(row["rank"], row["score"], row["selected"], pieces,
+                                        f"memory file {source}" if source.endswith(".md") else source,
+                                        row["said_on"], snippet(row["text"] or "", text)))
+        return out
+
+
+def systems(folder: Path) -> tuple[list[System], list[str]]:
+    """Read the finished arms of a folder on data=scenarios; return them, and the errors of those left out.
+
+    Raises MemlabError where there is none, or where they ran on other data.
+    """
+    runs = finished(folder)
+    if not runs.arms:
+        raise MemlabError("no finished run is here", where=str(folder), fix="give runs/EXPERIMENT/scenarios")
     out = []
-    for row in shown.iter_rows(named=True):
-        holds = tuple(held[row["session"], turn] for turn in row["turns"] if (row["session"], turn) in held)
-        if holds or (row["selected"] and row["rank"] <= top):
-            out.append(Row(row["rank"], row["score"], row["selected"], holds, sources.get(row["session"], "session"),
-                           row["said_on"], snippet(row["text"] or "", asked)))
+    for arm in runs.arms:
+        benchmark = arm.manifest.get("data", {}).get("benchmark")
+        if benchmark != "scenarios":
+            raise MemlabError(f"the data of '{arm.name}' is {benchmark}", where=str(folder),
+                              fix="run the arms with data=scenarios")
+        try:
+            ids = pl.read_parquet(arm.folder / "ids.parquet")
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise MemlabError(f"cannot be read ({error})", where=str(arm.folder / "ids.parquet"),
+                              fix=f"delete the folder {arm.folder} and run the arm again") from error
+        out.append(System(arm, ids, tuple(outcomes(arm.ranking, ids))))
+    return out, list(runs.broken)
+
+
+def expectations(arms: Sequence[System]) -> list[Expected]:
+    """List every expectation that some system was checked against, in the order of the scenarios."""
+    checked = {(o.category, o.expect.label) for system in arms for o in system.outcomes}
+    listed = [(scenario.category, expect.label) for scenario in CASES.values() for expect in scenario.expect]
+    return [expected for expected in dict.fromkeys(listed) if expected in checked]
+
+
+def by_category(arms: Sequence[System]) -> list[tuple[str, list[str]]]:
+    """Return (category, for each system how many of all expectations were met over its cases)."""
+    out = []
+    for category in CATEGORIES:
+        counts = [[o.met for o in system.outcomes if o.category == category and o.met is not None] for system in arms]
+        if any(counts):
+            out.append((category, [f"{sum(map(bool, c))}/{len(c)}" if c else EMPTY for c in counts]))
     return out
 
 
-def _sources(ids: pl.DataFrame, corpus: int) -> dict[int, str]:
-    """Return session -> "memory file X" or its own name."""
-    named = ids.filter(kind="session", corpus=corpus).select("session", "name")
-    return {session: f"memory file {name}" if name.endswith(".md") else name for session, name in named.iter_rows()}
-
-
-def snippet(text: str, question: str, letters: int = LETTERS) -> Marked:
-    """Cut a text around its first matched term, and mark all of them; terms match by their stems, stop words do not.
+def snippet(text: str, question: str, letters: int = LETTERS) -> Snippet:
+    """Cut a text around the first term of the question, and mark all of them; stems are compared, stop words skipped.
 
     >>> snippet("user: My cats sleep.", "Where is the cat?")
     [('user: My ', False), ('cats', True), (' sleep.', False)]
     """
     line = one_line(text)
     wanted = set(_stems(_WORD.findall(question.lower()))) - set(_stems(LUCENE_STOP_WORDS))
-    found = list(_WORD.finditer(line))
-    hits = [m for m, stem in zip(found, _stems(m[0].lower() for m in found)) if stem in wanted]
-    start = max(min(hits[0].start() - letters // 3, len(line) - letters), 0) if hits else 0
-    stop = min(start + letters, len(line))
-    return list(_marked(line, start, stop, [m.span() for m in hits]))
+    words = list(_WORD.finditer(line))
+    terms = [word.span() for word, stem in zip(words, _stems(w[0].lower() for w in words)) if stem in wanted]
+    start = max(min(terms[0][0] - letters // 3, len(line) - letters), 0) if terms else 0
+    return list(_parts(line, start, min(start + letters, len(line)), terms))
 
 
-def _marked(line: str, start: int, stop: int, spans: list[tuple[int, int]]) -> Iterator[tuple[str, bool]]:
+def _parts(line: str, start: int, stop: int, terms: list[tuple[int, int]]) -> Iterator[tuple[str, bool]]:
     at = start
     if start > 0:
         yield "…", False
-    for begin, end in spans:
+    for begin, end in terms:
         if begin >= start and end <= stop:
             if begin > at:
                 yield line[at:begin], False
@@ -109,188 +168,109 @@ def _stems(terms: Iterable[str]) -> list[str]:
     return list(Stemmer.Stemmer("english").stemWords(list(terms)))
 
 
-def document(found: Sequence[System], broken: Sequence[str], top: int) -> str:
+def document(arms: Sequence[System], broken: Sequence[str], top: int) -> str:
     """Render the page; texts, names and paths from the runs are escaped."""
-    names = [escape(system.name) for system in found]
-    wanted = expected(found)
+    names = [escape(system.name) for system in arms]
     parts = ["# Scenarios, system by system",
-             "Expectations are reported, not required: three cases a scenario are a demonstration, no test.",
+             "Expectations are reported, not required: three cases per scenario are a demonstration, not a test.",
              *(f"> **Left out:** {escape(fault)}" for fault in broken),
              "## Expectations met, over all cases",
-             table(["scenario", *names], [[category, *cells] for category, cells in by_category(found)]),
+             table(["scenario", *names], [[category, *cells] for category, cells in by_category(arms)]),
              "## Each expectation",
-             "In how many cases it is met, and the figure of each case: a rank, a score, a share, or how many were "
-             "returned. Scores are the system's own. Vector and keyword shares are Gimli's, for every system that has "
-             "the lane: 0.7 x cosine against 0.3 x 1/(1 + rank by keywords).",
+             "The number of cases that meet it, and the figure of each case: a rank, a score, both parts of the score, "
+             "or how many units were returned. Scores are the system's own. The vector and keyword parts are Gimli's, "
+             "for every system that has the lane: 0.7 x cosine against 0.3 x 1/(1 + keyword rank).",
              table(["scenario", "expected", *names],
-                   [[category, escape(words), *(escape(s.cell((category, words))) for s in found)]
-                    for category, words in wanted], 2),
-             "## What was returned",
-             f"The first {top} of each system, and every unit among the first 20 that holds a piece (its name in "
-             "brackets); terms of the question are bold, and what was ranked but not returned is in italics."]
-    asked = {(o.category, o.case) for system in found for o in system.outcomes}
-    for scenario in CASES.values():
-        if (scenario.category, scenario.case) in asked:
-            parts += [_case(scenario, found, top)]
+                   [[category, escape(label), *(escape(system.cell((category, label))) for system in arms)]
+                    for category, label in expectations(arms)], 2),
+             "## Returned units",
+             f"The first {top} units of each system, and every unit among the first 20 that holds a piece (its name in "
+             "brackets). Terms of the question are bold; units that were ranked but not returned are in italics."]
+    cases = {(o.category, o.case) for system in arms for o in system.outcomes}
+    parts += [_case(scenario, arms, top) for scenario in CASES.values()
+              if (scenario.category, scenario.case) in cases]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _case(scenario: Scenario, found: Sequence[System], top: int) -> str:
-    lines = [f"### {scenario.name}", f"{escape(scenario.question)} ({escape(scenario.answer)})"]
-    body = []
-    for system in found:
-        met = [o for o in system.outcomes if (o.category, o.case) == (scenario.category, scenario.case)]
-        if met:
-            rows = system.shown(scenario.name, top)
-            body += [_row(system.name if i == 0 else "", row) for i, row in enumerate(rows)] or [
+def _case(scenario: Scenario, arms: Sequence[System], top: int) -> str:
+    results, rows = [], []
+    for system in arms:
+        checked = [o for o in system.outcomes if (o.category, o.case) == (scenario.category, scenario.case)]
+        if checked:
+            rows += [_cells(system.name if i == 0 else "", unit)
+                     for i, unit in enumerate(system.units(scenario.name, top))] or [
                 [escape(system.name), "", "", "", "", "nothing"]]
-            lines.append(f"* {escape(system.name)}: " + "; ".join(
-                f"{escape(o.expect.words())}: {_verdict(o.met)} ({escape(o.said)})" for o in met))
-    return "\n".join([lines[0], "", lines[1], "", *lines[2:], "", table(
-        ["system", "rank", "score", "day", "source", "snippet"], body, 6)])
+            results.append(f"* {escape(system.name)}: " + "; ".join(
+                f"{escape(o.expect.label)}: {_verdict(o.met)} ({escape(o.value)})" for o in checked))
+    return "\n".join([f"### {scenario.name}", "", f"{escape(scenario.question)} ({escape(scenario.answer)})", "",
+                      *results, "", table(["system", "rank", "score", "day", "source", "snippet"], rows, 6)])
 
 
 def _verdict(met: bool | None) -> str:
     return EMPTY if met is None else "met" if met else "not met"
 
 
-def _row(name: str, row: Row) -> list[str]:
-    pieces = f" ({escape(', '.join(row.holds))})" if row.holds else ""
-    said = _bold(row.snippet)
-    return [escape(name), str(row.rank), figure(row.score), f"{row.said_on:%Y-%m-%d}" if row.said_on else EMPTY,
-            code(row.source) + pieces, said if row.returned else f"*{said.strip()}*"]
+def _cells(name: str, unit: ReturnedUnit) -> list[str]:
+    pieces = f" ({escape(', '.join(unit.pieces))})" if unit.pieces else ""
+    text = _bold(unit.snippet)
+    return [escape(name), str(unit.rank), figure(unit.score), f"{unit.said_on:%Y-%m-%d}" if unit.said_on else EMPTY,
+            code(unit.source) + pieces, text if unit.returned else f"*{text.strip()}*"]
 
 
-def _bold(snippet: Marked) -> str:
-    """Write a snippet; escaping puts a text on one line and trims it, so the blanks around a part are kept apart."""
+def _bold(snippet: Snippet) -> str:
+    """Format a snippet; ``escape`` trims its text, so the spaces around each part are added back."""
     out = ""
-    for text, marked in snippet:
+    for text, is_term in snippet:
         inner = escape(text)
         left, right = text[:1].isspace(), text[-1:].isspace()
-        out += f"**{inner}**" if marked else " " * left + inner + " " * (right and bool(inner))
+        out += f"**{inner}**" if is_term else " " * left + inner + " " * (right and bool(inner))
     return out.strip()
 
 
-Expected = tuple[str, str]
-"""(category, expectation in words)"""
-
-
-@dataclass(frozen=True)
-class System:
-    """One arm on the scenarios, and what became of every expectation."""
-
-    arm: ArmRun
-    ids: pl.DataFrame
-    outcomes: tuple[Outcome, ...]
-
-    @property
-    def name(self) -> str:
-        """The arm's name."""
-        return self.arm.name
-
-    def of(self, expected: Expected) -> list[Outcome]:
-        """Return the outcomes of one expectation, a case each."""
-        return [o for o in self.outcomes if (o.category, o.expect.words()) == expected]
-
-    def cell(self, expected: Expected) -> str:
-        """Write in how many cases an expectation is met, and the figure of each."""
-        found = self.of(expected)
-        told = [o for o in found if o.met is not None]
-        if not told:
-            return EMPTY
-        return f"{sum(bool(o.met) for o in told)}/{len(told)}: " + ", ".join(o.said for o in found)
-
-    def shown(self, case: str, top: int) -> list[Row]:
-        """Return what was returned first in a case."""
-        return rows(self.arm, self.ids, case, top)
-
-
-def systems(folder: Path) -> tuple[list[System], list[str]]:
-    """Read the finished arms of a folder on data=scenarios, and say what could not be read.
-
-    Raises MemlabError where there is none, or where they ran on other data.
-    """
-    found = finished(folder)
-    if not found.arms:
-        raise MemlabError("no finished run is here", where=str(folder), fix="give runs/EXPERIMENT/scenarios")
-    out = []
-    for arm in found.arms:
-        benchmark = arm.manifest.get("data", {}).get("benchmark")
-        if benchmark != "scenarios":
-            raise MemlabError(f"the data of '{arm.name}' is {benchmark}", where=str(folder),
-                              fix="run the arms with data=scenarios")
-        try:
-            ids = pl.read_parquet(arm.folder / "ids.parquet")
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise MemlabError(f"cannot be read ({error})", where=str(arm.folder / "ids.parquet"),
-                              fix=f"delete the folder {arm.folder} and run the arm again") from error
-        out.append(System(arm, ids, tuple(outcomes(arm.ranking, ids))))
-    return out, list(found.broken)
-
-
-def expected(found: Sequence[System]) -> list[Expected]:
-    """Name every expectation that some system was held against, in the order of the scenarios."""
-    there = {(o.category, o.expect.words()) for system in found for o in system.outcomes}
-    listed = [(s.category, e.words()) for s in CASES.values() for e in s.expect]
-    return [e for e in dict.fromkeys(listed) if e in there]
-
-
-def print_scenarios(found: Sequence[System], console: Console | None = None) -> None:
-    """Print in how many cases of a scenario each system met what is expected; names are printed as plain text."""
+def print_scenarios(arms: Sequence[System], console: Console | None = None) -> None:
+    """Print how many expectations of each scenario every system met; names are printed as plain text."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = console or Console()
-    console.print(Text("expectations met, over the cases of a scenario; reported, not required", "dim"))
+    console.print(Text("expectations met, over the cases of each scenario; reported, not required", "dim"))
     table = Table(header_style="", padding=(0, 1, 0, 0), box=None)
     table.add_column("scenario", no_wrap=True)
-    for number in range(1, len(found) + 1):
+    for number in range(1, len(arms) + 1):
         table.add_column(str(number), justify="right", no_wrap=True)
-    for category, counts in by_category(found):
-        cells = [Text(told) for told in counts]
+    for category, counts in by_category(arms):
+        cells = [Text(count) for count in counts]
         for cell in cells:
-            met, _, of = cell.plain.partition("/")
-            cell.stylize("blue" if met == of else "red" if met == "0" else "default")
+            met, _, total = cell.plain.partition("/")
+            cell.stylize("blue" if met == total else "red" if met == "0" else "default")
         table.add_row(category, *cells)
     console.print(table)
-    for number, system in enumerate(found, 1):
+    for number, system in enumerate(arms, 1):
         console.print(Text(f"{number:2d} {one_line(system.name)}"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables, and write scenarios.md beside the arms; exit status 1 with a message where that fails."""
-    pass
-
     parser = argparse.ArgumentParser(prog="python -m memlab.scenarios.report", description=__doc__)
     parser.add_argument("runs", type=Path, help="runs/<experiment>/scenarios")
-    parser.add_argument("--top", type=int, default=3, help="returned units that scenarios.md shows a case (default 3)")
-    given = parser.parse_args(argv)
+    parser.add_argument("--top", type=int, default=3, help="returned units per case in scenarios.md (default 3)")
+    options = parser.parse_args(argv)
     try:
-        found, broken = systems(given.runs)
-        page = given.runs / "scenarios.md"
+        arms, broken = systems(options.runs)
+        page = options.runs / "scenarios.md"
         try:
-            page.write_text(document(found, broken, max(given.top, 1)), encoding="utf-8")
+            page.write_text(document(arms, broken, max(options.top, 1)), encoding="utf-8")
         except OSError as error:
             raise MemlabError(f"cannot be written ({error.strerror or error})", where=str(page)) from error
     except MemlabError as error:
         print(f"memlab: {one_line(error)}", file=sys.stderr)
         return 1
-    print_scenarios(found)
+    print_scenarios(arms)
     for fault in broken:
         print(f"memlab: left out: {one_line(fault)}", file=sys.stderr)
     print(f"details: {page}")
     return 0
-
-
-def by_category(found: Sequence[System]) -> list[tuple[str, list[str]]]:
-    """Return, a scenario, how many of all its expectations each system met, over its cases."""
-    out = []
-    for category in CATEGORIES:
-        counts = [[o.met for o in system.outcomes if o.category == category and o.met is not None] for system in found]
-        if any(counts):
-            out.append((category, [f"{sum(map(bool, c))}/{len(c)}" if c else EMPTY for c in counts]))
-    return out
 
 
 if __name__ == "__main__":

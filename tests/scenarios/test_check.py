@@ -4,13 +4,14 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.scenarios.check import Found, check, locate, outcomes, pieces, with_text_scores
-from memlab.scenarios.dataset import CASES, Expect, Scenarios
+from memlab.scenarios.cases import CASES, Expect
+from memlab.scenarios.check import RankedPiece, check, locate, outcomes, piece_places, with_lane_scores
+from memlab.scenarios.dataset import Scenarios
 
 
 def unit(rank: int = 1, score: float = 0.7, selected: bool = True, cosine: float | None = 0.8,
-         text: float | None = 0.5) -> Found:
-    return Found(rank, score, selected, cosine, text)
+         text: float | None = 0.5) -> RankedPiece:
+    return RankedPiece(rank, score, selected, cosine, text)
 
 
 @pytest.mark.parametrize(("expect", "found", "met", "said"), [
@@ -45,9 +46,9 @@ def test_every_expectation_can_be_met_and_missed(expect, found, met, said):
 def test_nothing_is_nothing_and_what_no_lane_tells_is_not_judged():
     assert check(Expect("nothing"), {}, 0) == (True, "0 returned")
     assert check(Expect("nothing"), {}, 1) == (False, "1 returned")
-    assert check(Expect("vector", ("a",)), {"a": unit(cosine=None)}, 5, (False, True))[0] is None
-    assert check(Expect("text", ("a",), 0.5), {"a": unit(text=None)}, 5, (True, False))[0] is None
-    assert check(Expect("rank", ("a",), 3), {"a": unit()}, 5, (False, False))[0] is True
+    assert check(Expect("vector", ("a",)), {"a": unit(cosine=None)}, 5, False, True)[0] is None
+    assert check(Expect("text", ("a",), 0.5), {"a": unit(text=None)}, 5, True, False)[0] is None
+    assert check(Expect("rank", ("a",), 3), {"a": unit()}, 5, False, False)[0] is True
 
 
 RANKING = pl.DataFrame({
@@ -57,22 +58,22 @@ RANKING = pl.DataFrame({
 
 
 def test_a_piece_is_found_in_its_best_unit_and_keyword_ranks_count_within_a_question():
-    rows = with_text_scores(RANKING)
+    rows = with_lane_scores(RANKING)
     assert rows["cosine"].to_list() == [0.6, 0.5, 0.1, 0.2]
     assert rows["text"].to_list() == [1 / 3, 1 / 2, None, 1 / 2]
     first = rows.filter(question=0)
-    assert locate(first, (4, 1)) == Found(1, 0.9, True, 0.6, 1 / 3)
-    assert locate(first, (4, 2)) == Found(2, 0.8, True, 0.5, 1 / 2)
+    assert locate(first, (4, 1)) == RankedPiece(1, 0.9, True, 0.6, 1 / 3)
+    assert locate(first, (4, 2)) == RankedPiece(2, 0.8, True, 0.5, 1 / 2)
     assert locate(first, (4, 3)) is None
-    assert with_text_scores(RANKING.drop("dense:a", "dense:b", "lexical:a"))["text"].null_count() == 4
+    assert with_lane_scores(RANKING.drop("dense:a", "dense:b", "lexical:a"))["text"].null_count() == 4
 
 
 def perfect(tables, *, worst: bool = False) -> pl.DataFrame:
     """A ranking by someone who knows the answers: pieces in the order in which they are hoped for, or the reverse."""
     rows = []
-    held = pieces(tables["ids"])
+    held = piece_places(tables["ids"])
     for name, question in tables["ids"].filter(kind="question").select("name", "question").iter_rows():
-        wanted = [p for s in CASES[name].expect for p in s.of]
+        wanted = [p for s in CASES[name].expect for p in s.pieces]
         order = sorted(held.get(name, {}), key=lambda piece: wanted.index(piece) if piece in wanted else 99)
         for rank, piece in enumerate(order[::-1] if worst else order, start=1 + 10 * worst):
             session, turn = held[name][piece]
@@ -90,9 +91,9 @@ def test_a_perfect_ranking_meets_all_but_gimlis_text_score_and_the_worst_meets_l
     tables = Scenarios(haystack=2, pool=pool).load()
     best = outcomes(perfect(tables), tables["ids"])
     assert len(best) == sum(len(s.expect) for s in CASES.values())
-    assert {(o.category, o.expect.words()) for o in best if not o.met} == {("technical-term", "text score > 0.5")}
+    assert {(o.category, o.expect.label) for o in best if not o.met} == {("technical-term", "text score > 0.5")}
     worst = outcomes(perfect(tables, worst=True), tables["ids"])
-    assert {o.expect.what for o in worst if o.met} == {"near"}
+    assert {o.expect.kind for o in worst if o.met} == {"near"}
 
 
 def test_a_case_that_is_no_longer_there_is_named():

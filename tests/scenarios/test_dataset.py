@@ -9,9 +9,9 @@ import pytest
 from memlab.config.instantiate import make_dataset
 from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
-from memlab.scenarios.dataset import ASKED_ON, CASES, CATEGORIES, Scenarios
-from memlab.scenarios.distractors import NOTED
-from memlab.scenarios.schema import Expect
+from memlab.scenarios.cases import CASES, CATEGORIES, Expect
+from memlab.scenarios.dataset import ASKED_ON, Scenarios
+from memlab.scenarios.distractors import NOTE_TEMPLATES
 from memlab.tables import GOLD, SCHEMAS
 from memlab.token_counter import count_tokens
 
@@ -61,12 +61,12 @@ def test_each_scenario_has_three_cases_with_the_same_kind_of_expectations():
     for category in CATEGORIES:
         cases = [s for s in CASES.values() if s.category == category]
         assert len(cases) == 3
-        assert len({tuple(e.what for e in s.expect) for s in cases}) == 1
+        assert len({tuple(e.kind for e in s.expect) for s in cases}) == 1
         for scenario in cases:
-            named = {name for expect in scenario.expect for name in expect.of}
+            named = {name for expect in scenario.expect for name in expect.pieces}
             assert named <= {piece.name for piece in scenario.pieces}
             assert scenario.expect
-    gimli = {(s.category, e.words()) for s in CASES.values() for e in s.expect}
+    gimli = {(s.category, e.label) for s in CASES.values() for e in s.expect}
     assert {("exact-match", "in the top 3"), ("exact-match", "score > 0.8"), ("semantic-equivalence", "in the top 5"),
             ("semantic-equivalence", "score > 0.6"), ("semantic-equivalence", "vector share largest"),
             ("technical-term", "in the top 3"), ("technical-term", "text score > 0.5"),
@@ -76,7 +76,7 @@ def test_each_scenario_has_three_cases_with_the_same_kind_of_expectations():
 
 
 def test_what_is_expected_lies_in_no_table_that_a_stage_reads(tables):
-    names = set(CATEGORIES) | set(CASES) | {e.words() for s in CASES.values() for e in s.expect}
+    names = set(CATEGORIES) | set(CASES) | {e.label for s in CASES.values() for e in s.expect}
     for name in set(tables) - GOLD:
         for column in tables[name].select(pl.col(pl.String)).iter_columns():
             assert not names & set(column)
@@ -103,7 +103,7 @@ def test_nothing_in_a_haystack_answers_a_question(tables):
     for word in ("saturn", "brazil", "chess", "passport", "lyon", "mortgage", "landlord", "emma", "idx_", "kubectl",
                  "staging", "webhook", "monolith", "osteria", "peanuts", "certificate", "ghent", "oksana"):
         assert word not in said
-    assert all(re.search(r"\{(service|task)\}", note) for note in NOTED)
+    assert all(re.search(r"\{(service|task)\}", note) for note in NOTE_TEMPLATES)
 
 
 def test_a_haystack_is_as_large_as_asked_and_small_enough_for_a_run_folder(tables):
@@ -133,5 +133,5 @@ def test_options_cut_the_questions_and_a_pile_names_its_pieces(tables):
 
 
 def test_expectations_in_words():
-    assert Expect("returned", ("a", "b", "c")).words() == "all returned"
-    assert Expect("near", ("a", "b"), 0.2).words() == "scores within 0.2"
+    assert Expect("returned", ("a", "b", "c")).label == "all returned"
+    assert Expect("near", ("a", "b"), 0.2).label == "scores within 0.2"

@@ -13,7 +13,7 @@ from memlab.errors import MemlabError
 from memlab.rank.score import Score
 from memlab.scenarios import report
 from memlab.scenarios.dataset import Scenarios
-from memlab.scenarios.report import by_category, document, expected, print_scenarios, snippet, systems
+from memlab.scenarios.report import by_category, document, expectations, print_scenarios, snippet, systems
 from memlab.search.dense import Dense
 from memlab.store import Store
 from tests.small import arm, lexical
@@ -49,7 +49,7 @@ def test_the_table_has_every_expectation_of_every_system(made):
     assert broken == []
     assert [system.name for system in found] == ["one", "strict"]
     one, strict = found
-    rows = expected(found)
+    rows = expectations(found)
     assert len(rows) == len(set(rows)) == 13 + 9  # Gimli's and our own
     assert one.cell(("exact-match", "in the top 3")) == "3/3: 1, 1, 1"
     assert one.cell(("technical-term", "text score > 0.5")) == "0/3: 0.500, 0.500, 0.500"
@@ -85,11 +85,11 @@ def test_the_page_and_the_console_say_the_same(made):
 
 def test_what_was_ranked_and_not_returned_is_told_apart(made):
     (one, _), _ = systems(made)
-    rows = one.shown("counting:plants", 1)
+    rows = one.units("counting:plants", 1)
     assert [row.rank for row in rows if row.returned][0] == 1
-    held = {name for row in rows for name in row.holds}
+    held = {name for row in rows for name in row.pieces}
     assert held  # pieces are shown however deep they lie
-    assert all(row.rank == 1 or row.holds for row in rows)
+    assert all(row.rank == 1 or row.pieces for row in rows)
 
 
 def test_foreign_text_steers_neither_page_nor_terminal(runs):
