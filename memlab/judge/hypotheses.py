@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.tables import Tables, frame, text_hash, texts_frame
-from memlab.text.transcript import grown
+from memlab.text.transcript import add_texts
 
 
 class Read(NamedTuple):
@@ -101,5 +101,5 @@ def answered(tables: Tables, hypotheses: Mapping[int, str]) -> Tables:
     rows = sorted(hypotheses.items())
     answers = frame("answers", {"question": [q for q, _ in rows], "sample": [0] * len(rows),
                                 "text": [text_hash(text) for _, text in rows]})
-    texts = grown(tables["texts"], texts_frame(text for _, text in rows))
+    texts = add_texts(tables["texts"], texts_frame(text for _, text in rows))
     return tables.only(("questions", "gold")).updated({"answers": answers, "texts": texts})

@@ -13,7 +13,7 @@ from memlab.read.pack.by_rank import MaxTokens
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
-from memlab.text.transcript import grown, hashes
+from memlab.text.transcript import add_texts, hash_texts
 from memlab.token_counter import count_tokens, tokens_of
 
 ENTITIES = "People, places and things that the memories name:"
@@ -49,7 +49,7 @@ class GraphBlock:
                                                                             "questions")))]
         said = pl.DataFrame(blocks, schema={"question": pl.Int32(), "shown": pl.String()}, orient="row").filter(
             pl.col("shown") != "")
-        said = said.with_columns(hashes(said["shown"]).alias("text"))
+        said = said.with_columns(hash_texts(said["shown"]).alias("text"))
         context = tables["context"]
         last = context.group_by("question").agg(pl.col("position").max())
         rows = said.join(last, on="question", how="left", maintain_order="left").select(
@@ -57,7 +57,7 @@ class GraphBlock:
             pl.lit(None, SCHEMAS["context"]["unit"]).alias("unit"), "text",
             count_tokens(pl.col("shown")).alias("tokens"))
         return Tables(context=pl.concat([context, rows]).sort("question", maintain_order=True),
-                      texts=grown(tables["texts"], said.select(pl.col("text").alias("hash"),
+                      texts=add_texts(tables["texts"], said.select(pl.col("text").alias("hash"),
                                                                pl.col("shown").alias("text"))))
 
     def _block(self, near: Near) -> str:

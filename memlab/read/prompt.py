@@ -15,7 +15,7 @@ from memlab.models.chat.protocol import Message
 from memlab.question_types import KIN
 from memlab.read.render import HEADER
 from memlab.stage import stage
-from memlab.text.transcript import BETWEEN
+from memlab.text.transcript import TURN_SEPARATOR
 
 PLACEHOLDERS = ("question", "date", "history")
 NOTHING = "(nothing)"
@@ -93,7 +93,7 @@ class PromptTemplate:
 
     @staticmethod
     def _plain(items: Sequence[Item]) -> str:
-        return BETWEEN.join(item.text for item in items) or NOTHING
+        return TURN_SEPARATOR.join(item.text for item in items) or NOTHING
 
 
 def fenced(told: str, *beside: str) -> str:

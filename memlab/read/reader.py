@@ -20,7 +20,7 @@ from memlab.read.prompt import Agents, Item, OneReader, PromptTemplate
 from memlab.read.vote import Single, Vote
 from memlab.stage import stage
 from memlab.tables import Tables, frame, text_hash, texts_frame
-from memlab.text.transcript import grown
+from memlab.text.transcript import add_texts
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -128,7 +128,7 @@ class Reader:
         names = ("question", "sample", "prompt_tokens", "completion_tokens", "seconds", "dropped")
         made = {name: [row[i] for row in rows] for i, name in enumerate(names)}
         return Tables(answers=frame("answers", {**made, "text": [text_hash(text) for text in said]}),
-                      texts=grown(tables["texts"], texts_frame(said)))
+                      texts=add_texts(tables["texts"], texts_frame(said)))
 
     def unmarked(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unmarked) of ``answers``: whether a reply lacked the answer mark, so that all of it counts.

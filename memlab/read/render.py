@@ -11,7 +11,7 @@ from typing import Literal
 import polars as pl
 
 from memlab.tables import Tables
-from memlab.text.transcript import BETWEEN, spoken
+from memlab.text.transcript import TURN_SEPARATOR, render_turns, round_numbers
 
 Value = Literal["unit", "turn", "round", "session"]
 RENDER_READS = ("texts", "sessions", "turns", "memories", "units")
@@ -34,8 +34,9 @@ def rendered(units: pl.DataFrame, tables: Tables, value: Value) -> pl.DataFrame:
     values = (by_value.join(tables["memories"].select("memory", "value"), left_on="unit", right_on="memory")
               .join(texts, on="value").select("unit", *_SESSION, "body"))
     here = tables["turns"].join(rest.select(_SESSION).unique(), on=_SESSION, how="semi")
-    lines = spoken(here, tables["texts"]).select(*_SESSION, "turn", "line", rounds().alias("round"))
-    body = pl.col("line").str.join(BETWEEN).alias("body")
+    lines = render_turns(here, tables["texts"]).select(
+        *_SESSION, "turn", "display_text", round_numbers().alias("round"))
+    body = pl.col("display_text").str.join(TURN_SEPARATOR).alias("body")
     whole = rest.filter(session).join(lines.group_by(_SESSION, maintain_order=True).agg(body), on=_SESSION)
     named = rest.filter(~session).select("unit", *_SESSION, pl.col("turns").alias("turn")).explode("turn")
     said = named.join(lines, on=[*_SESSION, "turn"])
@@ -45,14 +46,3 @@ def rendered(units: pl.DataFrame, tables: Tables, value: Value) -> pl.DataFrame:
     bodies = pl.concat([f.select("unit", *_SESSION, "body") for f in (values, whole, parts)])
     day = pl.col("said_on").dt.strftime(HEADER).fill_null("")
     return bodies.join(tables["sessions"], on=_SESSION, how="left").select("unit", (day + pl.col("body")).alias("text"))
-
-
-def rounds() -> pl.Expr:
-    """Number the rounds of each session, for turns in order: a turn of the one who asks and all up to that one's next.
-
-    The one who asks is the user; among people with names, whoever speaks first as a user. What is said before belongs
-    to round 0. These are the rounds that ``write/chunk=round`` writes.
-    """
-    user, name = pl.col("role") == "user", pl.col("speaker").fill_null("")
-    opens = user & (name == name.filter(user).first().over(_SESSION))
-    return opens.fill_null(False).cast(pl.Int32).cum_sum().over(_SESSION)

@@ -20,7 +20,7 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.text.temporal.resolve import TRIGGER, Found, found
-from memlab.text.transcript import grown, hashes
+from memlab.text.transcript import add_texts, hash_texts
 from memlab.write.coreference import WORDS, resolved
 
 _SESSION = ["corpus", "session"]
@@ -113,10 +113,10 @@ def appended(memories: pl.DataFrame, texts: pl.DataFrame, column: str, notes: pl
     grew = pairs.with_columns(pl.Series("text", [
         text if note in body(text)[1] else text + note for note, text in pairs.select("note", "text").iter_rows()
     ], dtype=pl.String))
-    grew = grew.with_columns(hashes(grew["text"]).alias("new"))
+    grew = grew.with_columns(hash_texts(grew["text"]).alias("new"))
     new = rows.join(grew.select("hash", "note", "new"), on=["hash", "note"], how="left", maintain_order="left")
     return (memories.with_columns(new.select(pl.coalesce("new", "hash").alias(column))[column]),
-            grown(texts, grew.select(pl.col("new").alias("hash"), "text")))
+            add_texts(texts, grew.select(pl.col("new").alias("hash"), "text")))
 
 
 @stage

@@ -26,7 +26,7 @@ from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
 from memlab.text.display import plain
-from memlab.text.transcript import grown
+from memlab.text.transcript import add_texts
 
 LEAST = 0.9
 """A judge that lets more than one wrong answer in ten pass inflates every accuracy that it is used for."""
@@ -72,7 +72,7 @@ def as_tables(tables: Tables, forgeries: Sequence[Forgery]) -> Tables:
     answers = frame("answers", {"question": numbered, "sample": [0] * len(forgeries),
                                 "text": [text_hash(f.text) for f in forgeries]})
     return Tables(questions=copied("questions"), gold=copied("gold"), answers=answers,
-                  texts=grown(tables["texts"], texts_frame(f.text for f in forgeries)))
+                  texts=add_texts(tables["texts"], texts_frame(f.text for f in forgeries)))
 
 
 def judged(judge: Stage, tables: Tables, made: Kit, store: Store) -> dict[str, list[bool | None]]:

@@ -12,7 +12,7 @@ from memlab.query.decompose.rules import parts_of
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, text_hash, texts_frame
-from memlab.text.transcript import grown
+from memlab.text.transcript import add_texts
 
 READS = ("queries", "texts")
 WRITES = ("queries", "texts")
@@ -73,4 +73,4 @@ def with_queries(tables: Tables, said: Sequence[Sequence[str]], weights: Sequenc
     subs = subs.with_columns(
         pl.int_range(first, first + pl.len(), dtype=pl.Int64).alias("query"), pl.lit(kind).alias("kind"),
         pl.lit(None, SCHEMAS["queries"]["window"]).alias("window")).select(list(SCHEMAS["queries"]))
-    return Tables(queries=pl.concat([queries, subs]), texts=grown(tables["texts"], texts))
+    return Tables(queries=pl.concat([queries, subs]), texts=add_texts(tables["texts"], texts))

@@ -13,7 +13,7 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
 from memlab.text.temporal.question_window import Window, window_of
-from memlab.text.transcript import grown, hashes
+from memlab.text.transcript import add_texts, hash_texts
 
 READS = ("queries", "questions", "texts")
 
@@ -36,9 +36,9 @@ class AppendDates:
         if said == rows["words"].to_list():
             return Tables(queries=tables["queries"], texts=tables["texts"])
         words = pl.DataFrame({"text": said}, schema={"text": pl.String})
-        words = words.with_columns(hashes(words["text"]).alias("hash"))
+        words = words.with_columns(hash_texts(words["text"]).alias("hash"))
         return Tables(queries=tables["queries"].with_columns(words["hash"].alias("text")),
-                      texts=grown(tables["texts"], words))
+                      texts=add_texts(tables["texts"], words))
 
 
 @stage

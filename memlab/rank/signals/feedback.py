@@ -12,7 +12,7 @@ from memlab.errors import MemlabError
 from memlab.rank.signals.helpers import PAIR, on_units
 from memlab.stage import LocalPath, stage
 from memlab.tables import Tables
-from memlab.text.transcript import hashes
+from memlab.text.transcript import hash_texts
 
 _COLUMNS = {"text": pl.String, "useful": pl.Int64, "useless": pl.Int64, "on": pl.Date}
 
@@ -51,7 +51,7 @@ class Feedback:
         if rows.null_count().sum_horizontal().sum():
             raise MemlabError("a line lacks text, useful, useless or on", where=f"feedback, {self.path}",
                               fix="write all four in every line")
-        return rows.select(hashes(rows["text"]).alias("hash"), "useful", "useless", "on")
+        return rows.select(hash_texts(rows["text"]).alias("hash"), "useful", "useless", "on")
 
     def values(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unit, value)."""

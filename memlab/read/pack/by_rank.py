@@ -16,7 +16,7 @@ from memlab.read.render import RENDER_READS, Value, rendered
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
-from memlab.text.transcript import grown, hashes
+from memlab.text.transcript import add_texts, hash_texts
 from memlab.token_counter import count_tokens
 
 MaxTokens = Annotated[int, Field(ge=1)] | None
@@ -101,10 +101,10 @@ def in_order(rows: pl.DataFrame, by: list[str], tables: Tables) -> Tables:
           .with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("question").alias("position"))
           .sort("row"))
     texts = at.select(pl.col("shown").unique(maintain_order=True).alias("text"))
-    texts = texts.with_columns(hashes(texts["text"]).alias("hash"))
+    texts = texts.with_columns(hash_texts(texts["text"]).alias("hash"))
     context = (at.join(texts, left_on="shown", right_on="text", maintain_order="left")
                .drop("text", strict=False).rename({"hash": "text"}).select(list(SCHEMAS["context"])))
-    return Tables(context=context, texts=grown(tables["texts"], texts))
+    return Tables(context=context, texts=add_texts(tables["texts"], texts))
 
 
 @stage

@@ -12,7 +12,7 @@ from memlab.read.render import HEADER, RENDER_READS, rendered
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
-from memlab.text.transcript import BETWEEN, spoken
+from memlab.text.transcript import TURN_SEPARATOR, render_turns
 from memlab.token_counter import count_tokens, tokens_of
 
 _SESSION = ["corpus", "session"]
@@ -81,13 +81,14 @@ def ends(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     Columns as in ``rows``, without ``room``. The unit of a row is the smallest that covers a turn that is left.
     """
     here = tables["turns"].join(rows.select(_SESSION).unique(), on=_SESSION, how="semi")
-    lines = spoken(here, tables["texts"]).group_by(_SESSION, maintain_order=True).agg("turn", "line")
+    lines = render_turns(here, tables["texts"]).group_by(_SESSION, maintain_order=True).agg("turn", "display_text")
     header = pl.col("said_on").dt.strftime(HEADER).fill_null("").alias("header")
     whole = rows.drop("turn", "unit", "shown", "tokens").join(lines, on=_SESSION, maintain_order="left")
     shown, turns = [], []
-    for day, said, numbers, room in whole.select(header, "line", "turn", "room").iter_rows():
-        first = bisect_left(range(len(said)), True, key=lambda n: tokens_of(day + BETWEEN.join(said[n:])) <= room)
-        shown.append(day + BETWEEN.join(said[first:]))
+    for day, parts, numbers, room in whole.select(header, "display_text", "turn", "room").iter_rows():
+        first = bisect_left(range(len(parts)), True,
+                            key=lambda n: tokens_of(day + TURN_SEPARATOR.join(parts[n:])) <= room)
+        shown.append(day + TURN_SEPARATOR.join(parts[first:]))
         turns.append(numbers[first:])
     cut = whole.with_columns(pl.Series("shown", shown, pl.String), pl.Series("turn", turns, SCHEMAS["units"]["turns"]))
     left = cut.filter(pl.col("turn").list.len() > 0).with_columns(count_tokens(pl.col("shown")).alias("tokens"))

@@ -19,7 +19,7 @@ from memlab.errors import MemlabError
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.tables import Tables
-from memlab.text.transcript import BETWEEN, spoken
+from memlab.text.transcript import TURN_SEPARATOR, render_turns
 from memlab.token_counter import TOKEN
 from memlab.write.chunk.turns import EVERYONE, READS, WRITES, Roles, kind_of, memories
 
@@ -94,12 +94,14 @@ def split(text: str, start: int, end: int, size: int, overlap: int, separators: 
 
 def transcripts(tables: Tables, roles: tuple[str, ...], speakers: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the turns of these roles with their place (begin, stop) in the transcript, and the transcripts."""
-    turns = spoken(tables["turns"], tables["texts"], speakers).filter(
+    turns = render_turns(tables["turns"], tables["texts"], speakers).filter(
         pl.col("role").is_in(list(roles)), pl.col("raw").str.strip_chars() != "")
-    length = pl.col("line").str.len_chars().cast(pl.Int64)
-    turns = turns.with_columns((length + len(BETWEEN)).cum_sum().over(_SESSION).alias("stop")).with_columns(
-        (pl.col("stop") - len(BETWEEN)).alias("stop"), (pl.col("stop") - len(BETWEEN) - length).alias("begin"))
-    whole = turns.group_by(_SESSION, maintain_order=True).agg(pl.col("line").str.join(BETWEEN).alias("text"))
+    line = pl.col("display_text")
+    length, next_turn = line.str.len_chars().cast(pl.Int64), pl.col("next_turn")
+    gap = len(TURN_SEPARATOR)
+    turns = turns.with_columns((length + gap).cum_sum().over(_SESSION).alias("next_turn")).with_columns(
+        (next_turn - gap - length).alias("begin"), (next_turn - gap).alias("stop"))
+    whole = turns.group_by(_SESSION, maintain_order=True).agg(line.str.join(TURN_SEPARATOR).alias("text"))
     return turns, whole
 
 

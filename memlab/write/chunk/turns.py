@@ -16,7 +16,7 @@ from memlab.errors import MemlabError
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables, frame
-from memlab.text.transcript import BETWEEN, grown, hashes, spoken
+from memlab.text.transcript import TURN_SEPARATOR, add_texts, hash_texts, render_turns, round_numbers
 
 Role = Literal["user", "assistant"]
 Roles = Annotated[tuple[Role, ...], Field(strict=False, min_length=1)]
@@ -54,7 +54,7 @@ def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = F
     """
     if not blank:
         chunks = chunks.filter(pl.col("key").str.strip_chars() != "")
-    keys, values = hashes(chunks["key"]), hashes(chunks["value"])
+    keys, values = hash_texts(chunks["key"]), hash_texts(chunks["value"])
     dated = chunks.select(_SESSION).join(tables["sessions"], on=_SESSION, how="left", maintain_order="left")
     made = frame("memories", {
         "memory": pl.int_range(chunks.height, eager=True, dtype=pl.Int64),
@@ -64,7 +64,7 @@ def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = F
         "key": keys, "value": values, "said_on": dated["said_on"],
     })
     more = (pl.DataFrame({"hash": h, "text": t}) for h, t in ((keys, chunks["key"]), (values, chunks["value"])))
-    return Tables(memories=made, texts=grown(tables["texts"], *more))
+    return Tables(memories=made, texts=add_texts(tables["texts"], *more))
 
 
 def _joined(turns: pl.DataFrame, by: list[str], roles: tuple[str, ...]) -> pl.DataFrame:
@@ -72,8 +72,8 @@ def _joined(turns: pl.DataFrame, by: list[str], roles: tuple[str, ...]) -> pl.Da
     heard = pl.col("role").is_in(list(roles))
     return turns.group_by(by, maintain_order=True).agg(
         pl.col("turn").alias("turns"),
-        pl.col("said").filter(heard).str.join(" ").alias("key"),
-        pl.col("line").str.join(BETWEEN).alias("value"),
+        pl.col("search_text").filter(heard).str.join(" ").alias("key"),
+        pl.col("display_text").str.join(TURN_SEPARATOR).alias("value"),
     )
 
 
@@ -93,9 +93,10 @@ class Turn:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return one memory a turn."""
-        turns = spoken(tables["turns"], tables["texts"], self.speakers).filter(pl.col("role").is_in(list(self.roles)))
+        turns = render_turns(tables["turns"], tables["texts"], self.speakers).filter(
+            pl.col("role").is_in(list(self.roles)))
         chunks = turns.select(*_SESSION, pl.concat_list("turn").alias("turns"), pl.col("role").alias("source"),
-                              pl.col("said").alias("key"), pl.col("line").alias("value"))
+                              pl.col("search_text").alias("key"), pl.col("display_text").alias("value"))
         return memories(chunks, self.kind, tables)
 
 
@@ -120,11 +121,8 @@ class Round:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return one memory a round."""
-        user = pl.col("role") == "user"
-        name = pl.col("speaker").fill_null("")
-        opens = user & (name == name.filter(user).first().over(_SESSION))
-        turns = spoken(tables["turns"], tables["texts"], self.speakers).with_columns(
-            opens.fill_null(False).cast(pl.Int32).cum_sum().over(_SESSION).alias("round"))
+        turns = render_turns(tables["turns"], tables["texts"], self.speakers).with_columns(
+            round_numbers().alias("round"))
         return memories(_joined(turns, [*_SESSION, "round"], self.roles), self.kind, tables)
 
 
@@ -148,7 +146,7 @@ class Session:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return one memory a session."""
-        turns = spoken(tables["turns"], tables["texts"], self.speakers)
+        turns = render_turns(tables["turns"], tables["texts"], self.speakers)
         return memories(_joined(turns, _SESSION, self.roles), self.kind, tables, blank=True)
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
-from memlab.text.transcript import grown, hashes, spoken
+from memlab.text.transcript import add_texts, hash_texts, render_turns
 
 _SESSION = ["corpus", "session"]
 
@@ -36,10 +36,10 @@ class Header:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the memories with new keys."""
         memories = tables["memories"].with_columns(pl.col("turns").list.min().alias("turn"))
-        turns = spoken(tables["turns"], tables["texts"]).with_columns(
-            pl.col("speaker").fill_null(pl.col("role")).alias("who"), pl.col("line").alias("previous"))
+        turns = render_turns(tables["turns"], tables["texts"]).with_columns(
+            pl.col("speaker").fill_null(pl.col("role")).alias("who"), pl.col("display_text").alias("previous"))
         opening = turns.filter(pl.col("role") == "user").group_by(_SESSION, maintain_order=True).agg(
-            pl.col("turn").first().alias("first"), pl.col("line").first().alias("opening"))
+            pl.col("turn").first().alias("first"), pl.col("display_text").first().alias("opening"))
         # the turn before: joined on its successor's number, found by order (numbers may leave gaps)
         before = turns.select(*_SESSION, "turn", pl.col("previous").shift(1).over(_SESSION))
         names = (memories.select("memory", *_SESSION, pl.col("turns").alias("turn")).explode("turn")
@@ -62,6 +62,6 @@ class Header:
                     (self.first_user_turn, opened), (self.previous_turn, preceded)]
         parts = [line for on, line in switched if on] + [pl.col("body")]
         keys = known.select(pl.concat_str(parts, separator="\n", ignore_nulls=True).alias("text"))
-        keys = keys.with_columns(hashes(keys["text"]).alias("hash"))
+        keys = keys.with_columns(hash_texts(keys["text"]).alias("hash"))
         made = tables["memories"].with_columns(keys["hash"].alias("key")).select(list(SCHEMAS["memories"]))
-        return Tables(memories=made, texts=grown(tables["texts"], keys))
+        return Tables(memories=made, texts=add_texts(tables["texts"], keys))

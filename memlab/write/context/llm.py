@@ -14,7 +14,7 @@ from memlab.models.chat.replies import MARGIN, tell, trimmed
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
-from memlab.text.transcript import BETWEEN, grown, hashes, spoken
+from memlab.text.transcript import TURN_SEPARATOR, add_texts, hash_texts, render_turns
 from memlab.write.context.header import Header
 
 INSTRUCTION = """You write notes for a search index of conversations. Below is one conversation. You will be \
@@ -98,14 +98,14 @@ class Written:
             rows = made.join(known, on="memory", how="left", maintain_order="left").join(
                 texts, left_on=column, right_on="hash", how="left", maintain_order="left")
             grew = rows.select(pl.concat_str("note", "text", separator="\n", ignore_nulls=True).alias("text"))
-            grew = grew.with_columns(hashes(grew["text"]).alias("hash"))
-            made, texts = made.with_columns(grew["hash"].alias(column)), grown(texts, grew)
+            grew = grew.with_columns(hash_texts(grew["text"]).alias("hash"))
+            made, texts = made.with_columns(grew["hash"].alias(column)), add_texts(texts, grew)
         return Tables(memories=made.select(list(SCHEMAS["memories"])), texts=texts)
 
     def _prompts(self, tables: Tables) -> tuple[list[Prompt], dict[int, int]]:
         """Return distinct prompts, those of one session together, and which of them each memory waits for."""
-        sessions = {place[:2]: (place[2], place[3]) for place in spoken(tables["turns"], tables["texts"]).group_by(
-            _SESSION, maintain_order=True).agg("turn", "line").iter_rows()}
+        by_session = render_turns(tables["turns"], tables["texts"]).group_by(_SESSION, maintain_order=True)
+        sessions = {place[:2]: (place[2], place[3]) for place in by_session.agg("turn", "display_text").iter_rows()}
         keys = dict(tables["texts"].join(tables["memories"].select("key"), left_on="hash", right_on="key",
                                          how="semi").iter_rows())
         prompts: dict[tuple[str, str], int] = {}
@@ -136,7 +136,7 @@ class _View:
 
     def __init__(self, chat: Chat, lines: list[str], reply: int) -> None:
         self._chat, self._lines = chat, lines
-        self._whole = INSTRUCTION + BETWEEN.join(lines)
+        self._whole = INSTRUCTION + TURN_SEPARATOR.join(lines)
         self._room = max(chat.window - reply - MARGIN, 0)
         self._size = chat.count(self._whole)
         self._counts: list[int] = []
@@ -156,11 +156,11 @@ class _View:
 
     def _around(self, first: int, last: int, room: int) -> str:
         """Return as many turns around first..last as fit, nearest first; of turns too long themselves the start."""
-        marks = 2 * self._chat.count(_LEFT_OUT + BETWEEN)
-        self._counts = self._counts or [self._chat.count(line + BETWEEN) for line in self._lines]
+        marks = 2 * self._chat.count(_LEFT_OUT + TURN_SEPARATOR)
+        self._counts = self._counts or [self._chat.count(line + TURN_SEPARATOR) for line in self._lines]
         size = sum(self._counts[first : last + 1]) + marks
         if size > room:
-            return trimmed(self._chat, BETWEEN.join(self._lines[first : last + 1]), room)
+            return trimmed(self._chat, TURN_SEPARATOR.join(self._lines[first : last + 1]), room)
         grew = True
         while grew:
             grew = False
@@ -170,4 +170,4 @@ class _View:
                 last, size, grew = last + 1, size + self._counts[last + 1], True
         shown = self._lines[first : last + 1]
         before, after = [_LEFT_OUT] * (first > 0), [_LEFT_OUT] * (last + 1 < len(self._lines))
-        return BETWEEN.join([*before, *shown, *after])
+        return TURN_SEPARATOR.join([*before, *shown, *after])

@@ -13,7 +13,7 @@ from typing import Literal
 import polars as pl
 
 from memlab.tables import SCHEMAS, Tables
-from memlab.text.transcript import spoken
+from memlab.text.transcript import render_turns
 
 Category = Literal["preference", "date", "amount", "count", "event", "other"]
 Source = Literal["user", "assistant"]
@@ -94,11 +94,11 @@ def talks(tables: Tables) -> tuple[list[Talk], pl.DataFrame]:
 
     Slots: corpus, session, said_on, numbers (the turns' numbers, by position), talk (which of the distinct ones).
     """
-    lines = spoken(tables["turns"], tables["texts"]).group_by(SESSION, maintain_order=True).agg(
-        pl.col("turn").alias("numbers"), "role", "speaker", "raw", "line")
+    lines = render_turns(tables["turns"], tables["texts"]).group_by(SESSION, maintain_order=True).agg(
+        pl.col("turn").alias("numbers"), "role", "speaker", "raw", "display_text")
     at: dict[Talk, int] = {}
     talk = [at.setdefault(tuple(map(Said, *turns)), len(at))
-            for turns in lines.select("role", "speaker", "raw", "line").iter_rows()]
+            for turns in lines.select("role", "speaker", "raw", "display_text").iter_rows()]
     slots = lines.select(*SESSION, "numbers").with_columns(pl.Series("talk", talk, pl.Int32))
     return list(at), slots.join(tables["sessions"], on=SESSION, how="left", maintain_order="left").select(
         *SESSION, "said_on", "numbers", "talk")

@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.tables import SCHEMAS, Tables
-from memlab.text.transcript import BETWEEN, grown, hashes
+from memlab.text.transcript import TURN_SEPARATOR, add_texts, hash_texts
 from memlab.write.chunk.turns import memories
 from memlab.write.extract.base import SESSION, Extract, Talk, named, talks
 from memlab.write.extract.chunked import HEADER, Chunked, chunks
@@ -65,7 +65,7 @@ def written(tables: Tables, extract: Callable[[list[Talk]], Sequence[Extract]], 
 
 def _rows(known: Sequence[Talk], slots: pl.DataFrame, found: Sequence[Extract]) -> pl.DataFrame:
     """Return a row a fact and slot: corpus, session, said_on, turns (numbers), fact, lines, category, source."""
-    facts = [(talk, f.text, BETWEEN.join(known[talk][p].line for p in f.turns), [*f.turns], f.category, f.source)
+    facts = [(talk, f.text, TURN_SEPARATOR.join(known[talk][p].line for p in f.turns), [*f.turns], f.category, f.source)
              for talk, one in enumerate(found) for f in one.facts]
     made = pl.DataFrame(facts, orient="row", schema={
         "talk": pl.Int32(), "fact": _TEXT, "lines": _TEXT, "at": pl.List(pl.Int32), "category": _TEXT, "source": _TEXT})
@@ -117,6 +117,6 @@ def _merged(tables: Tables, rows: pl.DataFrame) -> Tables:
                                     maintain_order="left")
             .join(more, on="memory", how="left", maintain_order="left")
             .select(pl.concat_str("body", "more", separator="\n", ignore_nulls=True).alias("text")))
-    grew = grew.with_columns(hashes(grew["text"]).alias("hash"))
+    grew = grew.with_columns(hash_texts(grew["text"]).alias("hash"))
     return Tables(memories=tables["memories"].with_columns(grew["hash"].alias("key")),
-                  texts=grown(tables["texts"], grew))
+                  texts=add_texts(tables["texts"], grew))

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from memlab.models.protocols import Embedder, Floats, Ints
 from memlab.store.vectors import encode
 from memlab.tables import DIGITS, SCHEMAS, Tables
-from memlab.text.transcript import BETWEEN
+from memlab.text.transcript import TURN_SEPARATOR
 from memlab.write.relations.similarity import key_terms, nearest
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _statements(read: Read, text: str, names: frozenset[str]) -> tuple[Statement
 def _speeches(text: str, names: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Split a transcript into (who, what); a text without names is the user's."""
     who = "user"
-    for part in text.split(BETWEEN):
+    for part in text.split(TURN_SEPARATOR):
         name, colon, rest = part.partition(": ")
         if colon and name in names:
             who, part = name, rest

@@ -8,7 +8,7 @@ import pytest
 from memlab.rank.score import Score
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
-from memlab.text.transcript import grown, spoken
+from memlab.text.transcript import add_texts, render_turns
 from memlab.write.chunk.turns import Session, Turn
 from memlab.write.context.header import Header
 from memlab.write.context.llm import INSTRUCTION, Written, cleaned
@@ -64,7 +64,7 @@ def test_note_and_header_stand_one_after_the_other(store: Store) -> None:
 def test_the_session_comes_first_and_is_one_prefix_for_all_its_passages(store: Store) -> None:
     chat = ScriptedChat(noted)
     after(Written(chat=chat), store)
-    lines = spoken(CHAT["turns"], CHAT["texts"])["line"]
+    lines = render_turns(CHAT["turns"], CHAT["texts"])["display_text"]
     assert {p.messages[0].content for p in chat.asked} == {INSTRUCTION + "\n\n".join(lines)}
     assert {passage(p) for p in chat.asked} == {"I moved to Vancouver", "Lovely.", "It rains", "Yes."}
 
@@ -153,7 +153,7 @@ def test_all_goes_well_without_a_warning(store: Store) -> None:
 
 def test_what_the_reader_is_shown_grows_by_the_notes_and_is_counted(store: Store) -> None:
     asked = frame("questions", {"question": [0], "corpus": [0], "text": [text_hash("Does it rain?")]})
-    tables = CHAT.updated({"questions": asked, "texts": grown(CHAT["texts"], texts_frame(["Does it rain?"]))})
+    tables = CHAT.updated({"questions": asked, "texts": add_texts(CHAT["texts"], texts_frame(["Does it rain?"]))})
 
     def tokens(into: str, level: str) -> int:
         pipeline = lexical(context=Written(chat=ScriptedChat(lambda p: "A note."), into=into), score=Score(level=level))

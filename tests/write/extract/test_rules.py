@@ -11,7 +11,7 @@ from memlab.errors import MemlabError
 from memlab.rank.score import Score
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
-from memlab.text.transcript import grown
+from memlab.text.transcript import add_texts
 from memlab.write.chunk.turns import Levels, Session, Turn
 from memlab.write.extract.chunked import Chunked
 from memlab.write.extract.entities import entities, names, spans
@@ -139,7 +139,7 @@ def test_a_word_a_blank_or_another_language_loses_no_session(sessions: list, int
 
 def test_a_fact_leads_to_its_turn(tmp_path) -> None:
     asked = frame("questions", {"question": [0], "corpus": [0], "text": [text_hash("2023-05-20 moved")]})
-    tables = CHAT.updated({"questions": asked, "texts": grown(CHAT["texts"], texts_frame(["2023-05-20 moved"]))})
+    tables = CHAT.updated({"questions": asked, "texts": add_texts(CHAT["texts"], texts_frame(["2023-05-20 moved"]))})
     lanes = lexical(extract=RulesExtract()).run(tables, Store(tmp_path))
     assert {"lexical:turn", "lexical:fact"} <= set(lanes["ranking"].columns)
     first = lanes["ranking"].join(lanes["units"], on="unit").row(0, named=True)
