@@ -37,8 +37,8 @@ from memlab.live.pruning import Spared, often, pruned
 from memlab.live.results import Found
 from memlab.live.sessions import Entry, Session, Turn, moment, same_words
 from memlab.live.vector_log import LiveStore
-from memlab.live.working_set import PER_SESSION, Held
-from memlab.pipeline import Pipeline
+from memlab.live.working_set import Held
+from memlab.pipeline import PER_SESSION, Pipeline
 from memlab.stage import Nothing, Stage
 from memlab.store import Store
 from memlab.tables import Tables, frame, texts_frame
@@ -86,7 +86,7 @@ class Memory:
                  *, often: int = 5) -> None:
         self.folder = Path(folder)
         self.pipeline = results.asking(pipeline or Pipeline())
-        self._asking = self.pipeline.replace(**{slot: Nothing() for slot in PER_SESSION})
+        self._asking = self.pipeline.without(*PER_SESSION)
         self.often = often
         self._given = store
         self._log = Log(self.folder)

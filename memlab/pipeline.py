@@ -13,7 +13,7 @@ import dataclasses
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from pydantic import Field, model_validator
@@ -24,7 +24,7 @@ from memlab.models.chat.replies import told
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.query.classify import Rules
 from memlab.query.original import Original
-from memlab.rank.score import SEARCHES, Score
+from memlab.rank.score import Score
 from memlab.rank.select import Fixed
 from memlab.rank.time_window import Forward
 from memlab.read.pack.by_rank import ByRank
@@ -40,41 +40,72 @@ from memlab.write.chunk.turns import Turn
 MAY_SEE_GOLD = ("memlab.learn.", "memlab.oracle.")
 """Packages whose stages may read gold; whatever they touch is marked in the report."""
 
-AFTER_ANSWERS = {"judge": "memlab.judge.", "attribute": "memlab.evaluate."}
-"""Slots behind the answers, and the package whose stages may read gold there and nowhere else."""
+
+@dataclasses.dataclass(frozen=True)
+class Slot:
+    """A place in the pipeline that one stage fills, and what other modules derive from it.
+
+    name: the field of ``Pipeline``. config: where its configuration lies. part: the part of a system that an ablation
+    swaps, of one slot or of several; None where there is nothing to swap. scope: what its stage may look at together:
+    one session, one corpus, or all questions. empty: tables that an empty slot returns without rows. gold: package
+    whose stages may read gold in this slot.
+    """
+
+    name: str
+    config: str
+    part: str | None
+    scope: Literal["session", "corpus", "all"] = "corpus"
+    empty: tuple[str, ...] = ()
+    gold: str = ""
+
+    @property
+    def phase(self) -> str:
+        """The first word of where its configuration lies: write, query, search, rank, read, judge or attribute."""
+        return self.config.partition(".")[0]
+
+    def nothing(self) -> Nothing:
+        """Return what fills the slot when it is empty."""
+        return Nothing(writes=self.empty)
+
+
+def slot(config: str, default: Callable[[], Stage] | None = None, *, empty: tuple[str, ...] = (), **about: Any) -> Any:
+    """Declare a field of ``Pipeline`` that is a slot; without a default it is empty. ``about`` goes to ``Slot``."""
+    return dataclasses.field(default_factory=default or (lambda: Nothing(writes=empty)),
+                             metadata={"config": config, "empty": empty, **about})
 
 
 @dataclass(frozen=True, config=STRICT)
 class Pipeline:
     """One configuration of every slot, in the order in which the tables flow; and what counts tokens in all of them."""
 
-    chunk: Stage = Field(default_factory=Turn)
-    extract: Stage = Field(default_factory=Nothing)
-    anchor: Stage = Field(default_factory=Nothing)
-    context: Stage = Field(default_factory=Nothing)
-    relate: Stage = Field(default_factory=Nothing)
-    prune: Stage = Field(default_factory=Nothing)
-    query: Stage = Field(default_factory=Original)
-    classify: Stage = Field(default_factory=Rules)
-    decompose: Stage = Field(default_factory=Nothing)
-    expand: Stage = Field(default_factory=Nothing)
-    time: Stage = Field(default_factory=Nothing)
-    dense: Stage = Field(default_factory=lambda: Dense(embedder=SentenceEmbedder(max_length=256)))
-    lexical: Stage = Field(default_factory=BM25)
-    late: Stage = Field(default_factory=lambda: Nothing(writes=("hits",)))
-    score: Stage = Field(default_factory=Score)
-    boost: Stage = Field(default_factory=Nothing)
-    rerank: Stage = Field(default_factory=Nothing)
-    fuse: Stage = Field(default_factory=Nothing)
-    window: Stage = Field(default_factory=Forward)
-    rollup: Stage = Field(default_factory=Nothing)
-    measure: Stage = Field(default_factory=Measure)
-    select: Stage = Field(default_factory=Fixed)
-    pack: Stage = Field(default_factory=ByRank)
-    graph: Stage = Field(default_factory=Nothing)
-    answer: Stage = Field(default_factory=lambda: Nothing(writes=("answers",)))
-    judge: Stage = Field(default_factory=lambda: Nothing(writes=("verdicts",)))
-    attribute: Stage = Field(default_factory=Nothing)
+    chunk: Stage = slot("write.chunk", Turn, scope="session")
+    extract: Stage = slot("write.extract", scope="session")
+    anchor: Stage = slot("write.anchor", scope="session")
+    context: Stage = slot("write.context", scope="session")
+    relate: Stage = slot("write.relate")
+    prune: Stage = slot("write.prune")
+    query: Stage = slot("query.question", Original, part=None)
+    classify: Stage = slot("query.classify", Rules)
+    decompose: Stage = slot("query.decompose")
+    expand: Stage = slot("query.expand")
+    time: Stage = slot("query.time")
+    dense: Stage = slot("search.dense", lambda: Dense(embedder=SentenceEmbedder(max_length=256)), empty=("hits",),
+                        part="lanes")
+    lexical: Stage = slot("search.lexical", BM25, empty=("hits",), part="lanes")
+    late: Stage = slot("search.late", empty=("hits",), part="lanes")
+    score: Stage = slot("rank.score", Score)
+    boost: Stage = slot("rank.boost")
+    rerank: Stage = slot("rank.rerank")
+    fuse: Stage = slot("rank.fuse")
+    window: Stage = slot("rank.window", Forward)
+    rollup: Stage = slot("rank.rollup")
+    measure: Stage = slot("read.measure", Measure, part="rollup")  # it measures what the roll-up ranks
+    select: Stage = slot("rank.select", Fixed, scope="all")
+    pack: Stage = slot("read.pack", ByRank, empty=("context",), scope="all")
+    graph: Stage = slot("read.graph", scope="all")
+    answer: Stage = slot("read.answer", empty=("answers",), scope="all", part=None)
+    judge: Stage = slot("judge", empty=("verdicts",), scope="all", part=None, gold="memlab.judge.")
+    attribute: Stage = slot("attribute", scope="all", part=None, gold="memlab.evaluate.")
     tokens: TokenCounter = Field(default_factory=Words)
 
     @model_validator(mode="after")
@@ -99,9 +130,8 @@ class Pipeline:
 
     def stages(self) -> Iterator[tuple[str, Stage]]:
         """Give (slot, stage) in the order in which they run."""
-        for field in dataclasses.fields(self):
-            if field.name != "tokens":
-                yield field.name, getattr(self, field.name)
+        for slot in SLOTS:
+            yield slot.name, getattr(self, slot.name)
 
     def uses_oracle(self) -> bool:
         """Tell whether a stage looks at gold at the moment of ranking, so that the arm is no system."""
@@ -115,6 +145,10 @@ class Pipeline:
     def replace(self, **slots: Any) -> Pipeline:
         """Return this pipeline with some slots filled otherwise: stages, or ``tokens``."""
         return dataclasses.replace(self, **slots)
+
+    def without(self, *slots: str) -> Pipeline:
+        """Return this pipeline with these slots empty."""
+        return self.replace(**{slot.name: slot.nothing() for slot in SLOTS if slot.name in slots})
 
     def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None, *,
             after: str | None = None, until: str | None = None) -> Tables:
@@ -149,11 +183,27 @@ class Pipeline:
         return tables
 
 
+SLOTS = tuple(Slot(**{"name": field.name, "part": field.name, **field.metadata})
+              for field in dataclasses.fields(Pipeline) if field.metadata)
+"""All slots, in the order in which their stages run: the fields of ``Pipeline`` but ``tokens``."""
+
+LANES = tuple(slot.name for slot in SLOTS if slot.phase == "search")
+"""Slots whose hits are put side by side."""
+
+PER_SESSION = tuple(slot.name for slot in SLOTS if slot.scope == "session")
+"""Slots whose stages look at each session for itself."""
+
+LAST_WRITTEN = SLOTS[[slot.name for slot in SLOTS].index(LANES[0]) - 1].name
+"""The last slot before the searches: keys and queries are final behind it."""
+
+LAST_RANKED = [slot.name for slot in SLOTS if slot.scope != "all"][-1]
+"""The last slot that looks at no more than one corpus; those behind it may look at all questions together."""
+
+AFTER_ANSWERS = {slot.name: slot.gold for slot in SLOTS if slot.gold}
+"""Slots behind the answers, and the package whose stages may read gold there and nowhere else."""
+
 WRITTEN_BY_FEW = ("edges", "entities", "links")
 """Tables that most configurations leave empty."""
-
-LANES = SEARCHES
-"""Slots whose hits are put side by side."""
 
 Told = Counter[tuple[str, str]]
 

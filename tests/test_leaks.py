@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 from memlab import pipeline as pipelines
 from memlab.config.instantiate import CONF
 from memlab.data.longmemeval import LongMemEval
-from memlab.harness.build import SLOTS
+from memlab.harness.build import PLACES
 from memlab.harness.sweep import read
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.oracle.select import OracleSelect
@@ -71,7 +71,7 @@ def targets() -> Iterator[tuple[str, str]]:
                 yield name, value
             yield from of(value, name)
 
-    for place in SLOTS.values():
+    for place in PLACES.values():
         folder = CONF.joinpath(*place.split("."))
         for path in sorted(folder.glob("*.yaml")):
             yield from of(OmegaConf.to_container(OmegaConf.load(path)), path.relative_to(CONF).as_posix())

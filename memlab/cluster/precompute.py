@@ -8,21 +8,18 @@ from typing import Any
 import polars as pl
 
 from memlab.cluster.shards import cut
-from memlab.harness.arm import RANKED, Arm, load
+from memlab.harness.arm import Arm, load
 from memlab.harness.truncation import truncated
 from memlab.models.protocols import Embedder, Role, held
-from memlab.pipeline import LANES
+from memlab.pipeline import LANES, LAST_RANKED, LAST_WRITTEN
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
 
-WRITTEN = "time"
-"""The last slot before the searches: keys and queries are final behind it."""
-
 
 def asks(arm: Arm) -> bool:
     """Tell whether an arm asks a model of any kind before it searches."""
-    return any(held([stage for _, stage in arm.pipeline.between(None, WRITTEN)]))
+    return any(held([stage for _, stage in arm.pipeline.between(None, LAST_WRITTEN)]))
 
 
 def write(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None:
@@ -30,7 +27,7 @@ def write(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None
     del part, of
     for arm in arms:
         if not arm.finished():
-            arm.pipeline.run(load(arm.dataset), store, until=WRITTEN)
+            arm.pipeline.run(load(arm.dataset), store, until=LAST_WRITTEN)
 
 
 def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None:
@@ -42,7 +39,7 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
     for arm in arms:
         if arm.finished():
             continue
-        tables = arm.pipeline.run(load(arm.dataset), store, until=WRITTEN)
+        tables = arm.pipeline.run(load(arm.dataset), store, until=LAST_WRITTEN)
         for stage in (stage for slot, stage in arm.pipeline.stages() if slot in LANES):
             embedder: Any = getattr(stage, "embedder", None)
             if embedder is None:
@@ -74,7 +71,7 @@ def scorings(arm: Arm) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     pipeline = arm.pipeline
-    for slot, stage in pipeline.between(WRITTEN, RANKED):
+    for slot, stage in pipeline.between(LAST_WRITTEN, LAST_RANKED):
         if any(slot not in LANES or not isinstance(model, Embedder) for model in held(stage)):
             before = [one for _, one in pipeline.between(None, slot)]
             found[slot] = spec_digest([arm.dataset.identity(), pipeline.tokens, *before])

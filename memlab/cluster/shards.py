@@ -1,6 +1,6 @@
 """One arm over several jobs: each ranks a part of the corpora, one joins the parts and does the rest.
 
-Up to the slot ``RANKED`` a question meets its own corpus alone, so that a part gives what the whole would. Numbers
+Up to the slot ``LAST_RANKED`` a question meets its own corpus alone, so that a part gives what the whole would. Numbers
 of memories, queries and units count from 0 in every part; they are moved behind those of the parts before, which
 gives the numbers, and so the ties, of one job over all. Selection, packing, answers and judges come after the merge,
 since a selection may have been learned on all questions; what a model answered for a part is in the store by then.
@@ -21,9 +21,9 @@ import polars as pl
 from memlab.data.dataset import Dataset
 from memlab.data.subset import keep
 from memlab.errors import MemlabError
-from memlab.harness.arm import RANKED, Arm, Ranked, load, settle
+from memlab.harness.arm import Arm, Ranked, load, settle
 from memlab.models.chat import replies
-from memlab.pipeline import WRITTEN_BY_FEW, Pipeline
+from memlab.pipeline import LAST_RANKED, WRITTEN_BY_FEW, Pipeline
 from memlab.runtime.files import read_json, write_json
 from memlab.store import Store
 from memlab.tables import Tables
@@ -73,10 +73,10 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
     start, silent, before = time.perf_counter(), replies.told.copy(), Counter(store.made)
     mine = cut(arm.dataset, part, of)
     seconds: dict[str, float] = {"data": time.perf_counter() - start}
-    tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=RANKED)
+    tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED)
     told = replies.told - silent  # what later slots tell is told again by the merge
     if not type(arm.pipeline.select).__module__.startswith("memlab.learn."):  # else it would ask for other contexts
-        arm.pipeline.run(tables, store, after=RANKED)
+        arm.pipeline.run(tables, store, after=LAST_RANKED)
     written = tables["texts"].join(mine["texts"], on="hash", how="anti")
     rows = {name: mine[name].height for name in ("turns", "sessions")} | {
         name: tables[name].height for name in NUMBERED.values()}
@@ -142,7 +142,7 @@ def forget(arm: Arm) -> None:
 
 
 def _kept(pipeline: Pipeline) -> list[str]:
-    hits = any("hits" in stage.reads for _, stage in pipeline.between(RANKED, None))
+    hits = any("hits" in stage.reads for _, stage in pipeline.between(LAST_RANKED, None))
     return [*KEPT, "hits"] if hits else list(KEPT)
 
 

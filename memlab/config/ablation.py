@@ -18,19 +18,19 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from memlab.config.instantiate import CONF
 from memlab.errors import Faults, did_you_mean
+from memlab.pipeline import SLOTS
 
-PARTS: dict[str, tuple[str, ...]] = {
-    "chunk": ("write.chunk",), "extract": ("write.extract",), "anchor": ("write.anchor",),
-    "context": ("write.context",), "relate": ("write.relate",), "prune": ("write.prune",),
-    "classify": ("query.classify",), "decompose": ("query.decompose",), "expand": ("query.expand",),
-    "time": ("query.time",),
-    "lanes": ("search.dense", "search.lexical", "search.late"), "score": ("rank.score",),
-    "search": ("search.dense", "search.lexical", "search.late", "rank.score"),
-    "boost": ("rank.boost",), "rerank": ("rank.rerank",), "fuse": ("rank.fuse",), "window": ("rank.window",),
-    "rollup": ("rank.rollup", "read.measure"), "select": ("rank.select",), "pack": ("read.pack",),
-    "find": ("write.chunk", "search.dense", "search.lexical", "search.late", "rank.score"),
-    "graph": ("read.graph",), "prompt": ("read.prompt",),
-}
+
+def _parts() -> dict[str, tuple[str, ...]]:
+    parts: dict[str, tuple[str, ...]] = {}
+    for slot in SLOTS:
+        if slot.part:
+            parts[slot.part] = (*parts.get(slot.part, ()), slot.config)
+    search = parts["lanes"] + parts["score"]
+    return {**parts, "search": search, "find": parts["chunk"] + search, "prompt": ("read.prompt",)}
+
+
+PARTS = _parts()
 """Part -> where its configuration lies. A roll-up comes with what is measured and shown of what it ranks."""
 
 PLAIN = "plain"

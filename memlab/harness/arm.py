@@ -29,7 +29,7 @@ from memlab.harness import manifest
 from memlab.harness.snippets import shown
 from memlab.harness.truncation import truncated_share
 from memlab.models.chat import replies
-from memlab.pipeline import Pipeline
+from memlab.pipeline import LAST_RANKED, Pipeline
 from memlab.rank.token_matched import Matched, twin
 from memlab.runtime.files import write_json
 from memlab.stage import Stage, spec, spec_digest
@@ -40,9 +40,6 @@ KEPT_RANKS = 200
 """Ranks of a question that a run folder keeps; deeper ones only where they were selected."""
 STALE = 3600.0
 """Seconds after which a folder that was being written is taken for the rest of a killed process."""
-
-RANKED = "measure"
-"""The last slot that looks at no more than one corpus; those behind it may look at all questions together."""
 
 _LOADED: dict[str, Tables] = {}
 _constant_k = by_order(constant_k)
@@ -70,7 +67,7 @@ class Learned(Protocol):
 
 @dataclass(frozen=True)
 class Ranked:
-    """The tables of an arm up to the slot ``RANKED``, made before, and what was spent and told on the way."""
+    """The tables of an arm up to the slot ``LAST_RANKED``, made before, and what was spent and told on the way."""
 
     tables: Tables
     seconds: dict[str, float]
@@ -139,7 +136,7 @@ class Arm:
             if watch:
                 watch(slot, spent)
 
-        tables = self.pipeline.run(tables, store, note, after=RANKED if ranked else None)
+        tables = self.pipeline.run(tables, store, note, after=LAST_RANKED if ranked else None)
         total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
         told = Counter(replies.told)
         told.subtract(silent)
@@ -247,7 +244,7 @@ def reliability(select: Stage, tables: Tables) -> list[dict[str, float]]:
 
 def refusal(pipeline: Pipeline) -> str | None:
     """Say why an arm cannot be sharded; None where it can."""
-    for slot, stage in pipeline.between(None, RANKED):
+    for slot, stage in pipeline.between(None, LAST_RANKED):
         if type(stage).__module__.startswith("memlab.learn."):
             return (f"{slot}: {type(stage).__name__} learns from all questions, which no shard has; choose another "
                     "technique there, or shards=1")

@@ -8,28 +8,16 @@ from pydantic import ValidationError
 from memlab.config.instantiate import part
 from memlab.data.dataset import Dataset
 from memlab.errors import Faults
-from memlab.pipeline import Pipeline
+from memlab.pipeline import SLOTS, Pipeline
 
-SLOTS = {
-    "chunk": "write.chunk", "extract": "write.extract", "anchor": "write.anchor", "context": "write.context",
-    "relate": "write.relate", "prune": "write.prune",
-    "query": "query.question", "classify": "query.classify", "decompose": "query.decompose",
-    "expand": "query.expand", "time": "query.time",
-    "dense": "search.dense", "lexical": "search.lexical", "late": "search.late",
-    "score": "rank.score", "boost": "rank.boost", "rerank": "rank.rerank", "fuse": "rank.fuse",
-    "window": "rank.window", "rollup": "rank.rollup",
-    "measure": "read.measure", "select": "rank.select", "pack": "read.pack", "graph": "read.graph",
-    "answer": "read.answer", "judge": "judge", "attribute": "attribute",
-    "tokens": "read.tokens",
-}
+PLACES = {**{slot.name: slot.config for slot in SLOTS}, "tokens": "read.tokens"}
 """Pipeline field -> where its configuration lies."""
-
 
 
 def build(cfg: DictConfig) -> tuple[Pipeline, Dataset]:
     """Make an arm's pipeline and data set; raise Faults with everything that is wrong."""
     faults: list[str] = []
-    stages = {slot: part(cfg, where, faults) for slot, where in SLOTS.items()}
+    stages = {slot: part(cfg, where, faults) for slot, where in PLACES.items()}
     dataset = part(cfg, "data", faults)
     if dataset is not None and not isinstance(dataset, Dataset):
         faults.append(f"data: {type(dataset).__name__} is not a data set")
@@ -37,6 +25,6 @@ def build(cfg: DictConfig) -> tuple[Pipeline, Dataset]:
         try:
             return Pipeline(**stages), dataset
         except ValidationError as error:
-            faults.extend(f"{SLOTS.get(str((e['loc'] or ('',))[0]), 'pipeline')}: "
+            faults.extend(f"{PLACES.get(str((e['loc'] or ('',))[0]), 'pipeline')}: "
                           f"{e['msg'].removeprefix('Value error, ')}" for e in error.errors())
     raise Faults(dict.fromkeys(faults))  # a part that several slots borrow is faulty once

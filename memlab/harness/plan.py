@@ -16,12 +16,12 @@ from rich.table import Column, Table
 from memlab.harness.arm import Arm, load
 from memlab.harness.sweep import Sweep
 from memlab.models.protocols import Role
-from memlab.pipeline import apply
+from memlab.pipeline import SLOTS, apply
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
 
-WRITTEN = ("chunk", "extract", "anchor", "context", "query", "classify", "decompose", "expand", "time")
+CHEAP = tuple(slot.name for slot in SLOTS if slot.scope == "session" or slot.phase == "query")
 """Slots that cost little, so that a plan runs them, unless they ask a chat model, to know what would be encoded."""
 
 
@@ -39,7 +39,7 @@ def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
     """Count the texts and pairs that are not in the store; texts counted for an earlier arm count once."""
     tables = load(arm.dataset)
     for slot, stage in arm.pipeline.stages():
-        if slot in WRITTEN and not chats(stage) and getattr(stage, "embedder", None) is None:
+        if slot in CHEAP and not chats(stage) and getattr(stage, "embedder", None) is None:
             tables = tables.updated(apply(stage, tables, store))
     if chats(arm.pipeline.context) or chats(arm.pipeline.extract):  # their keys are not known before they are asked for
         return replace(_cost(arm, tables, store, set()), texts=int(tables["memories"].height))

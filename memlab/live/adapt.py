@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.pipeline import LANES, Pipeline
+from memlab.pipeline import SLOTS, Pipeline
 from memlab.stage import Nothing
 from memlab.tables import Tables
 
@@ -26,12 +26,14 @@ def fitted(pipeline: Pipeline, tables: Tables) -> Pipeline:
     if not here:
         return pipeline
     changed: dict[str, Any] = {}
-    for slot in LANES:
-        stage = getattr(pipeline, slot)
+    for slot in SLOTS:
+        if slot.phase != "search":
+            continue
+        stage = getattr(pipeline, slot.name)
         kinds = getattr(stage, "kinds", None)
         left = tuple(k for k in kinds or () if k in here)
         if kinds is not None and len(left) < len(kinds):
-            changed[slot] = dataclasses.replace(stage, kinds=left) if left else Nothing(writes=("hits",))
+            changed[slot.name] = dataclasses.replace(stage, kinds=left) if left else slot.nothing()
     off = tuple(slot for slot, stage in changed.items() if isinstance(stage, Nothing))
     named = {field: getattr(pipeline.score, field) for field in NAMING if hasattr(pipeline.score, field)}
     kept = {field: {name: value for name, value in names.items() if _found(name, here, off)}

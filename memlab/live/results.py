@@ -11,7 +11,6 @@ from memlab.errors import MemlabError
 from memlab.pipeline import AFTER_ANSWERS, Pipeline
 from memlab.rank.units import signals_of
 from memlab.read.render import Value, rendered
-from memlab.stage import Nothing
 from memlab.tables import GOLD, PLACE, Tables
 
 RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "said_on": pl.Datetime("us"),
@@ -29,7 +28,7 @@ def asking(pipeline: Pipeline) -> Pipeline:
         if seen and slot not in AFTER_ANSWERS:
             raise MemlabError(f"{type(stage).__name__} reads {', '.join(seen)}, which a question of your own has not",
                               where=slot, fix="choose a technique there that does without labels")
-    return pipeline.replace(judge=Nothing(writes=("verdicts",)), attribute=Nothing())
+    return pipeline.without(*AFTER_ANSWERS)
 
 
 def results(tables: Tables, pipeline: Pipeline, k: int | None = None) -> pl.DataFrame:

@@ -9,14 +9,11 @@ import polars as pl
 from memlab.data.build import Builder
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.sessions import Entry
-from memlab.pipeline import WRITTEN_BY_FEW, Pipeline
+from memlab.pipeline import PER_SESSION, SLOTS, WRITTEN_BY_FEW, Pipeline
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, empty
 
-PER_SESSION = ("chunk", "extract", "anchor", "context")
-"""Slots whose stages look at each session for itself."""
-
-ENCODING = ("relate", "dense", "late")
+ENCODING = tuple(slot.name for slot in SLOTS if slot.scope != "session" and slot.phase in ("write", "search"))
 """Slots that need the vectors of keys, where their stage has an embedder."""
 
 PLACED = ("sessions", "turns", "memories", "entities", "links")

@@ -9,7 +9,7 @@ import pytest
 
 from memlab.config import ablation
 from memlab.errors import Faults
-from memlab.harness.build import SLOTS
+from memlab.harness.build import PLACES
 from memlab.harness.sweep import read
 from memlab.pipeline import Pipeline
 from tests.small import LIVES
@@ -70,4 +70,4 @@ def test_without_a_system_there_is_nothing_to_take_apart() -> None:
 
 def test_every_part_is_a_place_that_a_slot_is_built_from(tmp_path: Path) -> None:
     places = {place for several in ablation.PARTS.values() for place in several}
-    assert places - {"read.prompt"} <= set(SLOTS.values())
+    assert places - {"read.prompt"} <= set(PLACES.values())

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from memlab.config import instantiate
 from memlab.config.instantiate import construct, options, part
 from memlab.errors import Faults
-from memlab.harness.build import SLOTS, build
+from memlab.harness.build import PLACES, build
 from memlab.harness.sweep import read
 from memlab.rank.select import Fixed
 from memlab.write.chunk.turns import Levels
@@ -91,7 +91,7 @@ def test_a_slot_without_a_choice_lists_the_choices() -> None:
 
 
 def test_every_slot_has_a_folder_of_techniques() -> None:
-    for place in SLOTS.values():
+    for place in PLACES.values():
         assert options(place), place
     assert instantiate.CONF.joinpath("config.yaml").is_file()
 

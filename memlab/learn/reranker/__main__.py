@@ -35,10 +35,12 @@ from memlab.learn.reranker.record import FILE, write
 from memlab.learn.reranker.train import Lessons, Trainer, Watch
 from memlab.models.local.files import files_digest
 from memlab.pipeline import Pipeline
-from memlab.rank.select import Fixed
-from memlab.stage import Nothing, spec, spec_digest
+from memlab.stage import spec, spec_digest
 from memlab.store import Store, store_at
 from memlab.tables import Tables
+
+FIRST_STAGE = "score"
+"""The last slot of the first stage, whose ranking gives the negatives."""
 
 
 def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, recipe: Recipe, store: Store,
@@ -49,8 +51,7 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, recipe: R
     used. A finished model of the same recipe and examples returns at once. ``watch(step, loss)`` is called as each
     step ends. Raises MemlabError where nothing can be learnt, or the folder holds another model.
     """
-    first = pipeline.replace(select=Fixed(), **dict.fromkeys(AFTER_FIRST, Nothing()))
-    ranked = first.run(tables, store).only(NEEDED)
+    ranked = pipeline.run(tables, store, until=FIRST_STAGE).only(NEEDED)
     fold = part(ranked, recipe.fold)
     taught = examples(ranked, fold, recipe.depth, recipe.roles)
     if not taught.height:
@@ -73,7 +74,7 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, recipe: R
     record = {
         "mark": mark, "data": dataset, "fold": recipe.fold, "held_out": fold.held_out["key"].to_list(),
         "learnt": sorted(set(fold.train["text"])), "recipe": spec(settings), "base": files_digest(recipe.base_folder()),
-        "first_stage": {slot: spec(stage) for slot, stage in first.stages() if slot in FIRST},
+        "first_stage": {slot: spec(stage) for slot, stage in pipeline.between(None, FIRST_STAGE)},
         "counts": {"questions": fold.train.height, "held_out": fold.held_out.height,
                    "questions_learnt": len(lessons.queries), "examples": len(lessons.query),
                    "passages": len(lessons.passages), "forbidden_sessions": fold.forbidden.height,
@@ -84,12 +85,6 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, recipe: R
     publish(trainer, recipe.out_model, record)
     checkpoint.unlink(missing_ok=True)
     return record
-
-
-AFTER_FIRST = ("boost", "rerank", "fuse", "window", "rollup")
-FIRST = ("chunk", "extract", "anchor", "context", "relate", "prune", "query", "classify", "decompose", "expand", "time",
-         "dense", "lexical", "late", "score")
-"""Slots that choose the negatives."""
 
 
 def tenths(losses: Sequence[float]) -> list[float]:
