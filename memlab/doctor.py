@@ -20,6 +20,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from memlab.runtime.cores import usable_cores
+
 State = Literal["ok", "note", "missing"]
 
 GIB = 2**30
@@ -54,7 +56,7 @@ def python() -> Iterator[Check]:
 
 def processor() -> Iterator[Check]:
     """Cores, vector instructions and memory."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     flags = _cpu_flags()
     wide = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in flags]
     yield Check("processor", "ok", f"{platform.machine()}, {cores} cores, {', '.join(wide) or 'no AVX seen'}")

@@ -19,6 +19,8 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 
 from memlab.errors import Faults, MemlabError, did_you_mean
+from memlab.runtime.cores import usable_cores
+from memlab.runtime.home import bundled_encoder
 from memlab.serving import command, environment, node, packaged, records, start
 from memlab.serving.settings import names, settings
 from memlab.text.display import plain_lines
@@ -114,13 +116,13 @@ def _plan(given: argparse.Namespace, folder: Path, extra: list[str]) -> start.Pl
         served.append("embedded")
         chosen = replace(chosen, model=str(packaged.ensure_embedded(folder, _say)))
     elif chosen.model == "minilm":
-        chosen = replace(chosen, model=str(packaged.encoder_folder()))
+        chosen = replace(chosen, model=str(bundled_encoder()))
     elif command.is_folder(chosen.model):
         name = records.file_name(Path(chosen.model).name)
         served = [name]
     elif given.model in names():
         served.insert(0, name)
-    threads = given.threads or command.cores()
+    threads = given.threads or usable_cores()
     return start.Plan(name, chosen, tuple(served), python, device, tuple(gpus), threads, tuple(extra),
                       node.address(given.host))
 

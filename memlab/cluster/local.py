@@ -16,6 +16,7 @@ from memlab.cluster.schedule import Step, packed
 from memlab.cluster.slurm import THREADS, models
 from memlab.cluster.snapshot import Frozen, Job
 from memlab.harness.arm import Arm
+from memlab.runtime.cores import usable_cores
 from memlab.stage import spec_digest, stage
 
 MOST = 100
@@ -36,7 +37,7 @@ class Local:
 
     def count(self) -> int:
         """How many processes run at a time."""
-        return self.workers or max(_cores() // 2, 1)
+        return self.workers or max(usable_cores() // 2, 1)
 
     def packs(self, arms: Sequence[Arm]) -> list[list[int]]:
         """Put arms into processes, by number."""
@@ -67,7 +68,7 @@ class Local:
                 process.wait()
 
     def _start(self, frozen: Frozen, step: Step) -> tuple[Job, subprocess.Popen[bytes]]:
-        share = str(max(_cores() // self.count(), 1))
+        share = str(max(usable_cores() // self.count(), 1))
         environment = {**os.environ, **dict.fromkeys(THREADS, share), "PYTHONDONTWRITEBYTECODE": "1",
                        "PYTHONPATH": os.pathsep.join(
                            [str(frozen.source), *filter(None, [os.environ.get("PYTHONPATH")])])}
@@ -85,7 +86,3 @@ def log(frozen: Frozen, step: Step) -> list[Path]:
     arms = ",".join(map(str, step.arms))
     arms = arms if len(arms) < MOST else spec_digest(arms)
     return [frozen.logs / f"{step.does}:{arms}:{step.part}-of-{step.of}.log"]
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from memlab.runtime.cores import usable_cores
 from memlab.runtime.files import read_json
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -69,8 +70,7 @@ def hardware() -> dict[str, Any]:
 
         gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return {"processor": _processor(), "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity")
-            else os.cpu_count(), "memory_gb": round(pages / 2**30, 1), "gpus": gpus}
+    return {"processor": _processor(), "cores": usable_cores(), "memory_gb": round(pages / 2**30, 1), "gpus": gpus}
 
 
 @functools.cache

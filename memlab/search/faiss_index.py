@@ -13,6 +13,7 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
+from memlab.runtime.cores import usable_cores
 from memlab.search.exact import Exact, Found, Searcher, Vectors, note
 from memlab.stage import stage
 from memlab.store.vectors import BATCH, digest
@@ -68,7 +69,7 @@ class Approximate:
             if path:
                 _keep(faiss, index, path)
                 index = _mapped(faiss, path)
-        faiss.omp_set_num_threads(self.threads or available_cores())
+        faiss.omp_set_num_threads(self.threads or usable_cores())
         return _Opened(self, faiss, index, vectors)
 
     def _key(self, faiss: Any) -> dict[str, Any]:
@@ -132,11 +133,6 @@ class _Opened:
         if not getattr(self.faiss, "get_num_gpus", lambda: 0)():
             return self.index
         return self.faiss.index_cpu_to_all_gpus(self.index)
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _faiss() -> Any:

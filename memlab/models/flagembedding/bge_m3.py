@@ -10,19 +10,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.models.flagembedding.loading import BLOCK, Batch, FlagDtype, by_length, load, weights_digest
-from memlab.models.local.backend import Device, resolve
+from memlab.models.flagembedding.loading import BLOCK, FlagModel, by_length
 from memlab.models.local.batching import spread, tokenise
-from memlab.models.local.files import check_path, model_folder
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.stage import LocalPath, stage
 
@@ -30,27 +27,17 @@ _HEADS = ("sparse_linear.pt", "colbert_linear.pt")
 
 
 @stage
-class M3Embedder:
+class M3Embedder(FlagModel):
     """The dense vectors of bge-m3; queries and documents are treated alike."""
 
-    path: str | LocalPath = "BAAI/bge-m3"
+    path: str | LocalPath | None = "BAAI/bge-m3"
     name: str = "bge-m3"
-    max_length: Annotated[int, Field(ge=8)] = 8192
-    batch: Batch = 16
-    revision: str | None = None
-    dtype: FlagDtype = "auto"
-    device: Device = "auto"
 
-    @model_validator(mode="after")
-    def _check(self) -> M3Embedder:
-        check_path(self.path)
-        return self
+    path_option: ClassVar = "embedder.path"
 
     def identity(self) -> dict[str, Any]:
         """All that can change a vector."""
-        dtype = resolve(self.device, self.dtype, "torch").dtype
-        return {"is": "M3Embedder", "weights": weights_digest(self._folder()), "max_length": self.max_length,
-                "dtype": dtype, "backend": "FlagEmbedding"}
+        return self._identity("M3Embedder")
 
     def dim(self) -> int:
         """Length of a vector."""
@@ -75,37 +62,18 @@ class M3Embedder:
                                   > self.max_length)
         return cut
 
-    def _folder(self) -> Path:
-        return model_folder(self.path, self.revision, "embedder.path")
-
-    def _models(self) -> tuple[Any, ...]:
-        runtime = resolve(self.device, self.dtype, "torch")
-        return load("BGEM3FlagModel", self._folder(), runtime.devices, runtime.dtype == "fp16")
-
 
 @stage
-class M3Scorer:
+class M3Scorer(FlagModel):
     """The sparse or the multi-vector score of bge-m3 for pairs; every text is encoded once a call."""
 
-    mode: Literal["sparse", "colbert"]
-    path: str | LocalPath = "BAAI/bge-m3"
+    path: str | LocalPath | None = "BAAI/bge-m3"
     name: str = "bge-m3"
-    max_length: Annotated[int, Field(ge=8)] = 8192
-    batch: Batch = 16
-    revision: str | None = None
-    dtype: FlagDtype = "auto"
-    device: Device = "auto"
-
-    @model_validator(mode="after")
-    def _check(self) -> M3Scorer:
-        check_path(self.path)
-        return self
+    mode: Literal["sparse", "colbert"] = field(kw_only=True)
 
     def identity(self) -> dict[str, Any]:
         """All that can change a score."""
-        dtype = resolve(self.device, self.dtype, "torch").dtype
-        return {"is": "M3Scorer", "mode": self.mode, "weights": weights_digest(self._folder()),
-                "max_length": self.max_length, "dtype": dtype, "backend": "FlagEmbedding"}
+        return self._identity("M3Scorer", mode=self.mode)
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,)).
@@ -141,16 +109,13 @@ class M3Scorer:
         found: list[Any] = out["lexical_weights" if sparse else "colbert_vecs"]
         return found
 
-    def _folder(self) -> Path:
-        return model_folder(self.path, self.revision, "cross_encoder.path")
-
     def _models(self) -> tuple[Any, ...]:
-        folder, runtime = self._folder(), resolve(self.device, self.dtype, "torch")
+        folder = self._folder()
         absent = [name for name in _HEADS if not (folder / name).is_file()]
         if absent:  # FlagEmbedding would go on with random ones
             raise MemlabError(f"the model has no {' and no '.join(absent)}", where=str(folder),
                               fix="give a complete copy of bge-m3: cross_encoder.path=FOLDER")
-        return load("BGEM3FlagModel", folder, runtime.devices, runtime.dtype == "fp16")
+        return super()._models()
 
 
 def _sparse(query: dict[str, float], passage: dict[str, float]) -> float:

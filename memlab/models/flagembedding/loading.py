@@ -17,9 +17,11 @@ import numpy as np
 from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import quietly
+from memlab.models.local.backend import quietly, resolve
+from memlab.models.local.base import ModelFiles
 from memlab.models.local.files import files_digest
 from memlab.models.protocols import Ints
+from memlab.stage import stage
 
 FlagDtype = Literal["auto", "fp32", "fp16"]
 Batch = Annotated[int, Field(ge=1)]
@@ -67,6 +69,28 @@ def weights_digest(folder: Path) -> str:
         with file.open("rb") as handle:
             total.update(file.name.encode() + hashlib.file_digest(handle, "blake2b").digest())
     return total.hexdigest()
+
+
+@stage
+class FlagModel(ModelFiles):
+    """A model that FlagEmbedding runs."""
+
+    max_length: Annotated[int, Field(ge=8)] = 8192
+    batch: Batch = 16
+    dtype: FlagDtype = "auto"
+
+    def _identity(self, kind: str, /, **settings: Any) -> dict[str, Any]:
+        """Return a model's identity; the weights count by their digest, so a path never enters."""
+        return {"is": kind, **settings, "weights": weights_digest(self._folder()), "max_length": self.max_length,
+                "dtype": resolve(self.device, self.dtype, "torch").dtype, "backend": "FlagEmbedding"}
+
+    def _class(self) -> str:
+        """Return the name of FlagEmbedding's class."""
+        return "BGEM3FlagModel"
+
+    def _models(self) -> tuple[Any, ...]:
+        runtime = resolve(self.device, self.dtype, "torch")
+        return load(self._class(), self._folder(), runtime.devices, runtime.dtype == "fp16")
 
 
 def by_length(texts: Sequence[str], size: int) -> Iterator[Ints]:

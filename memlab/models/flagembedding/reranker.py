@@ -9,45 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from memlab.models.flagembedding.loading import BLOCK, Batch, FlagDtype, by_length, load, weights_digest
-from memlab.models.local.backend import Device, resolve
+from memlab.models.flagembedding.loading import BLOCK, Batch, FlagModel, by_length
 from memlab.models.local.batching import spread
-from memlab.models.local.files import check_path, model_folder
 from memlab.models.protocols import Floats, Ints
-from memlab.stage import LocalPath, stage
+from memlab.stage import stage
 
 _CLASSES = {"encoder": "FlagReranker", "llm": "FlagLLMReranker"}
 
 
 @stage
-class FlagPairScorer:
+class FlagPairScorer(FlagModel):
     """One of FlagEmbedding's rerankers, from a folder or the hub."""
 
-    path: str | LocalPath
-    name: str
     kind: Literal["encoder", "llm"] = "encoder"
     max_length: Annotated[int, Field(ge=8)] = 512
     batch: Batch = 32
-    revision: str | None = None
-    dtype: FlagDtype = "auto"
-    device: Device = "auto"
-
-    @model_validator(mode="after")
-    def _check(self) -> FlagPairScorer:
-        check_path(self.path)
-        return self
 
     def identity(self) -> dict[str, Any]:
         """All that can change a score."""
-        dtype = resolve(self.device, self.dtype, "torch").dtype
-        return {"is": "FlagPairScorer", "kind": self.kind, "weights": weights_digest(self._folder()),
-                "max_length": self.max_length, "dtype": dtype, "backend": "FlagEmbedding"}
+        return self._identity("FlagPairScorer", kind=self.kind)
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
@@ -62,9 +47,5 @@ class FlagPairScorer:
         both = [queries[q] + passages[p] for q, p in pairs]
         yield from spread(by_length(both, BLOCK * self.batch), [partial(work, model) for model in self._models()])
 
-    def _folder(self) -> Path:
-        return model_folder(self.path, self.revision, "cross_encoder.path")
-
-    def _models(self) -> tuple[Any, ...]:
-        runtime = resolve(self.device, self.dtype, "torch")
-        return load(_CLASSES[self.kind], self._folder(), runtime.devices, runtime.dtype == "fp16")
+    def _class(self) -> str:
+        return _CLASSES[self.kind]

@@ -17,6 +17,7 @@ import httpx
 from pydantic import Field
 
 from memlab.errors import MemlabError
+from memlab.stage import stage
 
 Url = Annotated[str, Field(pattern=r"^https?://")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -97,6 +98,30 @@ class Service:
         if status in (400, 413, 422):
             return "check model and dimensions, or send less at once (batch, max_characters)"
         return "check url and the service's own log"
+
+
+@stage
+class HttpModel:
+    """A model behind a JSON service."""
+
+    url: Url
+    model: str
+    key_env: Variable | None = None
+    max_characters: Annotated[int, Field(ge=1)] | None = None
+    batch: Annotated[int, Field(ge=1)] = 100
+    parallel: Annotated[int, Field(ge=1)] = 4
+    requests_per_minute: Annotated[float, Field(gt=0)] | None = None
+    retries: Annotated[int, Field(ge=0)] = 5
+    timeout: Annotated[float, Field(gt=0)] = 60.0
+
+    @property
+    def name(self) -> str:
+        """Display name of the model."""
+        return self.model
+
+    def _service(self, path: str) -> Service:
+        return Service(f"{self.url.rstrip('/')}/{path}", self.key_env, retries=self.retries, timeout=self.timeout,
+                       requests_per_minute=self.requests_per_minute)
 
 
 def asked_wait(header: str | None, otherwise: float) -> float:

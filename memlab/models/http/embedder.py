@@ -3,46 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import field
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.models.http.client import Service, Url, Variable, malformed
+from memlab.models.http.client import HttpModel, Service, malformed
 from memlab.models.local.batching import spread
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.stage import stage
 
 
 @stage
-class HttpEmbedder:
+class HttpEmbedder(HttpModel):
     """Posts texts to ``{url}/embeddings`` and returns unit vectors.
 
     ``form: voyage`` also says whether a text is a query or a document (``input_type``); to other services a prefix
     says it. A text longer than ``max_characters`` is cut before it is sent, so that the cut is ours and known.
     """
 
-    url: Url
-    model: str
-    dimensions: Annotated[int, Field(ge=1)]
+    dimensions: Annotated[int, Field(ge=1)] = field(kw_only=True)
     form: Literal["openai", "voyage"] = "openai"
     ask_dimensions: bool = False
-    key_env: Variable | None = None
     query_prefix: str = ""
     document_prefix: str = ""
-    max_characters: Annotated[int, Field(ge=1)] | None = None
     batch: Annotated[int, Field(ge=1)] = 128
     batch_characters: Annotated[int, Field(ge=1)] = 200_000
-    parallel: Annotated[int, Field(ge=1)] = 4
-    requests_per_minute: Annotated[float, Field(gt=0)] | None = None
-    retries: Annotated[int, Field(ge=0)] = 5
-    timeout: Annotated[float, Field(gt=0)] = 60.0
-
-    @property
-    def name(self) -> str:
-        """What people call the model."""
-        return self.model
 
     def identity(self) -> dict[str, Any]:
         """All that can change a vector, as far as a caller can know; neither the address nor the key."""
@@ -59,8 +47,7 @@ class HttpEmbedder:
         prefix = self.query_prefix if role == "query" else self.document_prefix
         # services refuse an empty text; a space is the nearest thing
         sent = [(prefix + text)[: self.max_characters] or " " for text in texts]
-        with Service(f"{self.url.rstrip('/')}/embeddings", self.key_env, retries=self.retries,
-                     timeout=self.timeout, requests_per_minute=self.requests_per_minute) as service:
+        with self._service("embeddings") as service:
 
             def work(batch: Ints) -> Floats:
                 reply = service.post(self._body([sent[i] for i in batch], role))

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import Field
 
-from memlab.models.http.client import Service, Url, Variable, malformed
+from memlab.models.http.client import HttpModel, Service, malformed
 from memlab.models.local.batching import spread
 from memlab.models.protocols import Floats, Ints
 from memlab.stage import stage
 
 
 @stage
-class HttpReranker:
+class HttpReranker(HttpModel):
     """Posts one query and its passages to ``{url}/rerank``; scores are the service's own, usually in [0, 1]."""
-
-    url: Url
-    model: str
-    key_env: Variable | None = None
-    max_characters: Annotated[int, Field(ge=1)] | None = None
-    batch: Annotated[int, Field(ge=1)] = 100
-    parallel: Annotated[int, Field(ge=1)] = 4
-    requests_per_minute: Annotated[float, Field(gt=0)] | None = None
-    retries: Annotated[int, Field(ge=0)] = 5
-    timeout: Annotated[float, Field(gt=0)] = 60.0
-
-    @property
-    def name(self) -> str:
-        """What people call the model."""
-        return self.model
 
     def identity(self) -> dict[str, Any]:
         """All that can change a score, as far as a caller can know; neither the address nor the key."""
@@ -39,8 +23,7 @@ class HttpReranker:
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
-        with Service(f"{self.url.rstrip('/')}/rerank", self.key_env, retries=self.retries,
-                     timeout=self.timeout, requests_per_minute=self.requests_per_minute) as service:
+        with self._service("rerank") as service:
 
             def work(batch: Ints) -> Floats:
                 documents = [passages[p][: self.max_characters] or " " for p in pairs[batch, 1]]

