@@ -43,7 +43,7 @@ from memlab.memory import Memory
 from memlab.runtime.home import default_root
 from memlab.store.store import store_at
 from memlab.tables import Tables, frame, texts_frame
-from memlab.text.display import plain, plain_lines
+from memlab.text.display import sanitise, sanitise_lines
 
 OWN = ("corpus", "now", "memory")
 """Words that ``memlab.run`` does not know."""
@@ -101,13 +101,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _show(*answered(Asked.of(words)))
     except MemlabError as error:
-        _out.print(f"[red]memlab:[/red] {escape(plain_lines(str(error)))}", soft_wrap=True)
+        _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(str(error)))}", soft_wrap=True)
         return 2 if isinstance(error, Faults) else 1
     except KeyboardInterrupt:
         _out.print("\ninterrupted; what models made is kept")
         return 130
     except Exception as error:  # a model or its server: told in one line, the rest kept for whoever looks into it
-        _out.print(f"[red]memlab:[/red] {escape(plain_lines(f'{type(error).__name__}: {error}'))}", soft_wrap=True)
+        _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(f'{type(error).__name__}: {error}'))}", soft_wrap=True)
         trace = default_root().parent / "ask.failed.txt"
         trace.parent.mkdir(parents=True, exist_ok=True)
         trace.write_text(traceback.format_exc(), encoding="utf-8")
@@ -188,20 +188,20 @@ def _corpus(corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> i
 
 def _show(found: Found, place: str) -> None:
     asked_on = "on no day" if found.asked_on is None else f"as of {found.asked_on:%Y-%m-%d}"
-    _out.print(Text(plain(found.question), "bold"))
-    _out.print(Text(f"asked of {plain(place)}, {asked_on}", "dim"))
+    _out.print(Text(sanitise(found.question), "bold"))
+    _out.print(Text(f"asked of {sanitise(place)}, {asked_on}", "dim"))
     _heading("Ranking")
     shown = found.results.filter((pl.col("rank") <= FEWEST) | pl.col("selected"))
     _out.print(_ranking(shown) if shown.height else "nothing was found")
     if found.graph:
         _heading("Graph")
-        _out.print(Text(plain_lines(found.graph)))
+        _out.print(Text(sanitise_lines(found.graph)))
     _heading(f"Context ({len(found.context)} item{'s' * (len(found.context) != 1)})")
     for item in found.context:
-        _out.print(Text(_cut(plain_lines(item), ITEM) + "\n"))
+        _out.print(Text(_cut(sanitise_lines(item), ITEM) + "\n"))
     if found.answer is not None:
         _heading("Answer")
-        _out.print(Text(plain_lines(found.answer) or "(blank)"))
+        _out.print(Text(sanitise_lines(found.answer) or "(blank)"))
 
 
 def _heading(text: str) -> None:
@@ -221,7 +221,7 @@ def _ranking(rows: pl.DataFrame) -> Table:
         table.add_row(
             "*" if row["selected"] else "", str(row["rank"]), f"{row['score']:.3f}",
             "" if row["said_on"] is None else f"{row['said_on']:%Y-%m-%d}", _where(row["session"], row["turns"]),
-            Text.assemble(plain(" ".join(body.split()), TEXT), ("\n" + plain(signals), "dim")))
+            Text.assemble(sanitise(" ".join(body.split()), TEXT), ("\n" + sanitise(signals), "dim")))
     return table
 
 

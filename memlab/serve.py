@@ -23,7 +23,7 @@ from memlab.runtime.cores import usable_cores
 from memlab.runtime.home import bundled_encoder
 from memlab.serving import command, environment, node, packaged, records, start
 from memlab.serving.settings import names, settings
-from memlab.text.display import plain_lines
+from memlab.text.display import sanitise_lines
 
 _EPILOG = f"""\
 MODEL is one of: {', '.join(names())};
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return small[words[0]](words[1:]) if words and words[0] in small else _serve(words)
     except MemlabError as fault:
-        print(plain_lines(str(fault)), file=sys.stderr)
+        print(sanitise_lines(str(fault)), file=sys.stderr)
         return 1
     except _Ended:
         _say("stopped")

@@ -10,7 +10,7 @@ from pathlib import Path
 from memlab.config.instantiate import make_dataset, options
 from memlab.data import benchmarks
 from memlab.errors import MemlabError
-from memlab.text.display import plain, plain_lines
+from memlab.text.display import sanitise, sanitise_lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(given.run(given))
     except MemlabError as fault:
-        print(plain_lines(str(fault)), file=sys.stderr)
+        print(sanitise_lines(str(fault)), file=sys.stderr)
         return 1
 
 
@@ -51,7 +51,7 @@ def _list(given: argparse.Namespace) -> int:  # noqa: ARG001 - every command has
             size = f"{entry.size / 1e6:,.0f} MB" if entry.size else "about 2.7 GB"
             place = benchmarks.data_folder() / entry.file
             state = f"here: {place}" if place.exists() else f"not here; python -m memlab.data fetch {name}"
-            print(f"{name:<{width}}  {entry.licence}, {size}; {plain(state)}")
+            print(f"{name:<{width}}  {entry.licence}, {size}; {sanitise(state)}")
         else:
             print(f"{name:<{width}}  no file to fetch; see conf/data/{name}.yaml")
     return 0
@@ -60,7 +60,7 @@ def _list(given: argparse.Namespace) -> int:  # noqa: ARG001 - every command has
 def _fetch(given: argparse.Namespace) -> int:
     from memlab.data.fetch import fetch
 
-    print(f"verified: {plain(str(fetch(given.name, base=given.base)))}")
+    print(f"verified: {sanitise(str(fetch(given.name, base=given.base)))}")
     return 0
 
 
@@ -68,11 +68,11 @@ def _check(given: argparse.Namespace) -> int:
     from memlab.data.inspect import inspect
 
     finding = inspect(given.path)
-    print(f"{plain(str(given.path))}: {finding.benchmark}")
+    print(f"{sanitise(str(given.path))}: {finding.benchmark}")
     for fact in finding.facts:
-        print(f"  {plain(fact)}")
+        print(f"  {sanitise(fact)}")
     for problem in finding.problems:
-        print(f"  problem: {plain(problem)}")
+        print(f"  problem: {sanitise(problem)}")
     if not finding.problems:
         print("  no problem found")
     return 1 if finding.problems else 0

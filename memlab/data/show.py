@@ -8,7 +8,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.tables import Tables
-from memlab.text.display import plain
+from memlab.text.display import sanitise
 
 WIDTH = 600
 """Characters of a turn that are shown; the longest official turn has 76,560."""
@@ -22,14 +22,14 @@ def show(tables: Tables, wanted: str) -> str:
     words = dict(tables["texts"].filter(pl.col("hash") == asked["text"]).iter_rows())
     answer = "(decline)" if gold["answer"] is None else gold["answer"]
     lines = [
-        f"question {question} ({plain(name)}) of corpus {asked['corpus']}, asked on {asked['asked_on']}",
-        f"  {plain(words[asked['text']], WIDTH)}",
-        f"answer: {plain(answer, WIDTH)}",
-        f"type: {plain(gold['category'])}" + (", to be declined" if gold["abstain"] else "")
+        f"question {question} ({sanitise(name)}) of corpus {asked['corpus']}, asked on {asked['asked_on']}",
+        f"  {sanitise(words[asked['text']], WIDTH)}",
+        f"answer: {sanitise(answer, WIDTH)}",
+        f"type: {sanitise(gold['category'])}" + (", to be declined" if gold["abstain"] else "")
         + ("" if gold["scored"] else ", not scored in retrieval"),
     ]
     if gold["label_error"] is not None:
-        lines.append(f"label error: {plain(gold['label_error'])}")
+        lines.append(f"label error: {sanitise(gold['label_error'])}")
     return "\n".join([*lines, *_evidence(tables, question, asked["corpus"])])
 
 
@@ -63,10 +63,10 @@ def _evidence(tables: Tables, question: int, corpus: int) -> list[str]:
     names = dict(sessions.select("session", "name").iter_rows())
     lines = ["evidence:" if rows.height else "evidence: none that can be found"]
     for row in rows.iter_rows(named=True):
-        place = f"  session {row['session']} ({plain(names[row['session']])}) of {row['said_on']}"
+        place = f"  session {row['session']} ({sanitise(names[row['session']])}) of {row['said_on']}"
         if row["turn"] is None:
             lines.append(f"{place}: the session as a whole")
         else:
-            lines.append(f"{place}, turn {row['turn']}, {plain(row['speaker'] or row['role'])}: "
-                         f"{plain(row['words'], WIDTH)}")
+            lines.append(f"{place}, turn {row['turn']}, {sanitise(row['speaker'] or row['role'])}: "
+                         f"{sanitise(row['words'], WIDTH)}")
     return lines

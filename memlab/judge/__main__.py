@@ -22,7 +22,7 @@ from memlab.judge.calibration.labelling_sheet import against_people, read_sheet,
 from memlab.judge.calibration.trust import FILE, doubts
 from memlab.judge.cases import Case, cases
 from memlab.store import Store
-from memlab.text.display import plain
+from memlab.text.display import sanitise
 
 _SHOWN = 5  # ids named before "and n more"
 
@@ -50,7 +50,7 @@ def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
     answered = hypotheses.answered(tables, found.hypotheses)
     judged = cases(answered)
     if given.sheet:
-        print(f"{write_sheet(given.sheet, judged)} rows to label: {plain(str(given.sheet))}")
+        print(f"{write_sheet(given.sheet, judged)} rows to label: {sanitise(str(given.sheet))}")
     made = judge.run(answered.only(judge.reads), Store(given.store))["verdicts"]
     id_of = {question: name for name, question in known.items()}
     out = given.file.with_name(given.file.name + ".verdicts.jsonl")
@@ -62,17 +62,17 @@ def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
         _report(name, tally.tally(answered, verdicts), len(known))
         _doubt(judge, name, verdicts["reply"].to_list())
         for flag in doubts([name], given.calibration):
-            print(f"  {plain(flag)}")
+            print(f"  {sanitise(flag)}")
         if labels is not None:
             _agree(judged, dict(verdicts.select("question", "correct").iter_rows()), labels.right)
-    print(f"verdicts: {plain(str(out))}")
+    print(f"verdicts: {sanitise(str(out))}")
     return 0
 
 
 def _report(name: str, rows: list[tally.Row], questions: int) -> None:
-    print(f"judge {plain(name)}")
+    print(f"judge {sanitise(name)}")
     for line in tally.written(rows):
-        print(f"  {plain(line)}")
+        print(f"  {sanitise(line)}")
     print(f"  mean of the types: {tally.decimal(tally.by_type(rows))}")
     overall = rows[-2]
     if overall.n < questions:
@@ -103,7 +103,7 @@ def _agree(judged: list[Case], said: dict[int, bool | None], labels: dict[str, b
 def _warn(what: str, some: list[str]) -> None:
     if some:
         more = f", and {len(some) - _SHOWN} more" if len(some) > _SHOWN else ""
-        print(f"{what} ({len(some)}): {plain(', '.join(some[:_SHOWN]))}{more}", file=sys.stderr)
+        print(f"{what} ({len(some)}): {sanitise(', '.join(some[:_SHOWN]))}{more}", file=sys.stderr)
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

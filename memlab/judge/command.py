@@ -12,7 +12,7 @@ from memlab.config.instantiate import make_dataset, options
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.stage import Stage
 from memlab.tables import Tables
-from memlab.text.display import plain_lines
+from memlab.text.display import sanitise_lines
 
 _CHAT = re.compile(r"judge(?:\.judges\[\d+\])?\.chat\.")
 
@@ -63,7 +63,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None,
         fields, words = chat_fields(sys.argv[1:] if arguments is None else arguments)
         return work(parser.parse_args(words), fields)
     except MemlabError as fault:
-        print(plain_lines(str(fault)), file=sys.stderr)
+        print(sanitise_lines(str(fault)), file=sys.stderr)
         return 1
 
 

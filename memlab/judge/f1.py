@@ -15,7 +15,7 @@ from memlab.judge.cases import NO_GOLD, READS, Case, Verdict, cases, verdicts
 from memlab.judge.match import abstains
 from memlab.stage import stage
 from memlab.tables import Tables
-from memlab.text.normalise import stems
+from memlab.text.normalise import locomo_stems
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -29,7 +29,7 @@ def token_f1(response: str, gold: str) -> float:
     >>> round(token_f1("She was painting a sunset", "painted sunsets"), 4)  # she wa paint sunset | paint sunset
     0.6667
     """
-    said, right = stems(response), stems(gold)
+    said, right = locomo_stems(response), locomo_stems(gold)
     both = sum((Counter(said) & Counter(right)).values())
     return 2 * both / (len(said) + len(right)) if both else 0.0
 

@@ -14,7 +14,7 @@ from memlab.judge.cases import NO_GOLD, READS, Case, Verdict, cases, verdicts
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.stage import stage
 from memlab.tables import Tables
-from memlab.text.display import plain_lines
+from memlab.text.display import sanitise_lines
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -79,7 +79,7 @@ def fenced(parts: dict[str, str]) -> str:
     >>> fenced({"RESPONSE": "4 hours"}).splitlines()[1]
     '4 hours'
     """
-    shown = {name: plain_lines(text.replace("\r\n", "\n")) for name, text in parts.items()}
+    shown = {name: sanitise_lines(text.replace("\r\n", "\n")) for name, text in parts.items()}
     whole = "\n".join(shown.values())
     marks = (hashlib.blake2b(str(draw).encode(), digest_size=8).hexdigest() for draw in itertools.count())
     mark = next(mark for mark in marks if mark not in whole)

@@ -11,7 +11,7 @@ from pydantic import Field
 from memlab.judge.cases import NO_GOLD, READS, Case, Verdict, cases, verdicts
 from memlab.stage import stage
 from memlab.tables import Tables
-from memlab.text.normalise import accepted, tokens
+from memlab.text.normalise import accepted_answers, answer_tokens
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -51,8 +51,8 @@ def same(response: str, gold: str) -> bool:
     >>> same("Four hours.", "4 hours"), same("About 4 hours", "4 hours")
     (True, False)
     """
-    words = tokens(response)
-    return bool(words) and any(words == tokens(one) for one in accepted(gold))
+    words = answer_tokens(response)
+    return bool(words) and any(words == answer_tokens(one) for one in accepted_answers(gold))
 
 
 def within(response: str, gold: str) -> bool:
@@ -61,9 +61,9 @@ def within(response: str, gold: str) -> bool:
     >>> within("It took you 4 hours.", "Four hours"), within("It took you 14 hours.", "4 hours")
     (True, False)
     """
-    words = tokens(response)
-    for one in accepted(gold):
-        wanted = tokens(one)
+    words = answer_tokens(response)
+    for one in accepted_answers(gold):
+        wanted = answer_tokens(one)
         n = len(wanted)
         if n and any(words[i:i + n] == wanted for i in range(len(words) - n + 1)):
             return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Protocol, runtime_checkable
@@ -10,9 +9,7 @@ from typing import Annotated, Protocol, runtime_checkable
 from pydantic import Field
 
 from memlab.stage import stage
-
-_WORD = re.compile(r"\d+(?:[.,:]\d+)*|\w+")
-_ARTICLES = frozenset({"a", "an", "the"})
+from memlab.text.normalise import normalise_vote
 
 
 @runtime_checkable
@@ -70,16 +67,6 @@ class SelfConsistency:
         >>> SelfConsistency(samples=3).decide(["Two cats.", "three cats", "Three cats!"])
         1
         """
-        forms = [normal(answer) for answer in answers]
+        forms = [normalise_vote(answer) for answer in answers]
         votes = Counter(form for form in forms if form) or Counter(forms)
         return forms.index(max(votes, key=lambda form: votes[form]))
-
-
-def normal(answer: str) -> str:
-    """Reduce an answer to what is compared.
-
-    >>> normal("The 1,000 Cats."), normal("3.5 km"), normal("A")
-    ('1000 cats', '3.5 km', 'a')
-    """
-    words = (word.replace(",", "") if word[0].isdigit() else word for word in _WORD.findall(answer.casefold()))
-    return " ".join(word for word in words if word not in _ARTICLES) or answer.casefold().strip()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from memlab.report import view_model
 from memlab.report.comparators import against
-from memlab.text.display import count, duration, figure, interval, one_line
+from memlab.text.display import format_count, format_duration, format_interval, format_number, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,9 +75,9 @@ def print_arm(comparison: dict[str, Any], name: str, console: Console | None = N
     for metric in [*said, *view_model.ALONE, "context/tokens_mean", "selected/k_mean", *costs]:
         if metric in arm["metrics"]:
             entry = arm["metrics"][metric]
-            write = count if metric.endswith("_mean") else figure
-            table.add_row(metric, write(entry["value"]), interval(entry.get("low"), entry.get("high"), write))
-    table.add_row("time", duration(arm.get("seconds")), "")
+            write = format_count if metric.endswith("_mean") else format_number
+            table.add_row(metric, write(entry["value"]), format_interval(entry.get("low"), entry.get("high"), write))
+    table.add_row("time", format_duration(arm.get("seconds")), "")
     console.print(table)
     others = len(comparison["arms"]) - 1
     if others:

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from memlab.harness.results import ArmRun
-from memlab.text.display import clean, known, one_line
+from memlab.text.display import clean, is_number, one_line
 
 BUDGET = 4_000_000
 """Bytes of JSON; with plotly's 4.8 MB a page stays under 10 MB."""
@@ -67,7 +67,7 @@ def _heads(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[dict[str, Any
                 "type": one_line(row["category"] or ""), "abstain": bool(row["abstain"]),
                 "scored": bool(row["scored"]), "error": one_line(row["label_error"] or ""),
                 "values": [[None] * len(metrics) for _ in arms]})
-            head["values"][i] = [round(row[m], 4) if known(row.get(m)) else None for m in metrics]
+            head["values"][i] = [round(row[m], 4) if is_number(row.get(m)) else None for m in metrics]
     for i, arm in enumerate(arms):
         for question, text, verdict in _said(arm):
             if question in heads:

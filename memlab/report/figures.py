@@ -12,7 +12,7 @@ from typing import Any
 
 from memlab.harness.results import ArmRun
 from memlab.report.view_model import by_type, types
-from memlab.text.display import figure, known, one_line
+from memlab.text.display import format_number, is_number, one_line
 
 BLUE, VERMILLION, GREY, INK = "#0072B2", "#D55E00", "#9AA0A6", "#24292f"
 PALETTE = (BLUE, VERMILLION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5B5B5B", "#8C6BB1")
@@ -56,7 +56,8 @@ def heat_map(arms: Sequence[ArmRun], metrics: Sequence[str]) -> dict[str, Figure
                 "type": "heatmap", "z": z, "x": [f"{_folded(name)}<br>n = {size:,}" for name, size in kinds],
                 "zmin": min(min(there), max(there) - SPAN), "zmax": max(there),
                 "y": [one_line(arm.name) for arm in arms], "colorscale": HEAT, "xgap": 3, "ygap": 3,
-                "text": [[figure(v) if v is not None else "" for v in row] for row in z], "texttemplate": "%{text}",
+                "text": [[format_number(v) if v is not None else "" for v in row] for row in z],
+                "texttemplate": "%{text}",
                 "hovertemplate": "%{y}<br>%{x}<br><b>%{text}</b><extra></extra>", "hoverongaps": False,
                 "colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}},
             }],
@@ -85,10 +86,11 @@ def recall_against_tokens(comparison: dict[str, Any], metrics: Sequence[str]) ->
     """One chart a metric: the constant-K curve as a line, the arms as points with their intervals."""
     out = {}
     for metric in dict.fromkeys([*metrics, *comparison.get("constant_k", {})]):
-        line = [p for p in comparison.get("constant_k", {}).get(metric, []) if known(p["tokens"]) and known(p["value"])]
+        line = [p for p in comparison.get("constant_k", {}).get(metric, [])
+                if is_number(p["tokens"]) and is_number(p["value"])]
         looks = styles(list(comparison["arms"]))
         points = [_point(name, arm, metric, looks[name]) for name, arm in comparison["arms"].items()
-                  if known(arm.get("tokens_mean")) and known((arm["metrics"].get(metric) or {}).get("value"))]
+                  if is_number(arm.get("tokens_mean")) and is_number((arm["metrics"].get(metric) or {}).get("value"))]
         if not points or not line:
             continue
         curve = {"type": "scatter", "mode": "lines+markers+text", "name": "constant K",
@@ -141,7 +143,7 @@ def _point(name: str, arm: dict[str, Any], metric: str, look: tuple[str, str]) -
         "marker": {"size": 12, "color": colour, "line": {"color": colour, "width": 1.5}, "symbol": symbol},
         "hovertemplate": f"<b>{_hover(label)}</b><br>%{{x:,.0f}} tokens<br><b>%{{y:.3f}}</b><extra></extra>",
     }
-    if known(low) and known(high):
+    if is_number(low) and is_number(high):
         point["error_y"] = {"type": "data", "symmetric": False, "array": [max(0.0, high - value)],
                             "arrayminus": [max(0.0, value - low)], "color": colour, "thickness": 1, "width": 3}
     return point
@@ -154,7 +156,7 @@ def _hover(text: str) -> str:
 
 def wins_and_losses(contrasts: Sequence[dict[str, Any]]) -> Figure | None:
     """Bars of questions won (right) and lost (left), one pair a contrast; None without any."""
-    rows = [c for c in contrasts if known(c.get("wins")) and known(c.get("losses"))]
+    rows = [c for c in contrasts if is_number(c.get("wins")) and is_number(c.get("losses"))]
     if not rows:
         return None
     y = [f"{_hover(one_line(c['arm']))} against {_hover(one_line(c['comparator']))}<br>"
@@ -185,7 +187,7 @@ def reliability(arms: Sequence[ArmRun]) -> Figure | None:
     looks = styles([arm.name for arm in arms])
     for arm in arms:
         bins = [b for b in arm.manifest.get("reliability") or []
-                if isinstance(b, dict) and known(b.get("estimated")) and known(b.get("observed"))]
+                if isinstance(b, dict) and is_number(b.get("estimated")) and is_number(b.get("observed"))]
         if bins:
             most = max((b.get("n") or 1) for b in bins)
             lines.append({

@@ -15,7 +15,7 @@ from typing import Any
 from memlab.harness.results import ArmRun
 from memlab.report import attribution, drill_down, figures, question_types, settings, view_model
 from memlab.report.comparators import against
-from memlab.text.display import clean, count, figure, known, one_line
+from memlab.text.display import clean, format_count, format_number, is_number, one_line
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def page(comparison: dict[str, Any], arms: Sequence[ArmRun], extras: Extras | No
 def forest(contrasts: Sequence[dict[str, Any]]) -> list[Forest | None]:
     """Place differences and intervals on one common scale (amounts on another); None where nothing is known."""
     scales = {kind: max((abs(c[k]) for c in contrasts for k in ("difference", "low", "high", "smallest_detectable")
-                         if known(c.get(k)) and view_model.is_cost(c["metric"]) == kind), default=0.0) * 1.08 or 1.0
+                         if is_number(c.get(k)) and view_model.is_cost(c["metric"]) == kind), default=0.0) * 1.08 or 1.0
               for kind in (False, True)}
 
     def place(value: Any) -> float:
@@ -80,12 +80,12 @@ def forest(contrasts: Sequence[dict[str, Any]]) -> list[Forest | None]:
 
     out: list[Forest | None] = []
     for c in contrasts:
-        if not known(c.get("difference")):
+        if not is_number(c.get("difference")):
             out.append(None)
             continue
         reach = scales[view_model.is_cost(c["metric"])]
-        low, high = (c[k] if known(c.get(k)) else c["difference"] for k in ("low", "high"))
-        least = c["smallest_detectable"] if known(c.get("smallest_detectable")) else 0.0
+        low, high = (c[k] if is_number(c.get(k)) else c["difference"] for k in ("low", "high"))
+        least = c["smallest_detectable"] if is_number(c.get("smallest_detectable")) else 0.0
         out.append(Forest(place(c["difference"]), place(low), place(high), round(50 * least / reach, 2),
                           f"{reach:.2g}"))
     return out
@@ -109,7 +109,7 @@ def _finite(value: Any) -> Any:
         return {str(k): _finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not known(value) else value
+    return None if isinstance(value, float) and not is_number(value) else value
 
 
 def _raw(text: str) -> Any:
@@ -124,7 +124,7 @@ def _environment() -> Any:
 
     env = Environment(loader=PackageLoader("memlab.report"), autoescape=True, undefined=StrictUndefined,
                       trim_blocks=True, lstrip_blocks=True, finalize=_shown)
-    env.filters.update(figure=figure, count=count, line=one_line, headline=view_model.headline)
+    env.filters.update(figure=format_number, count=format_count, line=one_line, headline=view_model.headline)
     return env
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from memlab.harness.results import ArmRun
 from memlab.report import attribution, question_types, settings, view_model
 from memlab.report.comparators import against
-from memlab.text.display import EMPTY, count, figure, known, one_line
+from memlab.text.display import EMPTY, format_count, format_number, is_number, one_line
 
 LISTED = 25
 """Questions named for each contrast; all of them lie in questions.parquet."""
@@ -66,7 +66,7 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
     if bins:
         parts += ["## Reliability of the coverage estimate", table(
             ["arm", "estimated", "observed", "n"],
-            [[escape(name), figure(b.get("estimated")), figure(b.get("observed")), figure(b.get("n"))]
+            [[escape(name), *(format_number(b.get(key)) for key in ("estimated", "observed", "n"))]
              for name, b in bins])]
     found = attribution.causes(arms)
     if found:
@@ -136,15 +136,15 @@ def _types(comparison: dict[str, Any], arms: Sequence[ArmRun], kinds: Sequence[t
         values = view_model.by_type(arms, metric, [name for name, _ in kinds])
         if any(v is not None for row in values for v in row):
             head = [code(metric), *(f"{escape(name)} (n = {size:,})" for name, size in kinds)]
-            parts.append(table(head, [[escape(arm.name), *map(figure, row)] for arm, row in zip(arms, values)]))
+            parts.append(table(head, [[escape(arm.name), *map(format_number, row)] for arm, row in zip(arms, values)]))
     return "\n".join(parts)
 
 
 def _curve(curves: dict[str, list[dict[str, Any]]]) -> str:
     first = next(iter(curves.values()))
     head = ["K", "tokens", *map(code, curves)]
-    return table(head, [[figure(p["k"]), count(p["tokens"]), *(figure(c[i]["value"]) if i < len(c) else EMPTY
-                                                               for c in curves.values())]
+    return table(head, [[format_number(p["k"]), format_count(p["tokens"]),
+                         *(format_number(c[i]["value"]) if i < len(c) else EMPTY for c in curves.values())]
                         for i, p in enumerate(first)], 0)
 
 
@@ -156,12 +156,12 @@ def _questions(comparison: dict[str, Any], arms: Sequence[ArmRun]) -> str:
             continue
         pairs = one.questions.join(two.questions.select("question", other=metric), on="question").sort("question")
         unlike = [row for row in pairs.iter_rows(named=True)
-                  if known(row[metric]) and known(row["other"]) and row[metric] != row["other"]]
+                  if is_number(row[metric]) and is_number(row["other"]) and row[metric] != row["other"]]
         if unlike:
             rest = f" ({LISTED} of {len(unlike)})" if len(unlike) > LISTED else ""
             title = f"### {escape(one.name)} against {escape(two.name)} on {code(metric)}{rest}"
             rows = [[str(r["question"]), escape(r["category"] or ""), escape(r["text"])[:300],
-                     escape(r["answer"] or "")[:200], figure(r[metric], 2), figure(r["other"], 2)]
+                     escape(r["answer"] or "")[:200], format_number(r[metric], 2), format_number(r["other"], 2)]
                     for r in unlike[:LISTED]]
             head = ["question", "type", "text", "gold answer", escape(one.name), escape(two.name)]
             parts += [title, table(head, rows, 4)]

@@ -8,7 +8,7 @@ from typing import Any
 from memlab.harness.results import ArmRun
 from memlab.report import view_model
 from memlab.report.figures import GREY, INK, Figure, _hover, layout, styles
-from memlab.text.display import EMPTY, count, figure, known, one_line
+from memlab.text.display import EMPTY, format_count, format_number, is_number, one_line
 
 ELSEWHERE = ("contrasts", "track", "name", "ablate", "out", "store")
 """Parts of a configuration that say nothing of the arm itself."""
@@ -82,10 +82,10 @@ def parallel(comparison: dict[str, Any], arms: Sequence[ArmRun]) -> Figure | Non
     if not columns:
         return None
     told = [comparison["arms"].get(arm.name, {}) for arm in arms]
-    if any(known(one.get("selected_k_mean")) for one in told):
-        columns["K"] = [figure(one.get("selected_k_mean"), 1) for one in told]
-    columns["tokens"] = [count(one.get("tokens_mean")).replace(",", "") for one in told]
-    results = {metric: [figure((one.get("metrics", {}).get(metric) or {}).get("value")) for one in told]
+    if any(is_number(one.get("selected_k_mean")) for one in told):
+        columns["K"] = [format_number(one.get("selected_k_mean"), 1) for one in told]
+    columns["tokens"] = [format_count(one.get("tokens_mean")).replace(",", "") for one in told]
+    results = {metric: [format_number((one.get("metrics", {}).get(metric) or {}).get("value")) for one in told]
                for metric in view_model.metric_columns(comparison)}
     columns |= dict([(metric, values) for metric, values in results.items() if len(set(values)) > 1][:RESULTS])
     labels = [_label(name) for name in columns]
@@ -152,4 +152,4 @@ def _number(value: str) -> float | None:
         found = float(value)
     except ValueError:
         return None
-    return found if known(found) else None
+    return found if is_number(found) else None

@@ -13,7 +13,16 @@ from typing import Any
 from memlab.evaluate.answers import judges
 from memlab.evaluate.verbalise import agreement
 from memlab.harness.results import ArmRun
-from memlab.text.display import EMPTY, chance, count, duration, figure, interval, known, signed
+from memlab.text.display import (
+    EMPTY,
+    format_count,
+    format_duration,
+    format_interval,
+    format_number,
+    format_p,
+    format_signed,
+    is_number,
+)
 
 ALPHA = 0.05
 """Below this adjusted p a difference is marked."""
@@ -107,9 +116,9 @@ def tone(contrast: dict[str, Any]) -> str:
     if contrast.get("verdict") == "changed nothing":
         return "same"
     adjusted: Any = contrast.get("p_adjusted")
-    p: Any = adjusted if known(adjusted) else contrast.get("p")
+    p: Any = adjusted if is_number(adjusted) else contrast.get("p")
     difference: Any = contrast.get("difference")
-    if not known(p) or not known(difference) or p > ALPHA or difference == 0:
+    if not is_number(p) or not is_number(difference) or p > ALPHA or difference == 0:
         return "open"
     return "up" if difference > 0 else "down"
 
@@ -127,8 +136,8 @@ def marks(comparison: dict[str, Any], arm: str, metric: str) -> tuple[tuple[str,
                 p = contrast["p_adjusted"] if declared else contrast["p"]
                 label = "declared, adjusted p" if declared else "exploratory, p"
                 gap = "above" if contrast["difference"] > 0 else "below"
-                found.append((sign, f"{signed(contrast['difference'])}: {gap} {contrast['comparator']} "
-                                    f"({label} {chance(p)})"))
+                found.append((sign, f"{format_signed(contrast['difference'])}: {gap} {contrast['comparator']} "
+                                    f"({label} {format_p(p)})"))
     return tuple(found[:3])
 
 
@@ -142,11 +151,12 @@ def arm_rows(comparison: dict[str, Any]) -> list[ArmRow]:
         for metric in columns:
             entry = arm["metrics"].get(metric) or {}
             value = entry.get("value")
-            cells.append(Cell(figure(value), interval(entry.get("low"), entry.get("high")),
-                              marks(comparison, name, metric), value if known(value) else None))
-        for key, write in (("tokens_mean", count), ("selected_k_mean", count), ("seconds", duration)):
+            cells.append(Cell(format_number(value), format_interval(entry.get("low"), entry.get("high")),
+                              marks(comparison, name, metric), value if is_number(value) else None))
+        for key, write in (("tokens_mean", format_count), ("selected_k_mean", format_count),
+                           ("seconds", format_duration)):
             value = arm.get(key)
-            cells.append(Cell(write(value), value=value if known(value) else None))
+            cells.append(Cell(write(value), value=value if is_number(value) else None))
         badges = ["looks at gold"] if arm.get("oracle") else []
         badges += ["tainted: sees the benchmark's ids"] if arm.get("tainted") else []
         badges += [f"changed nothing against {unchanged[name]}"] if name in unchanged else []
@@ -217,28 +227,28 @@ def headline(words: str) -> str:
 def _words(contrast: dict[str, Any]) -> str:
     """Say a contrast that came without words."""
     return (f"{contrast['arm']} against {contrast['comparator']} on {contrast['metric']}: "
-            f"{signed(contrast.get('difference'))}")
+            f"{format_signed(contrast.get('difference'))}")
 
 
 def _facts(c: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     places = 1 if is_cost(c["metric"]) else 3
 
     def gap(value: Any) -> str:
-        return signed(value, places)
+        return format_signed(value, places)
 
-    least, planned = figure(c.get("smallest_detectable"), places), c.get("planned")
-    power = figure(c.get("power"), 2) + (f" for {figure(planned, places)}" if known(planned) else "")
-    conversations = f", {agreement(c)}" if known(c.get("clusters")) else ""
+    least, planned = format_number(c.get("smallest_detectable"), places), c.get("planned")
+    power = format_number(c.get("power"), 2) + (f" for {format_number(planned, places)}" if is_number(planned) else "")
+    conversations = f", {agreement(c)}" if is_number(c.get("clusters")) else ""
     return (("difference", gap(c.get("difference"))),
-            ("95 % interval", interval(c.get("low"), c.get("high"), gap) or EMPTY),
-            ("p", chance(c.get("p"))), ("adjusted p", chance(c.get("p_adjusted"))),
+            ("95 % interval", format_interval(c.get("low"), c.get("high"), gap) or EMPTY),
+            ("p", format_p(c.get("p"))), ("adjusted p", format_p(c.get("p_adjusted"))),
             ("wins / losses / ties", " / ".join(_whole(c.get(k)) for k in ("wins", "losses", "ties"))),
-            ("smallest detectable", least), ("power", power if known(c.get("power")) else EMPTY),
+            ("smallest detectable", least), ("power", power if is_number(c.get("power")) else EMPTY),
             ("test", f"{c.get('test') or 'none'}, n = {_whole(c.get('n'))}{conversations}"))
 
 
 def _whole(value: Any) -> str:
-    return f"{int(value):,}" if known(value) else EMPTY
+    return f"{int(value):,}" if is_number(value) else EMPTY
 
 
 def types(arms: Sequence[ArmRun]) -> list[tuple[str, int]]:
@@ -257,7 +267,7 @@ def by_type(arms: Sequence[ArmRun], metric: str, categories: Sequence[str]) -> l
     rows = []
     for arm in arms:
         values = (arm.metrics.get(f"type={category}/{metric}") for category in categories)
-        rows.append([float(v) if v is not None and known(v) else None for v in values])
+        rows.append([float(v) if v is not None and is_number(v) else None for v in values])
     return rows
 
 

@@ -22,7 +22,7 @@ from memlab.harness.results import ArmRun, finished
 from memlab.report.markdown import code, escape, table
 from memlab.scenarios.cases import CASES, CATEGORIES, Scenario
 from memlab.scenarios.check import Outcome, outcomes, piece_places
-from memlab.text.display import EMPTY, figure, one_line
+from memlab.text.display import EMPTY, format_number, one_line
 from memlab.text.tokenize import LUCENE_STOP_WORDS
 
 if TYPE_CHECKING:
@@ -213,8 +213,9 @@ def _verdict(met: bool | None) -> str:
 def _cells(name: str, unit: ReturnedUnit) -> list[str]:
     pieces = f" ({escape(', '.join(unit.pieces))})" if unit.pieces else ""
     text = _bold(unit.snippet)
-    return [escape(name), str(unit.rank), figure(unit.score), f"{unit.said_on:%Y-%m-%d}" if unit.said_on else EMPTY,
-            code(unit.source) + pieces, text if unit.returned else f"*{text.strip()}*"]
+    day = f"{unit.said_on:%Y-%m-%d}" if unit.said_on else EMPTY
+    return [escape(name), str(unit.rank), format_number(unit.score), day, code(unit.source) + pieces,
+            text if unit.returned else f"*{text.strip()}*"]
 
 
 def _bold(snippet: Snippet) -> str:

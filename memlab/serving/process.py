@@ -15,7 +15,7 @@ import psutil
 
 from memlab.errors import MemlabError
 from memlab.serving.node import LOOPBACK
-from memlab.text.display import plain
+from memlab.text.display import sanitise
 
 _PREFIX = re.compile(r"^(\(\w[\w-]* pid=\d+\) )?((INFO|WARNING|ERROR) [\d-]+ [\d:]+ )?(\[[\w.]+:\d+\] )?")
 _RAISED = re.compile(r"^([\w.]*(Error|Exception|Interrupt)): (?!Engine core initialization failed)")
@@ -92,7 +92,7 @@ def tail(log: Path, size: int = 200_000) -> list[str]:
     except OSError:
         return []
     lines = (_PREFIX.sub("", line.rsplit("\r", 1)[-1].rstrip().expandtabs(2)) for line in text.split("\n"))
-    return [plain(line, 300) for line in lines if line.strip()]
+    return [sanitise(line, 300) for line in lines if line.strip()]
 
 
 def death(status: int, log: Path) -> MemlabError:

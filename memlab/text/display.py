@@ -1,4 +1,4 @@
-"""Data made safe to print: a benchmark's text must not steer the terminal."""
+"""Texts made safe for terminals and reports, and numbers formatted for them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Any
 
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # controls, invisible formats (text direction), surrogates, separators
 
+EMPTY = "–"
+"""Stands where there is no number."""
 
-def plain(text: str, width: int | None = None) -> str:
-    r"""Escape everything invisible except spaces, line breaks as ``\n``; cut to ``width`` characters if given.
 
-    >>> plain("a\x1b[31mred\u202e\nb")
+def sanitise(text: str, width: int | None = None) -> str:
+    r"""Escape every invisible character except spaces; cut to ``width`` characters if given.
+
+    A benchmark's text must not steer the terminal.
+
+    >>> sanitise("a\x1b[31mred\u202e\nb")
     'a\\x1b[31mred\\u202e\\nb'
-    >>> plain("a long text", width=6)
+    >>> sanitise("a long text", width=6)
     'a lon…'
     """
     if width is not None and len(text) > width:
@@ -22,30 +27,26 @@ def plain(text: str, width: int | None = None) -> str:
     return "".join(c if unicodedata.category(c) not in _UNSAFE else ascii(c)[1:-1] for c in text)
 
 
-def plain_lines(text: str) -> str:
-    r"""Like :func:`plain`, keeping line breaks: for messages of several lines.
+def sanitise_lines(text: str) -> str:
+    r"""Sanitise each line of a text, and keep its line breaks.
 
-    >>> plain_lines("one\ntwo\x07")
+    >>> sanitise_lines("one\ntwo\x07")
     'one\ntwo\\x07'
     """
-    return "\n".join(plain(line) for line in text.split("\n"))
-
-
-EMPTY = "–"
-"""What stands where there is no number."""
+    return "\n".join(sanitise(line) for line in text.split("\n"))
 
 
 def clean(text: object) -> str:
-    """Make control characters visible and harmless; letters of every script stay as they are.
+    """Make control characters visible, for reports that people read; letters of every script stay as they are.
 
-    Benchmarks hold pasted terminal output and direction marks: an escape sequence must not colour a console,
+    Benchmarks contain pasted terminal output and direction marks: an escape sequence must not colour a console,
     an override must not reverse the rest of a line.
 
     >>> clean("red \\x1b[31m, reversed \\u202e, two\\nlines")
     'red ⟨U+001B⟩[31m, reversed ⟨U+202E⟩, two\\nlines'
     """
     given = str(text)
-    if given.replace("\n", "").replace("\t", "").isprintable():  # nearly every text; a letter at a time is slow
+    if given.replace("\n", "").replace("\t", "").isprintable():  # nearly every text; the loop is slow
         return given
     return "".join(c if c.isprintable() or c in "\n\t" else _visible(c) for c in given)
 
@@ -68,76 +69,76 @@ def one_line(text: object) -> str:
     return " ".join(clean(text).split())
 
 
-def known(value: Any) -> bool:
-    """Tell whether a figure is there: neither None nor NaN.
+def is_number(value: Any) -> bool:
+    """Return whether a value is a finite number: not None, not NaN.
 
-    >>> known(0), known(None), known(float("nan"))
+    >>> is_number(0), is_number(None), is_number(float("nan"))
     (True, False, False)
     """
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def figure(value: Any, places: int = 3) -> str:
-    """Write a rate or score with fixed places, a count without.
+def format_number(value: Any, places: int = 3) -> str:
+    """Format a rate or score with fixed places, an integer without.
 
-    >>> figure(0.93617), figure(12), figure(None)
+    >>> format_number(0.93617), format_number(12), format_number(None)
     ('0.936', '12', '–')
     """
-    if not known(value):
+    if not is_number(value):
         return EMPTY
     return f"{value:,}" if isinstance(value, int) else f"{value:.{places}f}"
 
 
-def signed(value: Any, places: int = 3) -> str:
-    """Write a difference with its sign.
+def format_signed(value: Any, places: int = 3) -> str:
+    """Format a difference with its sign.
 
-    >>> signed(0.0312), signed(-0.5), signed(0.0)
+    >>> format_signed(0.0312), format_signed(-0.5), format_signed(0.0)
     ('+0.031', '−0.500', '0.000')
     """
-    if not known(value):
+    if not is_number(value):
         return EMPTY
     text = f"{abs(value):.{places}f}"
     return text if float(text) == 0 else ("+" if value > 0 else "−") + text
 
 
-def interval(low: Any, high: Any, write: Any = figure) -> str:
-    """Write an interval.
+def format_interval(low: Any, high: Any, write: Any = format_number) -> str:
+    """Format an interval; "" if an end is missing.
 
-    >>> interval(0.9, 0.95)
+    >>> format_interval(0.9, 0.95)
     '0.900 to 0.950'
     """
-    return f"{write(low)} to {write(high)}" if known(low) and known(high) else ""
+    return f"{write(low)} to {write(high)}" if is_number(low) and is_number(high) else ""
 
 
-def chance(p: Any) -> str:
-    """Write a p-value; three places are all that anybody reads.
+def format_p(p: Any) -> str:
+    """Format a p-value with three places.
 
-    >>> chance(0.0304), chance(1e-7), chance(None)
+    >>> format_p(0.0304), format_p(1e-7), format_p(None)
     ('0.030', '< 0.001', '–')
     """
-    if not known(p):
+    if not is_number(p):
         return EMPTY
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def count(value: Any) -> str:
-    """Write a mean count, such as tokens or K.
+def format_count(value: Any) -> str:
+    """Format a mean count, such as tokens or K.
 
-    >>> count(1234.5), count(9.96), count(None)
+    >>> format_count(1234.5), format_count(9.96), format_count(None)
     ('1,234', '10.0', '–')
     """
-    if not known(value):
+    if not is_number(value):
         return EMPTY
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
 
 
-def duration(seconds: Any) -> str:
-    """Write a time.
+def format_duration(seconds: Any) -> str:
+    """Format a time in seconds.
 
-    >>> duration(0.04), duration(12.34), duration(125)
+    >>> format_duration(0.04), format_duration(12.34), format_duration(125)
     ('0.04 s', '12.3 s', '2 min 05 s')
     """
-    if not known(seconds):
+    if not is_number(seconds):
         return EMPTY
     if seconds >= 60:
         return f"{int(seconds) // 60:,} min {int(seconds) % 60:02d} s"

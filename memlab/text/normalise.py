@@ -1,4 +1,8 @@
-"""Answers brought to one form before they are compared: LoCoMo's, and a plainer one that keeps decimal points."""
+"""Normal forms in which answers are compared: LoCoMo's official one, words for matching, words for votes.
+
+LoCoMo's form makes "3.5" and "35" equal, as the official score does. The words for matching keep decimal points and
+turn number words into digits. The words for votes change as little as they can.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,10 @@ _UNITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 
 
-def in_words(number: int) -> str:
+def number_in_words(number: int) -> str:
     """Write a number from 0 to 99 in words.
 
-    >>> in_words(7), in_words(40), in_words(42)
+    >>> number_in_words(7), number_in_words(40), number_in_words(42)
     ('seven', 'forty', 'forty-two')
     """
     if number < 20:
@@ -24,27 +28,28 @@ def in_words(number: int) -> str:
     return _TENS[tens - 2] + (f"-{_UNITS[unit]}" if unit else "")
 
 
-WORDS = {in_words(n): n for n in sorted(range(100), key=lambda n: (-len(in_words(n)), n))}
-"""Words -> number, longer ones first, so that "twenty-one" is found before "twenty"."""
+NUMBER_WORDS = {number_in_words(n): n for n in sorted(range(100), key=lambda n: (-len(number_in_words(n)), n))}
+"""Word -> number, longer words first: a pattern of alternatives must try "twenty-one" before "twenty"."""
 
-SPELT = "|".join(WORDS)
-"""All of them as alternatives of a regular expression."""
-
+COUNT_WORDS = "|".join(word for word, n in NUMBER_WORDS.items() if n > 1)
+"""Alternatives of a regular expression. "zero" and "one" are left out: they are seldom counts."""
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = re.compile(r"\b(?:a|an|the|and)\b")
-_TOKENS = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+(?:'[^\W\d_]+)?")
-_SPELT = re.compile(rf"\b(?:{SPELT})\b")
+_LOCOMO_ARTICLES = re.compile(r"\b(?:a|an|the|and)\b")
+_ARTICLES = ("a", "an", "the")
+_TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+(?:'[^\W\d_]+)?")
+_VOTE_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|\w+")
+_NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b")
 _ACCEPTED = re.compile(r"(.+?)\.\s+(.+?)\s*(?:\([^)]*\))?\s*is also acceptable\.?", re.DOTALL)
 
 
-def normalised(text: str) -> str:
-    """LoCoMo's form: lower case, no ASCII punctuation (commas vanish too), none of a, an, the, and; single spaces.
+def normalise_locomo(text: str) -> str:
+    """Lower the case, drop ASCII punctuation (commas too) and the words a, an, the, and; single spaces.
 
-    >>> normalised("The cat, and a Dog's $1,000.")
+    >>> normalise_locomo("The cat, and a Dog's $1,000.")
     'cat dogs 1000'
     """
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    return " ".join(_LOCOMO_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 @functools.cache
@@ -59,39 +64,48 @@ def _stemmer():  # type: ignore[no-untyped-def]
     return Stemmer.Stemmer("porter")
 
 
-def stems(text: str) -> list[str]:
-    """Stem the words of the normalised text (Porter, "An algorithm for suffix stripping", Program 14, 1980).
+def locomo_stems(text: str) -> list[str]:
+    """Stem the words of LoCoMo's form (Porter, "An algorithm for suffix stripping", Program 14, 1980).
 
     PyStemmer's ``porter`` gives what the published algorithm gives for all 4,714 words of LoCoMo's dev slice. The
     official script stems with NLTK's extended variant, which conflates a few more ("trying" with "try"): with each
     evidence turn taken as the answer, 12 of 1,367 scores differ, the mean by .0004.
 
-    >>> stems("Running, painted pottery and ponies")
+    >>> locomo_stems("Running, painted pottery and ponies")
     ['run', 'paint', 'potteri', 'poni']
     """
-    return [_stem(word) for word in normalised(text).split()]
+    return [_stem(word) for word in normalise_locomo(text).split()]
 
 
-def tokens(text: str) -> tuple[str, ...]:
-    """Words and numbers of a text, for matching: no case, no articles, thousands joined, number words as digits.
+def answer_tokens(text: str) -> tuple[str, ...]:
+    """Return words and numbers for matching: no case, no articles, thousands joined, number words as digits.
 
-    Unlike LoCoMo's form, "3.5" stays apart from "35".
-
-    >>> tokens("Twenty-one days, or $1,350.50")
+    >>> answer_tokens("Twenty-one days, or $1,350.50")
     ('21', 'days', 'or', '1350.50')
     """
-    plain = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
-    plain = re.sub(r"(?<=\d),(?=\d{3})", "", plain)
-    plain = _SPELT.sub(lambda match: str(WORDS[match[0]]), plain)
-    return tuple(t for t in _TOKENS.findall(plain) if t not in ("a", "an", "the"))
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
+    folded = re.sub(r"(?<=\d),(?=\d{3})", "", folded)
+    folded = _NUMBER_WORD.sub(lambda match: str(NUMBER_WORDS[match[0]]), folded)
+    return tuple(t for t in _TOKEN.findall(folded) if t not in _ARTICLES)
 
 
-def accepted(gold: str) -> list[str]:
-    """List the answers that a gold answer allows: LongMemEval writes an alternative behind the first.
+def normalise_vote(answer: str) -> str:
+    """Lower the case, drop punctuation, articles and commas within numbers.
 
-    >>> accepted("7 days. 8 days (including the last day) is also acceptable.")
+    >>> normalise_vote("The 1,000 Cats."), normalise_vote("3.5 km"), normalise_vote("A")
+    ('1000 cats', '3.5 km', 'a')
+    """
+    folded = answer.casefold()
+    words = (word.replace(",", "") if word[0].isdigit() else word for word in _VOTE_TOKEN.findall(folded))
+    return " ".join(word for word in words if word not in _ARTICLES) or folded.strip()
+
+
+def accepted_answers(gold: str) -> list[str]:
+    """Return the answers that a gold answer allows: LongMemEval writes an alternative behind the first.
+
+    >>> accepted_answers("7 days. 8 days (including the last day) is also acceptable.")
     ['7 days', '8 days']
-    >>> accepted("Johnson")
+    >>> accepted_answers("Johnson")
     ['Johnson']
     """
     match = _ACCEPTED.fullmatch(gold.strip())

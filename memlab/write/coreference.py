@@ -33,7 +33,7 @@ _OWNERS = ("my", "our", "your", "his", "her")
 
 _UNNAMED = {"man": "he", "guy": "he", "boy": "he", "gentleman": "he", "woman": "she", "girl": "she", "lady": "she",
             "someone": "", "somebody": ""}
-_NO_NAMES = frozenset((*MONTHS, *(day.capitalize() for day in WEEKDAYS)))
+_NO_NAMES = frozenset((*MONTHS, *WEEKDAYS))
 _WORD = re.compile(rf"\b(?:[A-Z][a-z]+|{'|'.join((*_MEANS, *_OWNERS, *_UNNAMED))})\b(?!-)")
 _PERHAPS = re.compile(r"\b(?!(?:in|at|to|from|on|of|the|a|an|for|by)\b)[a-z]+,? $")
 _WITHIN = re.compile(r"\b[a-z]+,? $")

@@ -10,7 +10,7 @@ import pytest
 
 from memlab.config.instantiate import make_dataset
 from memlab.data.__main__ import main
-from memlab.text.display import plain
+from memlab.text.display import sanitise
 from tests.data.official_records import conversation, record
 from tests.data.official_records import write as write_file
 
@@ -107,7 +107,7 @@ def test_data_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_plain_keeps_what_is_visible() -> None:
-    assert plain("naïve 日本 🙂 tab") == "naïve 日本 🙂 tab"
+    assert sanitise("naïve 日本 🙂 tab") == "naïve 日本 🙂 tab"
 
 
 def test_every_file_of_conf_data_is_made_by_its_name(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from memlab.judge.f1 import TokenF1, parts_f1, token_f1
 from memlab.store import Store
 from memlab.tables import Tables
-from memlab.text.normalise import normalised, stems
+from memlab.text.normalise import locomo_stems, normalise_locomo
 from tests.judge.worlds import judged, one, world
 
 
@@ -27,7 +27,7 @@ from tests.judge.worlds import judged, one, world
     ("the a an and", ""),
 ])
 def test_normalised_as_the_official_script(text: str, form: str) -> None:
-    assert normalised(text) == form
+    assert normalise_locomo(text) == form
 
 
 def test_stems_are_porters() -> None:
@@ -39,7 +39,7 @@ def test_stems_are_porters() -> None:
              "triplicate": "triplic", "electrical": "electr", "goodness": "good", "allowance": "allow",
              "adjustment": "adjust", "adoption": "adopt", "probate": "probat", "rate": "rate", "cease": "ceas",
              "controlling": "control", "rolling": "roll"}
-    assert stems(" ".join(pairs)) == list(pairs.values())
+    assert locomo_stems(" ".join(pairs)) == list(pairs.values())
 
 
 @pytest.mark.parametrize(("response", "gold", "f1"), [

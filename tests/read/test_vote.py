@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.read.vote import SelfConsistency, Single, Vote, normal
+from memlab.read.vote import SelfConsistency, Single, Vote
+from memlab.text.normalise import normalise_vote
 
 
 def test_one_reply_counts() -> None:
@@ -23,7 +24,7 @@ def test_the_majority_wins_and_the_earliest_breaks_ties(answers: list[str], winn
 
 @given(st.lists(st.sampled_from(["two cats", "Two cats!", "three", "", "4"]), min_size=1, max_size=9))
 def test_no_answer_is_more_frequent_than_the_winner(answers: list[str]) -> None:
-    forms = [normal(a) for a in answers]
+    forms = [normalise_vote(a) for a in answers]
     winner = forms[SelfConsistency().decide(answers)]
     if winner:
         assert forms.count(winner) == max(forms.count(f) for f in forms if f)

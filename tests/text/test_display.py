@@ -6,7 +6,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.text.display import clean, count, figure, interval, known, one_line, signed
+from memlab.text.display import clean, format_count, format_interval, format_number, format_signed, is_number, one_line
 
 
 @given(st.text(alphabet=st.characters(codec=None)))
@@ -26,11 +26,11 @@ def test_letters_of_every_script_and_emoji_stay() -> None:
 
 def test_numbers_that_are_not_there_read_as_a_dash() -> None:
     for nothing in (None, math.nan, math.inf, "0.5"):
-        assert not known(nothing)
-        assert figure(nothing) == signed(nothing) == count(nothing) == "–"
-    assert interval(None, 1.0) == ""
+        assert not is_number(nothing)
+        assert format_number(nothing) == format_signed(nothing) == format_count(nothing) == "–"
+    assert format_interval(None, 1.0) == ""
 
 
 def test_a_difference_that_rounds_to_zero_has_no_sign() -> None:
-    assert signed(-0.0001) == "0.000"
-    assert signed(-0.0006) == "−0.001"
+    assert format_signed(-0.0001) == "0.000"
+    assert format_signed(-0.0006) == "−0.001"

@@ -15,7 +15,7 @@ from typing import Any
 from memlab.data.documents import blocks
 from memlab.data.documents.blocks import Block, Document, paragraphs
 from memlab.errors import MemlabError
-from memlab.text.display import plain
+from memlab.text.display import sanitise
 
 QUESTIONS = "questions.jsonl"
 _UNPACKED = 20  # times its limit that a docx may unpack to: text packs to a tenth, a bomb to a thousandth
@@ -105,7 +105,7 @@ def read(folder: Path, max_mb: float) -> tuple[dict[str, Document], list[str]]:
         try:
             documents[_spoken(name)] = load(path, max_mb)
         except MemlabError as fault:
-            faults.append(f"{plain(name)}: {fault}")
+            faults.append(f"{sanitise(name)}: {fault}")
     if not documents and not faults:
         faults.append(f"{folder}: there is no document in it; known endings: {', '.join(LOADERS)}")
     return documents, faults

@@ -25,7 +25,7 @@ from memlab.judge.tally import decimal
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
-from memlab.text.display import plain
+from memlab.text.display import sanitise
 from memlab.text.transcript import add_texts
 
 LEAST = 0.9
@@ -140,21 +140,21 @@ def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
     labels = read_sheet(given.labels).right if given.labels else None
     if given.sheet:
         drawn = random.Random(given.seed).sample(shown, min(given.sheet_size, len(shown)))  # noqa: S311
-        print(f"{write_sheet(given.sheet, drawn)} rows to label: {plain(str(given.sheet))}")
+        print(f"{write_sheet(given.sheet, drawn)} rows to label: {sanitise(str(given.sheet))}")
     figures = _before(given.out)
     for name, said in judged(judge, tables, made, Store(given.store)).items():
         found = calibrate(made, said, given.seed)
         if labels is not None:
             found["against_people"] = _people(labels, shown, said, given.seed)
         figures["judges"][name] = {"data": given.data, "seed": given.seed, "limit": given.limit, **found}
-        print(f"judge {plain(name)} on {plain(given.data)}, {found['items']:,} answers made")
+        print(f"judge {sanitise(name)} on {sanitise(given.data)}, {found['items']:,} answers made")
         print("\n".join(_lines(found)))
     try:
         given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
     except OSError as fault:
         raise MemlabError(f"cannot be written ({fault.strerror})", where=str(given.out)) from fault
-    print(f"figures: {plain(str(given.out))}")
+    print(f"figures: {sanitise(str(given.out))}")
     return 0
 
 

@@ -7,23 +7,19 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memlab.text.normalise import WORDS, in_words, normalised
-
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-          "November", "December")
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+from memlab.text.normalise import COUNT_WORDS, NUMBER_WORDS, normalise_locomo, number_in_words
+from memlab.text.temporal.calendar import MONTHS, WEEKDAYS
 
 _LONGEST = 15  # words: in a longer answer a changed detail may not make it wrong
 _YEAR = range(1900, 2101)
-_SPELT = "|".join(w for w, n in WORDS.items() if n > 1)  # "zero" and "one" are seldom counts
 _FACT = re.compile(
     rf"(?P<month>\b(?:{'|'.join(MONTHS)})\b)"
-    rf"|(?P<day>\b(?:{'|'.join(DAYS)})\b)"
+    rf"|(?P<day>\b(?:{'|'.join(WEEKDAYS)})\b)"
     r"|(?P<number>(?<![\w.:])\d{1,3}(?:,\d{3})+|(?<![\w.:])\d+)(?P<tail>\.\d+)?(?P<ordinal>(?:st|nd|rd|th)\b)?"
-    rf"|(?P<words>\b(?:{_SPELT})\b)", re.IGNORECASE)
+    rf"|(?P<words>\b(?:{COUNT_WORDS})\b)", re.IGNORECASE)
 _NAME = re.compile(r"\b[A-Z][\w'&-]*(?:\s+(?:of\s+|the\s+)?[A-Z][\w'&-]*)*")
-_NO_NAME = frozenset({*MONTHS, *DAYS, "I", "The", "A", "An", "You", "He", "She", "They", "We", "It", "In", "On", "At",
-                      "My", "Your", "Yes", "No", "Likely", "Her", "His", "Their"})
+_NO_NAME = frozenset({*MONTHS, *WEEKDAYS, "I", "The", "A", "An", "You", "He", "She", "They", "We", "It", "In", "On",
+                      "At", "My", "Your", "Yes", "No", "Likely", "Her", "His", "Their"})
 
 
 class Change(NamedTuple):
@@ -74,7 +70,7 @@ def corrupted(answer: str, draw: random.Random, others: Sequence[str] = (), alon
         if now is None:
             continue
         text = answer[:start] + now + answer[end:]
-        if normalised(text) != normalised(answer):
+        if normalise_locomo(text) != normalise_locomo(answer):
             return Change(text, answer[start:end], now)
     return None
 
@@ -83,9 +79,10 @@ def _other(match: re.Match[str], answer: str, draw: random.Random) -> str | None
     if match["month"]:
         return _cased(match["month"], draw.choice([m for m in MONTHS if m.lower() != match["month"].lower()]))
     if match["day"]:
-        return _cased(match["day"], draw.choice([d for d in DAYS if d.lower() != match["day"].lower()]))
+        return _cased(match["day"], draw.choice([d for d in WEEKDAYS if d.lower() != match["day"].lower()]))
     if match["words"]:
-        return _cased(match["words"], in_words((WORDS[match["words"].lower()] + draw.randint(2, 5)) % 100))
+        moved = (NUMBER_WORDS[match["words"].lower()] + draw.randint(2, 5)) % 100
+        return _cased(match["words"], number_in_words(moved))
     digits = match["number"]
     number = int(digits.replace(",", ""))
     dated = re.compile("|".join(MONTHS), re.IGNORECASE).search(answer) is not None
@@ -102,8 +99,8 @@ def _other(match: re.Match[str], answer: str, draw: random.Random) -> str | None
 
 
 def _name(name: str, draw: random.Random, others: Sequence[str]) -> str | None:
-    mine = set(normalised(name).split())
-    usable = [other for other in others if not mine & set(normalised(other).split())]
+    mine = set(normalise_locomo(name).split())
+    usable = [other for other in others if not mine & set(normalise_locomo(other).split())]
     return draw.choice(usable) if usable else None
 
 

@@ -14,7 +14,7 @@ from memlab.errors import Faults, MemlabError
 from memlab.judge.calibration.agreement import Pair
 from memlab.judge.cases import Case
 from memlab.tables import text_hash
-from memlab.text.display import plain_lines
+from memlab.text.display import sanitise_lines
 
 COLUMNS = ("item", "question", "gold", "response", "label")
 
@@ -44,7 +44,7 @@ def safe(text: str) -> str:
     >>> safe("=1+1"), safe(" @cmd"), safe("4 hours")
     ("'=1+1", "' @cmd", '4 hours')
     """
-    shown = plain_lines(text)
+    shown = sanitise_lines(text)
     return "'" + shown if shown.lstrip().startswith(_FORMULA) else shown
 
 

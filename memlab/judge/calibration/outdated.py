@@ -7,11 +7,12 @@ import re
 import polars as pl
 
 from memlab.tables import Tables
-from memlab.text.normalise import stems, tokens
+from memlab.text.normalise import answer_tokens, locomo_stems
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _REACH = 3  # words behind a number within which its unit must stand
-_STOP = frozenset(stems("of do does did have has i my me in on for with now so far total currently how many much"))
+_STOP = frozenset(locomo_stems(
+    "of do does did have has i my me in on for with now so far total currently how many much"))
 
 
 def outdated(tables: Tables) -> dict[int, str]:
@@ -45,7 +46,7 @@ def outdated(tables: Tables) -> dict[int, str]:
 
 
 def _earlier(question: str, answer: str, old: list[str], new: list[str]) -> str | None:
-    numbers = [word for word in tokens(answer) if _NUMBER.fullmatch(word)]
+    numbers = [word for word in answer_tokens(answer) if _NUMBER.fullmatch(word)]
     if len(numbers) != 1:
         return None
     if "$" in answer:
@@ -56,13 +57,14 @@ def _earlier(question: str, answer: str, old: list[str], new: list[str]) -> str 
     values = _counted(old, units) - set(numbers) - _counted(new, units)
     if len(values) != 1:
         return None
-    rest = " ".join(word for word in answer.split() if not any(n in tokens(word) for n in numbers))
+    rest = " ".join(word for word in answer.split() if not any(n in answer_tokens(word) for n in numbers))
     return f"{values.pop()} {rest}".strip()
 
 
 def _units(text: str) -> set[str]:
     """The first words behind a count that can name its unit."""
-    words = [w for w in stems(text) if not w.isdigit() and w not in _STOP and tokens(w) and not tokens(w)[0].isdigit()]
+    words = [w for w in locomo_stems(text) if not w.isdigit() and w not in _STOP
+             and answer_tokens(w) and not answer_tokens(w)[0].isdigit()]
     return set(words[:2])
 
 
@@ -70,8 +72,8 @@ def _counted(texts: list[str], units: set[str]) -> set[str]:
     """Numbers with a unit close behind."""
     found = set()
     for text in texts:
-        words = tokens(text)
+        words = answer_tokens(text)
         for at, word in enumerate(words):
-            if _NUMBER.fullmatch(word) and units & set(stems(" ".join(words[at + 1:at + 1 + _REACH]))):
+            if _NUMBER.fullmatch(word) and units & set(locomo_stems(" ".join(words[at + 1:at + 1 + _REACH]))):
                 found.add(word)
     return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 import re
 
-from memlab.judge.calibration.corruptions import MONTHS, ordinal
-from memlab.text.normalise import WORDS, accepted, in_words, normalised
+from memlab.judge.calibration.corruptions import ordinal
+from memlab.text.normalise import COUNT_WORDS, NUMBER_WORDS, accepted_answers, normalise_locomo, number_in_words
+from memlab.text.temporal.calendar import MONTHS
 
 _SENTENCES = ("From what you told me, the answer is: {}.", "As far as I remember, it is this: {}.",
               "Looking back at our conversations: {}.")
@@ -24,7 +25,7 @@ _DATE = re.compile(
     rf"|(?P<month2>{_MONTH})\s+(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?)\b(?:,?\s+(?P<year>\d{{4}})\b)?(?!\d)")
 _TIME = re.compile(rf"{_MONTH}|\b\d{{4}}\b")
 _DIGITS = re.compile(r"(?<![\w$€£.,:/+-])\d{1,2}(?![\w%.,:/+-]|\.\d)")
-_SPELT = re.compile(rf"\b(?:{'|'.join(w for w, n in WORDS.items() if n > 1)})\b", re.IGNORECASE)
+_COUNT = re.compile(rf"\b(?:{COUNT_WORDS})\b", re.IGNORECASE)
 
 
 def polar(answer: str) -> bool:
@@ -33,7 +34,7 @@ def polar(answer: str) -> bool:
     >>> polar("Likely no"), polar("Sweden")
     (True, False)
     """
-    return bool(_POLAR & set(normalised(answer).split()[:1]))
+    return bool(_POLAR & set(normalise_locomo(answer).split()[:1]))
 
 
 def items(answer: str) -> list[str]:
@@ -47,7 +48,7 @@ def items(answer: str) -> list[str]:
     parts = [part.strip() for part in re.split(r",\s+and\s+|,\s+|\s+and\s+", answer)]
     if len(parts) < 2 or any(not p or len(p.split()) > 4 or _CLAUSE & set(p.lower().split()) for p in parts):
         return []
-    distinct = {normalised(part) for part in parts}
+    distinct = {normalise_locomo(part) for part in parts}
     return parts if len(distinct) == len(parts) and "" not in distinct else []
 
 
@@ -62,7 +63,7 @@ def listed(parts: list[str]) -> str:
 
 def restated(answer: str, draw: random.Random) -> str:
     """Put an answer into a sentence."""
-    return draw.choice(_SENTENCES).format(accepted(answer)[0].rstrip("."))
+    return draw.choice(_SENTENCES).format(accepted_answers(answer)[0].rstrip("."))
 
 
 def declined(draw: random.Random) -> str:
@@ -76,13 +77,13 @@ def renumbered(answer: str) -> str | None:
     >>> renumbered("4 hours"), renumbered("twenty-one days"), renumbered("$4"), renumbered("May 4, 2023")
     ('four hours', '21 days', None, None)
     """
-    answer = accepted(answer)[0]
+    answer = accepted_answers(answer)[0]
     if any(month in answer for month in MONTHS):
         return None
     if match := _DIGITS.search(answer):
-        return answer[:match.start()] + in_words(int(match[0])) + answer[match.end():]
-    if match := _SPELT.search(answer):
-        return answer[:match.start()] + str(WORDS[match[0].lower()]) + answer[match.end():]
+        return answer[:match.start()] + number_in_words(int(match[0])) + answer[match.end():]
+    if match := _COUNT.search(answer):
+        return answer[:match.start()] + str(NUMBER_WORDS[match[0].lower()]) + answer[match.end():]
     return None
 
 
@@ -92,7 +93,7 @@ def redated(answer: str) -> str | None:
     >>> redated("7 May 2023"), redated("May 7th, 2023"), redated("on June 3rd"), redated("in June 2023")
     ('May 7, 2023', '2023-05-07', 'on the 3rd of June', None)
     """
-    answer = accepted(answer)[0]
+    answer = accepted_answers(answer)[0]
     match = _DATE.search(answer)
     if match is None:
         return None

@@ -17,7 +17,8 @@ from memlab.judge.calibration import corruptions, paraphrases
 from memlab.judge.calibration.outdated import outdated
 from memlab.judge.llm import kind_of
 from memlab.tables import Tables
-from memlab.text.normalise import accepted, normalised, stems, tokens
+from memlab.text.normalise import accepted_answers, answer_tokens, locomo_stems, normalise_locomo
+from memlab.text.temporal.calendar import MONTHS
 
 WRONG = ("vague", "other", "outdated", "corrupted", "subset")
 """Kinds of wrong answer, from the plainly wrong to those that a lenient judge lets pass."""
@@ -66,7 +67,7 @@ class Asked(NamedTuple):
     def answer(self) -> str | None:
         """The answer as given; null where the "answer" is a rubric or an explanation."""
         usable = self.gold is not None and self.kind not in ("preference", "abstention")
-        return accepted(str(self.gold))[0] if usable and normalised(str(self.gold)) else None
+        return accepted_answers(str(self.gold))[0] if usable and normalise_locomo(str(self.gold)) else None
 
 
 def kit(tables: Tables, seed: int = 0) -> Kit:
@@ -171,9 +172,9 @@ def _shuffled(some: list[Asked], draw: random.Random) -> Iterator[Asked]:
 
 def _shape(answer: str | None) -> str:
     """Tell counts, dates and words apart, so that another question's answer is a likely one."""
-    if any(month in str(answer) for month in corruptions.MONTHS):
+    if any(month in str(answer) for month in MONTHS):
         return "date"
-    return "number" if any(t[0].isdigit() for t in tokens(str(answer))) else "words"
+    return "number" if any(t[0].isdigit() for t in answer_tokens(str(answer))) else "words"
 
 
 def _apart(text: str, one: Asked) -> bool:
@@ -182,17 +183,17 @@ def _apart(text: str, one: Asked) -> bool:
         return True
     if _shape(text) == "number":
         return _differs(text, one) and set(_numbers(text)).isdisjoint(_numbers(str(one.gold)))
-    return set(stems(text)).isdisjoint(stems(str(one.gold))) and not paraphrases.polar(text)
+    return set(locomo_stems(text)).isdisjoint(locomo_stems(str(one.gold))) and not paraphrases.polar(text)
 
 
 def _differs(text: str, one: Asked) -> bool:
     """Tell whether a text is none of the accepted answers, nor off by one where that is forgiven."""
-    for right in accepted(str(one.gold)):
-        if normalised(text) == normalised(right):
+    for right in accepted_answers(str(one.gold)):
+        if normalise_locomo(text) == normalise_locomo(right):
             return False
         ours, theirs = _numbers(text), _numbers(right)
-        same_but_numbers = [t for t in tokens(text) if not t[0].isdigit()] == \
-            [t for t in tokens(right) if not t[0].isdigit()]
+        same_but_numbers = [t for t in answer_tokens(text) if not t[0].isdigit()] == \
+            [t for t in answer_tokens(right) if not t[0].isdigit()]
         near = len(ours) == len(theirs) and all(abs(a - b) <= 1 for a, b in zip(ours, theirs))
         if one.kind == "temporal" and ours and near and same_but_numbers:
             return False
@@ -200,4 +201,4 @@ def _differs(text: str, one: Asked) -> bool:
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(token) for token in tokens(text) if token[0].isdigit()]
+    return [float(token) for token in answer_tokens(text) if token[0].isdigit()]

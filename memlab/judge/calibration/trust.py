@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab.judge.calibration.calibrate import LEAST, flagged, leaning
-from memlab.text.display import figure, one_line
+from memlab.text.display import format_number, one_line
 
 FILE = "calibration.json"
 """Lies in the root of the runs, where ``python -m memlab.judge.calibrate`` writes it unless told otherwise."""
@@ -29,9 +29,9 @@ def doubts(judges: Iterable[str], path: Path) -> list[str]:
             said.append(f"FLAGGED: nobody has measured how many wrong answers the judge {name} lets through: "
                         f"python -m memlab.judge.calibrate --judge {name} ...")
         elif flagged(specificity, LEAST):
-            said.append(f"FLAGGED: the judge {name} calls {figure(1 - specificity)} of made-up wrong answers right "
-                        f"(specificity {figure(specificity)} on {one_line(str(found.get('data', '')))}, at least "
-                        f"{LEAST:g} is wanted): accuracies by it are "
+            said.append(f"FLAGGED: the judge {name} calls {format_number(1 - specificity)} of made-up wrong answers "
+                        f"right (specificity {format_number(specificity)} on {one_line(str(found.get('data', '')))}, "
+                        f"at least {LEAST:g} is wanted): accuracies by it are "
                         f"{leaning(specificity, (found.get('sensitivity') or {}).get('value'))}.")
     return said
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import date, timedelta
 
-from memlab.text.temporal.calendar import MONTHS, WEEKDAYS, Window, back, begin, last_day, number, pick
+from memlab.text.temporal.calendar import Window, back, begin, last_day, month_number, number, pick, weekday_number
 from memlab.text.temporal.context import Place, Span, how_of, ours, window
 from memlab.text.temporal.holidays import FEASTS, nth, season_of
 
@@ -15,10 +15,6 @@ def _around(make: Callable[[int], date | None], year: int) -> list[Window]:
     """Return the occurrences of a yearly day from two years back to two ahead."""
     days = (make(y) for y in range(year - 2, year + 3))
     return [(d, d) for d in days if d]
-
-
-def _month_number(word: str) -> int:
-    return next(n for n, name in enumerate(MONTHS, 1) if name.lower().startswith(word[:3]))
 
 
 def _month(year: int, month: int) -> Window:
@@ -35,7 +31,7 @@ def _on(year: int, month: int, day: int) -> date | None:
 
 def named_weekday(name: str, day: date, how: str) -> date | None:
     """Return the Friday (Tuesday, ...; the first three letters tell) that ``calendar.pick`` chooses."""
-    at = next(n for n, full in enumerate(WEEKDAYS) if full.startswith(name[:3]))
+    at = weekday_number(name)
     monday = day - timedelta(days=day.weekday())
     days = [monday + timedelta(days=at + 7 * week) for week in (-2, -1, 0, 1, 2)]
     found = pick([(d, d) for d in days], day, how)
@@ -47,7 +43,7 @@ def weekday(place: Place) -> Span | None:
     name, day = place["wd"], place.day
     if place["week"]:  # Tuesday of last week
         steps = {"last": -1, "this": 0, "next": 1}[place["week"]]
-        at = next(n for n, full in enumerate(WEEKDAYS) if full.startswith(name[:3]))
+        at = weekday_number(name)
         start = begin(day, "week") + timedelta(days=7 * steps + at)
         return Span(start, start)
     if place["twice"] or place["n"]:  # the Friday before last; a week ago Friday
@@ -65,7 +61,7 @@ def weekday(place: Place) -> Span | None:
 
 def dated(place: Place) -> Span | None:
     """Return a day of a month, with or without a year, or a few days on end."""
-    month, d = _month_number(place["m"]), int(place["d"])
+    month, d = month_number(place["m"]), int(place["d"])
     last = int(place["d2"] or d)
     if place["y"]:
         first, end = _on(int(place["y"]), month, d), _on(int(place["y"]), month, last)
@@ -119,14 +115,14 @@ def _unless_general(place: Place) -> str | None:
 
 def in_month(place: Place) -> Span | None:
     """Return a month, or several on end, with its year or that which the tense tells."""
-    month = _month_number(place["m"])
+    month = month_number(place["m"])
     if place["y"]:
         return Span(*_month(int(place["y"]), month), "month")
     how = _unless_general(place)
     found = pick([_month(y, month) for y in range(place.day.year - 2, place.day.year + 3)], place.day, how) if (
         how) else None
     if found and place["m2"]:
-        later = back(found[0], -((_month_number(place["m2"]) - month) % 12), "month")
+        later = back(found[0], -((month_number(place["m2"]) - month) % 12), "month")
         found = found[0], last_day(later)
     return window(found, "month")
 
@@ -138,14 +134,14 @@ def nth_of_month(place: Place) -> Span | None:
     """Return the first Sunday, or the last weekend, of a month."""
     n = _NTH[place["nth"]]
     weekend = place["wd"].startswith("weekend")
-    at = 5 if weekend else next(k for k, full in enumerate(WEEKDAYS) if full.startswith(place["wd"][:3]))
+    at = 5 if weekend else weekday_number(place["wd"])
     if place["how"]:
         month = back(place.day.replace(day=1), {"last": 1, "this": 0, "next": -1}[place["how"]], "month")
         start = nth(month.year, month.month, at, n)
     elif place["y"]:
-        start = nth(int(place["y"]), _month_number(place["m"]), at, n)
+        start = nth(int(place["y"]), month_number(place["m"]), at, n)
     else:
-        found = pick(_around(lambda y: nth(y, _month_number(place["m"]), at, n), place.day.year), place.day,
+        found = pick(_around(lambda y: nth(y, month_number(place["m"]), at, n), place.day.year), place.day,
                      how_of(place) or "nearest")
         start = found[0] if found else None
     return Span(start, start + timedelta(days=weekend)) if start else None

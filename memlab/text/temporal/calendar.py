@@ -14,7 +14,7 @@ Window = tuple[date, date]
 
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
           "November", "December")
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 NUMBERS = {"a couple of": 2, "couple of": 2, "a": 1, "an": 1} | {word: n for n, word in enumerate((
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"), 1)}
 FEW = (2, 5)
@@ -60,15 +60,33 @@ def begin(day: date, unit: str) -> date:
 def unit_before(day: date, unit: str) -> Window:
     """Return the calendar unit before that of a day; of weekends the last that was over."""
     if unit == "weekend":
-        sunday = weekday_before(day, "sunday")
+        sunday = weekday_before(day, "Sunday")
         return sunday - timedelta(days=1), sunday
     end = begin(day, unit) - timedelta(days=1)
     return begin(end, unit), end
 
 
+def weekday_number(name: str) -> int:
+    """Return 0 for Monday to 6 for Sunday; the first three letters tell.
+
+    >>> weekday_number("tues"), weekday_number("Sunday")
+    (1, 6)
+    """
+    return next(n for n, full in enumerate(WEEKDAYS) if full.startswith(name[:3].capitalize()))
+
+
+def month_number(name: str) -> int:
+    """Return 1 for January to 12 for December; the first three letters tell.
+
+    >>> month_number("sept"), month_number("May")
+    (9, 5)
+    """
+    return next(n for n, full in enumerate(MONTHS, 1) if full.startswith(name[:3].capitalize()))
+
+
 def weekday_before(day: date, name: str) -> date:
     """Return the latest Monday (Tuesday, ...) before a day."""
-    return day - timedelta(days=(day.weekday() - WEEKDAYS.index(name) - 1) % 7 + 1)
+    return day - timedelta(days=(day.weekday() - weekday_number(name) - 1) % 7 + 1)
 
 
 def last_day(first: date) -> date:

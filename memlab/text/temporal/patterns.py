@@ -15,7 +15,7 @@ from memlab.text.temporal.holidays import FEASTS, SEASONS
 KINDS = {
     "near": ("yesterday", "today", "tonight", "tomorrow", "morning", "afternoon", "evening", "night"),
     "unit": ("minute", "hour", "night", "day", "week", "month", "year", "decade"),
-    "weekday": tuple(name[:3] for name in WEEKDAYS),
+    "weekday": tuple(name[:3].lower() for name in WEEKDAYS),
     "month": tuple(name[:3].lower() for name in MONTHS),
     "season": tuple(SEASONS),
     "feast": ("christmas", "xmas", "thanksgiving", "halloween", "easter", "juneteenth", "new year", "cinco", "july",
@@ -28,7 +28,7 @@ KINDS = {
 """What a line must hold, in any case, for a rule that needs this kind to be tried on it: much quicker than to try."""
 
 _MONTH = "(?-i:" + "|".join(f"{m[:3]}(?:{m[3:]}\\b|\\b\\.?)" for m in MONTHS) + r"|Sept\b\.?)"
-_FULL = "|".join(name.capitalize() for name in WEEKDAYS)
+_FULL = "|".join(WEEKDAYS)
 _WEEKDAY = "(?:" + "|".join(WEEKDAYS) + r"|(?-i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))\b"
 _D = r"(?P<d>\d{1,2})(?:st\b|nd\b|rd\b|th\b|\b)"
 _Y = r"(?P<y>(?:19|20)\d\d)\b"

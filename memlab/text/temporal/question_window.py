@@ -25,6 +25,7 @@ from memlab.text.temporal.calendar import (
     back,
     begin,
     last_day,
+    month_number,
     number,
     unit_before,
     weekday_before,
@@ -110,8 +111,7 @@ def _named(match: re.Match[str], asked: date | None, only: str | None) -> Window
     if part["month"] is None and part["number"] is None:
         year = int(str(part["year"]))
         return date(year, 1, 1), date(year, 12, 31)
-    month = int(part["number"] or 0) or next(
-        n for n, name in enumerate(MONTHS, 1) if name.startswith(str(part["month"])[:3]))
+    month = int(part["number"] or 0) or month_number(str(part["month"]))
     if part["year"] is None and asked is None:
         return None
     years = [int(part["year"])] if part["year"] else [asked.year, asked.year - 1] if asked else []
@@ -134,7 +134,7 @@ def _relative(match: re.Match[str], asked: date) -> Window:
         first, last = back(asked, many, unit), back(asked, few, unit)
         side = timedelta(days=_SIDE[unit])
         return (first - side, last + side) if how == "ago" else (first, asked)
-    if unit in WEEKDAYS:
+    if unit.capitalize() in WEEKDAYS:
         day = weekday_before(asked, unit)
         return day, day
     if unit in ("yesterday", "night", "today", "the day before yesterday"):
@@ -153,7 +153,7 @@ def _qualified(before: str, window: Window, asked: date | None) -> Window | None
         return back(window[0], many, shift["unit"].lower()), back(window[0], few, shift["unit"].lower())
     if shift:
         named = shift["named"].lower()
-        day = weekday_before(window[0], named) if named in WEEKDAYS else None
+        day = weekday_before(window[0], named) if named.capitalize() in WEEKDAYS else None
         return (day, day) if day else unit_before(window[0], named)
     if _NONE.search(before):
         return None

@@ -18,7 +18,7 @@ from memlab.judge.calibration.outdated import outdated
 from memlab.judge.calibration.paraphrases import items, redated, renumbered, reordered
 from memlab.judge.calibration.synthetic_answers import RIGHT, WRONG, frame_of, kit
 from memlab.judge.match import abstains, same, within
-from memlab.text.normalise import accepted, normalised
+from memlab.text.normalise import accepted_answers, normalise_locomo
 from tests.judge.worlds import Row, world
 
 ROWS: list[Row] = [
@@ -78,7 +78,7 @@ def test_wrong_answers_are_wrong_and_right_ones_right() -> None:
             assert not abstains(text)
         elif not right:
             assert not same(text, str(gold)), (gold, text)
-            assert normalised(text) not in [normalised(a) for a in accepted(str(gold))]
+            assert normalise_locomo(text) not in [normalise_locomo(a) for a in accepted_answers(str(gold))]
         elif kind in ("restated", "numbers"):
             assert within(text, str(gold)), (gold, text)
 
@@ -100,7 +100,7 @@ def test_a_corrupted_answer_differs_after_normalisation(words: list[str], seed: 
     answer = " ".join(words)
     change = corrupted(answer, random.Random(seed), ["Oslo", "Rome", "Bob Dylan"], alone=True)
     if change is not None:
-        assert normalised(change.text) != normalised(answer)
+        assert normalise_locomo(change.text) != normalise_locomo(answer)
         assert change.text == answer.replace(change.was, change.now, 1) or change.was in answer
         again = corrupted(answer, random.Random(seed), ["Oslo", "Rome", "Bob Dylan"], alone=True)
         assert again == change
@@ -111,7 +111,7 @@ def test_no_answer_breaks_the_kit(gold: str, seed: int) -> None:
     rows = [*ROWS[:3], ("What was it?", gold, "multi-session", False, "")]
     for question, _, right, text, _ in frame_of(kit(world(rows), seed)).iter_rows():
         if question == 3 and not right:
-            assert normalised(text) != normalised(gold)
+            assert normalise_locomo(text) != normalise_locomo(gold)
 
 
 @pytest.mark.parametrize(("answer", "now"), [
