@@ -40,7 +40,7 @@ from memlab.live.log import Log
 from memlab.live.results import RESULT, Found, asking, results
 from memlab.live.sessions import moment
 from memlab.memory import Memory
-from memlab.runtime.home import default_root
+from memlab.runtime.home import home
 from memlab.store.store import store_at
 from memlab.tables import Tables, frame, texts_frame
 from memlab.text.display import sanitise, sanitise_lines
@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except Exception as error:  # a model or its server: told in one line, the rest kept for whoever looks into it
         _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(f'{type(error).__name__}: {error}'))}", soft_wrap=True)
-        trace = default_root().parent / "ask.failed.txt"
+        trace = home() / "ask.failed.txt"
         trace.parent.mkdir(parents=True, exist_ok=True)
         trace.write_text(traceback.format_exc(), encoding="utf-8")
         _out.print(f"  details: {escape(str(trace))}", soft_wrap=True)

@@ -9,7 +9,6 @@ since a selection may have been learned on all questions; what a model answered 
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -21,10 +20,10 @@ import polars as pl
 from memlab.data.dataset import Dataset
 from memlab.data.subset import keep
 from memlab.errors import MemlabError
-from memlab.harness.arm import Arm, Ranked, load, settle
+from memlab.harness.arm import Arm, Ranked, load
 from memlab.models.chat import replies
 from memlab.pipeline import LAST_RANKED, WRITTEN_BY_FEW, Pipeline
-from memlab.runtime.files import read_json, write_json
+from memlab.runtime.files import atomic_dir, read_json, write_errors, write_json
 from memlab.store import Store
 from memlab.tables import Tables
 
@@ -86,19 +85,12 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
 
 
 def _place(folder: Path, frames: dict[str, pl.DataFrame], note: dict[str, Any]) -> None:
-    """Write a part aside and rename it: it is there whole or not at all."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
+    """Write a part whole or not at all."""
+    fix = "free some space there and run the same line again"
+    with write_errors("a shard", folder.parent, fix), atomic_dir(folder) as temporary:
         for name, frame in frames.items():
-            frame.write_parquet(aside / f"{name}.parquet")
-        write_json(aside / "part.json", note)
-        settle(aside, folder)
-    except OSError as error:
-        raise MemlabError(f"a shard cannot be written: {error.strerror or error}", where=str(folder.parent),
-                          fix="free some space there and run the same line again") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+            frame.write_parquet(temporary / f"{name}.parquet")
+        write_json(temporary / "part.json", note)
 
 
 def merged(arm: Arm, of: int) -> Ranked:

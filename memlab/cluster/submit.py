@@ -21,7 +21,7 @@ from memlab.cluster.snapshot import Frozen, Job, freeze, sweeps
 from memlab.cluster.status import WORKS, job_states, looks
 from memlab.harness.arm import Arm
 from memlab.harness.results import failure_file
-from memlab.runtime.home import default_root
+from memlab.runtime.home import store_root
 
 POLL, PATIENCE = 10.0, 600.0
 """Seconds between two questions to SLURM, at most (a young sweep is asked after more often), and how long a controller
@@ -55,7 +55,7 @@ def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: st
 def frozen_of(arms: Sequence[Arm], words: Sequence[str], store: str | None, shards: int) -> Frozen:
     """Freeze arms, with the places that they use as absolute paths."""
     out = arms[0].out.resolve()
-    return freeze([replace(arm, out=out) for arm in arms], out, Path(store) if store else default_root(), words, shards)
+    return freeze([replace(arm, out=out) for arm in arms], out, Path(store) if store else store_root(), words, shards)
 
 
 def _packs(launcher: Slurm | Local, arms: Sequence[Arm], fresh: Sequence[int]) -> list[list[int]]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 import re
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +17,6 @@ import polars as pl
 from omegaconf import OmegaConf
 
 from memlab.data.dataset import Dataset
-from memlab.errors import MemlabError
 from memlab.evaluate.averages import averages
 from memlab.evaluate.constant_k import constant_k
 from memlab.evaluate.export import write_answers, write_qrels, write_run
@@ -31,15 +28,13 @@ from memlab.harness.truncation import truncated_share
 from memlab.models.chat import replies
 from memlab.pipeline import LAST_RANKED, Pipeline
 from memlab.rank.token_matched import Matched, twin
-from memlab.runtime.files import write_json
+from memlab.runtime.files import atomic_dir, is_stale, write_errors, write_json
 from memlab.stage import Stage, spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
 
 KEPT_RANKS = 200
 """Ranks of a question that a run folder keeps; deeper ones only where they were selected."""
-STALE = 3600.0
-"""Seconds after which a folder that was being written is taken for the rest of a killed process."""
 
 _LOADED: dict[str, Tables] = {}
 _constant_k = by_order(constant_k)
@@ -159,12 +154,13 @@ class Arm:
         start = time.perf_counter()
         questions = per_question(tables)
         seconds["evaluate"] = time.perf_counter() - start
-        try:
-            self._place(folder, tables, questions)
-        except OSError as error:
-            raise MemlabError(f"the run folder cannot be written: {error.strerror or error} (vectors and scores are "
-                              "kept in the store)", where=str(folder.parent), fix="free some space there, or choose "
-                              "another place with out=DIR, and run the same line again") from error
+        with write_errors("the run folder", folder.parent, kept="vectors and scores are kept in the store", fix="free "
+                          "some space there, or choose another place with out=DIR, and run the same line again"):
+            for leftover in folder.parent.glob(f".{folder.name}.*"):  # of a process that was killed
+                if is_stale(leftover):
+                    shutil.rmtree(leftover, ignore_errors=True)
+            with atomic_dir(folder) as temporary:
+                self._fill(temporary, tables, questions)
         write_json(folder / "manifest.json", {
             "arm": self.name, "experiment": self.experiment, "data": self.dataset.identity(), "digest": self.digest(),
             "dataset": self.dataset.name, "questions": questions.height, "clustered": self.dataset.clusters(),
@@ -179,19 +175,6 @@ class Arm:
             "versions": manifest.versions(), "source": manifest.source_digest(), **manifest.commit(),
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         })
-
-    def _place(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
-        """Put all but the manifest in its place, whole or not at all."""
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _sweep_up(folder)
-        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        try:
-            aside.chmod(0o755)  # a temporary folder is closed to others, a result is not
-            self._fill(aside, tables, questions)
-            if not folder.exists():
-                settle(aside, folder)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
 
     def _fill(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
         ranked = tables["ranking"].join(tables["units"].select("unit", "level", "session", "turns"), on="unit")
@@ -209,23 +192,6 @@ class Arm:
         write_run(kept, tables, folder / "run.trec", name=self.name)
         write_qrels(tables, folder / "qrels.trec")
         write_json(folder / "metrics.json", averages(questions))
-
-
-def settle(aside: Path, folder: Path) -> None:
-    """Give the folder its name, unless another process was quicker: its content is the same."""
-    try:
-        aside.rename(folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-
-
-def _sweep_up(folder: Path) -> None:
-    """Remove what killed processes left of this folder."""
-    for left in folder.parent.glob(f".{folder.name}.*"):
-        with suppress(OSError):  # another process may sweep as well
-            if time.time() - left.stat().st_mtime > STALE:
-                shutil.rmtree(left)
 
 
 def safe(name: str) -> str:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memlab.errors import MemlabError
 from memlab.judge import command, hypotheses, llm, tally
 from memlab.judge.calibration.agreement import kappa_of, sensitivity, specificity
 from memlab.judge.calibration.labelling_sheet import against_people, read_sheet, write_sheet
 from memlab.judge.calibration.trust import FILE, doubts
 from memlab.judge.cases import Case, cases
+from memlab.runtime.files import atomic_write, write_errors
 from memlab.store import Store
 from memlab.text.display import sanitise
 
@@ -108,13 +107,8 @@ def _warn(what: str, some: list[str]) -> None:
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write the whole file or nothing; ASCII, so that no text steers a terminal or breaks an encoding."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text("".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows), "ascii")
-        aside.replace(path)
-    except OSError as fault:
-        aside.unlink(missing_ok=True)
-        raise MemlabError(f"cannot be written ({fault.strerror})", where=str(path)) from fault
+    with write_errors("the verdicts", path, fix="free some space there, or move the hypotheses to a folder with space"):
+        atomic_write(path, "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows))
 
 
 if __name__ == "__main__":

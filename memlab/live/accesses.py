@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
 import polars as pl
+
+from memlab.runtime.files import atomic_write
 
 FILE = "accesses.jsonl"
 MOST = 10_000
@@ -62,8 +63,5 @@ class Accesses:
             self._counts[turn] = before + times, max(last, on)
 
     def _rewrite(self) -> None:
-        aside = self.path.with_suffix(".tmp")
-        with aside.open("w", encoding="ascii") as file:
-            file.writelines(json.dumps({"on": last, "times": times, "turns": [turn]}) + "\n"
-                            for turn, (times, last) in sorted(self._counts.items()))
-        os.replace(aside, self.path)
+        atomic_write(self.path, "".join(json.dumps({"on": last, "times": times, "turns": [turn]}) + "\n"
+                                        for turn, (times, last) in sorted(self._counts.items())))

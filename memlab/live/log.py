@@ -20,6 +20,7 @@ from typing import Any
 
 from memlab.errors import MemlabError
 from memlab.live.sessions import Entry
+from memlab.runtime.files import TEMPORARY, atomic_write
 
 FILE = "memory.jsonl"
 LOCK = "lock"
@@ -69,6 +70,8 @@ class Log:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._take_lock()
             try:
+                for leftover in self.folder.glob(f"*{TEMPORARY}"):  # may hold what was forgotten since
+                    leftover.unlink()
                 if not self.there(self.folder):
                     self._append(encode(_HEADER))
                     _sync(self.folder)
@@ -163,12 +166,7 @@ class Log:
                 raise
 
     def _rewrite(self, lines: Iterator[bytes]) -> None:
-        aside = self.folder / f"{FILE}.tmp"
-        with aside.open("wb") as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, self.folder / FILE)
+        atomic_write(self.folder / FILE, b"".join(lines))
         _sync(self.folder)
 
 

@@ -19,9 +19,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.runtime.files import write_aside, writing
 from memlab.store.index import Folder
-from memlab.store.segments import IDENTITY, key_columns
+from memlab.store.segments import IDENTITY, key_columns, write_file, writing
 from memlab.store.store import KEYS, Store
 
 BLOCK = 4096  # rows that are allotted at once: 6 MB of 384 numbers each
@@ -103,7 +102,7 @@ class Shelf(Folder):
         rows["value"] = values
         rows["check"] = _checks(rows)
         if not (self.path / IDENTITY).exists():
-            write_aside(self.identity.encode(), self.path / IDENTITY)
+            write_file(self.path / IDENTITY, self.identity.encode())
         with writing(self.path), self._file(values.shape[1]).open("ab", buffering=0) as file:
             file.truncate(self._rows * rows.itemsize)  # what a full disk left of an earlier record
             rest = memoryview(rows.tobytes())

@@ -7,9 +7,7 @@ configuration as older, and none of them stops the report.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from memlab.judge.calibration.trust import FILE, doubts
 from memlab.report import view_model
 from memlab.report.html import Extras, page
 from memlab.report.markdown import document
+from memlab.runtime.files import atomic_write, write_errors
 from memlab.token_counter import Words
 
 
@@ -123,12 +122,5 @@ def _notes(arms: Sequence[ArmRun], line: ArmRun | None, frames: dict[str, Finish
 
 
 def _write(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(text, encoding="utf-8", errors="replace")
-        os.replace(aside, path)
-    except OSError as error:
-        with suppress(OSError):
-            aside.unlink()
-        raise MemlabError(f"the report cannot be written: {error.strerror or error}", where=str(path.parent),
-                          fix="free some space there and run the same line again") from error
+    with write_errors("the report", path.parent, fix="free some space there and run the same line again"):
+        atomic_write(path, text.encode(errors="replace"))

@@ -16,6 +16,7 @@ from memlab.errors import MemlabError
 from memlab.harness.results import ArmRun
 from memlab.report import settings, view_model
 from memlab.report.markdown import document
+from memlab.runtime.files import write_json
 from memlab.text.display import one_line
 from memlab.track.wandb import run_id
 
@@ -44,10 +45,7 @@ def publish(folder: Path, comparison: dict[str, Any], arms: Sequence[ArmRun], en
         raise MemlabError(f"the W&B Report was not published ({type(error).__name__}: {one_line(error)[:300]})",
                           where=str(folder), fix="check wandb login, the entity and the project; the local report is "
                           "complete") from error
-    aside = folder / f".{FILE}.{os.getpid()}"
-    aside.write_text(json.dumps({"entity": entity, "project": project, "id": made.id, "url": made.url}, indent=1) +
-                     "\n", encoding="utf-8")
-    os.replace(aside, folder / FILE)
+    write_json(folder / FILE, {"entity": entity, "project": project, "id": made.id, "url": made.url})
     return str(made.url)
 
 

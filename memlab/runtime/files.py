@@ -1,11 +1,13 @@
-"""Files that are written whole or not at all."""
+"""Atomic files and folders: written under a temporary name beside the target, synced, and renamed."""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import secrets
+import shutil
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,54 +16,90 @@ from typing import Any
 from memlab.errors import MemlabError
 
 TEMPORARY = ".tmp"
-_FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up",
-         errno.EFBIG: "the limit on file sizes is reached"}
+"""Ends the name of everything that is not yet in its place: ``.NAME.RANDOM.tmp``."""
+
+STALE = 3600.0
+"""Seconds without a write after which a temporary file or folder is taken for that of a killed process."""
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusals into a message that says where, and what to do."""
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary path to write a file to; it is renamed to ``path`` if the block ends without an error.
+
+    ``path`` then holds either the whole new file or what was there before, whatever kills the process.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
+    try:
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def atomic_write(path: Path, content: bytes | memoryview | str) -> None:
+    """Write a file whole or not at all; text is written as UTF-8."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def atomic_dir(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder to fill; it is renamed to ``path`` if the block ends without an error.
+
+    A folder that holds something by then is left as it is: another process was faster, with the same content.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=TEMPORARY, dir=path.parent))
+    try:
+        temporary.chmod(0o755)  # mkdtemp closes a folder to other users
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _sync(file)
+        try:
+            temporary.rename(path)
+        except OSError:
+            if not path.is_dir():
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def is_stale(path: Path) -> bool:
+    """Return whether nobody has written to a file or folder for an hour; False if it is gone."""
+    try:
+        return time.time() - path.stat().st_mtime > STALE
+    except OSError:
+        return False
+
+
+@contextmanager
+def write_errors(what: str, where: Path, fix: str, kept: str = "") -> Iterator[None]:
+    """Raise an OSError of the block as a MemlabError that says what cannot be written, and what is kept."""
     try:
         yield
     except OSError as error:
-        raise MemlabError(
-            f"the store cannot be written: {_FULL.get(error.errno or 0, error.strerror or error)} "
-            "(what was stored before is kept)", where=str(path),
-            fix="free some space there, or put the store elsewhere with store=DIR or MEMLAB_HOME=DIR") from error
-
-
-
-def write_aside(data: bytes | memoryview, path: Path) -> None:
-    """Write a file so that it is there whole or not at all, whatever kills the process meanwhile."""
-    with writing(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{os.getpid()}-{secrets.token_hex(8)}{TEMPORARY}")
-        try:
-            with open(aside, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())  # network disks report a full quota only here
-            os.replace(aside, path)
-        except BaseException:
-            aside.unlink(missing_ok=True)
-            raise
+        raise MemlabError(f"{what} cannot be written: {error.strerror or error}{f' ({kept})' if kept else ''}",
+                          where=str(where), fix=fix) from error
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON so that the file is either whole or absent."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(json.dumps(content, indent=1, sort_keys=False, allow_nan=False, default=str) + "\n",
-                         encoding="utf-8")
-        os.replace(aside, path)
-    except OSError:
-        with suppress(OSError):
-            aside.unlink()
-        raise
-
+    """Write JSON whole or not at all; raises ValueError for numbers that JSON does not know."""
+    atomic_write(path, json.dumps(content, indent=1, allow_nan=False, default=str) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object that ``write_json`` wrote."""
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return content
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)  # network disks report a full quota only here
+    finally:
+        os.close(file)

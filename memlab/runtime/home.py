@@ -6,9 +6,14 @@ import os
 from pathlib import Path
 
 
-def default_root() -> Path:
-    """Return the store's default folder: ``$MEMLAB_HOME/store``."""
-    return Path(os.environ.get("MEMLAB_HOME") or "~/.cache/memlab").expanduser() / "store"
+def home() -> Path:
+    """Return ``$MEMLAB_HOME``, by default ``~/.cache/memlab``."""
+    return Path(os.environ.get("MEMLAB_HOME") or "~/.cache/memlab").expanduser()
+
+
+def store_root() -> Path:
+    """Return the default folder of the store: ``$MEMLAB_HOME/store``."""
+    return home() / "store"
 
 
 def bundled_encoder() -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.cores import usable_cores
+from memlab.runtime.files import atomic_path
 from memlab.search.exact import Exact, Found, Searcher, Vectors, note
 from memlab.stage import stage
 from memlab.store.vectors import BATCH, digest
@@ -146,9 +146,8 @@ def _faiss() -> Any:
 
 def _keep(faiss: Any, index: Any, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(f".{os.getpid()}.tmp")
-    faiss.write_index(index, str(aside))
-    os.replace(aside, path)
+    with atomic_path(path) as temporary:
+        faiss.write_index(index, str(temporary))
 
 
 def _mapped(faiss: Any, path: Path) -> Any | None:

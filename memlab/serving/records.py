@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from memlab.errors import MemlabError
-from memlab.runtime.home import default_root
+from memlab.runtime.home import home
 from memlab.serving import node
 
 
@@ -177,7 +177,7 @@ def readable() -> list[Server]:
 
 
 def _place() -> Path:
-    return default_root().parent / "serving"
+    return home() / "serving"
 
 
 def _read(path: Path) -> Server:

@@ -20,16 +20,14 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import MemlabError, did_you_mean
-from memlab.runtime.files import TEMPORARY
-from memlab.runtime.home import default_root
+from memlab.runtime.files import TEMPORARY, is_stale
+from memlab.runtime.home import store_root
 from memlab.store import completions
 from memlab.store.segments import DAMAGED, IDENTITY, listed, load, read, write
 from memlab.store.store import KEYS
 
 COMPLETIONS = "completions"
 """The kind that lies in lines."""
-
-_STALE = 3600.0  # seconds: a temporary file lives as long as one write does; after an hour its writer is dead
 
 
 @dataclass(frozen=True)
@@ -154,14 +152,14 @@ def prune(root: Path, model: str | None = None, older: float | None = None) -> l
             shutil.rmtree(entry.path)
             removed.append(entry.path)
             continue
-        stale = [p for p in entry.path.glob(f".*{TEMPORARY}") if time.time() - p.stat().st_mtime > _STALE]
+        stale = [path for path in entry.path.glob(f".*{TEMPORARY}") if is_stale(path)]
         for path in [*stale, *entry.path.glob(f"*{DAMAGED}")]:
             path.unlink(missing_ok=True)
             removed.append(path)
     for path in verify(root):
         if path.suffix != completions.SUFFIX:
             path.unlink(missing_ok=True)
-        elif time.time() - path.stat().st_mtime > _STALE:  # its writer is dead
+        elif is_stale(path):  # its writer is dead
             completions.mend(path)
         else:
             continue
@@ -195,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", help="prune: also remove the fingerprints of models with this in their name")
     parser.add_argument("--older", type=float, help="prune: also remove fingerprints not written to for so many days")
     options = parser.parse_args(given)
-    root = (options.store or default_root()).expanduser()
+    root = (options.store or store_root()).expanduser()
     if not root.is_dir():
         print(f"there is no store at {root} yet", file=sys.stderr)
         return 0 if options.store is None else 2

@@ -20,9 +20,8 @@ from pathlib import Path
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Chat, Completion, Prompt
-from memlab.runtime.files import write_aside, writing
 from memlab.runtime.progress import progress
-from memlab.store.segments import IDENTITY
+from memlab.store.segments import IDENTITY, write_file, writing
 from memlab.store.writer import model_name
 
 SUFFIX = ".jsonl"
@@ -111,7 +110,7 @@ class Completions:
         name, self._own = self._own, None  # after a failure a new file: nothing may follow half a line
         with writing(self.path):
             if not (self.path / IDENTITY).exists():
-                write_aside(self.identity.encode(), self.path / IDENTITY)
+                write_file(self.path / IDENTITY, self.identity.encode())
             with (self.path / name).open("ab", buffering=0) as file:
                 rest = line
                 while rest:  # handed to the operating system at once: whatever ends this process, it stays
@@ -148,7 +147,7 @@ def damaged(path: Path) -> int:
 def mend(path: Path) -> None:
     """Put a file without its damaged lines into the place of one with them."""
     kept = b"".join(line + b"\n" for _, line in lines(path) if decode(line) is not None)
-    write_aside(kept, path.with_name(f"{path.stem}-mended{SUFFIX}"))
+    write_file(path.with_name(f"{path.stem}-mended{SUFFIX}"), kept)
     path.unlink(missing_ok=True)
 
 

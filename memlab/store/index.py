@@ -14,8 +14,7 @@ import numpy as np
 import polars as pl
 
 from memlab.models.protocols import Floats, Ints
-from memlab.runtime.files import write_aside
-from memlab.store.segments import IDENTITY, listed, load, write
+from memlab.store.segments import IDENTITY, listed, load, write, write_file
 
 
 class Gone(Exception):
@@ -94,7 +93,7 @@ class Folder:
         """Store rows as a new segment: keys (n rows) and values (n,) or (n, dim)."""
         shape = pl.Array(pl.Float32, values.shape[1]) if values.ndim == 2 else pl.Float32()
         if not (self.path / IDENTITY).exists():
-            write_aside(self.identity.encode(), self.path / IDENTITY)
+            write_file(self.path / IDENTITY, self.identity.encode())
         name = write(self.path, keys.with_columns(pl.Series("value", values, dtype=shape)))
         self._segments[name] = keys
         self._ignored.discard(name)  # a damaged segment that was made anew has the same name

@@ -13,16 +13,21 @@ import io
 import os
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.runtime.files import write_aside
+from memlab.errors import MemlabError
+from memlab.runtime.files import atomic_write
 
 SEGMENT = re.compile(r"[0-9a-f]{32}\.parquet")
 DAMAGED = ".damaged"
+_FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up",
+         errno.EFBIG: "the limit on file sizes is reached"}
 IDENTITY = "identity.json"
 """Says what a folder's fingerprint stands for; for people and ``info``, never read for a lookup."""
 
@@ -84,5 +89,24 @@ def write(folder: Path, rows: pl.DataFrame) -> str:
     rows.write_parquet(buffer, compression="uncompressed", statistics=False)
     data = buffer.getbuffer()
     name = hashlib.blake2b(data, digest_size=16).hexdigest() + ".parquet"
-    write_aside(data, folder / name)
+    write_file(folder / name, data)
     return name
+
+
+def write_file(path: Path, data: bytes | memoryview) -> None:
+    """Write a file of the store whole or not at all; the folder is created."""
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, data)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise an OSError of the block as a MemlabError that names the store and the way out."""
+    try:
+        yield
+    except OSError as error:
+        raise MemlabError(
+            f"the store cannot be written: {_FULL.get(error.errno or 0, error.strerror or error)} "
+            "(what was stored before is kept)", where=str(path),
+            fix="free some space there, or put the store elsewhere with store=DIR or MEMLAB_HOME=DIR") from error

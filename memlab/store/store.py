@@ -26,7 +26,7 @@ from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Chat, Completion, Prompt
 from memlab.models.chat.replies import note
 from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher
-from memlab.runtime.home import default_root
+from memlab.runtime.home import store_root
 from memlab.store.completions import Completions
 from memlab.store.index import Arrays, Folder, Gone
 from memlab.store.segments import key_columns
@@ -58,7 +58,7 @@ class Store:
 
     def __init__(self, root: Path | None = None, *, flush_mb: float = 64, flush_seconds: float = 30,
                  memory_mb: float = 1024) -> None:
-        self.root = Path(root).expanduser() if root is not None else default_root()
+        self.root = Path(root).expanduser() if root is not None else store_root()
         self.made: Counter[str] = Counter()
         self.found: Counter[str] = Counter()
         self._flush = flush_mb * 1e6, flush_seconds
@@ -232,7 +232,7 @@ _OPEN: dict[Path, Store] = {}
 
 def store_at(place: str | None) -> Store:
     """Open the store once a process; None is the default place."""
-    root = Path(place) if place else default_root()
+    root = Path(place) if place else store_root()
     if root not in _OPEN:
         _OPEN[root] = Store(root)
     return _OPEN[root]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from memlab.models.protocols import Embedder, Floats, Ints, Role
+from memlab.runtime.files import atomic_path
 from memlab.tables import distinct_texts
 
 if TYPE_CHECKING:
@@ -56,12 +56,11 @@ def _mapped(store: Store, embedder: Embedder, texts: pl.DataFrame, role: Role) -
     path = index_folder(store) / f"{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}.npy"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_suffix(f".{os.getpid()}.tmp")
-        out = np.lib.format.open_memmap(aside, "w+", np.float32, (texts.height, store.dim(embedder, role)))
-        for rows, block in store.iter_vectors(embedder, texts, role, BATCH):
-            out[rows] = block
-        out.flush()
-        os.replace(aside, path)
+        with atomic_path(path) as temporary:
+            out = np.lib.format.open_memmap(temporary, "w+", np.float32, (texts.height, store.dim(embedder, role)))
+            for rows, block in store.iter_vectors(embedder, texts, role, BATCH):
+                out[rows] = block
+            out.flush()
     return np.load(path, mmap_mode="r")
 
 

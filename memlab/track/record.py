@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab.harness.results import failure_file
+from memlab.runtime.files import write_json
 
 LINES, LETTERS = 30, 4_000
 """Of the traceback's end; the whole of it lies beside the run folder."""
@@ -91,10 +92,8 @@ class Record:
         return {k: before.get(k) for k in wanted} == wanted
 
     def publish(self, value: dict[str, Any]) -> None:
-        """Write the marker aside and rename it, so that a kill leaves the old one or none."""
-        aside = self.marker.with_name(f".{self.marker.name}.{os.getpid()}")
-        aside.write_text(json.dumps(value, indent=1), encoding="utf-8")
-        os.replace(aside, self.marker)
+        """Write the marker."""
+        write_json(self.marker, value)
         if not self.failed:  # an arm that failed before and is finished now is one run, finished
             Record(self.folder, failed=True).marker.unlink(missing_ok=True)
 

@@ -17,11 +17,11 @@ from memlab.errors import MemlabError
 from memlab.evaluate.per_question import ABOUT
 from memlab.harness import arm as arms
 from memlab.harness import manifest
-from memlab.harness.arm import STALE, load, reliability
+from memlab.harness.arm import load, reliability
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.rank.score import Score
 from memlab.rank.select import Budget, ByType, Fixed, Gap
-from memlab.runtime.files import read_json
+from memlab.runtime.files import STALE, read_json
 from memlab.search.dense import Dense
 from memlab.store import Store
 from memlab.tables import SCHEMAS

@@ -137,3 +137,11 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MemlabError, match="the memory cannot be used: "):
         Log(tmp_path / "file" / "folder").open()
+
+
+def test_what_a_killed_process_was_rewriting_is_removed(tmp_path: Path) -> None:
+    filled(tmp_path)
+    for name in (f"{FILE}.tmp", f".{FILE}.00ff.tmp"):
+        (tmp_path / name).write_text("forgotten since")
+    assert len(opened(tmp_path)) == 3
+    assert not list(tmp_path.glob("*.tmp"))

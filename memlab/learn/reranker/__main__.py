@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -35,6 +33,7 @@ from memlab.learn.reranker.record import FILE, write
 from memlab.learn.reranker.train import Lessons, Trainer, Watch
 from memlab.models.local.files import files_digest
 from memlab.pipeline import Pipeline
+from memlab.runtime.files import atomic_dir
 from memlab.stage import spec, spec_digest
 from memlab.store import Store, store_at
 from memlab.tables import Tables
@@ -83,6 +82,7 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, recipe: R
         "hardware": manifest.hardware(), "versions": manifest.versions(), **manifest.commit(),
     }
     publish(trainer, recipe.out_model, record)
+    _finished(recipe.out_model, mark)  # raises if another model took the folder meanwhile
     checkpoint.unlink(missing_ok=True)
     return record
 
@@ -98,15 +98,10 @@ def tenths(losses: Sequence[float]) -> list[float]:
 
 
 def publish(trainer: Trainer, folder: Path, record: dict[str, Any]) -> None:
-    """Write a finished model aside and move it into place, so that the folder is whole or absent."""
-    aside = folder.with_name(f".{folder.name}.{os.getpid()}")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    trainer.save(aside)
-    write(aside, record)
-    if folder.is_dir():
-        folder.rmdir()  # empty, or it would have been refused
-    os.replace(aside, folder)
+    """Write a finished model; the folder is then whole or absent."""
+    with atomic_dir(folder) as temporary:
+        trainer.save(temporary)
+        write(temporary, record)
 
 
 def _finished(folder: Path, mark: str) -> dict[str, Any] | None:

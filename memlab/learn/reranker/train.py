@@ -12,7 +12,6 @@ been interrupted: on one machine, with one number of threads, the weights are th
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from memlab.models.local.backend import quietly
 from memlab.models.local.batching import Tokens, join, tokenise
 from memlab.models.local.cross_encoder import PairTemplate, cut_longest_first
 from memlab.models.protocols import Ints
+from memlab.runtime.files import atomic_path
 from memlab.runtime.progress import progress
 
 WINDOW = 8
@@ -175,17 +175,16 @@ class Trainer:
         return out.logits[:, 0].float()
 
     def _keep(self, path: Path, mark: str) -> None:
-        """Write weights and optimiser state aside, then move them into place."""
+        """Write weights and optimiser state."""
         from safetensors.torch import save_file
 
         tensors = {f"model.{n}": t.detach().cpu().clone() for n, t in self.model.state_dict().items()}
         for name, parameter in self.model.named_parameters():
             for key, value in self.optimiser.state[parameter].items():
                 tensors[f"adam.{key}.{name}"] = value.detach().cpu().clone()
-        aside = path.with_name(f".{path.name}.{os.getpid()}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, aside, metadata={"mark": mark, "losses": json.dumps(self.losses)})
-        os.replace(aside, path)
+        with atomic_path(path) as temporary:
+            save_file(tensors, temporary, metadata={"mark": mark, "losses": json.dumps(self.losses)})
 
     def _resume(self, path: Path, mark: str) -> None:
         """Go on from a checkpoint of the same training; any other is left to be overwritten."""

@@ -12,9 +12,9 @@ from memlab.models.chat.background import Give, background
 from memlab.models.chat.client import Settings, talk
 from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.router import AUTO, spread
-from memlab.models.chat.server_key import home
 from memlab.models.chat.tokenizer import Counter, Tokenizer, counter, has_tokenizer
 from memlab.models.http.client import Variable
+from memlab.runtime.home import home
 from memlab.stage import LocalPath, stage
 
 

@@ -6,19 +6,12 @@ Keys enter no message, no log and no identity.
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.runtime.home import default_root
 from memlab.serving import records
 
 NO_KEY = "none"
 """Sent where a server wants no key: the client sends something in any case, and must not take OPENAI_API_KEY."""
-
-
-def home() -> Path:
-    """Return the folder where memlab keeps what it made: ``$MEMLAB_HOME``."""
-    return default_root().parent
 
 
 def server_key(url: str, key_env: str | None) -> str:
