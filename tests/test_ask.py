@@ -12,6 +12,8 @@ from memlab.errors import Faults
 from memlab.memory import Memory, Session
 from tests.small import LIVES, lexical
 
+pytestmark = pytest.mark.slow
+
 WORDS = ("search/dense=none", *LIVES)
 NASTY = "[bold]cat[/bold] \x1b[31mred\x1b[0m \u202eeht [link=http://x]"
 

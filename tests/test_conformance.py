@@ -23,6 +23,8 @@ from memlab.tables import Tables
 from memlab.write.chunk.turns import Session, Turn
 from tests.small import lexical
 
+pytestmark = pytest.mark.slow
+
 METRICS = ("recall_any@1", "recall_any@5", "recall_all@5", "ndcg_any@5", "recall_any@10", "recall_all@10",
            "ndcg_any@10")
 FIGURES = {

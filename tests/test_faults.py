@@ -42,6 +42,8 @@ from tests.data.official_records import conversation, write
 from tests.small import LIVES, Given, arm, lexical, lives, words
 from tests.store.worker import DigestEmbedder
 
+pytestmark = pytest.mark.slow
+
 KILLS = 10
 
 

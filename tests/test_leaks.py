@@ -106,6 +106,7 @@ def techniques(slot: str) -> list[tuple[str, Pipeline]]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slot", ["rank/select", "rank/score", "rank/rollup", "write/chunk", "search/lexical",
                                   "query/classify", "query/expand"])
 def test_shuffled_gold_changes_nothing(slot: str, tmp_path: Path) -> None:
@@ -238,6 +239,7 @@ def test_a_benchmarks_ids_reach_no_stage_and_no_result(tmp_path: Path) -> None:
     assert not [p for p in (tmp_path / "store").rglob("*") if p.is_file() and mark.encode() in p.read_bytes()]
 
 
+@pytest.mark.slow
 def test_no_id_of_longmemeval_is_in_any_table(shared_data: Path, tmp_path: Path) -> None:
     path = shared_data / "longmemeval_oracle.dev.json.xz"
     if not path.is_file():

@@ -372,6 +372,7 @@ def test_a_pipeline_that_looks_at_gold_is_refused(tmp_path: Path) -> None:
         Memory(tmp_path, lexical(select=OracleSelect()))
 
 
+@pytest.mark.slow
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     code = f"from memlab.memory import Memory; Memory({str(tmp_path)!r}).sessions()"
     with Memory(tmp_path, lexical()) as memory:
@@ -422,6 +423,7 @@ with Memory(sys.argv[1], Pipeline(dense=Dense(embedder=WordEmbedder()))) as memo
 """
 
 
+@pytest.mark.slow
 def test_killing_the_process_loses_no_addition(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[1]
     told_of = -1

@@ -13,6 +13,8 @@ import pytest
 from memlab.run import main
 from tests.small import LIVES, words
 
+pytestmark = pytest.mark.slow
+
 
 def folders(root: Path, place: str = "single/synthetic") -> list[str]:
     return sorted(p.name.rpartition("-")[0] for p in (root / "runs" / place).iterdir() if p.is_dir())

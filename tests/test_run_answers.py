@@ -16,6 +16,8 @@ from memlab.run import main
 from tests.models.chatserver import ChatServer
 from tests.small import words
 
+pytestmark = pytest.mark.slow
+
 STRANGE = "<script>alert(1)</script> \x1b[31mred\x1b[0m \u202eesrever\u202c 7 \x00 end"
 
 

@@ -27,6 +27,8 @@ from memlab.serving.command import INSIDE
 from tests.models.chatserver import publish, serving
 from tests.serving.fakes import fake_vllm_env, model_folder
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def env(tmp_path: Path) -> Path:

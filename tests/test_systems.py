@@ -16,6 +16,8 @@ from tests.small import lives
 from tests.systems import ORACLES, PRESETS, PUBLISHED, TAINTED, clear, preset
 from tests.test_leaks import found_sessions, fresh, planted, shuffled
 
+pytestmark = pytest.mark.slow
+
 BLIND = [name for name in PRESETS if name not in (*ORACLES, *TAINTED)]
 
 

@@ -12,6 +12,8 @@ import pytest
 from memlab.harness.results import finished
 from memlab.report.build import Built
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def page(browser: Any, report: Built) -> Any:

@@ -15,6 +15,8 @@ from memlab.runtime.files import read_json
 from memlab.status import main as status
 from tests.small import arm, words
 
+pytestmark = pytest.mark.slow
+
 
 def comparison(root: Path) -> dict:
     found = read_json(root / "runs" / "single" / "synthetic" / "comparison.json")

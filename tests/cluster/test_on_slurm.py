@@ -18,6 +18,8 @@ from memlab.harness.manifest import PACKAGE
 from memlab.runtime.files import read_json
 from tests.cluster.bed import Bed, memlab
 
+pytestmark = pytest.mark.slow
+
 ROOT = PACKAGE.parent
 SLURM = ("hydra/launcher=slurm", "hydra.launcher.cpus_per_task=1", "hydra.launcher.timeout_min=10")
 COMPARED = ("metrics", "tokens_mean", "selected_k_mean", "oracle")

@@ -23,6 +23,8 @@ from tests.cluster.shell import Shell
 from tests.cluster.test_on_slurm import figures, stored
 from tests.small import words
 
+pytestmark = pytest.mark.slow
+
 LEXICAL = "search/dense=none"
 
 

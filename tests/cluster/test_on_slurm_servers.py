@@ -14,6 +14,8 @@ from memlab.runtime.files import read_json
 from tests.cluster.bed import Bed, memlab, wait_until
 from tests.serving.fakes import fake_vllm_env, model_folder
 
+pytestmark = pytest.mark.slow
+
 SMALL = ["--gres=none", "--mem=500M", "--cpus-per-task=1"]
 
 

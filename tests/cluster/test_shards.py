@@ -26,6 +26,8 @@ from tests.chats import ScriptedChat
 from tests.small import arm, lexical, lives
 from tests.systems import PRESETS, clear, preset
 
+pytestmark = pytest.mark.slow
+
 DATA = lives(lives=5)
 LEARNED = LearnedK(coverage=CrossFitCoverage(folds=2))
 FILES = ("ranking", "context", "questions", "shown", "classes")

@@ -32,6 +32,7 @@ def test_every_profile_is_a_launcher_with_the_settings_of_its_class(profile: str
     assert (profile == "local") == (not isinstance(launcher, Slurm))
 
 
+@pytest.mark.slow
 def test_a_misspelt_setting_is_told_with_the_others_before_anything_is_submitted(tmp_path: Path) -> None:
     with pytest.raises(Faults) as told:
         read(words(tmp_path, "hydra/launcher=slurm", "+hydra.launcher.cpu_per_task=2", "rank.select.k=0"))
@@ -51,6 +52,7 @@ def test_a_launcher_changes_no_arm(tmp_path: Path) -> None:
     assert plain.config == launched.config
 
 
+@pytest.mark.slow
 def test_shards_are_no_part_of_an_arm_and_unfit_arms_are_told(tmp_path: Path) -> None:
     one, parted = (read(words(tmp_path, f"shards={n}")).arms[0] for n in (1, 8))
     assert one.folder() == parted.folder()

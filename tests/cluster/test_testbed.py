@@ -16,6 +16,8 @@ import pytest
 
 from tests.cluster.bed import SCRIPT, Bed, command, wait_until
 
+pytestmark = pytest.mark.slow
+
 HOG = "x = bytearray(600_000_000); import time; time.sleep(20)"
 STUBBORN = """
 echo start $SLURM_RESTART_COUNT

@@ -14,6 +14,8 @@ from memlab.harness.sweep import read
 from memlab.pipeline import Pipeline
 from tests.small import LIVES
 
+pytestmark = pytest.mark.slow
+
 WORDS = ("system=best", "track=none", *LIVES)
 
 

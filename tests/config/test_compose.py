@@ -7,6 +7,8 @@ import pytest
 from memlab.config.compose import compose
 from memlab.config.overrides import Fault
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_arm_for_every_value_and_what_they_have_in_common() -> None:
     bad: list[Fault] = []

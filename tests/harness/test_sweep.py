@@ -13,6 +13,8 @@ from memlab.harness.sweep import read
 from memlab.rank.select import Fixed, Gap
 from tests.data.official_records import conversation, write
 
+pytestmark = pytest.mark.slow
+
 LEXICAL = ["search/dense=none", "track=none"]
 
 

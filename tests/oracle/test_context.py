@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,6 +97,7 @@ def test_what_is_said_later_is_not_shown() -> None:
     assert packed(OracleContext(mode="sessions"), tables) == [B]
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(worlds(), st.data())
 def test_all_evidence_is_there_and_nothing_twice(tables: Tables, data: st.DataObject) -> None:

@@ -16,6 +16,8 @@ from memlab.report.__main__ import main
 from memlab.report.wandb_report import FILE, sections
 from memlab.track.wandb import run_id
 
+pytestmark = pytest.mark.slow
+
 api = pytest.importorskip("wandb_workspaces.reports.v2", reason="pip install wandb-workspaces")
 LOOPBACK = Path(__file__).resolve().parents[1] / "track" / "loopback.py"
 

@@ -8,6 +8,8 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.serving import environment
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_environment_is_made_or_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                             capfd: pytest.CaptureFixture[str]) -> None:

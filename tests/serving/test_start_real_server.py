@@ -24,6 +24,7 @@ import pytest
 from memlab.text.display import sanitise_lines
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.serving,
     pytest.mark.skipif(os.environ.get("MEMLAB_SERVING") != "1", reason="MEMLAB_SERVING=1 starts real servers"),
 ]

@@ -145,6 +145,7 @@ def begin(script: str, *words: object) -> subprocess.Popen[str]:
                             cwd=Path(__file__).parents[2], stderr=subprocess.PIPE)
 
 
+@pytest.mark.slow
 def test_processes_fill_one_store_at_once(tmp_path: Path) -> None:
     workers = [begin(FILL, tmp_path, i) for i in range(3)]
     for worker in workers:
@@ -202,6 +203,7 @@ Store(Path(sys.argv[1])).completions(OpenAIChat(model="tiny", url=sys.argv[2], c
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_run_repeats_no_finished_request(tmp_path: Path, how: signal.Signals) -> None:
     with serving(delay=0.05) as server:
@@ -239,6 +241,7 @@ def test_a_server_killed_and_restarted_gives_the_same_and_a_second_run_asks_noth
         assert server.requests == []
 
 
+@pytest.mark.slow
 def test_memory_is_flat_over_many_requests() -> None:
     with serving(rule=lambda _: "x" * 2000) as server:
         model = OpenAIChat(model="tiny", url=server.url)

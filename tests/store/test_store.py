@@ -293,6 +293,7 @@ def start_worker(root: Path, count: int, seed: int, **limits: int) -> subprocess
                             preexec_fn=limit)
 
 
+@pytest.mark.slow
 def test_kill_9_at_any_moment_loses_at_most_the_open_flush(tmp_path: Path) -> None:
     clock, texts = random.Random(7), some_texts(400)
     for seed in range(5):
@@ -311,6 +312,7 @@ def test_kill_9_at_any_moment_loses_at_most_the_open_flush(tmp_path: Path) -> No
     assert missing == len(embedder.asked) == 400 - stored  # nothing made twice, nothing stored lost
 
 
+@pytest.mark.slow
 def test_eight_processes_fill_one_store(tmp_path: Path) -> None:
     workers = [start_worker(tmp_path, 300, seed) for seed in range(8)]
     for worker in workers:

@@ -11,6 +11,8 @@ from memlab.track.record import MARKER
 from memlab.track.sync import pending, sync, without_key
 from memlab.track.wandb import PATIENCE, WandbTrack
 
+pytestmark = pytest.mark.slow
+
 wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
 
 

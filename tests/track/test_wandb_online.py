@@ -11,6 +11,8 @@ import pytest
 
 from memlab.track.wandb import PATIENCE, WandbTrack, run_id
 
+pytestmark = pytest.mark.slow
+
 wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
 
 

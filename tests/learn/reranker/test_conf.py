@@ -14,6 +14,8 @@ from memlab.learn.reranker.stage import CrossFitRerank
 from memlab.rank.rerank import Rerank
 from tests.learn.reranker.worlds import tiny
 
+pytestmark = pytest.mark.slow
+
 ARMS = sorted(p.stem for p in (CONF / "arm" / "rerank").glob("*.yaml"))
 
 

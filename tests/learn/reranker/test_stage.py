@@ -20,6 +20,8 @@ from memlab.store import Store
 from memlab.tables import GOLD, Tables
 from tests.learn.reranker.worlds import LEXICAL, lives, ranked, tiny
 
+pytestmark = pytest.mark.slow
+
 
 def model(folder: Path, base: Path, tables: Tables, fold: str, shift: float = 0.0) -> Path:
     """A folder as training leaves it: fold k's weights differ from fold j's in the head."""

@@ -18,6 +18,8 @@ from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.store import Store
 from tests.learn.reranker.worlds import DATA, LEXICAL, lives, tiny
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:

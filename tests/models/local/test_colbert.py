@@ -10,6 +10,8 @@ from memlab.errors import MemlabError
 from memlab.models.local.colbert import ColbertEncoder
 from memlab.models.local.late_interaction import LateInteraction
 
+pytestmark = pytest.mark.slow
+
 QUERIES = ["where did Anna move?", "dog"]
 PASSAGES = ["Anna moved to Lisbon.", "Bob stayed in Oslo, with his dog!", "a dog", "the weather was good. " * 20]
 

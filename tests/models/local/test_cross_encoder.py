@@ -13,6 +13,8 @@ from memlab.errors import MemlabError
 from memlab.models.local.cross_encoder import CrossEncoderScorer, cut_longest_first
 from memlab.models.protocols import PairScorer
 
+pytestmark = pytest.mark.slow
+
 LENGTH = 40  # tokens a pair, so that long texts are cut
 QUERIES = ["where did anna move last spring", "a", "", "work " * 70]
 PASSAGES = ["she moved to lisbon", "and bob stayed in oslo with his old dog", "", "work was good there " * 30, "b"]

@@ -11,6 +11,8 @@ from memlab.errors import MemlabError
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import Embedder, Floats, Role
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["anna", "moved", "to", "lisbon", "last", "spring", "while", "bob", "stayed", "with", "his", "old", "dog"]
 
 

@@ -11,6 +11,8 @@ from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
 from memlab.models.protocols import PairScorer
 
+pytestmark = pytest.mark.slow
+
 QUERIES = ["where did Anna move?", "who stayed in oslo", "dog", "?"]
 PASSAGES = ["Anna moved to Lisbon.", "Bob stayed in Oslo, with his dog!", "...", "the weather was good. " * 30, "a dog"]
 
