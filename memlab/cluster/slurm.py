@@ -20,7 +20,7 @@ from memlab.cluster.worker import Work
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm
 from memlab.models.chat.protocol import Chat
-from memlab.models.protocols import held
+from memlab.models.protocols import models_in
 from memlab.stage import Names, spec_digest, stage
 
 THREADS = ("OMP_NUM_THREADS", "POLARS_MAX_THREADS")
@@ -168,7 +168,7 @@ def _named(options: Sequence[str]) -> dict[str, str | bool]:
 
 def models(arm: Arm) -> str:
     """Digest the models that an arm loads, so that arms of the same models can share a job."""
-    mine = held([stage for _, stage in arm.pipeline.stages()])
+    mine = models_in([stage for _, stage in arm.pipeline.stages()])
     return spec_digest(sorted({spec_digest(model) for model in mine if not isinstance(model, Chat)}))
 
 

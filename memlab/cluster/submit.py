@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from memlab.cluster.local import Local
-from memlab.cluster.precompute import asks, groups
+from memlab.cluster.precompute import asks_before_search, shared_groups
 from memlab.cluster.schedule import AHEAD, Step, waves
 from memlab.cluster.slurm import Slurm
 from memlab.cluster.slurm_states import State, Unreachable
@@ -67,8 +67,8 @@ def _waves(arms: Sequence[Arm], packs: Sequence[Sequence[int]], shards: int) -> 
     """Lay out the arms of some jobs; where arms are sharded, every part is a job of its own."""
     if shards > 1:
         packs = [[n] for pack in packs for n in pack]
-    asking = [n for pack in packs for n in pack if asks(arms[n])]
-    return waves(packs, len(arms), shards, groups(arms, packs), asking)
+    asking = [n for pack in packs for n in pack if asks_before_search(arms[n])]
+    return waves(packs, len(arms), shards, shared_groups(arms, packs), asking)
 
 
 def _begin_anew(arms: Sequence[Arm]) -> None:

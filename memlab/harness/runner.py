@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked
-from memlab.harness.plan import worded
+from memlab.harness.plan import in_plan_terms
 from memlab.harness.results import failure_file
 from memlab.store import Store
 
@@ -35,7 +35,7 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
         out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(worded_error(error))}\n"
                   f"    {escape(keep_traceback(failure_file(arm.folder())))}")
         return False
-    made = ", ".join(f"{n:,} {what}" for what, n in worded(store.made - before).items())
+    made = ", ".join(f"{n:,} {what}" for what, n in in_plan_terms(store.made - before).items())
     out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
               f"({f'{made} made' if made else 'no model was asked anything new'})")
     return True

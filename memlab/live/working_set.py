@@ -9,7 +9,9 @@ import polars as pl
 from memlab.data.build import Builder
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.sessions import Entry
+from memlab.models.protocols import embedders_in
 from memlab.pipeline import PER_SESSION, SLOTS, WRITTEN_BY_FEW, Pipeline
+from memlab.search.as_of import of_kinds
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, empty
 
@@ -41,12 +43,10 @@ def encode(tables: Tables, pipeline: Pipeline, store: Store) -> None:
     """Make the vectors of the keys that searching will ask for."""
     for slot in ENCODING:
         stage = getattr(pipeline, slot)
-        embedder, kinds = getattr(stage, "embedder", None), getattr(stage, "kinds", None)
-        if embedder is None:
-            continue
-        heard = pl.lit(True) if kinds is None else pl.col("kind").is_in(list(kinds))
-        keys = tables["memories"].filter(heard).select(pl.col("key").alias("hash")).unique()
-        store.vectors(embedder, tables["texts"].join(keys, on="hash", how="semi"), "document")
+        for embedder in embedders_in(stage):
+            memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
+            keys = memories.select(pl.col("key").alias("hash")).unique()
+            store.vectors(embedder, tables["texts"].join(keys, on="hash", how="semi"), "document")
 
 
 def together(parts: Sequence[Tables]) -> Tables:

@@ -72,16 +72,21 @@ class TokenMatcher(Protocol):
         ...
 
 
-def held(thing: Any) -> Iterator[Embedder | PairScorer | TokenMatcher | Chat]:
-    """Give the models in the fields of a stage and of the stages inside it; none inside a model is given."""
+def models_in(thing: Any) -> Iterator[Embedder | PairScorer | TokenMatcher | Chat]:
+    """Yield the models in the fields of a stage and of the stages inside it, but none inside a model."""
     if isinstance(thing, Embedder | PairScorer | TokenMatcher | Chat):
         yield thing
     elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         names = {field.name for field in dataclasses.fields(thing)}
-        names |= {"scorer"} if hasattr(thing, "scorer") else set()  # a stage may make its scorer as it is asked for it
-        yield from held([getattr(thing, name) for name in sorted(names)])
+        names |= {"scorer"} if hasattr(thing, "scorer") else set()  # a stage may make its scorer when it is asked for
+        yield from models_in([getattr(thing, name) for name in sorted(names)])
     elif isinstance(thing, list | tuple):
         for part in thing:
-            yield from held(part)
+            yield from models_in(part)
     elif isinstance(thing, dict):
-        yield from held(list(thing.values()))
+        yield from models_in(list(thing.values()))
+
+
+def embedders_in(stage: Any) -> list[Embedder]:
+    """Return the embedders among the models of a stage."""
+    return [model for model in models_in(stage) if isinstance(model, Embedder)]

@@ -33,6 +33,11 @@ class Pool:
     seen: Ints
 
 
+def of_kinds(memories: pl.DataFrame, kinds: Sequence[str] | None) -> pl.DataFrame:
+    """Return the memories of these kinds; None means every kind there is."""
+    return memories if kinds is None else memories.filter(pl.col("kind").is_in(list(kinds)))
+
+
 def pools(queries: pl.DataFrame, questions: pl.DataFrame, memories: pl.DataFrame,
           kinds: Sequence[str] | None = None) -> Iterator[Pool]:
     """Yield a pool for every (corpus, kind) that has memories and is asked something, in ascending order.
@@ -52,8 +57,7 @@ def pools(queries: pl.DataFrame, questions: pl.DataFrame, memories: pl.DataFrame
         .partition_by("corpus", as_dict=True)
     )
     said = (
-        memories.with_row_index("row")
-        .filter(pl.col("kind").is_in(kinds) if kinds is not None else pl.lit(True))
+        of_kinds(memories.with_row_index("row"), kinds)
         .select("row", "corpus", "kind", "memory", said=pl.col("said_on").dt.date())
         .sort("corpus", "kind", "said", "memory", nulls_last=False)
         .partition_by("corpus", "kind", as_dict=True, maintain_order=True)

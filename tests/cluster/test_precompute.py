@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab.cluster.precompute import asks, prepare, write
+from memlab.cluster.precompute import asks_before_search, prepare, write
 from memlab.pipeline import _MEMO, Pipeline
 from memlab.search.dense import Dense
 from memlab.store import Store
@@ -38,7 +38,7 @@ def test_after_it_no_arm_encodes_anything(of: int, tmp_path: Path, monkeypatch: 
     assert made == one_by_one.made["vectors"]
     store = Store(tmp_path / "store")
     with monkeypatch.context() as patch:
-        patch.delattr(WordEmbedder, "truncated")  # nor does any ask what is cut, which would load the model
+        patch.setattr(WordEmbedder, "truncated", pytest.fail)  # nor does any ask for it, which would load the model
         for one in arms(tmp_path):
             one.run(store)
     assert store.made["vectors"] == 0
@@ -55,8 +55,8 @@ def test_finished_arms_need_nothing(tmp_path: Path) -> None:
 def test_what_is_asked_before_the_searches_is_asked_once_for_all_parts(tmp_path: Path) -> None:
     chat = ScriptedChat(lambda prompt: "it is said")
     asking = arm(tmp_path, lexical(context=Written(chat=chat), dense=Dense(embedder=WordEmbedder())))
-    assert asks(asking)
-    assert not any(asks(one) for one in arms(tmp_path))  # their models work as they search
+    assert asks_before_search(asking)
+    assert not any(asks_before_search(one) for one in arms(tmp_path))  # their models work as they search
     _MEMO.clear()
     write([asking], Store(tmp_path / "store"))
     asked = len(chat.asked)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memlab.cluster.precompute import groups, score, scorings
+from memlab.cluster.precompute import score, shared_groups, work_keys
 from memlab.cluster.shards import run_part
 from memlab.harness.arm import Arm
 from memlab.pipeline import _MEMO, Pipeline
@@ -44,17 +44,17 @@ def arms(root: Path, *pipelines: Pipeline) -> list[Arm]:
     return [arm(root, one, name=str(n)) for n, one in enumerate(pipelines)]
 
 
-def test_a_scoring_stage_is_marked_by_the_data_and_all_that_comes_before_it(tmp_path: Path) -> None:
-    def marks(pipeline: Pipeline, data: Any = None) -> dict[str, str]:
-        return scorings(arm(tmp_path, pipeline, data))
+def test_the_key_of_work_is_made_of_the_data_and_all_stages_up_to_it(tmp_path: Path) -> None:
+    def keys(pipeline: Pipeline, data: Any = None) -> dict[str, str]:
+        return work_keys(arm(tmp_path, pipeline, data))
 
-    assert marks(lexical()) == {}
-    assert marks(Pipeline(dense=Dense(embedder=WordEmbedder()))) == {}  # the preparation makes a lane's vectors
-    one, same, other = (marks(reranked(k, scorer)) for k, scorer in ((3, Overlap()), (5, Overlap()), (3, Other())))
+    assert keys(lexical()) == {}
+    assert keys(Pipeline(dense=Dense(embedder=WordEmbedder()))) == {}  # the preparation makes a lane's vectors
+    one, same, other = (keys(reranked(k, scorer)) for k, scorer in ((3, Overlap()), (5, Overlap()), (3, Other())))
     assert list(one) == ["rerank"]
     assert one == same != other
-    assert marks(reranked(3, Overlap()), lives(seed=7)) != one
-    late = marks(reranked(3, Overlap(), late=Late(scorer=Overlap())))
+    assert keys(reranked(3, Overlap()), lives(seed=7)) != one
+    late = keys(reranked(3, Overlap(), late=Late(scorer=Overlap())))
     assert list(late) == ["late", "rerank"]
     assert late["rerank"] != one["rerank"]
 
@@ -62,18 +62,18 @@ def test_a_scoring_stage_is_marked_by_the_data_and_all_that_comes_before_it(tmp_
 def test_only_what_jobs_share_is_grouped_and_no_two_groups_share(tmp_path: Path) -> None:
     some = arms(tmp_path, *(reranked(k, scorer) for scorer in (Overlap(), Other()) for k in (3, 5)), lexical())
     apart = [[n] for n in range(5)]
-    assert groups(some, apart) == [(0, 1), (2, 3)]
-    assert groups(some, [[0, 1], [2, 3], [4]]) == []  # each job shares with itself alone
-    assert groups(some, [[0], [2], [4]]) == []
+    assert shared_groups(some, apart) == [(0, 1), (2, 3)]
+    assert shared_groups(some, [[0, 1], [2, 3], [4]]) == []  # each job shares with itself alone
+    assert shared_groups(some, [[0], [2], [4]]) == []
     lanes = arms(tmp_path, *(reranked(3, scorer, late=Late(scorer=Overlap())) for scorer in (Overlap(), Other())))
-    assert groups(lanes, [[0], [1]]) == [(0, 1)]  # they share the lane, whatever reranks behind it
+    assert shared_groups(lanes, [[0], [1]]) == [(0, 1)]  # they share the lane, whatever reranks behind it
 
 
 def test_of_a_jobs_arms_that_share_the_same_one_stands_for_all(tmp_path: Path) -> None:
     some = arms(tmp_path, *(reranked(k, scorer, late=Late(scorer=Overlap()))
                             for scorer in (Overlap(), Other()) for k in (3, 5)))
-    assert groups(some, [[0, 1], [2, 3]]) == [(0, 2)]  # the lane; each reranker is left to its own job
-    assert groups(some, [[0, 2], [1, 3]]) == [(0, 1, 2, 3)]  # both rerankers are shared
+    assert shared_groups(some, [[0, 1], [2, 3]]) == [(0, 2)]  # the lane; each reranker is left to its own job
+    assert shared_groups(some, [[0, 2], [1, 3]]) == [(0, 1, 2, 3)]  # both rerankers are shared
     store = fresh(tmp_path / "store")
     score([some[0], some[2]], store)
     lane = fresh(tmp_path / "lane")
@@ -84,7 +84,7 @@ def test_of_a_jobs_arms_that_share_the_same_one_stands_for_all(tmp_path: Path) -
 def test_arms_on_different_data_share_nothing(tmp_path: Path) -> None:
     some = [arm(tmp_path, reranked(k, Overlap()), data, name=f"{k}-{number}")
             for number, data in enumerate((lives(), lives(seed=7))) for k in (3, 5)]
-    assert groups(some, [[n] for n in range(4)]) == [(0, 1), (2, 3)]
+    assert shared_groups(some, [[n] for n in range(4)]) == [(0, 1), (2, 3)]
 
 
 @pytest.mark.parametrize("of", [1, 3])

@@ -9,6 +9,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 from rich.console import Console
 
+from memlab.evaluate.attribution import Attribution
 from memlab.harness.plan import Cost, cost, print_plan, rates
 from memlab.harness.sweep import Sweep
 from memlab.judge.cases import Judges
@@ -22,6 +23,7 @@ from memlab.read.reader import Reader
 from memlab.read.vote import SelfConsistency
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
+from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.write.context.llm import Written
 from tests.chats import ScriptedChat
@@ -114,4 +116,15 @@ def test_a_plan_counts_replies_and_asks_no_model_for_them(tmp_path: Path) -> Non
                      rerank=LlmRerank(chat=chat, pool=5, mode="pointwise"))
     made = cost(arm(tmp_path, asking), store, set())
     assert made.replies == 160 + 16 * 5 + 16 * 3 + 16 * 2
+    assert not chat.asked
+
+
+def test_a_plan_counts_the_replies_of_an_attribution(tmp_path: Path) -> None:
+    store, chat = Store(tmp_path / "store"), ScriptedChat(lambda prompt: "x")
+    none = Nothing(writes=("context",))
+    attribution = Attribution(reader=Reader(chat=chat, prompt=PLAIN, vote=SelfConsistency(samples=3)),
+                              judge=LlmJudge(chat=chat), second=TokenF1(), crowded=none, alone=none, nothing=none,
+                              wrong=3, right=2)
+    made = cost(arm(tmp_path, lexical(attribute=attribution)), store, set())
+    assert made.replies == 5 * (4 * 3 + 4)
     assert not chat.asked

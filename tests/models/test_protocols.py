@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memlab.models.protocols import held
+from memlab.models.protocols import models_in
 from memlab.rank.rerank import Rerank
 from memlab.search.dense import Dense
 from memlab.write.chunk.turns import Levels, Turn
@@ -30,8 +30,9 @@ class Wrapped:
 
 def test_models_are_found_in_stages_and_the_stages_inside_them() -> None:
     embedder, scorer = WordEmbedder(), Overlap()
-    assert list(held(Dense(embedder=embedder))) == [embedder]  # its index has an identity, and is no model
-    assert list(held(Wrapped((Turn(), Rerank(scorer=scorer)), {"x": Dense(embedder=embedder)}))) == [embedder, scorer]
-    assert list(held(Lazy())) == [Overlap()]
-    assert list(held(Levels(chunkers=[Turn()]))) == []
-    assert list(held(None)) == []
+    assert list(models_in(Dense(embedder=embedder))) == [embedder]  # its index has an identity, and is no model
+    parts = Wrapped((Turn(), Rerank(scorer=scorer)), {"x": Dense(embedder=embedder)})
+    assert list(models_in(parts)) == [embedder, scorer]
+    assert list(models_in(Lazy())) == [Overlap()]
+    assert list(models_in(Levels(chunkers=[Turn()]))) == []
+    assert list(models_in(None)) == []
