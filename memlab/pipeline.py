@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -20,7 +20,6 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from memlab.errors import MemlabError
-from memlab.models.chat.replies import told
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.query.classify import Rules
 from memlab.query.original import Original
@@ -171,16 +170,18 @@ class Pipeline:
              stages: Sequence[tuple[str, Stage]]) -> Tables:
         tables = tables.updated({name: empty(name) for name in WRITTEN_BY_FEW if name not in tables})
         lanes: list[Tables] = []
+        notes = [tables["notes"]]
         for slot, stage in stages:
             start = time.perf_counter()
             new = apply(stage, tables, store)
+            notes += [new["notes"]] if "notes" in new else []
             if slot in LANES:
                 lanes.append(new)
                 new = side_by_side(lanes, tables)
             tables = tables.updated(new)
             if watch:
                 watch(slot, time.perf_counter() - start)
-        return tables
+        return tables.updated({"notes": pl.concat(notes)})
 
 
 SLOTS = tuple(Slot(**{"name": field.name, "part": field.name, **field.metadata})
@@ -202,13 +203,11 @@ LAST_RANKED = [slot.name for slot in SLOTS if slot.scope != "all"][-1]
 AFTER_ANSWERS = {slot.name: slot.gold for slot in SLOTS if slot.gold}
 """Slots behind the answers, and the package whose stages may read gold there and nowhere else."""
 
-WRITTEN_BY_FEW = ("edges", "entities", "links")
+WRITTEN_BY_FEW = ("edges", "entities", "links", "notes")
 """Tables that most configurations leave empty."""
 
-Told = Counter[tuple[str, str]]
-
-_MEMO: OrderedDict[tuple[str, str], tuple[Tables, Told]] = OrderedDict()
-"""What stages made, and what they told on the way (``replies.told``): every arm that takes it tells it again."""
+_MEMO: OrderedDict[tuple[str, str], Tables] = OrderedDict()
+"""Tables that stages returned, notes included: each arm that shares a result has its notes."""
 
 _MEMO_SIZE = 96
 
@@ -222,14 +221,11 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
     key = (spec_digest([stage, counter()]), tables.digest(stage.reads))
     if key in _MEMO:
         _MEMO.move_to_end(key)
-        made, said = _MEMO[key]
-        told.update(said)
-        return made
-    before = told.copy()
+        return _MEMO[key]
     made = stage.run(tables.only(stage.reads), store)
-    if set(made) != set(stage.writes):
+    if set(made) - {"notes"} != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(made)}, declared {sorted(stage.writes)}")
-    return _remember(key, made, told - before)
+    return _remember(key, made)
 
 
 def side_by_side(lanes: Sequence[Tables], tables: Tables) -> Tables:
@@ -237,14 +233,14 @@ def side_by_side(lanes: Sequence[Tables], tables: Tables) -> Tables:
     names = ("memories", "queries", "questions")
     key = ("lanes", " ".join([*(lane.digest(("hits",)) for lane in lanes), tables.digest(names)]))
     if key in _MEMO:
-        return _MEMO[key][0]
+        return _MEMO[key]
     refuse_later_days(tables.only(names).updated(lanes[-1]))
-    return _remember(key, Tables(hits=pl.concat([lane["hits"] for lane in lanes])), Counter())
+    return _remember(key, Tables(hits=pl.concat([lane["hits"] for lane in lanes])))
 
 
-def _remember(key: tuple[str, str], made: Tables, said: Told) -> Tables:
+def _remember(key: tuple[str, str], made: Tables) -> Tables:
     made.digest(made)  # kept with the tables, so that no later arm computes it again
-    _MEMO[key] = made, said
+    _MEMO[key] = made
     if len(_MEMO) > _MEMO_SIZE:
         _MEMO.popitem(last=False)
     return made

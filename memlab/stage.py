@@ -1,6 +1,7 @@
 """What a stage is: a small frozen class whose fields are its configuration, checked when it is made.
 
-A stage declares the tables that it reads and writes, is handed only those, and returns the new ones::
+A stage declares the tables that it reads and writes, is handed only those, and returns the new ones. It may return
+the table ``notes`` as well (``memlab.tables.Notes``), which the run folder's manifest sums up::
 
     @stage
     class Fixed:
@@ -59,7 +60,7 @@ class Stage(Protocol):
         ...
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return the tables named in ``writes``, made from those named in ``reads``."""
+        """Return the tables named in ``writes``, made from those named in ``reads``; and ``notes``, if any."""
         ...
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
@@ -70,6 +71,9 @@ SCHEMAS: dict[str, Schema] = {
     # why: how far the evidence got (null without evidence), whether the answer was right, and, where sampled, the cause
     # found by intervention; one row a view of when evidence counts as there (any piece of it, or all)
     "attribution": {"question": _INT, "view": _STR, "reached": _STR, "right": _BOOL, "sampled": _BOOL, "cause": _STR},
+    # how many of how many went wrong (replies that could not be read, texts that were cut); a stage may return notes
+    # beside the tables that it declares, and the pipeline appends them
+    "notes": {"what": _STR, "number": _LONG, "of": _LONG},
     # gold: session- and turn-level evidence; turn is null where only the session is known
     "evidence": {"question": _INT, "session": _INT, "turn": _INT},
     # gold: abstain = the right answer is to decline; scored = counts in retrieval averages;
@@ -202,6 +206,39 @@ class Tables(Mapping[str, pl.DataFrame]):
                     self._digests[name] = frame_digest(self._frames[name])
                 total.update(f"{name}={self._digests[name]};".encode())
         return total.hexdigest()
+
+
+class Notes:
+    """Rows of the table ``notes``, gathered while a stage runs.
+
+    >>> notes = Notes()
+    >>> notes.add(2, 40, "replies could not be read; those questions have none")
+    >>> notes.table().rows()
+    [('replies could not be read', 2, 40)]
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[str, int, int]] = []
+
+    def add(self, number: int, of: int, what: str) -> None:
+        """Add a row unless ``number`` is 0; what stands behind a semicolon in ``what`` is left out."""
+        if number:
+            self._rows.append((what.partition(";")[0], number, of))
+
+    def warn(self, number: int, of: int, what: str) -> None:
+        """Add a row and issue a warning, unless ``number`` is 0."""
+        self.add(number, of, what)
+        if number:
+            warnings.warn(f"{number:,} of {of:,} {what}", stacklevel=3)
+
+    def include(self, made: Tables) -> Tables:
+        """Add the notes among the tables that another stage returned; return these tables."""
+        self._rows += made["notes"].rows() if "notes" in made else []
+        return made
+
+    def table(self) -> pl.DataFrame:
+        """Return the table ``notes``."""
+        return pl.DataFrame(self._rows, schema=SCHEMAS["notes"], orient="row")
 
 
 PLACE = ["corpus", "session"]

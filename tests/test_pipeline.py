@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
@@ -17,10 +17,11 @@ from memlab.oracle.select import OracleSelect
 from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
 from memlab.rank.select import Fixed
+from memlab.read.pack.by_rank import ByRank
 from memlab.search.bm25 import BM25, BM25Official
 from memlab.stage import Nothing, stage
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables
+from memlab.tables import SCHEMAS, Notes, Tables
 from memlab.write.chunk.turns import Turn
 from tests.small import lexical, lives
 
@@ -38,6 +39,27 @@ class CountedTurn:
     def run(self, tables: Tables, store: Store) -> Tables:
         RUNS[self.mark] += 1
         return Turn().run(tables, store)
+
+
+@stage
+class Complaining:
+    """Runs another stage, and notes that something was lost."""
+
+    by: Any
+    number: int = 1
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.by.reads
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return self.by.writes
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        notes = Notes()
+        notes.add(self.number, 10, "things were lost")
+        return self.by.run(tables, store).updated({"notes": notes.table()})
 
 
 @stage
@@ -170,6 +192,20 @@ def test_arms_run_what_they_share_once(store: Store) -> None:
     assert RUNS["shared"] == 1
     lexical(chunk=CountedTurn(mark="shared")).run(lives(seed=1).load(), store)
     assert RUNS["shared"] == 2
+
+
+def test_notes_of_all_stages_are_kept_also_where_a_result_is_shared(store: Store) -> None:
+    stages = {"chunk": Complaining(Turn(), 1), "lexical": Complaining(BM25(), 2)}
+    for k in (3, 5):
+        tables = lexical(**stages, select=Complaining(Fixed(k=k), k)).run(lives().load(), store)
+        assert tables["notes"].rows() == [("things were lost", number, 10) for number in (1, 2, k)]
+
+
+def test_notes_of_an_earlier_run_stay(store: Store) -> None:
+    two = lexical(chunk=Complaining(Turn(), 1), pack=Complaining(ByRank(), 2))
+    first = two.run(lives().load(), store, until="measure")
+    assert first["notes"]["number"].to_list() == [1]
+    assert two.run(first, store, after="measure")["notes"]["number"].to_list() == [1, 2]
 
 
 def test_the_memory_of_results_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,13 @@ def test_no_stage_package_imports_another(stage: str) -> None:
     assert packages().get(stage, frozenset()) & {*STAGES} == frozenset()
 
 
+def test_whoever_asks_a_chat_model_hands_over_notes() -> None:
+    asking = [node for file in modules().values() for node in ast.walk(tree(file)) if isinstance(node, ast.Call)
+              and isinstance(node.func, ast.Attribute) and node.func.attr == "completions"]
+    assert asking
+    assert all(len(call.args) == 3 for call in asking)
+
+
 def test_nothing_imports_a_command() -> None:
     commands = {"memlab.run", "memlab.submit", "memlab.status", "memlab.serve", "memlab.ask", "memlab.doctor"}
     assert {(module, *imports(module) & commands) for module in modules() if imports(module) & commands} == set()

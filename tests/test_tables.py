@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.tables import SCHEMAS, Tables, check, empty, frame, text_hash, texts_frame
+from memlab.tables import SCHEMAS, Notes, Tables, check, empty, frame, text_hash, texts_frame
 
 
 def test_texts_are_stored_once_in_order_of_appearance() -> None:
@@ -69,3 +71,32 @@ def test_digest_changes_when_a_table_is_replaced_after_it_was_taken() -> None:
     tables = Tables(texts=texts_frame(["x"]))
     before = tables.digest(["texts"])
     assert tables.updated({"texts": texts_frame(["y"])}).digest(["texts"]) != before
+
+
+def test_nothing_is_noted_or_warned_of_where_nothing_went_wrong() -> None:
+    notes = Notes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        notes.warn(0, 7, "replies were lost")
+        notes.add(0, 9, "replies were found")
+    assert notes.table().equals(empty("notes"))
+
+
+def test_notes_are_counted_and_only_warnings_name_consequences() -> None:
+    notes = Notes()
+    with pytest.warns(UserWarning, match="1,000 of 2,000 replies were lost; those are none"):
+        notes.warn(1000, 2000, "replies were lost; those are none")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        notes.add(1, 4, "replies were lost; another consequence")
+    assert notes.table().rows() == [("replies were lost", 1000, 2000), ("replies were lost", 1, 4)]
+    assert dict(notes.table().schema) == SCHEMAS["notes"]
+
+
+def test_notes_of_a_stage_inside_a_stage_are_included() -> None:
+    inner, outer = Notes(), Notes()
+    inner.add(1, 2, "replies were lost")
+    made = Tables(texts=empty("texts"), notes=inner.table())
+    assert outer.include(made) is made
+    outer.include(Tables(texts=empty("texts")))
+    assert outer.table().equals(inner.table())

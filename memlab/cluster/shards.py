@@ -21,7 +21,6 @@ from memlab.data.dataset import Dataset
 from memlab.data.subset import keep
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked, load
-from memlab.models.chat import replies
 from memlab.pipeline import LAST_RANKED, WRITTEN_BY_FEW, Pipeline
 from memlab.runtime.files import atomic_dir, read_json, write_errors, write_json
 from memlab.store import Store
@@ -69,28 +68,27 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
     if arm.finished() or (folder / "part.json").is_file():
         return folder
     load(arm.dataset)
-    start, silent, before = time.perf_counter(), replies.told.copy(), Counter(store.made)
+    start, before = time.perf_counter(), Counter(store.made)
     mine = cut(arm.dataset, part, of)
     seconds: dict[str, float] = {"data": time.perf_counter() - start}
     tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED)
-    told = replies.told - silent  # what later slots tell is told again by the merge
     if not type(arm.pipeline.select).__module__.startswith("memlab.learn."):  # else it would ask for other contexts
         arm.pipeline.run(tables, store, after=LAST_RANKED)
     written = tables["texts"].join(mine["texts"], on="hash", how="anti")
     rows = {name: mine[name].height for name in ("turns", "sessions")} | {
         name: tables[name].height for name in NUMBERED.values()}
-    note = {"rows": rows, "seconds": seconds, "made": store.made - before, "told": [[*k, n] for k, n in told.items()]}
-    _place(folder, {name: tables[name] for name in _kept(arm.pipeline)} | {"texts": written}, note)
+    record = {"rows": rows, "seconds": seconds, "made": store.made - before}
+    _place(folder, {name: tables[name] for name in _kept(arm.pipeline)} | {"texts": written}, record)
     return folder
 
 
-def _place(folder: Path, frames: dict[str, pl.DataFrame], note: dict[str, Any]) -> None:
+def _place(folder: Path, frames: dict[str, pl.DataFrame], record: dict[str, Any]) -> None:
     """Write a part whole or not at all."""
     fix = "free some space there and run the same line again"
     with write_errors("a shard", folder.parent, fix), atomic_dir(folder) as temporary:
         for name, frame in frames.items():
             frame.write_parquet(temporary / f"{name}.parquet")
-        write_json(temporary / "part.json", note)
+        write_json(temporary / "part.json", record)
 
 
 def merged(arm: Arm, of: int) -> Ranked:
@@ -100,25 +98,23 @@ def merged(arm: Arm, of: int) -> Ranked:
     if missing:
         raise MemlabError(f"{len(missing)} of {of} shards did not end: {', '.join(missing)}", where=arm.name,
                           fix="run the same line again: only what is missing is done")
-    notes = [read_json(folder / "part.json") for folder in folders]
+    records = [read_json(folder / "part.json") for folder in folders]
     whole = load(arm.dataset)
     shift: Counter[str] = Counter()
     parts: dict[str, list[pl.DataFrame]] = {}
-    for folder, note in zip(folders, notes):
+    for folder, record in zip(folders, records):
         for name in (*_kept(arm.pipeline), "texts"):
             frame = pl.read_parquet(folder / f"{name}.parquet")
             parts.setdefault(name, []).append(_shifted(frame, name, folder, shift))
-        shift.update(note["rows"])
+        shift.update(record["rows"])
     joined = {name: pl.concat(some, how="diagonal") for name, some in parts.items()}
     joined["texts"] = pl.concat([whole["texts"], joined["texts"]]).unique("hash", keep="first", maintain_order=True)
     tables = whole.updated({name: frame.sort(SORTED[name]) if name in SORTED else frame
                             for name, frame in joined.items()})
     seconds: Counter[str] = Counter()
-    told: Counter[tuple[str, str]] = Counter()
-    for note in notes:
-        seconds.update(note["seconds"])
-        told.update({(what, kind): n for what, kind, n in note["told"]})
-    return Ranked(tables, dict(seconds), sum((Counter(note["made"]) for note in notes), Counter()), told)
+    for record in records:
+        seconds.update(record["seconds"])
+    return Ranked(tables, dict(seconds), sum((Counter(record["made"]) for record in records), Counter()))
 
 
 def run_all(arm: Arm, store: Store, of: int) -> Ranked:

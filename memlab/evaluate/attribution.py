@@ -16,7 +16,7 @@ from pydantic import Field
 
 from memlab.evaluate.evidence_funnel import VIEWS, by_question, reached
 from memlab.stage import Stage, stage
-from memlab.tables import Tables, frame
+from memlab.tables import Notes, Tables, frame
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -68,7 +68,8 @@ class Attribution:
         chosen = pl.concat([self._draw(judged.filter(~pl.col("right")), self.wrong),
                             self._draw(judged.filter("right"), self.right)])
         few = {name: tables[name].join(chosen, on="question", how="semi") for name in ("questions", "answers")}
-        told = self._tried(tables.updated(few), chosen, store)
+        notes = Notes()
+        told = self._tried(tables.updated(few), chosen, store, notes)
         pieces = reached(tables)
         rows = []
         for view in VIEWS:
@@ -79,17 +80,19 @@ class Attribution:
             cause = pl.coalesce(pl.col("early"), pl.when(pl.col("tried")).then(lost), pl.col("late"))
             rows.append(far.select("question", pl.lit(view).alias("view"), "reached", "right",
                                    pl.col("tried").fill_null(False).alias("sampled"), cause.alias("cause")))
-        return Tables(attribution=frame("attribution", pl.concat(rows).sort("question", "view").to_dict()))
+        return Tables(attribution=frame("attribution", pl.concat(rows).sort("question", "view").to_dict()),
+                      notes=notes.table())
 
     def _draw(self, rows: pl.DataFrame, n: int) -> pl.DataFrame:
         picked = np.random.default_rng(self.seed).permutation(rows.height)[:n]
         return rows[np.sort(picked)]
 
-    def _tried(self, tables: Tables, chosen: pl.DataFrame, store: Store) -> pl.DataFrame:
+    def _tried(self, tables: Tables, chosen: pl.DataFrame, store: Store, notes: Notes) -> pl.DataFrame:
         """Return (question, tried, early, late): the causes before and after what the tables tell."""
-        again = self._verdict(tables.updated(self.reader.ask(tables, store, sample=1)), self.judge, store)
-        other = self._verdict(tables, self.second, store)
-        packed = {name: self._verdict(self._with(tables, pack, store), self.judge, store)
+        anew = tables.updated(notes.include(self.reader.ask(tables, store, sample=1)))
+        again = self._verdict(anew, self.judge, store, notes)
+        other = self._verdict(tables, self.second, store, notes)
+        packed = {name: self._verdict(self._with(tables, pack, store, notes), self.judge, store, notes)
                   for name, pack in (("crowded", self.crowded), ("alone", self.alone), ("nothing", self.nothing))}
         rows = chosen.join(tables["gold"].select("question", "abstain"), on="question")
         for name, verdict in {"again": again, "other": other, **packed}.items():
@@ -104,10 +107,10 @@ class Attribution:
                            pl.when("again").then(pl.lit(NOISE)).when("other").then(pl.lit(JUDGE)).alias("early"),
                            pl.when("abstain").then(declines).otherwise(answers).alias("late"))
 
-    def _with(self, tables: Tables, pack: Stage, store: Store) -> Tables:
+    def _with(self, tables: Tables, pack: Stage, store: Store, notes: Notes) -> Tables:
         shown = tables.updated(pack.run(tables.only(pack.reads), store))
-        return shown.updated(self.reader.ask(shown, store))
+        return shown.updated(notes.include(self.reader.ask(shown, store)))
 
-    def _verdict(self, tables: Tables, judge: Stage, store: Store) -> pl.DataFrame:
-        return judge.run(tables.only(judge.reads), store)["verdicts"].unique("question", keep="first",
-                                                                             maintain_order=True)
+    def _verdict(self, tables: Tables, judge: Stage, store: Store, notes: Notes) -> pl.DataFrame:
+        made = notes.include(judge.run(tables.only(judge.reads), store))
+        return made["verdicts"].unique("question", keep="first", maintain_order=True)

@@ -25,7 +25,6 @@ from memlab.evaluate.per_question import per_question
 from memlab.harness import manifest
 from memlab.harness.snippets import shown
 from memlab.harness.truncation import truncated_share
-from memlab.models.chat import replies
 from memlab.pipeline import LAST_RANKED, Pipeline
 from memlab.rank.token_matched import Matched, twin
 from memlab.runtime.files import atomic_dir, is_stale, write_errors, write_json
@@ -62,12 +61,11 @@ class Learned(Protocol):
 
 @dataclass(frozen=True)
 class Ranked:
-    """The tables of an arm up to the slot ``LAST_RANKED``, made before, and what was spent and told on the way."""
+    """The tables of an arm up to the slot ``LAST_RANKED``, made before, and what was spent on the way."""
 
     tables: Tables
     seconds: dict[str, float]
     made: Counter[str]
-    told: Counter[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -119,10 +117,9 @@ class Arm:
         if self.finished():
             return folder
         seconds = dict(ranked.seconds) if ranked else {}
-        start, before, silent = time.perf_counter(), Counter(store.made), replies.told.copy()
+        start, before = time.perf_counter(), Counter(store.made)
         if ranked:
             before.subtract(ranked.made)
-            silent.subtract(ranked.told)
         tables = ranked.tables if ranked else load(self.dataset)
         seconds["data"] = seconds.get("data", 0.0) + time.perf_counter() - start
 
@@ -133,10 +130,8 @@ class Arm:
 
         tables = self.pipeline.run(tables, store, note, after=LAST_RANKED if ranked else None)
         total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
-        told = Counter(replies.told)
-        told.subtract(silent)
         matched = self._twin(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
-        self._write(folder, tables, store, before, seconds, total, matched, replies.listed(+told))
+        self._write(folder, tables, store, before, seconds, total, matched)
         return folder
 
     def _twin(self, tables: Tables, store: Store, ranked: Ranked | None) -> str:
@@ -149,7 +144,7 @@ class Arm:
         return other.run(store, ranked=ranked).name
 
     def _write(self, folder: Path, tables: Tables, store: Store, before: Counter[str], seconds: dict[str, float],
-               total: float, matched: str | None, told: dict[str, dict[str, int]]) -> None:
+               total: float, matched: str | None) -> None:
         """Write the run folder aside and rename it, then its manifest: two processes may finish one arm at once."""
         start = time.perf_counter()
         questions = per_question(tables)
@@ -169,8 +164,8 @@ class Arm:
             "truncated": truncated_share(self.pipeline, tables, store),
             "reliability": reliability(self.pipeline.select, tables), "constant_k": _constant_k(tables),
             "seconds": {k: round(v, 4) for k, v in seconds.items()}, "total_seconds": round(total, 3),
-            "made": {k: store.made[k] - before[k] for k in sorted({*store.made, *before})}, "told": told,
-            "seed": self.seed,
+            "made": {k: store.made[k] - before[k] for k in sorted({*store.made, *before})},
+            "told": note_counts(tables["notes"]), "seed": self.seed,
             "peak_memory_gb": manifest.peak_memory_gb(), "hardware": manifest.hardware(),
             "versions": manifest.versions(), "source": manifest.source_digest(), **manifest.commit(),
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -206,6 +201,12 @@ def safe(name: str) -> str:
 def reliability(select: Stage, tables: Tables) -> list[dict[str, float]]:
     """Return a learned selection's estimates against the outcomes, by bin; empty where nothing was learned."""
     return select.reliability(tables) if isinstance(select, Learned) else []
+
+
+def note_counts(notes: pl.DataFrame) -> dict[str, dict[str, int]]:
+    """Return {what: {number, of}}, summed over all notes."""
+    sums = notes.group_by("what").agg(pl.col("number", "of").sum()).sort("what")
+    return {what: {"number": number, "of": of} for what, number, of in sums.iter_rows()}
 
 
 def refusal(pipeline: Pipeline) -> str | None:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.stage import Stage, stage
-from memlab.tables import Tables, frame
+from memlab.tables import Notes, Tables, frame
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -93,4 +93,6 @@ class Judges:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the verdicts of all judges, one judge after the other."""
-        return Tables(verdicts=pl.concat([judge.run(tables, store)["verdicts"] for judge in self.judges]))
+        notes = Notes()
+        made = [notes.include(judge.run(tables, store))["verdicts"] for judge in self.judges]
+        return Tables(verdicts=pl.concat(made), notes=notes.table())

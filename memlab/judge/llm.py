@@ -13,7 +13,7 @@ from pydantic import Field
 from memlab.judge.cases import NO_GOLD, READS, Case, Verdict, cases, verdicts
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.stage import stage
-from memlab.tables import Tables
+from memlab.tables import Notes, Tables
 from memlab.text.display import sanitise_lines
 
 if TYPE_CHECKING:
@@ -169,11 +169,12 @@ class LlmJudge:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return one verdict an answer; what the model judged before is not asked again."""
-        judged = cases(tables, self.sample)
+        notes, judged = Notes(), cases(tables, self.sample)
         asked = [case for case in judged if _has_reference(case)]
-        replies = iter(store.completions(self.chat, [judge_prompt(case, self.style) for case in asked]))
-        return verdicts(self.name, judged,
+        replies = iter(store.completions(self.chat, [judge_prompt(case, self.style) for case in asked], notes))
+        made = verdicts(self.name, judged,
                         [self._read(next(replies)) if _has_reference(case) else NO_GOLD for case in judged])
+        return made.updated({"notes": notes.table()})
 
     def _read(self, reply: Completion) -> Verdict:
         if reply.finish == "refused":

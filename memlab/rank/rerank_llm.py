@@ -12,13 +12,13 @@ from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
-from memlab.models.chat.replies import MARGIN, json_in, tell, trimmed
+from memlab.models.chat.replies import MARGIN, parse_json, trim
 from memlab.question_types import first_of
 from memlab.rank.fusion import NonNegative, Normaliser, Scorer, check_names, fits
 from memlab.rank.rerank import below, passages_of
 from memlab.rank.units import ranked, signals_of
 from memlab.stage import stage
-from memlab.tables import PLACE, Tables
+from memlab.tables import PLACE, Notes, Tables
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -87,7 +87,7 @@ def pointwise(chat: Chat, asked: Asked, text: str) -> tuple[Prompt, bool]:
     """Ask for the score of one memory; tell whether it was cut to fit."""
     system, lead, end = asked.system(_ONE), f"{asked.said()}\n\nMemory:\n", "\n\nScore:"
     room = chat.window - _ONE_REPLY - MARGIN - chat.count(system) - chat.count(lead + end)
-    shown = trimmed(chat, text, room)
+    shown = trim(chat, text, room)
     return Prompt((Message("system", system), Message("user", lead + shown + end)), schema=ONE,
                   max_tokens=_ONE_REPLY), shown != text
 
@@ -99,7 +99,7 @@ def listwise(chat: Chat, asked: Asked, texts: list[str]) -> tuple[Prompt, int]:
     marks = [f"\n[{n}] " for n in range(1, len(texts) + 1)]
     room = chat.window - reply - MARGIN - chat.count(system) - chat.count(lead + end) - chat.count("".join(marks))
     sizes = [chat.count(text) + 1 for text in texts]
-    shown = [text if size <= limit else trimmed(chat, text, limit - 1)
+    shown = [text if size <= limit else trim(chat, text, limit - 1)
              for text, size, limit in zip(texts, sizes, fair(sizes, room))]
     body = "".join(mark + text for mark, text in zip(marks, shown))
     return Prompt((Message("system", system), Message("user", lead + body + end)), schema=MANY,
@@ -121,7 +121,7 @@ def fair(sizes: list[int], room: int) -> list[int]:
 
 def one_score(reply: Completion) -> float | None:
     """Read a single score; None where there is none from 0 to 10."""
-    read = json_in(reply, ONE)
+    read = parse_json(reply, ONE)
     return float(read["score"]) if read is not None and 0 <= read["score"] <= 10 else None
 
 
@@ -131,7 +131,7 @@ def many_scores(reply: Completion, count: int) -> list[float] | None:
     That is one without such a list, with a number that no memory has, or with a score outside 0 to 10. Of a memory
     named twice the first score counts.
     """
-    read = json_in(reply, MANY)
+    read = parse_json(reply, MANY)
     if read is None:
         return None
     scores: dict[int, float] = {}
@@ -194,7 +194,8 @@ class LlmRerank:
                  for question, rows in head.group_by(["question"], maintain_order=True)}
         asks = self._asked(tables)
         judge = self._one_by_one if self.mode == "pointwise" else self._in_one_list
-        judged = judge({q: (asks[q], pool) for q, pool in pools.items()}, store)
+        notes = Notes()
+        judged = judge({q: (asks[q], pool) for q, pool in pools.items()}, store, notes)
         scores: list[float | None] = []
         for question, pool in pools.items():
             scores += judged[question] or [None] * len(pool)
@@ -205,7 +206,7 @@ class LlmRerank:
             pl.lit(None, pl.Float64).alias(self.name))
         moved = ranked(pl.concat([scored, below(scored, rest)], how="diagonal"))
         asis = ranking.filter(kept).with_columns(pl.lit(None, pl.Float64).alias(self.name)).select(moved.columns)
-        return Tables(ranking=pl.concat([moved, asis]).sort("question", "rank"))
+        return Tables(ranking=pl.concat([moved, asis]).sort("question", "rank"), notes=notes.table())
 
     def _mixed(self, head: pl.DataFrame) -> pl.DataFrame:
         named = head.with_columns(pl.col("score").alias("first"), pl.col(self.name).alias("rerank"))
@@ -232,31 +233,32 @@ class LlmRerank:
         return {q: Asked(words, day if self.dates else None, kinds.get(q))
                 for q, words, day in rows.iter_rows()}
 
-    def _one_by_one(self, pools: dict[int, tuple[Asked, list[str]]], store: Store) -> Judged:
+    def _one_by_one(self, pools: dict[int, tuple[Asked, list[str]]], store: Store, notes: Notes) -> Judged:
         prompts: dict[Prompt, bool] = {}
         wanted: dict[int, list[Prompt | None]] = {}
         for question, (asked, texts) in pools.items():
             made = [pointwise(self.chat, asked, text) if text else None for text in texts]
             prompts.update(pair for pair in made if pair)
             wanted[question] = [pair[0] if pair else None for pair in made]
-        read = dict(zip(prompts, map(one_score, store.completions(self.chat, list(prompts)))))
+        read = dict(zip(prompts, map(one_score, store.completions(self.chat, list(prompts), notes))))
         scores = {q: [read[p] if p else 0.0 for p in asked] for q, asked in wanted.items()}
         judged: Judged = {q: None if None in found else [s for s in found if s is not None]
                           for q, found in scores.items()}
-        self._tell(list(read.values()).count(None), len(read), judged)
-        tell(sum(prompts.values()), len(prompts), "memories were cut to fit the reranker's window")
+        _warn_unread(list(read.values()).count(None), len(read), judged, notes)
+        notes.warn(sum(prompts.values()), len(prompts), "memories were cut to fit the reranker's window")
         return judged
 
-    def _in_one_list(self, pools: dict[int, tuple[Asked, list[str]]], store: Store) -> Judged:
+    def _in_one_list(self, pools: dict[int, tuple[Asked, list[str]]], store: Store, notes: Notes) -> Judged:
         made = [listwise(self.chat, asked, texts) for asked, texts in pools.values()]
-        replies = store.completions(self.chat, [prompt for prompt, _ in made])
+        replies = store.completions(self.chat, [prompt for prompt, _ in made], notes)
         judged: Judged = {q: many_scores(reply, len(texts)) for (q, (_, texts)), reply in zip(pools.items(), replies)}
-        self._tell(list(judged.values()).count(None), len(judged), judged)
-        tell(sum(cut for _, cut in made), sum(len(texts) for _, texts in pools.values()),
-             "memories were cut to fit the reranker's window")
+        _warn_unread(list(judged.values()).count(None), len(judged), judged, notes)
+        notes.warn(sum(cut for _, cut in made), sum(len(texts) for _, texts in pools.values()),
+                   "memories were cut to fit the reranker's window")
         return judged
 
-    def _tell(self, unread: int, replies: int, judged: Judged) -> None:
-        kept = list(judged.values()).count(None)
-        tell(unread, replies, f"replies of the reranker could not be read; {kept:,} of {len(judged):,} questions keep "
-             "the first stage's order")
+
+def _warn_unread(unread: int, replies: int, judged: Judged, notes: Notes) -> None:
+    kept = list(judged.values()).count(None)
+    notes.warn(unread, replies, f"replies of the reranker could not be read; {kept:,} of {len(judged):,} questions "
+               "keep the first stage's order")

@@ -14,12 +14,11 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
-from memlab.models.chat.replies import note
 from memlab.question_types import first_of
 from memlab.read.prompt import Agents, Item, OneReader, PromptTemplate
 from memlab.read.vote import Single, Vote
 from memlab.stage import stage
-from memlab.tables import Tables, frame, text_hash, texts_frame
+from memlab.tables import Notes, Tables, frame, text_hash, texts_frame
 from memlab.text.transcript import add_texts
 
 if TYPE_CHECKING:
@@ -111,8 +110,8 @@ class Reader:
 
     def ask(self, tables: Tables, store: Store, sample: int = 0) -> Tables:
         """Ask all questions; another ``sample`` asks the same anew, independently of the replies to sample 0."""
-        asked = self.asked(tables, sample)
-        replies = iter(store.completions(self.chat, [prompt for a in asked for prompt in a.prompts]))
+        notes, asked = Notes(), self.asked(tables, sample)
+        replies = iter(store.completions(self.chat, [prompt for a in asked for prompt in a.prompts], notes))
         said, bare = list[str](), 0
         rows: list[tuple[int | float | None, ...]] = []
         for one in asked:
@@ -123,12 +122,11 @@ class Reader:
             said += [answers[self.vote.decide(answers)], *texts]
             rows += [(one.question, 0, *_cost(got), one.dropped)]
             rows += [(one.question, i, None, None, None, one.dropped) for i in range(1, len(got) + 1)]
-        note(bare, sum(len(a.prompts) for a in asked), "replies lack the mark before the answer; all of them counts as "
-                                                       "the answer")
+        notes.add(bare, sum(len(a.prompts) for a in asked), "replies lack the mark before the answer")
         names = ("question", "sample", "prompt_tokens", "completion_tokens", "seconds", "dropped")
         made = {name: [row[i] for row in rows] for i, name in enumerate(names)}
         return Tables(answers=frame("answers", {**made, "text": [text_hash(text) for text in said]}),
-                      texts=add_texts(tables["texts"], texts_frame(said)))
+                      texts=add_texts(tables["texts"], texts_frame(said)), notes=notes.table())
 
     def unmarked(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unmarked) of ``answers``: whether a reply lacked the answer mark, so that all of it counts.

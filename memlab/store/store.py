@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Chat, Completion, Prompt
-from memlab.models.chat.replies import note
 from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher
 from memlab.runtime.home import store_root
 from memlab.store.completions import Completions
 from memlab.store.index import Arrays, Folder, Gone
 from memlab.store.segments import key_columns
 from memlab.store.writer import Intake, Made, model_name
+from memlab.tables import Notes
 
 KEYS = {"vectors": ["h0", "h1"], "truncated": ["h0", "h1"], "pairs": ["q0", "q1", "p0", "p1"],
         "matches": ["q0", "q1", "p0", "p1"]}
@@ -133,10 +133,11 @@ class Store:
             out[at] = block
         return out
 
-    def completions(self, chat: Chat, prompts: Sequence[Prompt]) -> list[Completion]:
+    def completions(self, chat: Chat, prompts: Sequence[Prompt], notes: Notes | None = None) -> list[Completion]:
         """Return the completions of prompts, in their order; only what is missing is asked, each prompt once.
 
-        A refusal (finish "refused") is asked again next time, and counts as neither made nor found.
+        A refusal (finish "refused") is asked again next time, and counts as neither made nor found. How many were
+        refused, cut off or mended is added to ``notes``.
         """
         path, identity = self._fingerprint("completions", chat)
         log = self._completions.setdefault(path, Completions(path, identity))
@@ -149,7 +150,8 @@ class Store:
                 known[key] = completion
                 self.made["completions"] += completion.finish != "refused"
         given = [known[key] for key in keys]
-        _note(given, model_name(chat))
+        if notes is not None:
+            _note(given, model_name(chat), notes)
         return given
 
     def missing(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> int:
@@ -217,14 +219,14 @@ class Store:
                           fix="end whatever else clears this store")
 
 
-def _note(replies: Sequence[Completion], name: str) -> None:
-    """Count what is no error, but is to be known of a run."""
+def _note(replies: Sequence[Completion], name: str, notes: Notes) -> None:
+    """Add what is no error, but belongs into a run's manifest."""
     for what, some in (
             ("prompts were refused, since they do not fit into the window", [r.finish == "refused" for r in replies]),
             ("replies were cut off at max_tokens", [r.finish == "length" for r in replies]),
             ("replies had to be mended, or asked for again, to be the JSON that was asked for",
              [r.repaired for r in replies])):
-        note(sum(some), len(some), f"{name}: {what}")
+        notes.add(sum(some), len(some), f"{name}: {what}")
 
 
 _OPEN: dict[Path, Store] = {}

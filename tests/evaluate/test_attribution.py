@@ -21,7 +21,7 @@ from memlab.evaluate.attribution import (
 )
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables, frame, text_hash, texts_frame
+from memlab.tables import Notes, Tables, frame, text_hash, texts_frame
 
 GOLD_UNIT = 0
 
@@ -37,10 +37,13 @@ class Rule:
         for q, unit in tables["context"].sort("question", "position").select("question", "unit").iter_rows():
             if q in shown:
                 shown[q].append(unit)
+        notes = Notes()
+        notes.add(len(shown), 10, "contexts were read")
         said = {q: "right" if self.rules[q](units, sample) else "wrong" for q, units in shown.items()}
         return Tables(answers=frame("answers", {"question": list(said), "sample": [sample] * len(said),
                                                 "text": [text_hash(t) for t in said.values()]}),
-                      texts=pl.concat([tables["texts"], texts_frame(["right", "wrong"])]).unique("hash"))
+                      texts=pl.concat([tables["texts"], texts_frame(["right", "wrong"])]).unique("hash"),
+                      notes=notes.table())
 
 
 @stage
@@ -53,9 +56,12 @@ class Says:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         said = tables["answers"].join(tables["texts"], left_on="text", right_on="hash")
+        notes = Notes()
+        notes.add(1, 10, "verdicts were given")
         right = [t == "right" if self.always is None else self.always for t in said["text_right"]]
         return Tables(verdicts=frame("verdicts", {"question": said["question"], "judge": ["says"] * said.height,
-                                                  "score": [float(r) for r in right], "correct": right}))
+                                                  "score": [float(r) for r in right], "correct": right}),
+                      notes=notes.table())
 
 
 @stage
@@ -79,6 +85,11 @@ class Pack:
 
 def causes(make_world, rules: dict, *, second: bool | None = None, abstain: tuple[int, ...] = (), shown: bool = True,
            **settings) -> pl.DataFrame:
+    return attributed(make_world, rules, second=second, abstain=abstain, shown=shown, **settings)["attribution"]
+
+
+def attributed(make_world, rules: dict, *, second: bool | None, abstain: tuple[int, ...], shown: bool,
+               **settings) -> Tables:
     """Attribute answers on questions whose evidence is turn 0, ranked second, with two units shown (or one)."""
     made = make_world({0: [["user"] * 4]}, {q: [(0, 0)] for q in rules}, {q: [1, GOLD_UNIT, 2] for q in rules},
                       selected=2 if shown else 1, abstain=abstain)
@@ -89,7 +100,7 @@ def causes(make_world, rules: dict, *, second: bool | None = None, abstain: tupl
     made = made.updated(judge.run(made, store))
     asked = Attribution(reader=reader, judge=judge, second=Says(always=second), crowded=Pack(units=(0,), keep=True),
                         alone=Pack(units=(0,)), nothing=Pack(), **settings)
-    return asked.run(made.only(asked.reads), store)["attribution"]
+    return asked.run(made.only(asked.reads), store)
 
 
 CASES = {
@@ -135,3 +146,9 @@ def test_right_answers_are_tried_as_well_and_the_sample_is_drawn_once(make_world
     assert every.group_by("right").agg(pl.col("sampled").sum()).sort("right")["sampled"].to_list() == [2, 2]
     assert dict(every.filter("right").select("question", "cause").iter_rows()) == {6: STEADY, 7: NOISE}
     assert every.filter(~pl.col("sampled"))["cause"].is_null().all()
+
+
+def test_what_reader_and_judges_note_is_noted(make_world) -> None:
+    made = attributed(make_world, {0: CASES[NOISE], 1: CASES[BEYOND]}, second=None, abstain=(), shown=True)
+    assert made["notes"].group_by("what").agg(pl.col("number").sum()).sort("what").rows() == [
+        ("contexts were read", 4 * 2), ("verdicts were given", 5)]

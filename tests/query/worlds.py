@@ -20,7 +20,7 @@ def asked(*questions: str, on: datetime | None = datetime(2023, 7, 1, 9, 30)) ->
 def done(stage, tables: Tables, store: Store | None = None) -> Tables:
     """The tables after a stage that was handed only what it reads."""
     made = stage.run(tables.only(stage.reads), store or Store())
-    assert set(made) == set(stage.writes)
+    assert set(made) - {"notes"} == set(stage.writes)
     return tables.updated(made)
 
 

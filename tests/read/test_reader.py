@@ -62,7 +62,7 @@ def test_every_question_is_put_with_its_day_and_context_in_one_call(tmp_path: Pa
     assert said(out) == [(0, 0, "figs"), (0, 1, "figs"), (1, 0, "figs"), (1, 1, "figs")]
     assert out["answers"]["dropped"].to_list() == [0] * 4
     assert store.made["completions"] == 2
-    assert reader.run(tables.only(reader.reads), store).keys() == {"answers", "texts"}
+    assert reader.run(tables.only(reader.reads), store).keys() == {"answers", "texts", "notes"}
     assert len(chat.asked) == store.made["completions"] == 2  # nothing is asked twice
 
 

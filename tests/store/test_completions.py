@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -23,6 +24,7 @@ from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.store import Store
 from memlab.store.__main__ import info, main, prune, verify
 from memlab.store.completions import decode, encode
+from memlab.tables import Notes
 from tests.chats import ScriptedChat
 from tests.models.chatserver import serving
 
@@ -273,3 +275,19 @@ def test_upkeep_lists_checks_and_mends_completions(tmp_path: Path, capsys: pytes
     assert len(chat.asked) == 1
     assert len(prune(tmp_path, model="scripted")) == 1
     assert info(tmp_path).is_empty()
+
+
+def test_what_was_refused_cut_off_and_mended_is_noted(tmp_path: Path) -> None:
+    class Odd(ScriptedChat):
+        def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
+            yield 0, Completion("", 0, 0, 0.0, "refused")
+            yield 1, Completion("The", 1, 1, 0.1, "length")
+            yield 2, Completion("{}", 1, 1, 0.1, repaired=True)
+            yield 3, Completion("all well", 1, 1, 0.1)
+
+    asked, notes, again = prompts(4), Notes(), Notes()
+    Store(tmp_path).completions(Odd(lambda p: "", name="odd"), asked, notes)
+    assert {what.split()[3]: counts for what, *counts in notes.table().rows()} == dict.fromkeys(
+        ("refused,", "cut", "to"), [1, 4])
+    Store(tmp_path).completions(scripted("odd"), asked[1:3], again)  # found: the same is known of it
+    assert again.table()["number"].to_list() == [1, 1]

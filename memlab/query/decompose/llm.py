@@ -8,11 +8,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from memlab.models.chat.protocol import Chat, Message, Prompt
-from memlab.models.chat.replies import json_in, tell
+from memlab.models.chat.replies import parse_json
 from memlab.query.decompose.base import READS, WRITES, Share, with_parts, worded
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Notes, Tables
 
 INSTRUCTION = """You prepare searches in a person's past conversations. You are given one question. If its \
 answer has to be put together from several separate facts (things compared, two events between which time \
@@ -44,16 +44,18 @@ class LLMDecompose:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the queries with sub-queries behind them; warns of replies that could not be read."""
-        texts = worded(tables)
+        notes, texts = Notes(), worded(tables)
         asks = list(dict.fromkeys(texts))
         system = Message("system", INSTRUCTION.format(most=self.most))
         replies = store.completions(self.chat, [
             Prompt((system, Message("user", f"Question: {text}")), schema=SCHEMA, max_tokens=self.max_tokens)
-            for text in asks])
-        said = [json_in(reply, SCHEMA) for reply in replies]
-        tell(said.count(None), len(asks), "decompositions could not be read; those questions are searched as a whole")
+            for text in asks], notes)
+        said = [parse_json(reply, SCHEMA) for reply in replies]
+        notes.warn(said.count(None), len(asks),
+                   "decompositions could not be read; those questions are searched as a whole")
         parts = {text: self._parts(text, read["queries"]) for text, read in zip(asks, said) if read is not None}
-        return with_parts(tables, [parts.get(text, []) for text in texts], self.share)
+        made = with_parts(tables, [parts.get(text, []) for text in texts], self.share)
+        return made.updated({"notes": notes.table()})
 
     def _parts(self, asked: str, phrases: list[str]) -> list[str]:
         clean = (" ".join("".join(c if c.isprintable() else " " for c in phrase).split()) for phrase in phrases)

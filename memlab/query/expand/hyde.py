@@ -11,13 +11,12 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from memlab.models.chat.protocol import Chat, Message, Prompt
-from memlab.models.chat.replies import tell
 from memlab.query.decompose.base import READS, WRITES
 from memlab.query.expand.rules import Weight, distinct, first_words, one_line, with_wordings
 from memlab.query.expand.statement import statement
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Notes, Tables
 
 KIND = "hyde"
 
@@ -39,13 +38,15 @@ class HyDE:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the queries with passages (kind "hyde") behind them; warns of empty replies."""
-        asks = first_words(tables)
+        notes, asks = Notes(), first_words(tables)
         replies = store.completions(self.chat, [
             Prompt((Message("system", INSTRUCTION), Message("user", f"Question: {text}")), max_tokens=self.max_tokens)
-            for text in asks])
+            for text in asks], notes)
         said = {text: one_line(reply.text) for text, reply in zip(asks, replies)}
-        tell(list(said.values()).count(""), len(asks), "passages are empty; those questions are searched for alone")
-        return with_wordings(tables, lambda text: distinct(text, [said[text]], 1), self.weight, KIND)
+        notes.warn(list(said.values()).count(""), len(asks),
+                   "passages are empty; those questions are searched for alone")
+        made = with_wordings(tables, lambda text: distinct(text, [said[text]], 1), self.weight, KIND)
+        return made.updated({"notes": notes.table()})
 
 
 @stage

@@ -8,13 +8,13 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from memlab.models.chat.protocol import Chat, Message, Prompt
-from memlab.models.chat.replies import json_in, tell
+from memlab.models.chat.replies import parse_json
 from memlab.query.decompose.base import READS, WRITES
 from memlab.query.expand.rules import Most, Weight, distinct, first_words, with_wordings
 from memlab.query.expand.synonyms import rewrites
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Notes, Tables
 
 _REPLY = ' Keep every name, number and date. Reply as JSON: {"queries": ["...", "..."]}.'
 
@@ -52,17 +52,17 @@ class LLMExpand:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the queries with further wordings (kind "wording"); warns of replies that could not be read."""
-        asks = first_words(tables)
+        notes, asks = Notes(), first_words(tables)
         system = Message("system", INSTRUCTIONS[self.mode].format(most=self.most) + _REPLY)
         replies = store.completions(self.chat, [
             Prompt((system, Message("user", f"Question: {text}")), schema=SCHEMA, max_tokens=self.max_tokens)
-            for text in asks])
-        said = [json_in(reply, SCHEMA) for reply in replies]
-        tell(said.count(None), len(asks), "rewordings could not be read; those questions have none by the model")
+            for text in asks], notes)
+        said = [parse_json(reply, SCHEMA) for reply in replies]
+        notes.warn(said.count(None), len(asks), "rewordings could not be read; those questions have none by the model")
         found = {text: distinct(text, read["queries"], self.most) for text, read in zip(asks, said) if read is not None}
 
         def wordings(text: str) -> list[str]:
             both = [*rewrites(text, self.synonyms), *found.get(text, [])]
             return distinct(text, both, self.synonyms + self.most)
 
-        return with_wordings(tables, wordings, self.weight, "wording")
+        return with_wordings(tables, wordings, self.weight, "wording").updated({"notes": notes.table()})

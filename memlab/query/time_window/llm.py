@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from memlab.models.chat.protocol import Chat, Message, Prompt
-from memlab.models.chat.replies import json_in, tell
+from memlab.models.chat.replies import parse_json
 from memlab.query.time_window.rules import READS, dated, in_words, with_windows
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Notes, Tables
 from memlab.text.temporal.question_window import Window
 
 INSTRUCTION = """You find out which days a question about past conversations is about. You are told the day on \
@@ -49,14 +49,15 @@ class LLMWindows:
                            Message("user", f"Today is {in_words(day, day)}.\nQuestion: {words}")),
                           schema=SCHEMA, max_tokens=self.max_tokens) for words, day in asks]
         found: dict[tuple[str, date], Window | None] = {}
-        unread = 0
-        for (words, day), reply in zip(asks, store.completions(self.chat, prompts)):
+        notes, unread = Notes(), 0
+        for (words, day), reply in zip(asks, store.completions(self.chat, prompts, notes)):
             try:
-                found[words, day] = _window(json_in(reply, SCHEMA), day)
+                found[words, day] = _window(parse_json(reply, SCHEMA), day)
             except ValueError:
                 unread += 1
-        tell(unread, len(asks), "windows could not be read; those queries have none")
-        return Tables(queries=with_windows(tables["queries"], [found.get(row) for row in rows]))
+        notes.warn(unread, len(asks), "windows could not be read; those queries have none")
+        return Tables(queries=with_windows(tables["queries"], [found.get(row) for row in rows]),
+                      notes=notes.table())
 
 
 def _window(said: Any, asked: date) -> Window | None:

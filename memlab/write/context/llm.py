@@ -10,10 +10,10 @@ import polars as pl
 from pydantic import Field
 
 from memlab.models.chat.protocol import Chat, Message, Prompt
-from memlab.models.chat.replies import MARGIN, tell, trimmed
+from memlab.models.chat.replies import MARGIN, trim
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables
+from memlab.tables import SCHEMAS, Notes, Tables
 from memlab.text.transcript import TURN_SEPARATOR, add_texts, hash_texts, render_turns
 from memlab.write.context.header import Header
 
@@ -85,24 +85,26 @@ class Written:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return memories with new keys; warns of replies without use, and of what was cut to fit."""
-        prompts, wanted = self._prompts(tables)
-        replies = store.completions(self.chat, prompts)
-        notes = [cleaned(r.text, self.sentences, self.max_words) for r in replies]
-        tell(notes.count(""), len(notes), "contexts came back empty or refused; those keys have none")
-        known = pl.DataFrame({"memory": wanted.keys(), "note": [notes[at] for at in wanted.values()]},
-                             schema={"memory": pl.Int64, "note": pl.String}).filter(pl.col("note") != "")
+        notes = Notes()
+        prompts, wanted = self._prompts(tables, notes)
+        replies = store.completions(self.chat, prompts, notes)
+        contexts = [cleaned(r.text, self.sentences, self.max_words) for r in replies]
+        notes.warn(contexts.count(""), len(contexts), "contexts came back empty or refused; those keys have none")
+        known = pl.DataFrame({"memory": wanted.keys(), "context": [contexts[at] for at in wanted.values()]},
+                             schema={"memory": pl.Int64, "context": pl.String}).filter(pl.col("context") != "")
         if self.header is not None:
             tables = tables.updated(self.header.run(tables, store))
         made, texts = tables["memories"], tables["texts"]
         for column in ("key", "value") if self.into == "key_and_value" else ("key",):
             rows = made.join(known, on="memory", how="left", maintain_order="left").join(
                 texts, left_on=column, right_on="hash", how="left", maintain_order="left")
-            grew = rows.select(pl.concat_str("note", "text", separator="\n", ignore_nulls=True).alias("text"))
+            grew = rows.select(pl.concat_str("context", "text", separator="\n", ignore_nulls=True).alias("text"))
             grew = grew.with_columns(hash_texts(grew["text"]).alias("hash"))
             made, texts = made.with_columns(grew["hash"].alias(column)), add_texts(texts, grew)
-        return Tables(memories=made.select(list(SCHEMAS["memories"])), texts=texts)
+        return Tables(memories=made.select(list(SCHEMAS["memories"])), texts=texts, notes=notes.table())
 
-    def _prompts(self, tables: Tables) -> tuple[list[Prompt], dict[int, int]]:
+
+    def _prompts(self, tables: Tables, notes: Notes) -> tuple[list[Prompt], dict[int, int]]:
         """Return distinct prompts, those of one session together, and which of them each memory waits for."""
         by_session = render_turns(tables["turns"], tables["texts"]).group_by(_SESSION, maintain_order=True)
         sessions = {place[:2]: (place[2], place[3]) for place in by_session.agg("turn", "display_text").iter_rows()}
@@ -125,8 +127,8 @@ class Written:
                 prompts[asked] = len(prompts)
                 cut += view.cuts(asked)
             wanted[memory] = prompts[asked]
-        tell(cut, len(prompts), "passages were asked about with only a part of their session, which the model's window "
-             "does not hold")
+        notes.warn(cut, len(prompts), "passages were asked about with only a part of their session, which the model's "
+                   "window does not hold")
         return [Prompt((Message("system", s), Message("user", p)), max_tokens=self.max_tokens)
                 for s, p in prompts], wanted
 
@@ -143,7 +145,7 @@ class _View:
 
     def prompt(self, key: str, first: int, last: int) -> tuple[str, str]:
         """Return the system message (instruction, session) and the question about the passage of these turns."""
-        passage = trimmed(self._chat, key, self._room // 3)
+        passage = trim(self._chat, key, self._room // 3)
         asked = ASKED.format(passage=passage)
         room = self._room - self._chat.count(asked)
         if self._size <= room:
@@ -160,7 +162,7 @@ class _View:
         self._counts = self._counts or [self._chat.count(line + TURN_SEPARATOR) for line in self._lines]
         size = sum(self._counts[first : last + 1]) + marks
         if size > room:
-            return trimmed(self._chat, TURN_SEPARATOR.join(self._lines[first : last + 1]), room)
+            return trim(self._chat, TURN_SEPARATOR.join(self._lines[first : last + 1]), room)
         grew = True
         while grew:
             grew = False

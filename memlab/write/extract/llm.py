@@ -12,10 +12,10 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
-from memlab.models.chat.replies import MARGIN, json_in, tell, trimmed
+from memlab.models.chat.replies import MARGIN, parse_json, trim
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Notes, Tables
 from memlab.write.extract.base import Category, Entity, Extract, Fact, Kind, Link, Source, Talk, clean
 from memlab.write.extract.chunked import Chunked
 from memlab.write.extract.placement import READS, WRITES, Into, check, written
@@ -58,12 +58,12 @@ _WORD = re.compile(r"\w+")
 
 def reading(reply: Completion) -> tuple[Any, bool]:
     """Return the value of a reply, or None, and whether it was cut off and only its whole items are kept."""
-    said = json_in(reply, SCHEMA)
+    said = parse_json(reply, SCHEMA)
     if said is not None:
         return said, False
     text = reply.text[: reply.text.rfind("}") + 1]
     for tail in ("]}", '], "relationships": []}', '], "entities": [], "relationships": []}'):
-        said = json_in(Completion(text + tail, 0, 0, 0.0), SCHEMA)
+        said = parse_json(Completion(text + tail, 0, 0, 0.0), SCHEMA)
         if said is not None:
             return said, True
     return None, False
@@ -129,9 +129,11 @@ class LLMExtract:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return memories, entities and links; warns of what was cut, split or unreadable."""
-        return written(tables, lambda known: self.extracts(known, store), self.into, self.dated, self.chunked)
+        notes = Notes()
+        made = written(tables, lambda known: self.extracts(known, store, notes), self.into, self.dated, self.chunked)
+        return made.updated({"notes": notes.table()})
 
-    def extracts(self, known: Sequence[Talk], store: Store) -> list[Extract]:
+    def extracts(self, known: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
         """Extract from each session what it says."""
         room = self.chat.window - self.max_tokens - MARGIN - self.chat.count(INSTRUCTION + ASKED)
         if room < LEAST:
@@ -140,18 +142,19 @@ class LLMExtract:
                               fix="serve the model with a longer context (chat.window), or lower max_tokens")
         split = [self._parts(talk, room) for talk in known]
         parts = [(talk, part) for talk, some in zip(known, split) for part in some]
-        tell(sum(len(some) > 1 for some in split), len(known),
-             "sessions were asked about in parts, since the model's window does not hold them")
+        notes.warn(sum(len(some) > 1 for some in split), len(known),
+                   "sessions were asked about in parts, since the model's window does not hold them")
         asked = [self._lines(talk, part, room) for talk, part in parts]
-        tell(sum(cut for _, cut in asked), len(parts), "parts of sessions hold one turn that was cut to the model's "
-             "window")
+        notes.warn(sum(cut for _, cut in asked), len(parts),
+                   "parts of sessions hold one turn that was cut to the model's window")
         replies = store.completions(self.chat, [
             Prompt((Message("system", INSTRUCTION), Message("user", ASKED.format(turns=turns))), schema=SCHEMA,
-                   max_tokens=self.max_tokens) for turns, _ in asked])
+                   max_tokens=self.max_tokens) for turns, _ in asked], notes)
         read = [reading(reply) for reply in replies]
-        tell(sum(said is None for said, _ in read), len(read),
-             "extractions could not be read; those turns keep their raw memories")
-        tell(sum(cut for _, cut in read), len(read), "extractions were cut off at max_tokens; what was whole is kept")
+        notes.warn(sum(said is None for said, _ in read), len(read),
+                   "extractions could not be read; those turns keep their raw memories")
+        notes.warn(sum(cut for _, cut in read), len(read),
+                   "extractions were cut off at max_tokens; what was whole is kept")
         found = iter([Extract(unread=(*part,)) if said is None else extract(said, talk, part)
                       for (said, _), (talk, part) in zip(read, parts)])
         return [_joined([next(found) for _ in some]) for some in split]
@@ -173,7 +176,7 @@ class LLMExtract:
         """Return the numbered turns of a part, and whether they had to be cut."""
         whole = "".join(_line(talk, p) for p in part)
         if len(part) == 1 and self.chat.count(whole) > room:
-            return trimmed(self.chat, whole, room), True
+            return trim(self.chat, whole, room), True
         return whole, False
 
 

@@ -70,10 +70,10 @@ def test_a_reply_that_cannot_be_read_is_counted_and_changes_nothing(tmp_path):
     stage, _ = llm(lambda p: "the roses and the lilies")
     with pytest.warns(UserWarning, match="2 of 2 decompositions could not be read"):
         after = done(stage, TALK, Store(tmp_path))
-    assert after.digest(after) == TALK.digest(TALK)
+    assert after.digest(TALK) == TALK.digest(TALK)
 
 
 def test_a_single_phrase_is_no_decomposition(tmp_path):
     stage, _ = llm(lambda p: '{"queries": ["roses"]}')
     after = done(stage, TALK, Store(tmp_path))
-    assert after.digest(after) == TALK.digest(TALK)
+    assert after.digest(TALK) == TALK.digest(TALK)

@@ -151,7 +151,7 @@ def test_a_model_s_wordings_are_cleaned_and_counted_out(tmp_path) -> None:
 def test_a_reply_that_cannot_be_read_is_counted_and_changes_nothing(tmp_path, reply: str) -> None:
     with pytest.warns(UserWarning, match="2 of 2 rewordings could not be read"):
         after = done(LLMExpand(chat=scripted(lambda p: reply)), TALK, Store(tmp_path))
-    assert after.digest(after) == TALK.digest(TALK)
+    assert after.digest(TALK) == TALK.digest(TALK)
 
 
 def test_the_two_modes_ask_for_different_things(tmp_path) -> None:

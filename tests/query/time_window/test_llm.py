@@ -40,4 +40,4 @@ def test_a_question_is_asked_about_once_and_never_without_a_day(tmp_path):
         after = done(LLMWindows(chat=chat), twice, Store(tmp_path))
         done(LLMWindows(chat=chat), asked("Who is Ann?", on=None), Store(tmp_path))
     assert len(chat.asked) == 1
-    assert after.digest(after) == twice.digest(twice)
+    assert after.digest(twice) == twice.digest(twice)

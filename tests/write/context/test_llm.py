@@ -36,7 +36,7 @@ def store(tmp_path) -> Store:
 def after(stage, store: Store, tables: Tables = CHAT, chunk=None) -> Tables:
     chunked = tables.updated((chunk or Turn()).run(tables, store))
     made = stage.run(chunked.only(stage.reads), store)
-    assert set(made) == set(stage.writes)
+    assert set(made) - {"notes"} == set(stage.writes)
     out = chunked.updated(made)
     assert out["memories"].drop("key", "value").equals(chunked["memories"].drop("key", "value"))
     assert out["texts"].head(chunked["texts"].height).equals(chunked["texts"])
