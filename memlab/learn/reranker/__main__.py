@@ -4,10 +4,10 @@
     python -m memlab.learn.reranker data=locomo data.path=FILE out_model=DIR fold=1/3     keeps fold 1 of 3 apart
     python -m memlab.learn.reranker out_model=DIR search/dense=none negatives=5 epochs=1  BM25's negatives alone
 
-Every setting of ``Recipe`` is given as setting=value; all other words configure data and first stage as for
-memlab.run. The folder is read by ``rank/rerank=cross_encoder cross_encoder.path=DIR``, and fold by fold by
-``rank/rerank=cross_fit 'rank.rerank.paths=[DIR1,DIR2,DIR3]'``. Interrupted training goes on when the same line is
-given again.
+Every setting of ``TrainConfig`` is given as setting=value. All other words configure the data and the first stage, as
+for memlab.run. ``rank/rerank=cross_encoder cross_encoder.path=DIR`` reads the folder;
+``rank/rerank=cross_fit 'rank.rerank.paths=[DIR1,DIR2,DIR3]'`` reads one folder for each fold. Give the same line again
+to continue an interrupted training.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from pydantic import ValidationError
 
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.harness import manifest
-from memlab.learn.reranker.config import Recipe
-from memlab.learn.reranker.examples import NEEDED, examples, part
+from memlab.learn.reranker.config import TrainConfig
+from memlab.learn.reranker.examples import NEEDED, examples, split
 from memlab.learn.reranker.record import FILE, write
-from memlab.learn.reranker.train import Lessons, Trainer, Watch
+from memlab.learn.reranker.train import Trainer, TrainingSet, Watch
 from memlab.models.local.files import files_digest
 from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir
@@ -42,53 +42,52 @@ FIRST_STAGE = "score"
 """The last slot of the first stage, whose ranking gives the negatives."""
 
 
-def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, recipe: Recipe, store: Store,
+def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, config: TrainConfig, store: Store,
           watch: Watch | None = None) -> dict[str, Any]:
-    """Fine-tune on the questions of a loaded data set; return the record, which lies beside the weights.
+    """Fine-tune on the questions of a loaded data set; return the record that lies beside the weights.
 
-    ``dataset`` is its identity, for the record. The pipeline's lanes give the negatives; its later slots are not
-    used. A finished model of the same recipe and examples returns at once. ``watch(step, loss)`` is called as each
-    step ends. Raises MemlabError where nothing can be learnt, or the folder holds another model.
+    ``dataset`` is the identity of the data, for the record. The pipeline's first stage gives the negatives; its later
+    slots do not run. A finished model of the same configuration and examples returns at once. ``watch(step, loss)`` is
+    called after each step. Raises MemlabError where there is no example, or where the folder holds another model.
     """
     ranked = pipeline.run(tables, store, until=FIRST_STAGE).only(NEEDED)
-    fold = part(ranked, recipe.fold)
-    taught = examples(ranked, fold, recipe.depth, recipe.roles)
-    if not taught.height:
+    fold = split(ranked, config.fold)
+    rows = examples(ranked, fold, config.depth, config.roles)
+    if not rows.height:
         raise MemlabError("no question has an evidence turn and another turn to tell it from",
                           where="learn/reranker", fix="data with turn-level evidence, or a larger depth")
-    lessons = Lessons.of(taught, recipe.limit, recipe.seed)
-    settings = {f.name: getattr(recipe, f.name) for f in dataclasses.fields(recipe)
+    data = TrainingSet.of(rows, config.limit, config.seed)
+    settings = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)
                 if f.name not in ("out_model", "base", "checkpoint_seconds")}
-    mark = spec_digest({"recipe": settings, "base": files_digest(recipe.base_folder()),
-                        "held_out": fold.held_out["key"].to_list(), "lessons": [
-                            lessons.queries, lessons.passages, lessons.query.tolist(), lessons.positive.tolist(),
-                            [n.tolist() for n in lessons.negatives]]})
-    done = _finished(recipe.out_model, mark)
-    if done is not None:
-        return done
+    base, held_out = files_digest(config.base_folder()), fold.held_out["key"].to_list()
+    mark = spec_digest({"recipe": settings, "base": base, "held_out": held_out, "lessons": [
+        data.queries, data.passages, data.query.tolist(), data.positive.tolist(),
+        [n.tolist() for n in data.negatives]]})
+    if finished := _finished(config.out_model, mark):
+        return finished
     start = time.perf_counter()
-    trainer = Trainer(lessons, recipe)
-    checkpoint = recipe.out_model.with_name(f"{recipe.out_model.name}.unfinished.safetensors")
+    trainer = Trainer(data, config)
+    checkpoint = config.out_model.with_name(f"{config.out_model.name}.unfinished.safetensors")
     trainer.train(checkpoint, mark, watch)
     record = {
-        "mark": mark, "data": dataset, "fold": recipe.fold, "held_out": fold.held_out["key"].to_list(),
-        "learnt": sorted(set(fold.train["text"])), "recipe": spec(settings), "base": files_digest(recipe.base_folder()),
+        "mark": mark, "data": dataset, "fold": config.fold, "held_out": held_out,
+        "learnt": sorted(set(fold.train["text"])), "recipe": spec(settings), "base": base,
         "first_stage": {slot: spec(stage) for slot, stage in pipeline.between(None, FIRST_STAGE)},
         "counts": {"questions": fold.train.height, "held_out": fold.held_out.height,
-                   "questions_learnt": len(lessons.queries), "examples": len(lessons.query),
-                   "passages": len(lessons.passages), "forbidden_sessions": fold.forbidden.height,
+                   "questions_learnt": len(data.queries), "examples": len(data.query),
+                   "passages": len(data.passages), "forbidden_sessions": fold.forbidden.height,
                    "steps": len(trainer.steps)},
         "losses": tenths(trainer.losses), "seconds": round(time.perf_counter() - start, 1),
         "hardware": manifest.hardware(), "versions": manifest.versions(), **manifest.commit(),
     }
-    publish(trainer, recipe.out_model, record)
-    _finished(recipe.out_model, mark)  # raises if another model took the folder meanwhile
+    publish(trainer, config.out_model, record)
+    _finished(config.out_model, mark)  # raises if another model took the folder meanwhile
     checkpoint.unlink(missing_ok=True)
     return record
 
 
 def tenths(losses: Sequence[float]) -> list[float]:
-    """Give the mean loss of each tenth of the steps.
+    """Return the mean loss of each tenth of the steps.
 
     >>> tenths([4.0, 2.0])
     [4.0, 2.0]
@@ -98,14 +97,14 @@ def tenths(losses: Sequence[float]) -> list[float]:
 
 
 def publish(trainer: Trainer, folder: Path, record: dict[str, Any]) -> None:
-    """Write a finished model; the folder is then whole or absent."""
+    """Write a finished model, so that the folder is whole or absent."""
     with atomic_dir(folder) as temporary:
         trainer.save(temporary)
         write(temporary, record)
 
 
 def _finished(folder: Path, mark: str) -> dict[str, Any] | None:
-    """Return the record if this very model is there; raise MemlabError if something else is."""
+    """Return the record of the model with this mark; raise MemlabError if the folder holds something else."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     try:
@@ -113,36 +112,36 @@ def _finished(folder: Path, mark: str) -> dict[str, Any] | None:
     except (OSError, ValueError):
         record = {}
     if record.get("mark") != mark:
-        raise MemlabError("holds something else, or a model of other data or another recipe",
+        raise MemlabError("holds something else, or a model of other data or another configuration",
                           where=f"out_model={folder}", fix="give another folder, or delete this one")
     return record
 
 
-def recipe_of(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """Divide a command line into the settings of ``Recipe`` and the words that memlab.run would read.
+def split_words(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Split a command line into the settings of ``TrainConfig`` and the words that memlab.run would read.
 
-    >>> recipe_of(["data=locomo", "fold=1/3", "rate=5e-5"])
+    >>> split_words(["data=locomo", "fold=1/3", "rate=5e-5"])
     ({'fold': '1/3', 'rate': 5e-05}, ['data=locomo'])
     """
     from memlab.config.overrides import faults
 
-    known = [f.name for f in dataclasses.fields(Recipe) if f.name != "seed"]  # the seed is memlab.run's
-    own: dict[str, Any] = {}
-    rest, wrong = [], []
+    names = [f.name for f in dataclasses.fields(TrainConfig) if f.name != "seed"]  # the seed is memlab.run's
+    settings: dict[str, Any] = {}
+    others, wrong = [], []
     for word in words:
         key = word.partition("=")[0]
-        if key in known:
+        if key in names:
             try:
-                own[key] = OverridesParser.create().parse_override(word).value()
+                settings[key] = OverridesParser.create().parse_override(word).value()
             except HydraException:
                 wrong.append(f"{word}: cannot be read as key=value")
         elif any("there is no setting" in str(fault) for fault in faults([word])):
-            wrong.append(f"{word}: there is no setting '{key}'; {did_you_mean(key, [*known, 'seed', 'data', 'store'])}")
+            wrong.append(f"{word}: there is no setting '{key}'; {did_you_mean(key, [*names, 'seed', 'data', 'store'])}")
         else:
-            rest.append(word)
+            others.append(word)
     if wrong:
         raise Faults(wrong)
-    return own, rest
+    return settings, others
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -152,31 +151,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or {"-h", "--help"} & set(words):
-        print(__doc__, Recipe.__doc__, sep="\n")
+        print(__doc__, TrainConfig.__doc__, sep="\n")
         return 0
     try:
-        own, rest = recipe_of(words)
-        Recipe(**own)  # its faults are told before the data are looked for
-        sweep = read(rest)
+        settings, others = split_words(words)
+        TrainConfig(**settings)  # raises its faults before the data are looked for
+        sweep = read(others)
         arm = sweep.arms[0]
         if len(sweep.arms) > 1:
             raise MemlabError("one model is trained at a time; several values were given", fix="one value each")
-        recipe = Recipe(**own, seed=arm.seed)
-        place = sweep.settings.store
-        record = train(load(arm.dataset), {"name": arm.dataset.name, **arm.dataset.identity()}, arm.pipeline, recipe,
-                       store_at(str(place) if place else None))
+        config = TrainConfig(**settings, seed=arm.seed)
+        folder = sweep.settings.store
+        record = train(load(arm.dataset), {"name": arm.dataset.name, **arm.dataset.identity()}, arm.pipeline, config,
+                       store_at(str(folder) if folder else None))
     except ValidationError as error:
-        told = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()]
-        print(f"memlab: {Faults(told)}", file=sys.stderr)
+        faults = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()]
+        print(f"memlab: {Faults(faults)}", file=sys.stderr)
         return 2
     except MemlabError as error:
         print(f"memlab: {error}", file=sys.stderr)
         return 2 if isinstance(error, Faults) else 1
     except KeyboardInterrupt:
-        print("\ninterrupted; give the same line again to go on from the last checkpoint", file=sys.stderr)
+        print("\ninterrupted; give the same line again to continue from the last checkpoint", file=sys.stderr)
         return 130
     counts, losses = record["counts"], record["losses"]
-    print(f"{recipe.out_model}: {counts['examples']:,} evidence turns of {counts['questions_learnt']:,} questions, "
+    print(f"{config.out_model}: {counts['examples']:,} evidence turns of {counts['questions_learnt']:,} questions, "
           f"{counts['steps']:,} steps, {record['seconds']:,.0f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}; "
           f"{counts['held_out']:,} questions held out")
     return 0

@@ -1,4 +1,4 @@
-"""How a cross-encoder is fine-tuned: every setting of the command, with its default."""
+"""Settings of the fine-tuning of a cross-encoder, with their defaults."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from memlab.stage import LocalPath, stage
 
 
 @stage
-class Recipe:
-    """How a cross-encoder is fine-tuned.
+class TrainConfig:
+    """Settings of the fine-tuning of a cross-encoder.
 
-    out_model: folder of the finished model. base: folder or hub name of what it starts from; null: the embedded
-    encoder. fold: ``all``, or ``k/n`` to keep fold k of n apart. depth: first-stage ranks that negatives come from.
-    negatives: for each positive. limit: at most so many positives, drawn by seed. batch: positives a step.
-    max_length: tokens a pair, kept with the model. rate: peak learning rate, reached after ``warmup`` of all steps,
-    then falling to 0. precision: bf16 computes matrix products in half the bits (the weights stay fp32): 2.4 times as
-    fast on a CPU with AVX512_BF16, slow on one without.
+    out_model: folder of the finished model. base: folder or hub name of the model to start from; null is the embedded
+    encoder. fold: ``all``, or ``k/n`` to hold fold k of n out. depth: first-stage ranks that negatives come from.
+    negatives: number per positive. limit: maximum number of positives, drawn by seed. batch: positives per step.
+    max_length: tokens per pair, kept with the model. rate: peak learning rate, reached after the share ``warmup`` of
+    all steps, then falling to 0. precision: bf16 computes matrix products in half the bits (the weights stay fp32):
+    2.4 times as fast on a CPU with AVX512_BF16, slow on one without.
     """
 
     out_model: LocalPath
@@ -43,7 +43,7 @@ class Recipe:
     checkpoint_seconds: Annotated[float, Field(ge=0)] = 120.0
 
     @model_validator(mode="after")
-    def _check(self) -> Recipe:
+    def _check(self) -> TrainConfig:
         if self.fold != "all":
             parse_fold(self.fold)
         if self.base is not None:

@@ -1,6 +1,6 @@
-"""What a fine-tuned reranker says of its own making: ``training.json``, written beside its weights.
+"""The training record of a fine-tuned reranker: ``training.json``, written beside its weights.
 
-It tells which questions the model has not seen, so that no arm can score a question with a model that learnt it.
+It names the questions that the model has not seen, so that no arm can score a question with a model trained on it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ FILE = "training.json"
 
 
 @dataclass(frozen=True)
-class Record:
+class TrainingRecord:
     """The part of a record that decides which questions a model may score.
 
-    held_out: keys (``memlab.learn.reranker.examples.question_keys``) of the fold kept apart; None where the model
-        learnt from all questions of its data. learnt: hashes of the wordings that it learnt from.
+    held_out: keys (``memlab.learn.reranker.examples.question_keys``) of the held-out fold; None where the model was
+        trained on all questions of its data. learnt: hashes of the question texts that it was trained on.
     """
 
     folder: Path
@@ -30,24 +30,24 @@ class Record:
     learnt: frozenset[str]
 
     def may_score(self, key: str, text: str) -> bool:
-        """Tell whether a question is held out, or, for a model that learnt from all of its data, foreign to them."""
+        """Return whether a question is held out, or, for a model trained on all of its data, not among them."""
         return key in self.held_out if self.held_out is not None else text not in self.learnt
 
 
 def write(folder: Path, content: dict[str, Any]) -> None:
-    """Write the record of a model into its folder; the last file written there."""
+    """Write the record into the folder of a model, as its last file."""
     write_json(folder / FILE, {"format": FORMAT, **content})
 
 
-def read(folder: Path) -> Record:
+def read(folder: Path) -> TrainingRecord:
     """Read the record of a model; raise MemlabError if there is none, or it cannot be read."""
-    fix = "train one with python -m memlab.learn.reranker; rank/rerank=cross_encoder takes models of other makers"
+    fix = "train one with python -m memlab.learn.reranker; rank/rerank=cross_encoder takes models from elsewhere"
     try:
         content = json.loads((folder / FILE).read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']}, expected {FORMAT}")
         held_out = None if content["fold"] == "all" else frozenset(content["held_out"])
-        return Record(folder, held_out, frozenset(content["learnt"]))
+        return TrainingRecord(folder, held_out, frozenset(content["learnt"]))
     except OSError as error:
         raise MemlabError(f"cannot be read ({error.strerror})", where=str(folder / FILE), fix=fix) from error
     except (ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Reranking with models that were fine-tuned on gold, each question by one that has not seen it; and its controls."""
+"""Cross-fitted reranking with fine-tuned models: each question is scored by one that has not seen it; and controls."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @stage
 class CrossFitRerank:
-    """``Rerank`` by fine-tuned cross-encoders: a question goes to the first of ``paths`` whose training did not see it.
+    """``Rerank`` with fine-tuned cross-encoders: the first of ``paths`` that was not trained on a question scores it.
 
-    That is a model of the fold that the question was held out of, or one trained on all of another benchmark; a
-    question that every model may have learnt is refused. ``question`` turns the arm into a control: ``blank`` shows
-    the models no question at all, ``wrong`` that of another corpus; what they still gain over chance, the style of
-    evidence gives away. The other settings are those of ``Rerank``.
+    That is a model of the fold that held the question out, or one trained on all of another benchmark. A question that
+    every model may have been trained on is refused. ``question`` turns the arm into a control: ``blank`` shows the
+    models no question at all, ``wrong`` the question of another corpus; what they still gain over chance comes from
+    the style of evidence. The other settings are those of ``Rerank``.
     """
 
     reads: ClassVar = Rerank.reads
@@ -57,7 +57,7 @@ class CrossFitRerank:
         return self
 
     def identity(self) -> dict[str, Any]:
-        """The models' content and the settings, not where the models lie."""
+        """Return the settings and the content of the models, not their paths."""
         models = [self._stage(path).scorer.identity() for path in self.paths]
         return {"is": "CrossFitRerank", "models": models, "question": self.question, "seed": self.seed,
                 "pool": self.pool, "name": self.name, "roles": list(self.roles), "weights": dict(self.weights),
@@ -65,17 +65,17 @@ class CrossFitRerank:
 
     @property
     def scorer(self) -> CrossEncoderScorer:
-        """The first model, for whoever asks what this stage will cost."""
+        """Return the first model, from which plans and schedules learn what this stage costs."""
         return CrossEncoderScorer(path=self.paths[0])
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return the ranking, reordered by ``Rerank``; raises MemlabError for a question that no model may score."""
+        """Return the ranking, reordered by ``Rerank``; raise MemlabError for a question that no model may score."""
         ranking = tables["ranking"]
-        chosen = self._chosen(tables)
+        model_of = self._model_of(tables)
         shown = self._shown(tables, store)
         parts = [ranking.head(0).with_columns(pl.lit(None, pl.Float64).alias(self.name))]
         for number, path in enumerate(self.paths):
-            mine = chosen.filter(pl.col("model") == number)
+            mine = model_of.filter(pl.col("model") == number)
             asked = {"ranking": ranking.join(mine, on="question", how="semi"),
                      "questions": shown["questions"].join(mine, on="question", how="semi")}
             if mine.height:
@@ -86,23 +86,23 @@ class CrossFitRerank:
         return Rerank(scorer=CrossEncoderScorer(path=path), pool=self.pool, name=self.name, roles=self.roles,
                       weights=self.weights, normaliser=self.normaliser)
 
-    def _chosen(self, tables: Tables) -> pl.DataFrame:
-        """Return (question, model): which of ``paths`` scores each ranked question."""
+    def _model_of(self, tables: Tables) -> pl.DataFrame:
+        """Return (question, model): the number of the path whose model scores each ranked question."""
         keys = question_keys(tables["questions"].join(tables["ranking"], on="question", how="semi"), tables["turns"])
         records = [read(path) for path in self.paths]
         model = [next((i for i, r in enumerate(records) if r.may_score(key, text)), None)
                  for text, key in keys.select("text", "key").iter_rows()]
-        chosen = keys.select("question", "text", pl.Series("model", model, pl.Int32))
-        barred = chosen.filter(pl.col("model").is_null()).join(tables["texts"], left_on="text", right_on="hash")
+        model_of = keys.select("question", "text", pl.Series("model", model, pl.Int32))
+        barred = model_of.filter(pl.col("model").is_null()).join(tables["texts"], left_on="text", right_on="hash")
         if barred.height:
             raise MemlabError(
-                f"{barred.height} of {chosen.height} questions were held out of none of these models, so that they may "
-                f"have been learnt (the first: {barred['text_right'][0]!r:.80})", where="rank/rerank, paths",
+                f"{barred.height} of {model_of.height} questions were held out of none of these models, which may have "
+                f"been trained on them (the first: {barred['text_right'][0]!r:.80})", where="rank/rerank, paths",
                 fix="give the models of all folds of these data, or one trained with fold=all on other data")
-        return chosen.select("question", "model")
+        return model_of.select("question", "model")
 
     def _shown(self, tables: Tables, store: Store) -> Tables:
-        """Return the tables with the questions as the models are to read them."""
+        """Return the tables with the questions that the models are shown."""
         if self.question == "asked":
             return tables
         questions = tables["questions"]
@@ -117,16 +117,16 @@ class CrossFitRerank:
 
 @stage
 class Chance:
-    """A pair scorer that knows nothing: a pool reranked by it alone is in random order, the floor of all controls."""
+    """A pair scorer with random scores: it reranks a pool in random order, the floor of all controls."""
 
     seed: int = 0
 
     def identity(self) -> dict[str, Any]:
-        """The seed."""
+        """Return the seed."""
         return {"is": "Chance", "seed": self.seed}
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
-        """Yield a number in [0, 1) for each pair, drawn from its texts: the same whatever else is asked."""
+        """Yield a number in [0, 1) for each pair, drawn from its texts alone."""
         drawn = [hashlib.blake2b(f"{self.seed}\0{queries[q]}\0{passages[p]}".encode(), digest_size=8).digest()
                  for q, p in pairs]
         numbers = np.array([int.from_bytes(d, "big") for d in drawn], np.float64) / 2.0**64

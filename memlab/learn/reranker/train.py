@@ -1,12 +1,12 @@
-"""Fine-tuning a cross-encoder: batches, loss, steps, and a checkpoint from which the same weights come out.
+"""Fine-tuning of a cross-encoder: batches, loss, steps, and a checkpoint that leads to the same weights.
 
 The loss is a softmax over one positive and n hard negatives of the same question (localized contrastive estimation;
 Gao, Dai & Callan, Rethink Training of BERT Rerankers in Multi-Stage Retrieval Pipeline, ECIR 2021):
 
     loss = -log( exp s(q, p+) / (exp s(q, p+) + sum over negatives of exp s(q, p-)) )
 
-All randomness is drawn anew for each step from (seed, step), so that an interrupted training goes on as if it had not
-been interrupted: on one machine, with one number of threads, the weights are the same.
+The random numbers of each step are drawn from (seed, step) alone, so that an interrupted training ends with the same
+weights as one without interruption, on one machine with one number of threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.learn.reranker.config import Recipe
+from memlab.learn.reranker.config import TrainConfig
 from memlab.models.local.backend import quietly
 from memlab.models.local.batching import Tokens, join, tokenise
 from memlab.models.local.cross_encoder import PairTemplate, cut_longest_first
@@ -31,13 +31,13 @@ from memlab.runtime.files import atomic_path
 from memlab.runtime.progress import progress
 
 WINDOW = 8
-"""Batches that are filled from one sorted stretch of the shuffled examples: little padding, still mixed."""
+"""Batches that are filled from one sorted stretch of the shuffled examples: little padding, and still mixed."""
 
 Watch = Callable[[int, float], None]
 
 
 @dataclass(frozen=True)
-class Lessons:
+class TrainingSet:
     """Examples as numbers: row i is a query, its positive, and the negatives to draw from."""
 
     queries: list[str]
@@ -47,8 +47,8 @@ class Lessons:
     negatives: list[Ints]
 
     @classmethod
-    def of(cls, examples: pl.DataFrame, limit: int | None, seed: int) -> Lessons:
-        """Number the distinct texts of ``reranker_examples.examples``; keep ``limit`` rows, drawn by seed."""
+    def of(cls, examples: pl.DataFrame, limit: int | None, seed: int) -> TrainingSet:
+        """Number the distinct texts of the examples; keep ``limit`` rows, drawn by seed."""
         if limit is not None and limit < examples.height:
             kept = np.sort(np.random.default_rng([seed, 1]).permutation(examples.height)[:limit])
             examples = examples[kept]
@@ -60,71 +60,71 @@ class Lessons:
                    [np.array([number_p[t] for t in row], np.int64) for row in examples["negatives"]])
 
 
-def batches(lessons: Lessons, lengths: Ints, recipe: Recipe, epoch: int) -> list[Ints]:
-    """Return an epoch's batches (b, 2 + negatives): query, positive, negatives; the same for the same seed.
+def batches(data: TrainingSet, lengths: Ints, config: TrainConfig, epoch: int) -> list[Ints]:
+    """Return the batches (b, 2 + negatives) of an epoch: query, positive, negatives; the same for the same seed.
 
-    ``lengths`` (rows,) sort the rows of a window, so that a batch holds examples of like length. Where a row has
-    fewer negatives than asked for, some are drawn twice.
+    ``lengths`` (rows,) sort the rows of a window, so that a batch holds examples of similar length. Where a row has
+    too few negatives, some are drawn twice.
     """
-    draw = np.random.default_rng([recipe.seed, 2, epoch])
+    draw = np.random.default_rng([config.seed, 2, epoch])
     order = draw.permutation(len(lengths))
-    made = []
-    for start in range(0, len(order), WINDOW * recipe.batch):
-        window = order[start:start + WINDOW * recipe.batch]
+    parts: list[Ints] = []
+    for start in range(0, len(order), WINDOW * config.batch):
+        window = order[start:start + WINDOW * config.batch]
         window = window[np.argsort(lengths[window], kind="stable")]
-        parts = [window[i:i + recipe.batch] for i in range(0, len(window), recipe.batch)]
-        made += [parts[i] for i in draw.permutation(len(parts))]
-    picked = [draw.choice(some, recipe.negatives, replace=len(some) < recipe.negatives) for some in lessons.negatives]
-    return [np.stack([np.concatenate([[lessons.query[i], lessons.positive[i]], picked[i]]) for i in part])
-            for part in made]
+        sorted_parts = [window[i:i + config.batch] for i in range(0, len(window), config.batch)]
+        parts += [sorted_parts[i] for i in draw.permutation(len(sorted_parts))]
+    drawn = [draw.choice(some, config.negatives, replace=len(some) < config.negatives) for some in data.negatives]
+    return [np.stack([np.concatenate([[data.query[i], data.positive[i]], drawn[i]]) for i in part])
+            for part in parts]
 
 
 class Trainer:
-    """A model, its optimiser, and the texts that it learns from."""
+    """A model, its optimiser, and its training set."""
 
-    def __init__(self, lessons: Lessons, recipe: Recipe) -> None:
+    def __init__(self, data: TrainingSet, config: TrainConfig) -> None:
         import torch
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
         from transformers.utils import logging
 
         quietly()
-        logging.set_verbosity_error()  # that the head is new is the point
-        source = str(recipe.base_folder())
-        torch.manual_seed(recipe.seed)
-        self.recipe, self.lessons = recipe, lessons
+        logging.set_verbosity_error()  # transformers warns that the head is new, which is what we want
+        source = str(config.base_folder())
+        torch.manual_seed(config.seed)
+        self.config, self.data = config, data
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         model = AutoModelForSequenceClassification.from_pretrained(source, num_labels=1)
         self.model: Any = model.float().to(self.device).train()
         self.tokenizer: Any = AutoTokenizer.from_pretrained(source)
-        self.tokenizer.model_max_length = recipe.max_length
+        self.tokenizer.model_max_length = config.max_length
         self.typed = "token_type_ids" in self.tokenizer.model_input_names
         self.template = PairTemplate.of(self.tokenizer)
-        self.left = tokenise(self.tokenizer, lessons.queries, recipe.max_length, special=False)
-        self.right = tokenise(self.tokenizer, lessons.passages, recipe.max_length, special=False)
+        self.left = tokenise(self.tokenizer, data.queries, config.max_length, special=False)
+        self.right = tokenise(self.tokenizer, data.passages, config.max_length, special=False)
         self.names = [name for name, _ in self.model.named_parameters()]
         weights = [p for p in self.model.parameters() if p.ndim > 1]
         others = [p for p in self.model.parameters() if p.ndim <= 1]  # biases and norms are not decayed
-        self.optimiser = torch.optim.AdamW([{"params": weights, "weight_decay": recipe.decay},
-                                            {"params": others, "weight_decay": 0.0}], lr=recipe.rate)
-        lengths = self.left.lengths[lessons.query] + np.array(
-            [max(self.right.lengths[p], *self.right.lengths[n]) for p, n in zip(lessons.positive, lessons.negatives)])
-        self.steps = [b for e in range(recipe.epochs) for b in batches(lessons, lengths, recipe, e)]
+        self.optimiser = torch.optim.AdamW([{"params": weights, "weight_decay": config.decay},
+                                            {"params": others, "weight_decay": 0.0}], lr=config.rate)
+        lengths = self.left.lengths[data.query] + np.array(
+            [max(self.right.lengths[p], *self.right.lengths[n]) for p, n in zip(data.positive, data.negatives)])
+        self.steps = [b for e in range(config.epochs) for b in batches(data, lengths, config, e)]
         self.losses: list[float] = []
 
     def train(self, checkpoint: Path, mark: str, watch: Watch | None = None) -> None:
-        """Take all steps that are left; raises MemlabError when the loss is no longer a number."""
+        """Take all remaining steps; raise MemlabError when the loss is no longer a number."""
         self._resume(checkpoint, mark)
         last = time.monotonic()
-        with progress("fine-tuning", total=len(self.steps) - len(self.losses), unit="steps") as tell:
+        with progress("fine-tuning", total=len(self.steps) - len(self.losses), unit="steps") as report:
             for step in range(len(self.losses), len(self.steps)):
                 loss = self._step(step)
                 if not np.isfinite(loss):
                     raise MemlabError(f"the loss of step {step + 1} is not a number", fix="a smaller rate")
                 self.losses.append(loss)
-                if time.monotonic() - last >= self.recipe.checkpoint_seconds:
+                if time.monotonic() - last >= self.config.checkpoint_seconds:
                     self._keep(checkpoint, mark)
                     last = time.monotonic()
-                tell(1, f"loss {np.mean(self.losses[-20:]):.3f}")
+                report(1, f"loss {np.mean(self.losses[-20:]):.3f}")
                 if watch:
                     watch(step, loss)
 
@@ -136,11 +136,11 @@ class Trainer:
     def _step(self, step: int) -> float:
         import torch
 
-        torch.manual_seed(np.random.default_rng([self.recipe.seed, 3, step]).integers(2**31).item())  # for dropout
+        torch.manual_seed(np.random.default_rng([self.config.seed, 3, step]).integers(2**31).item())  # for dropout
         for group in self.optimiser.param_groups:
             group["lr"] = self._rate(step)
         rows = self.steps[step]                                                    # (b, 2 + negatives)
-        half = torch.autocast(self.device, torch.bfloat16, enabled=self.recipe.precision == "bf16")
+        half = torch.autocast(self.device, torch.bfloat16, enabled=self.config.precision == "bf16")
         with half:
             logits = self._logits(np.repeat(rows[:, 0], rows.shape[1] - 1), rows[:, 1:].reshape(-1))
         logits = logits.reshape(len(rows), -1)                                     # (b, 1 + negatives)
@@ -152,16 +152,16 @@ class Trainer:
         return float(loss.detach())
 
     def _rate(self, step: int) -> float:
-        """Return the learning rate of a step: up a line, then down a line."""
-        rising = max(1, round(self.recipe.warmup * len(self.steps)))
+        """Return the learning rate of a step: it rises linearly, then falls linearly."""
+        rising = max(1, round(self.config.warmup * len(self.steps)))
         share = (step + 1) / rising if step < rising else (len(self.steps) - step) / max(len(self.steps) - rising, 1)
-        return self.recipe.rate * share
+        return self.config.rate * share
 
     def _logits(self, query: Ints, passage: Ints) -> Any:
         """Return the logits (n,) of pairs of row numbers in queries and passages, with gradients."""
         import torch
 
-        room = self.recipe.max_length - self.template.size
+        room = self.config.max_length - self.template.size
         heads, tails = cut_longest_first(self.left.lengths[query], self.right.lengths[passage], room)
         rows: Tokens = join([self.template.row(self.left.row(q)[:h], self.right.row(p)[:t])
                              for q, p, h, t in zip(query, passage, heads, tails)])
@@ -187,17 +187,17 @@ class Trainer:
             save_file(tensors, temporary, metadata={"mark": mark, "losses": json.dumps(self.losses)})
 
     def _resume(self, path: Path, mark: str) -> None:
-        """Go on from a checkpoint of the same training; any other is left to be overwritten."""
+        """Continue from a checkpoint of the same training; any other is ignored, and overwritten later."""
         from safetensors import safe_open
 
         if not path.is_file():
             return
         with safe_open(path, framework="pt") as file:
-            said = file.metadata() or {}
-            if said.get("mark") != mark:
+            metadata = file.metadata() or {}
+            if metadata.get("mark") != mark:
                 return
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-        self.losses = json.loads(said["losses"])
+        self.losses = json.loads(metadata["losses"])
         self.model.load_state_dict({n: tensors[f"model.{n}"] for n in self.model.state_dict()})
         for name, parameter in self.model.named_parameters():
             self.optimiser.state[parameter] = {

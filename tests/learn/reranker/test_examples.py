@@ -6,7 +6,7 @@ import pytest
 from memlab.config.instantiate import make_dataset
 from memlab.errors import MemlabError
 from memlab.learn.folds import session_texts
-from memlab.learn.reranker.examples import examples, parse_fold, part, question_keys
+from memlab.learn.reranker.examples import examples, parse_fold, question_keys, split
 from memlab.rank.units import turn_units
 from memlab.tables import Tables, frame, text_hash, texts_frame
 from tests.learn.reranker.worlds import lives, ranked
@@ -39,7 +39,7 @@ def shared_world(sessions: tuple[tuple[str, ...], ...] = (("gold 0", "x 0"), (NO
 
 
 def taught(tables: Tables, fold: str = "all", depth: int = 100) -> pl.DataFrame:
-    return examples(tables, part(tables, fold), depth, ROLES)
+    return examples(tables, split(tables, fold), depth, ROLES)
 
 
 def test_positives_are_evidence_and_negatives_what_the_lanes_ranked_instead() -> None:
@@ -67,14 +67,14 @@ def test_positives_are_evidence_and_negatives_what_the_lanes_ranked_instead() ->
 
 def test_folds_are_disjoint_cover_all_and_share_no_evidence() -> None:
     tables = shared_world(corpora=7)
-    parts = [part(tables, f"{k}/3") for k in (1, 2, 3)]
+    parts = [split(tables, f"{k}/3") for k in (1, 2, 3)]
     held = [set(p.held_out["key"]) for p in parts]
     assert sum(map(len, held)) == len(set().union(*held)) == 7
     for p in parts:
         assert not set(p.held_out["key"]) & set(p.train["key"])
         assert p.held_out.height + p.train.height == 7
         assert not set(examples(tables, p, 100, ROLES)["question"]) & set(p.held_out["question"])
-    whole = part(tables, "all")
+    whole = split(tables, "all")
     assert (whole.train.height, whole.held_out.height, whole.forbidden.height) == (7, 0, 0)
 
 
@@ -90,7 +90,7 @@ def test_what_the_held_out_fold_will_be_tested_on_is_no_ones_negative() -> None:
 
 def test_longmemeval_folds_keep_evidence_and_distractors_apart(shared_data) -> None:
     tables = make_dataset("longmemeval_oracle", path=shared_data / "longmemeval_oracle.dev.json.xz").load()
-    fold = part(tables, "2/3")
+    fold = split(tables, "2/3")
     content = session_texts(tables["turns"])
     corpora = tables["questions"].select("question", "corpus")
 
@@ -104,7 +104,7 @@ def test_longmemeval_folds_keep_evidence_and_distractors_apart(shared_data) -> N
 
 def test_no_label_of_the_held_out_fold_changes_what_is_taught() -> None:
     tables = shared_world()
-    fold = part(tables, "1/2")
+    fold = split(tables, "1/2")
     apart = pl.col("question").is_in(fold.held_out["question"].implode())
     moved = tables["evidence"].with_columns(pl.when(apart).then(2).otherwise("session").cast(pl.Int32).alias("session"))
     other = tables.updated({"evidence": moved})
@@ -146,8 +146,8 @@ def test_a_fold_is_k_of_n(fold: str) -> None:
 
 def test_more_folds_than_groups_and_sessions_as_units_are_refused() -> None:
     with pytest.raises(MemlabError, match="4 disjoint folds at most"):
-        part(shared_world(), "1/5")
+        split(shared_world(), "1/5")
     tables = shared_world()
     whole = tables["units"].with_columns(level=pl.lit("session"))
-    with pytest.raises(MemlabError, match="learns from turns"):
+    with pytest.raises(MemlabError, match="is trained on turns"):
         taught(tables.updated({"units": whole}))

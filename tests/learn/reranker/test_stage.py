@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.learn.reranker.examples import part
+from memlab.learn.reranker.examples import split
 from memlab.learn.reranker.record import write
 from memlab.learn.reranker.stage import Chance, CrossFitRerank
 from memlab.models.local.cross_encoder import CrossEncoderScorer
@@ -31,7 +31,7 @@ def model(folder: Path, base: Path, tables: Tables, fold: str, shift: float = 0.
     tensors = load_file(folder / "model.safetensors")
     tensors["classifier.bias"] = tensors["classifier.bias"] + np.float32(shift)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    parted = part(tables, fold)
+    parted = split(tables, fold)
     write(folder, {"fold": fold, "held_out": parted.held_out["key"].to_list(),
                    "learnt": sorted(set(parted.train["text"]))})
     return folder
@@ -55,7 +55,7 @@ def run(stage, tables: Tables | None = None) -> pl.DataFrame:
 def test_each_question_is_scored_by_the_model_that_held_it_out(folds: list[Path]) -> None:
     got = run(CrossFitRerank(paths=folds, pool=3))
     for k, folder in enumerate(folds, 1):
-        mine = part(lives(), f"{k}/2").held_out
+        mine = split(lives(), f"{k}/2").held_out
         assert mine.height
         alone = run(Rerank(scorer=CrossEncoderScorer(path=folder), pool=3, name="cross_encoder"))
         assert got.join(mine, on="question", how="semi").equals(alone.join(mine, on="question", how="semi"))
@@ -97,7 +97,7 @@ def test_a_wrong_question_is_routed_by_the_right_one(folds: list[Path]) -> None:
     right = run(CrossFitRerank(paths=folds, pool=3))
     first = pl.col("rank") == 1
     for k in (1, 2):  # the heads of the two models lie 100 apart
-        mine = part(lives(), f"{k}/2").held_out
+        mine = split(lives(), f"{k}/2").held_out
         here = got.filter(first).join(mine, on="question", how="semi")["cross_encoder"]
         assert here.is_between(100 * k - 20, 100 * k + 20).all()
     assert not got["cross_encoder"].equals(right["cross_encoder"])
@@ -124,7 +124,7 @@ def test_the_identity_is_of_content_not_place(folds: list[Path], tmp_path: Path)
 def test_what_cannot_work_is_refused_when_it_is_made(base: Path, tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match="no model is given"):
         CrossFitRerank(paths=[])
-    with pytest.raises(MemlabError, match="models of other makers"):
+    with pytest.raises(MemlabError, match="takes models from elsewhere"):
         CrossFitRerank(paths=[base])
     with pytest.raises(MemlabError, match=r"training\.json"):
         CrossFitRerank(paths=[tmp_path / "gone"])

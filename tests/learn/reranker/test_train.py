@@ -11,9 +11,9 @@ from safetensors.numpy import load_file
 
 from memlab.errors import MemlabError
 from memlab.learn.reranker import __main__
-from memlab.learn.reranker.config import Recipe
+from memlab.learn.reranker.config import TrainConfig
 from memlab.learn.reranker.record import read
-from memlab.learn.reranker.train import Lessons, Trainer, batches
+from memlab.learn.reranker.train import Trainer, TrainingSet, batches
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.store import Store
 from tests.learn.reranker.worlds import DATA, LEXICAL, lives, tiny
@@ -27,8 +27,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def train(folder: Path, base: Path, watch=None, **fields) -> dict:
-    recipe = Recipe(out_model=folder, base=base, **{"limit": 12, "epochs": 1, "batch": 4, "negatives": 2, **fields})
-    return __main__.train(lives(), DATA.identity(), LEXICAL, recipe, Store(), watch)
+    settings = {"limit": 12, "epochs": 1, "batch": 4, "negatives": 2, **fields}
+    config = TrainConfig(out_model=folder, base=base, **settings)
+    return __main__.train(lives(), DATA.identity(), LEXICAL, config, Store(), watch)
 
 
 def weights(folder: Path) -> dict[str, np.ndarray]:
@@ -51,9 +52,9 @@ def toy() -> pl.DataFrame:
 
 
 def test_an_overfit_toy_is_learnt(base: Path, tmp_path: Path) -> None:
-    recipe = Recipe(out_model=tmp_path / "m", base=base, negatives=3, epochs=40, batch=8, rate=3e-3, decay=0)
+    config = TrainConfig(out_model=tmp_path / "m", base=base, negatives=3, epochs=40, batch=8, rate=3e-3, decay=0)
     told = toy().with_columns(positive="I did buy it on " + pl.col("question").cast(pl.String))
-    trainer = Trainer(Lessons.of(told, None, 0), recipe)
+    trainer = Trainer(TrainingSet.of(told, None, 0), config)
     trainer.train(tmp_path / "c", "mark")
     assert np.mean(trainer.losses[:3]) == pytest.approx(np.log(4), abs=.25)  # at first, one of four by chance
     assert np.mean(trainer.losses[-3:]) < .3
@@ -62,16 +63,16 @@ def test_an_overfit_toy_is_learnt(base: Path, tmp_path: Path) -> None:
 def test_the_saved_folder_is_read_by_the_scorer_and_scores_as_it_was_trained(base: Path, tmp_path: Path) -> None:
     import torch
 
-    recipe = Recipe(out_model=tmp_path / "m", base=base, negatives=2, epochs=1, max_length=32)
-    lessons = Lessons.of(toy(), None, 0)
-    trainer = Trainer(lessons, recipe)
+    config = TrainConfig(out_model=tmp_path / "m", base=base, negatives=2, epochs=1, max_length=32)
+    data = TrainingSet.of(toy(), None, 0)
+    trainer = Trainer(data, config)
     trainer.train(tmp_path / "c", "mark")
     trainer.save(tmp_path / "m")
     pairs = np.array([(q, p) for q in range(4) for p in range(4)])
     with torch.inference_mode():
         expected = trainer._logits(pairs[:, 0], pairs[:, 1]).numpy()
     got = np.zeros(len(pairs), np.float32)
-    for at, block in CrossEncoderScorer(path=tmp_path / "m").score(lessons.queries, lessons.passages, pairs):
+    for at, block in CrossEncoderScorer(path=tmp_path / "m").score(data.queries, data.passages, pairs):
         got[at] = block
     assert expected.std() > 0
     np.testing.assert_allclose(got, expected, atol=1e-5)
@@ -79,8 +80,8 @@ def test_the_saved_folder_is_read_by_the_scorer_and_scores_as_it_was_trained(bas
 
 
 def test_the_loss_is_the_softmax_over_one_positive_and_its_negatives(base: Path, tmp_path: Path) -> None:
-    recipe = Recipe(out_model=tmp_path / "m", base=base, negatives=3, epochs=1, batch=8, rate=1e-9)
-    trainer = Trainer(Lessons.of(toy(), None, 0), recipe)
+    config = TrainConfig(out_model=tmp_path / "m", base=base, negatives=3, epochs=1, batch=8, rate=1e-9)
+    trainer = Trainer(TrainingSet.of(toy(), None, 0), config)
     trainer.model.eval()  # no dropout, so that the step's logits can be computed again
     rows = trainer.steps[0]
     logits = np.stack([trainer._logits(np.full(4, row[0]), row[1:]).detach().numpy() for row in rows])
@@ -89,22 +90,22 @@ def test_the_loss_is_the_softmax_over_one_positive_and_its_negatives(base: Path,
 
 
 def test_batches_hold_every_example_once_with_negatives_of_its_own() -> None:
-    lessons = Lessons.of(toy(), None, 0)
-    recipe = Recipe(out_model=Path("m"), negatives=3, batch=3)
-    made = batches(lessons, np.arange(8), recipe, 0)
+    data = TrainingSet.of(toy(), None, 0)
+    config = TrainConfig(out_model=Path("m"), negatives=3, batch=3)
+    made = batches(data, np.arange(8), config, 0)
     assert [len(b) for b in made].count(3) == 2
     rows = np.concatenate(made)
     assert sorted(rows[:, 0]) == list(range(8))
     for row in rows:
-        assert row[1] == lessons.positive[row[0]]
-        assert set(row[2:]) <= set(lessons.negatives[row[0]])
+        assert row[1] == data.positive[row[0]]
+        assert set(row[2:]) <= set(data.negatives[row[0]])
         assert len(set(row[1:])) == 4
-    again, other = batches(lessons, np.arange(8), recipe, 0), batches(lessons, np.arange(8), recipe, 1)
+    again, other = batches(data, np.arange(8), config, 0), batches(data, np.arange(8), config, 1)
     assert all(np.array_equal(a, b) for a, b in zip(made, again))
     assert not all(np.array_equal(a, b) for a, b in zip(made, other))
-    few = Lessons.of(toy().with_columns(pl.col("negatives").list.head(1)), 5, 0)
+    few = TrainingSet.of(toy().with_columns(pl.col("negatives").list.head(1)), 5, 0)
     assert len(few.query) == 5
-    assert np.concatenate(batches(few, np.arange(5), recipe, 0)).shape == (5, 5)
+    assert np.concatenate(batches(few, np.arange(5), config, 0)).shape == (5, 5)
 
 
 def test_training_is_repeatable_by_seed_and_resumes_to_the_same_weights(base: Path, tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_a_finished_model_returns_at_once_and_another_is_not_overwritten(base: P
 
     assert train(tmp_path / "a", base, never) == json.loads(json.dumps(first, default=str)) | {
         "format": "memlab-reranker-1"}
-    with pytest.raises(MemlabError, match="another recipe"):
+    with pytest.raises(MemlabError, match="another configuration"):
         train(tmp_path / "a", base, never, epochs=2)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("x")
@@ -147,11 +148,11 @@ def test_a_finished_model_returns_at_once_and_another_is_not_overwritten(base: P
 
 
 def test_a_checkpoint_of_another_training_is_not_gone_on_with(base: Path, tmp_path: Path) -> None:
-    recipe = Recipe(out_model=tmp_path / "m", base=base, negatives=2, batch=4, epochs=1, checkpoint_seconds=0)
-    lessons = Lessons.of(toy(), None, 0)
-    Trainer(lessons, recipe).train(tmp_path / "c", "one")
+    config = TrainConfig(out_model=tmp_path / "m", base=base, negatives=2, batch=4, epochs=1, checkpoint_seconds=0)
+    data = TrainingSet.of(toy(), None, 0)
+    Trainer(data, config).train(tmp_path / "c", "one")
     steps: list[int] = []
-    Trainer(lessons, recipe).train(tmp_path / "c", "two", lambda step, _: steps.append(step))
+    Trainer(data, config).train(tmp_path / "c", "two", lambda step, _: steps.append(step))
     assert steps == [0, 1]
 
 
@@ -191,16 +192,16 @@ def test_the_command_line(base: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_what_cannot_work_is_refused(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValidationError, match="k/n"):
-        Recipe(out_model=tmp_path, fold="4/3")
+        TrainConfig(out_model=tmp_path, fold="4/3")
     with pytest.raises(ValidationError, match="no model folder"):
-        Recipe(out_model=tmp_path, base=tmp_path / "gone")
+        TrainConfig(out_model=tmp_path, base=tmp_path / "gone")
     assert __main__.main(["data=synthetic"]) == 2
     assert "out_model: Field required" in capsys.readouterr().err
     blind = lives().updated({"evidence": lives()["evidence"].head(0)})
     with pytest.raises(MemlabError, match="no question has an evidence turn"):
-        __main__.train(blind, {}, LEXICAL, Recipe(out_model=tmp_path / "m", base=base), Store())
-    recipe = Recipe(out_model=tmp_path / "m", base=base, epochs=1, negatives=2)
-    trainer = Trainer(Lessons.of(toy(), None, 0), recipe)
+        __main__.train(blind, {}, LEXICAL, TrainConfig(out_model=tmp_path / "m", base=base), Store())
+    config = TrainConfig(out_model=tmp_path / "m", base=base, epochs=1, negatives=2)
+    trainer = Trainer(TrainingSet.of(toy(), None, 0), config)
     trainer.model.classifier.weight.data[:] = float("nan")
     with pytest.raises(MemlabError, match="not a number"):
         trainer.train(tmp_path / "c", "mark")
