@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
-Give = Callable[[Item], Awaitable[None]]
+Emit = Callable[[Item], Awaitable[None]]
 
 _FULL_WAIT = 0.01  # seconds between looks at a queue whose reader lags behind
 
@@ -24,43 +24,43 @@ class _End:
     error: BaseException | None
 
 
-def background(work: Callable[[Give[Item]], Coroutine[Any, Any, None]], ahead: int) -> Iterator[Item]:
-    """Yield what ``work(give)`` gives, while it goes on working; at most about ``ahead`` items wait to be read.
+def background(work: Callable[[Emit[Item]], Coroutine[Any, Any, None]], queue_size: int) -> Iterator[Item]:
+    """Yield what ``work(emit)`` emits, while it goes on working; at most about ``queue_size`` items wait to be read.
 
     An error of the work is raised here after the items before it. Leaving the iterator early, by an interrupt too,
     cancels the work and waits for it to end.
 
-    >>> async def work(give):
+    >>> async def work(emit):
     ...     for i in range(3):
-    ...         await give(i)
-    >>> list(background(work, ahead=1))
+    ...         await emit(i)
+    >>> list(background(work, queue_size=1))
     [0, 1, 2]
     """
     ready: queue.SimpleQueue[list[Item] | _End] = queue.SimpleQueue()
     loop = asyncio.new_event_loop()
-    bunch: list[Item] = []  # given in one turn of the loop: waking the reader costs more than reading an item
-    given = taken = 0
+    batch: list[Item] = []  # emitted in one turn of the loop: waking the reader costs more than reading an item
+    emitted = read = 0
 
     def hand_over() -> None:
-        ready.put(bunch.copy())
-        bunch.clear()
+        ready.put(batch.copy())
+        batch.clear()
 
-    async def give(item: Item) -> None:
-        nonlocal given
-        while given - taken >= ahead:
+    async def emit(item: Item) -> None:
+        nonlocal emitted
+        while emitted - read >= queue_size:
             await asyncio.sleep(_FULL_WAIT)
-        given += 1
-        if not bunch:
+        emitted += 1
+        if not batch:
             loop.call_soon(hand_over)
-        bunch.append(item)
+        batch.append(item)
 
-    task = loop.create_task(work(give))
+    task = loop.create_task(work(emit))
 
     def run() -> None:
         error: BaseException | None = None
         try:
             loop.run_until_complete(task)
-        except BaseException as problem:  # whatever it is, the reader is told, and raises it
+        except BaseException as problem:  # of any kind: the reader raises it
             error = problem
         finally:
             with suppress(Exception):
@@ -75,7 +75,7 @@ def background(work: Callable[[Give[Item]], Coroutine[Any, Any, None]], ahead: i
     try:
         while not isinstance(items := ready.get(), _End):
             for item in items:
-                taken += 1
+                read += 1
                 yield item
         if items.error is not None:
             raise items.error

@@ -1,4 +1,4 @@
-"""One run of prompts against one chat server: who asks, what is sent, and what a reply becomes."""
+"""A client of one chat server: what is sent for a prompt, and what a reply becomes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 from urllib.parse import urlsplit
+
+from pydantic import Field
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.chat import json_schema
-from memlab.models.chat.background import Give
+from memlab.models.chat.background import Emit
 from memlab.models.chat.protocol import Completion, Message, Prompt
-from memlab.models.chat.retry import Line, Malformed, NoSchema, TooLong, Words
+from memlab.models.chat.retry import Connection, ErrorKind, Malformed, NoSchema, TooLong
 from memlab.models.chat.server_key import NO_KEY, key_fix, server_key, start_fix, starting
 from memlab.models.chat.tokenizer import valid
+from memlab.models.http.client import Variable
+from memlab.stage import stage
 
 Fits = Callable[[Sequence[Message], int | None], bool]
 
@@ -25,71 +29,68 @@ _PROBE = 5.0  # seconds that a living server may take to say so
 _SHOWN = 300  # characters of a server's own words in a message
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Where and how to ask; the fields of ``OpenAIChat`` that a run of prompts needs."""
+@stage
+class ChatSettings:
+    """The settings of a chat model that its clients need."""
 
-    model: str
-    url: str
-    key_env: str | None
-    temperature: float
-    seed: int
-    max_tokens: int
-    concurrency: int
-    timeout: float
-    patience: float
-    retries: int
+    model: Annotated[str, Field(min_length=1)]
+    url: Annotated[str, Field(pattern=r"^(auto$|https?://)")] = "http://127.0.0.1:8000/v1"
+    key_env: Variable | None = None
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    seed: int = 0
+    max_tokens: Annotated[int, Field(ge=1)] = 256
+    concurrency: Annotated[int, Field(ge=1)] = 16
+    timeout: Annotated[float, Field(gt=0)] = 300.0
+    patience: Annotated[float, Field(ge=0)] = 600.0
+    retries: Annotated[int, Field(ge=0)] = 6
 
 
-async def talk(settings: Settings, fits: Fits, prompts: Sequence[Prompt], order: Iterator[int],
-               give: Give[tuple[int, Completion]]) -> None:
-    """Give (position, completion) of every prompt, asking in the given order; raises MemlabError.
+async def ask_all(settings: ChatSettings, fits: Fits, prompts: Sequence[Prompt], order: Iterator[int],
+                   emit: Emit[tuple[int, Completion]]) -> None:
+    """Emit (position, completion) of every prompt, asking in the given order; raises MemlabError.
 
-    So many workers as requests may run at once take the next prompt each: never more than that lies in memory.
+    As many workers as requests may run at once take the next prompt each: never more than that lies in memory.
     """
-    async with Talk(settings, fits) as one:
+    async with Client(settings, fits) as client:
 
         async def worker() -> None:
-            for at in order:
-                await give((at, await one.ask(prompts[at])))
+            for position in order:
+                await emit((position, await client.ask(prompts[position])))
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(settings.concurrency):
+                for _ in range(min(settings.concurrency, len(prompts))):
                     group.create_task(worker())
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
 
 
-class Talk:
-    """A connection to a server, with what was learnt of it: its key, and the schemas that it refuses."""
+class Client(Connection):
+    """The connection to a chat server, with its key and the schemas that it refuses."""
 
-    def __init__(self, settings: Settings, fits: Fits) -> None:
+    def __init__(self, settings: ChatSettings, fits: Fits) -> None:
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
+        address = urlsplit(settings.url)
+        super().__init__(f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}",
+                         retries=settings.retries, patience=settings.patience)
         self.settings, self._fits = settings, fits
         self._key = server_key(settings.url, settings.key_env)
-        address = urlsplit(settings.url)
-        self.where = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
         # a proxy that the environment names is no way to this machine itself, nor to another node
-        local = address.hostname in ("127.0.0.1", "localhost", "::1") or starting(settings.url)
+        local = address.hostname in ("127.0.0.1", "localhost", "::1") or self.starting()
         self._client = AsyncOpenAI(
             base_url=settings.url, api_key=self._key, max_retries=0, timeout=settings.timeout,
             http_client=DefaultAsyncHttpxClient(trust_env=False) if local else None)
-        words = Words(self.where, self._redact, lambda: start_fix(settings.url, settings.model),
-                      lambda: key_fix(settings.key_env, self._key), self._model_fix, lambda: starting(settings.url))
-        self._line = Line(self.alive, self._renew, words, retries=settings.retries, patience=settings.patience,
-                          seed=settings.seed)
-        self._unbound: set[str] = set()
+        self._schemas_refused: set[str] = set()
 
-    async def __aenter__(self) -> Talk:
+    async def __aenter__(self) -> Client:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
-        """Cut the connection."""
+        """Close the connection."""
         await self._client.close()
 
     async def ask(self, prompt: Prompt) -> Completion:
@@ -102,17 +103,17 @@ class Talk:
         return await self._checked(prompt, prompt.schema, reply)
 
     async def _bound(self, prompt: Prompt) -> Completion | None:
-        """Ask for JSON by the schema; in words where the server refuses it."""
+        """Ask for JSON bound to the schema; in words where the server refuses it."""
         schema = prompt.schema or ""
-        if schema not in self._unbound:
+        if schema not in self._schemas_refused:
             try:
                 return await self._reply(prompt, prompt.messages, schema)
             except NoSchema:
-                self._unbound.add(schema)
+                self._schemas_refused.add(schema)
         return await self._reply(prompt, _asking(prompt.messages, schema))
 
     async def _checked(self, prompt: Prompt, schema: str, reply: Completion) -> Completion:
-        """Return a reply that fits the schema, mended or asked for once more if need be, or the reply as it is."""
+        """Return a reply that fits the schema, repaired or asked for once more if need be, or the reply as it is."""
         what = json_schema.fault(reply.text, schema)
         if what is None:
             return reply
@@ -121,7 +122,7 @@ class Talk:
         if reply.finish == "length":  # it would be cut off again
             return reply
         longer = (*prompt.messages, Message("assistant", reply.text), Message("user", json_schema.again(what, schema)))
-        second = await self._reply(prompt, longer, schema if schema not in self._unbound else None)
+        second = await self._reply(prompt, longer, None if schema in self._schemas_refused else schema)
         if second is None:
             return reply
         fits = json_schema.fault(second.text, schema) is None
@@ -131,29 +132,29 @@ class Talk:
                           second.finish if text is not None else reply.finish, repaired=True)
 
     async def _reply(self, prompt: Prompt, messages: Sequence[Message], schema: str | None = None) -> Completion | None:
-        """Send one request until it is answered; None where it does not fit into the window, ours or the server's."""
+        """Send one request until it is answered; None where it does not fit into our window or the server's."""
         if not self._fits(messages, prompt.max_tokens):
             return None
         body = self._body(prompt, messages, schema)
         try:
-            return await self._line.call(lambda: self._send(body))
+            return await self.call(lambda: self._send(body))
         except TooLong:
             return None
 
     async def _send(self, body: dict[str, Any]) -> Completion:
         start = time.monotonic()
-        async with asyncio.timeout(self.settings.timeout):  # of the whole reply; the client's own is a read's
-            # not chat.completions.create: a third of its time goes into types that nobody looks at here
+        async with asyncio.timeout(self.settings.timeout):  # for the whole reply; the client's own is for each read
+            # not chat.completions.create: a third of its time goes into types that nothing here uses
             reply = await self._client.post("/chat/completions", cast_to=bytes, body=body)
         return _completion(reply, time.monotonic() - start)
 
     def _body(self, prompt: Prompt, messages: Sequence[Message], schema: str | None) -> dict[str, Any]:
-        own = self.settings
+        settings = self.settings
         body: dict[str, Any] = {
-            "model": own.model, "seed": own.seed + prompt.sample,
+            "model": settings.model, "seed": settings.seed + prompt.sample,
             "messages": [{"role": message.role, "content": valid(message.content)} for message in messages],
-            "temperature": own.temperature if prompt.temperature is None else prompt.temperature,
-            "max_tokens": prompt.max_tokens or own.max_tokens,
+            "temperature": settings.temperature if prompt.temperature is None else prompt.temperature,
+            "max_tokens": prompt.max_tokens or settings.max_tokens,
         }
         if schema is not None:
             try:
@@ -164,11 +165,11 @@ class Talk:
         return body
 
     async def serves(self) -> bool:
-        """Tell whether the server takes the key and knows the model."""
+        """Return whether the server takes the key and knows the model."""
         return self.settings.model in await self._models()
 
     async def alive(self) -> bool:
-        """Tell whether the server answers anything at all, besides a gateway's regrets."""
+        """Return whether the server answers anything at all; a gateway's 502 to 504 does not count."""
         import openai
 
         try:
@@ -182,40 +183,50 @@ class Talk:
             pass
         return True
 
-    async def _model_fix(self) -> str:
-        """Say what helps where a server does not know the model, or the address."""
-        names = await self._models()
-        if not names:
-            return "check chat.url, which mostly ends in /v1"
-        return f"chat.model=NAME; {did_you_mean(self.settings.model, names)}"
+    def starting(self) -> bool:
+        """Return whether ``python -m memlab.serve`` has started a server at this address."""
+        return starting(self.settings.url)
+
+    async def fix(self, kind: ErrorKind) -> str:
+        """Return the remedy for a failure."""
+        settings = self.settings
+        if kind == "key":
+            return key_fix(settings.key_env, self._key)
+        if kind == "wrong":
+            return "check the chat's settings, and the server's log"
+        if kind == "unknown":
+            names = await self._models()
+            return (f"chat.model=NAME; {did_you_mean(settings.model, names)}" if names
+                    else "check chat.url, which mostly ends in /v1")
+        return start_fix(settings.url, settings.model)
 
     async def _models(self) -> list[str]:
-        """Return the models that a server names; none where it is no such server at all."""
+        """Return the models that a server names; none where it is no chat server."""
         try:
             async with asyncio.timeout(_PROBE):
                 return [model.id for model in (await self._client.models.list()).data]
         except Exception:
             return []
 
-    def _renew(self) -> bool:
-        """Take the key of a server that was started anew; False if there is none."""
+    def renew_key(self) -> bool:
+        """Take the key of a server that was started anew; return False if there is none."""
         key = server_key(self.settings.url, self.settings.key_env)
         changed = key != self._key
         self._key = self._client.api_key = key
         return changed
 
-    def _redact(self, said: str) -> str:
-        """Return a server's words for a message: in one line, without the key and without control characters."""
+    def redact(self, message: str) -> str:
+        """Return a server's words in one line, without the key and without control characters."""
         if self._key != NO_KEY:
-            said = said.replace(self._key, "***")
-        return " ".join("".join(c if c.isprintable() else " " for c in said).split())[:_SHOWN]
+            message = message.replace(self._key, "***")
+        return " ".join("".join(c if c.isprintable() else " " for c in message).split())[:_SHOWN]
 
 
 def _completion(reply: bytes, seconds: float) -> Completion:
     """Read a server's reply; raises Malformed."""
     try:
-        read = json.loads(reply)
-        choice, usage = read["choices"][0], read.get("usage")
+        content = json.loads(reply)
+        choice, usage = content["choices"][0], content.get("usage")
         text = choice["message"].get("content")
         tokens = (int(usage["prompt_tokens"]), int(usage["completion_tokens"])) if usage else (0, 0)
         finish = choice.get("finish_reason")

@@ -8,18 +8,17 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from memlab.models.chat.background import Give, background
-from memlab.models.chat.client import Settings, talk
+from memlab.models.chat.background import Emit, background
+from memlab.models.chat.client import ChatSettings, ask_all
 from memlab.models.chat.protocol import Completion, Message, Prompt
-from memlab.models.chat.router import AUTO, spread
+from memlab.models.chat.router import AUTO, route
 from memlab.models.chat.tokenizer import Counter, Tokenizer, counter, has_tokenizer
-from memlab.models.http.client import Variable
 from memlab.runtime.home import home
 from memlab.stage import LocalPath, stage
 
 
 @stage
-class OpenAIChat:
+class OpenAIChat(ChatSettings):
     """Asks ``{url}/chat/completions``; many prompts at a time, each as often as it takes.
 
     A request's seed is ``seed`` plus the prompt's sample, so that samples differ and can be had again. Prompts are
@@ -34,19 +33,9 @@ class OpenAIChat:
     there, else a stand-in that counts from above (``memlab.models.chat.tokenizer``).
     """
 
-    model: Annotated[str, Field(min_length=1)]
-    url: Annotated[str, Field(pattern=r"^(auto$|https?://)")] = "http://127.0.0.1:8000/v1"
-    key_env: Variable | None = None
     revision: str | None = None
-    temperature: Annotated[float, Field(ge=0)] = 0.0
-    seed: int = 0
-    max_tokens: Annotated[int, Field(ge=1)] = 256
     window: Annotated[int, Field(ge=2)] = 4096
     tokenizer: LocalPath | None = None
-    concurrency: Annotated[int, Field(ge=1)] = 16
-    timeout: Annotated[float, Field(gt=0)] = 300.0
-    patience: Annotated[float, Field(ge=0)] = 600.0
-    retries: Annotated[int, Field(ge=0)] = 6
 
     @model_validator(mode="after")
     def _check(self) -> OpenAIChat:
@@ -58,7 +47,7 @@ class OpenAIChat:
 
     @property
     def name(self) -> str:
-        """What people call the model."""
+        """Display name of the model."""
         return self.model
 
     def identity(self) -> dict[str, Any]:
@@ -85,21 +74,18 @@ class OpenAIChat:
         if not prompts:
             return
         order = iter(sorted(range(len(prompts)), key=lambda i: tuple(m.content for m in prompts[i].messages)))
-        settings = Settings(self.model, self.url, self.key_env, self.temperature, self.seed, self.max_tokens,
-                            min(self.concurrency, len(prompts)), self.timeout, self.patience, self.retries)
-
         short_enough = self._counter().fits
 
         def fits(messages: Sequence[Message], max_tokens: int | None) -> bool:
             return short_enough(messages, self.window - (max_tokens or self.max_tokens))
 
-        async def work(give: Give[tuple[int, Completion]]) -> None:
+        async def work(emit: Emit[tuple[int, Completion]]) -> None:
             if self.url == AUTO:
-                await spread(settings, self.revision, fits, prompts, order, give)
+                await route(self, self.revision, fits, prompts, order, emit)
             else:
-                await talk(settings, fits, prompts, order, give)
+                await ask_all(self, fits, prompts, order, emit)
 
-        yield from background(work, ahead=4 * self.concurrency)
+        yield from background(work, queue_size=4 * self.concurrency)
 
     def _counter(self) -> Counter:
         if self.tokenizer is not None:

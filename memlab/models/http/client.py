@@ -9,14 +9,14 @@ import json
 import os
 import threading
 import time
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Annotated, Any
 
 import httpx
 from pydantic import Field
+from tenacity import Retrying
 
 from memlab.errors import MemlabError
+from memlab.models.http.backoff import TemporaryFailure, retry_options
 from memlab.stage import stage
 
 Url = Annotated[str, Field(pattern=r"^https?://")]
@@ -25,8 +25,6 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 FIRST_WAIT = 1.0
 """Seconds before the first retry; each further wait is twice as long."""
-LONGEST_WAIT = 120.0
-"""Seconds; a service that asks for more has run out of quota, and waiting in silence helps nobody."""
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
@@ -55,27 +53,27 @@ class Service:
 
     def post(self, body: dict[str, Any]) -> Any:
         """Return the reply to ``body``, both JSON; raises MemlabError when the service refuses or stays away."""
-        for attempt in range(self.retries + 1):
-            self._take_turn()
-            wait = FIRST_WAIT * 2**attempt
-            try:
-                reply = self._client.post(self._url, json=body)
-                if reply.status_code == 200:
-                    return reply.json()
-            except httpx.TransportError as error:  # refused, timed out, cut off
-                trouble = f"{type(error).__name__}: {error}"
-            except json.JSONDecodeError:
-                trouble = "the reply is not JSON"
-            else:
-                trouble = f"status {reply.status_code}: {self._shown(reply)}"
-                if reply.status_code not in _AGAIN:
-                    raise MemlabError(trouble, where=self.where, fix=self._fix(reply.status_code))
-                wait = asked_wait(reply.headers.get("retry-after"), wait)
-            if attempt < self.retries:
-                time.sleep(min(wait, LONGEST_WAIT))
-        raise MemlabError(f"no answer after {self.retries + 1} attempts, last: {trouble}", where=self.where,
-                          fix="see that the service is up and its quota is not used up, then start again: "
-                              "what was answered so far is stored")
+        try:
+            return Retrying(**retry_options(self.retries, FIRST_WAIT))(self._send, body)
+        except TemporaryFailure as failure:
+            raise MemlabError(f"no answer after {self.retries + 1} attempts, last: {failure}", where=self.where,
+                              fix="see that the service is up and its quota is not used up, then start again: "
+                                  "what was answered so far is stored") from None
+
+    def _send(self, body: dict[str, Any]) -> Any:
+        self._take_turn()
+        try:
+            reply = self._client.post(self._url, json=body)
+            if reply.status_code == 200:
+                return reply.json()
+        except httpx.TransportError as error:  # refused, timed out, cut off
+            raise TemporaryFailure(f"{type(error).__name__}: {error}") from None
+        except json.JSONDecodeError:
+            raise TemporaryFailure("the reply is not JSON") from None
+        refusal = f"status {reply.status_code}: {self._shown(reply)}"
+        if reply.status_code in _AGAIN:
+            raise TemporaryFailure(refusal, reply.headers.get("retry-after"))
+        raise MemlabError(refusal, where=self.where, fix=self._fix(reply.status_code))
 
     def _take_turn(self) -> None:
         """Wait until the rate limit lets one more request go."""
@@ -122,20 +120,6 @@ class HttpModel:
     def _service(self, path: str) -> Service:
         return Service(f"{self.url.rstrip('/')}/{path}", self.key_env, retries=self.retries, timeout=self.timeout,
                        requests_per_minute=self.requests_per_minute)
-
-
-def asked_wait(header: str | None, otherwise: float) -> float:
-    """Read a Retry-After header: seconds, or a date."""
-    if not header:
-        return otherwise
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
-        return otherwise
 
 
 def malformed(service: Service, what: str) -> MemlabError:

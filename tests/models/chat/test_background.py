@@ -8,21 +8,21 @@ import time
 
 import pytest
 
-from memlab.models.chat.background import Give, background
+from memlab.models.chat.background import Emit, background
 
 
-@pytest.mark.parametrize("ahead", [1, 7, 1000])
-def test_many_givers_lose_nothing_and_keep_their_order(ahead: int) -> None:
-    async def giver(name: int, give: Give[tuple[int, int]]) -> None:
+@pytest.mark.parametrize("queue_size", [1, 7, 1000])
+def test_many_emitters_lose_nothing_and_keep_their_order(queue_size: int) -> None:
+    async def emitter(name: int, emit: Emit[tuple[int, int]]) -> None:
         for i in range(50):
-            await give((name, i))
+            await emit((name, i))
             if i % 5 == name:
                 await asyncio.sleep(0)
 
-    async def work(give: Give[tuple[int, int]]) -> None:
-        await asyncio.gather(*(giver(name, give) for name in range(4)))
+    async def work(emit: Emit[tuple[int, int]]) -> None:
+        await asyncio.gather(*(emitter(name, emit) for name in range(4)))
 
-    found = list(background(work, ahead))
+    found = list(background(work, queue_size))
     for name in range(4):
         assert [i for who, i in found if who == name] == list(range(50))
 
@@ -30,24 +30,24 @@ def test_many_givers_lose_nothing_and_keep_their_order(ahead: int) -> None:
 def test_an_item_is_there_while_the_work_goes_on() -> None:
     seen = threading.Event()
 
-    async def work(give: Give[str]) -> None:
-        await give("first")
+    async def work(emit: Emit[str]) -> None:
+        await emit("first")
         assert await asyncio.to_thread(seen.wait, 5)
-        await give("second")
+        await emit("second")
 
-    items = background(work, ahead=1)
+    items = background(work, queue_size=1)
     assert next(items) == "first"
     seen.set()
     assert list(items) == ["second"]
 
 
 def test_an_error_comes_after_what_was_given_before_it() -> None:
-    async def work(give: Give[int]) -> None:
-        await give(1)
-        await give(2)
+    async def work(emit: Emit[int]) -> None:
+        await emit(1)
+        await emit(2)
         raise ValueError("broken")
 
-    items = background(work, ahead=9)
+    items = background(work, queue_size=9)
     assert [next(items), next(items)] == [1, 2]
     with pytest.raises(ValueError, match="broken"):
         next(items)
@@ -56,12 +56,12 @@ def test_an_error_comes_after_what_was_given_before_it() -> None:
 def test_a_slow_reader_is_not_left_behind() -> None:
     given = []
 
-    async def work(give: Give[int]) -> None:
+    async def work(emit: Emit[int]) -> None:
         for i in range(100):
-            await give(i)
+            await emit(i)
             given.append(i)
 
-    items = background(work, ahead=5)
+    items = background(work, queue_size=5)
     next(items)
     time.sleep(0.2)
     assert len(given) <= 6

@@ -15,7 +15,7 @@ from memlab.errors import MemlabError
 from memlab.models.chat import client, retry, router
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Message, Prompt
-from memlab.models.chat.router import choose, openings
+from memlab.models.chat.router import choose, prefix_digests
 from memlab.serving import records
 from memlab.store import Store, completions
 from tests.models.chatserver import ChatServer, publish, serving
@@ -65,7 +65,7 @@ def test_requests_are_spread_and_what_begins_alike_goes_to_one_server(pair: tupl
     assert min(len(server.requests) for server in pair) > count / 4
     assert all(server.most <= 4 for server in pair)
     right = 0
-    for prompt, opening in zip(prompts(count), openings(prompts(count))):
+    for prompt, opening in zip(prompts(count), prefix_digests(prompts(count))):
         server = next(server for server in pair if server.url == choose(opening, [one.url for one in pair]))
         right += prompt.messages[-1].content in asked(server)
     assert right > 0.8 * count  # the rest was taken over at the end, when one had nothing left to do

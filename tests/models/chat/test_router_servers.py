@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memlab.models.chat.protocol import Message, Prompt
-from memlab.models.chat.router import choose, openings, published
+from memlab.models.chat.router import choose, prefix_digests, published
 from tests.models.chatserver import publish
 
 URLS = [f"http://n{i}:8000/v1" for i in range(4)]
@@ -29,18 +29,19 @@ def test_a_server_that_comes_or_goes_moves_its_own_prompts_alone() -> None:
 
 def test_what_begins_alike_has_one_opening_whatever_the_system_says_and_all_share() -> None:
     lead = "Here is a conversation. " * 40  # longer than what is looked at: all prompts have it
-    one, other, third = openings([prompt(f"{lead}{'x' * 300} 1"), prompt(f"{lead}{'x' * 300} 2"), prompt(f"{lead}y")])
+    one, other, third = prefix_digests([prompt(f"{lead}{'x' * 300} 1"), prompt(f"{lead}{'x' * 300} 2"),
+                                        prompt(f"{lead}y")])
     assert one == other != third
-    assert openings([prompt("a", "one"), prompt("a", "two")])[0] == openings([prompt("a")])[0]
-    assert openings([]) == []
-    assert openings([Prompt((Message("system", "\ud800"),))]) == openings([prompt("")])
+    assert prefix_digests([prompt("a", "one"), prompt("a", "two")])[0] == prefix_digests([prompt("a")])[0]
+    assert prefix_digests([]) == []
+    assert prefix_digests([Prompt((Message("system", "\ud800"),))]) == prefix_digests([prompt("")])
 
 
 def test_the_opening_is_the_same_when_other_prompts_are_asked_beside() -> None:
     lead = "Here is a conversation. " * 40
     first = [prompt(f"{lead}monday {i} {'x' * 300}") for i in range(3)]
     more = [*first, prompt(f"{lead}moon {'x' * 300}")]  # all but this one share three characters more
-    assert openings(first) == openings(more)[:3]
+    assert prefix_digests(first) == prefix_digests(more)[:3]
 
 
 @pytest.mark.parametrize(("fields", "taken"), [

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.models.http.client import Service, asked_wait
+from memlab.models.http.backoff import asked_wait
+from memlab.models.http.client import Service
 from tests.models.loopback import Loopback, serving
 
 BODY = {"input": ["a"]}
