@@ -8,45 +8,22 @@ Forgetting writes the file anew without what was forgotten.
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import json
 import os
 import socket
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from memlab.errors import MemlabError
 from memlab.live.sessions import Entry
-from memlab.runtime.files import TEMPORARY, atomic_write
+from memlab.runtime.checked_lines import decode, encode
+from memlab.runtime.files import TEMPORARY, atomic_write, write_all
 
 FILE = "memory.jsonl"
 LOCK = "lock"
 DAMAGED = "damaged.jsonl"
 _HEADER = {"memlab": "live memory", "format": 1}
-
-
-def encode(row: Mapping[str, Any]) -> bytes:
-    """Write one line; ASCII alone, so that no character of a text can end it or be changed by an encoding."""
-    rest = json.dumps(row, ensure_ascii=True)[1:].encode()
-    return b'{"check": "' + _digest(rest) + b'", ' + rest + b"\n"
-
-
-def decode(line: bytes) -> dict[str, Any] | None:
-    """Read one line; None if it is damaged.
-
-    >>> decode(encode({"id": 0}))["id"], decode(encode({"id": 0})[:-3])
-    (0, None)
-    """
-    if not line.startswith(b'{"check": "') or not line.endswith(b"\n") or line[11:27] != _digest(line[30:-1]):
-        return None
-    return dict(json.loads(b"{" + line[30:]))
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=8).hexdigest().encode()
 
 
 class Log:
@@ -156,9 +133,7 @@ class Log:
         with (self.folder / FILE).open("ab", buffering=0) as file:
             before = os.fstat(file.fileno()).st_size
             try:
-                rest = line
-                while rest:
-                    rest = rest[file.write(rest) or 0:]
+                write_all(file, line)
                 os.fsync(file.fileno())
             except BaseException:
                 with suppress(OSError):

@@ -19,15 +19,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.store.index import Folder
-from memlab.store.segments import IDENTITY, key_columns, write_file, writing
+from memlab.runtime.files import write_all
+from memlab.store.index import SegmentIndex
+from memlab.store.segments import key_columns, store_errors, write_identity
 from memlab.store.store import KEYS, Store
 
 BLOCK = 4096  # rows that are allotted at once: 6 MB of 384 numbers each
 _SUFFIX = ".rows"
 
 
-class Shelf(Folder):
+class Shelf(SegmentIndex):
     """One fingerprint's values, in memory, and on disk if it is kept.
 
     The file is named by the length of a value; a record is key, value and 8 bytes of digest. A record that does not
@@ -47,9 +48,9 @@ class Shelf(Folder):
         at = pl.Series("row", [self._at.get(key) for key in _keys(wanted.select(self.keys))], pl.Int64)
         return wanted.with_columns((at // BLOCK).alias("segment"), (at % BLOCK).alias("row"))
 
-    def take(self, found: pl.DataFrame) -> Iterator[tuple[Ints, Floats]]:
-        """Yield (at (b,), values (b, ...)) a block for keys that were found."""
-        for (block,), rows in found.partition_by("segment", as_dict=True).items():
+    def read(self, located: pl.DataFrame) -> Iterator[tuple[Ints, Floats]]:
+        """Yield (at (b,), values (b, ...)) for each block that holds keys."""
+        for (block,), rows in located.partition_by("segment", as_dict=True).items():
             yield rows["at"].to_numpy(), self._blocks[block][rows["row"].to_numpy()]
 
     def width(self) -> int | None:
@@ -70,7 +71,7 @@ class Shelf(Folder):
             self._blocks[row // BLOCK][row % BLOCK] = 0
         if gone:
             record = self._record(self._blocks[0].shape[1])
-            with writing(self.path), self._file(self._blocks[0].shape[1]).open("r+b") as file:
+            with store_errors(self.path), self._file(self._blocks[0].shape[1]).open("r+b") as file:
                 for row in gone:
                     file.seek(row * record.itemsize)
                     file.write(bytes(record.itemsize))
@@ -101,13 +102,10 @@ class Shelf(Folder):
         rows["key"] = np.frombuffer(b"".join(names), rows["key"].dtype)
         rows["value"] = values
         rows["check"] = _checks(rows)
-        if not (self.path / IDENTITY).exists():
-            write_file(self.path / IDENTITY, self.identity.encode())
-        with writing(self.path), self._file(values.shape[1]).open("ab", buffering=0) as file:
+        write_identity(self.path, self.identity)
+        with store_errors(self.path), self._file(values.shape[1]).open("ab", buffering=0) as file:
             file.truncate(self._rows * rows.itemsize)  # what a full disk left of an earlier record
-            rest = memoryview(rows.tobytes())
-            while rest:  # not synced: what a power failure takes is made anew
-                rest = rest[file.write(rest) or 0:]
+            write_all(file, rows.tobytes())  # not synced: what a power failure takes is made anew
 
     def _load(self) -> None:
         for path in self.path.glob(f"*{_SUFFIX}"):
@@ -127,16 +125,16 @@ class LiveStore(Store):
     Completions lie in lines, as in every store.
     """
 
-    def _folder(self, kind: str, model: Any, role: Role | None = None) -> Folder:
+    def _index(self, kind: str, model: Any, role: Role | None = None) -> SegmentIndex:
         path, identity = self._fingerprint(kind, model, role)
-        if path not in self._folders:
+        if path not in self._indexes:
             kept = (kind, role) == ("vectors", "document")
-            self._folders[path] = Shelf(path, KEYS[kind], identity, kept)
-        return self._folders[path]
+            self._indexes[path] = Shelf(path, KEYS[kind], identity, kept)
+        return self._indexes[path]
 
     def forget_questions(self) -> None:
         """Drop what earlier questions had made: their vectors and pair scores."""
-        self._folders = {path: shelf for path, shelf in self._folders.items() if getattr(shelf, "kept", False)}
+        self._indexes = {path: shelf for path, shelf in self._indexes.items() if getattr(shelf, "kept", False)}
 
     def forget_indexes(self) -> None:
         """Remove the indexes over vectors that have changed since."""
@@ -146,7 +144,7 @@ class LiveStore(Store):
         """Overwrite the vectors of texts with these hashes, whatever model made them, also one not in use now."""
         keys = pl.DataFrame(key_columns(hashes), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64))
         for path in (self.root / "vectors").glob("*/"):
-            shelf = self._folders.get(path) or Shelf(path, KEYS["vectors"], "", kept=True)
+            shelf = self._indexes.get(path) or Shelf(path, KEYS["vectors"], "", kept=True)
             if isinstance(shelf, Shelf) and shelf.kept:
                 shelf.forget(keys)
 

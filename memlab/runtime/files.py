@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,13 @@ def atomic_dir(path: Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_all(file: FileIO, data: bytes) -> None:
+    """Write all bytes to an unbuffered file: the operating system has them, whatever ends this process afterwards."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) or 0:]
 
 
 def is_stale(path: Path) -> bool:

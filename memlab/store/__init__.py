@@ -1,4 +1,4 @@
-"""The store of vectors, pair scores and replies that models made."""
+"""The store of vectors, pair scores and completions."""
 
 from memlab.store.store import Store, store_at
 

@@ -1,18 +1,20 @@
-"""``python -m memlab.store info | verify | compact | prune``: look after a store.
+"""Maintenance of a store: ``python -m memlab.store info | verify | compact | prune``.
 
-Every command is safe while runs read and fill the store: files are added whole before others are removed, and a
-run whose segment vanishes looks for its successor, or computes the rows again. Completions lie in files of lines;
-``compact`` leaves those as they are, and ``prune`` takes damaged lines out of files that nobody has written to lately.
+Each command is safe while runs read and fill the store: files are added whole before others are removed, and a
+run whose segment vanishes looks for its successor, or computes the rows again. Completions are files of lines:
+``compact`` leaves them as they are, and ``prune`` removes damaged lines from files without a write for an hour.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,66 +25,60 @@ from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.files import TEMPORARY, is_stale
 from memlab.runtime.home import store_root
 from memlab.store import completions
-from memlab.store.segments import DAMAGED, IDENTITY, listed, load, read, write
+from memlab.store.segments import DAMAGED, IDENTITY, load, read, segment_names, write
 from memlab.store.store import KEYS
 
 COMPLETIONS = "completions"
-"""The kind that lies in lines."""
+"""The kind whose files hold lines."""
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One fingerprint of a store."""
+class Fingerprint:
+    """One fingerprint of a store; ``identity`` is what its folder says of the model."""
 
     path: Path
     kind: str
-    said: dict[str, Any]
+    identity: dict[str, Any]
 
     @property
     def model(self) -> str:
         """The model's name."""
-        return str(self.said.get("name") or f"({IDENTITY} is unreadable)")
+        return str(self.identity.get("name") or f"({IDENTITY} is unreadable)")
 
     @property
     def segments(self) -> list[Path]:
         """The folder's segments, or files of lines, by name."""
         if self.kind == COMPLETIONS:
-            return completions.listed(self.path)
-        return [self.path / name for name in listed(self.path)]
+            return completions.files(self.path)
+        return [self.path / name for name in segment_names(self.path)]
 
     @property
-    def written(self) -> float:
-        """When a segment was last written, in seconds since the epoch; 0 if there is none."""
-        return max((p.stat().st_mtime for p in self.segments), default=0.0)
+    def days(self) -> float:
+        """Days since the last write; infinity if nothing is stored."""
+        return (time.time() - max((p.stat().st_mtime for p in self.segments), default=-math.inf)) / 86400
 
 
-def entries(root: Path) -> list[Entry]:
+def fingerprints(root: Path) -> list[Fingerprint]:
     """List a store's fingerprints, by kind, model and folder."""
-    found = []
+    listing = []
     for kind in (*KEYS, COMPLETIONS):
-        for path in sorted(p for p in (root / kind).glob("*") if p.is_dir()):
+        for path in (p for p in (root / kind).glob("*") if p.is_dir()):
             try:
-                said = json.loads((path / IDENTITY).read_text())
+                identity = json.loads((path / IDENTITY).read_text())
             except (OSError, ValueError):
-                said = {}
-            found.append(Entry(path, kind, said if isinstance(said, dict) else {}))
-    return sorted(found, key=lambda e: (e.kind, e.model, e.path))
+                identity = {}
+            listing.append(Fingerprint(path, kind, identity if isinstance(identity, dict) else {}))
+    return sorted(listing, key=lambda f: (f.kind, f.model, f.path))
 
 
 def info(root: Path) -> pl.DataFrame:
-    """Describe every fingerprint: kind, model, role, rows, segments, bytes, days since the last write, folder."""
-    rows = []
-    for entry in entries(root):
-        paths = entry.segments
-        rows.append({
-            "kind": entry.kind, "model": entry.model, "role": entry.said.get("role") or "",
-            "rows": sum(map(_rows, paths)),
-            "segments": len(paths), "bytes": sum(p.stat().st_size for p in paths),
-            "days": (time.time() - entry.written) / 86400 if paths else 0.0, "folder": entry.path.name,
-        })
+    """Describe each fingerprint: kind, model, role, rows, segments, bytes, days since the last write, folder."""
+    rows = [(f.kind, f.model, f.identity.get("role") or "", sum(map(_rows, paths)), len(paths),
+             sum(p.stat().st_size for p in paths), f.days if paths else 0.0, f.path.name)
+            for f in fingerprints(root) for paths in [f.segments]]
     schema = {"kind": pl.String, "model": pl.String, "role": pl.String, "rows": pl.Int64, "segments": pl.Int64,
               "bytes": pl.Int64, "days": pl.Float64, "folder": pl.String}
-    return pl.DataFrame(rows, schema=schema)
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _rows(path: Path) -> int:
@@ -90,20 +86,16 @@ def _rows(path: Path) -> int:
         return sum(1 for _ in completions.lines(path))
     try:
         return int(pl.scan_parquet(path).select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, OSError):  # damaged, or gone meanwhile: ``verify`` tells which
+    except (pl.exceptions.PolarsError, OSError):  # damaged, or gone meanwhile: ``verify`` shows which
         return 0
 
 
 def verify(root: Path) -> list[Path]:
     """Read every file and return those with bytes that do not match their digest; changes nothing."""
     damaged = []
-    for entry in entries(root):
-        for path in entry.segments:
-            try:
-                bad = completions.damaged(path) > 0 if entry.kind == COMPLETIONS else read(path) is None
-            except FileNotFoundError:
-                continue
-            if bad:
+    for path in (path for fingerprint in fingerprints(root) for path in fingerprint.segments):
+        with suppress(FileNotFoundError):
+            if completions.count_damaged(path) if path.suffix == completions.SUFFIX else read(path) is None:
                 damaged.append(path)
     return damaged
 
@@ -111,12 +103,12 @@ def verify(root: Path) -> list[Path]:
 def compact(root: Path, below_mb: float = 64.0, target_mb: float = 256.0) -> int:
     """Merge segments smaller than ``below_mb`` into ones of about ``target_mb``; return how many were replaced."""
     replaced = 0
-    for entry in (e for e in entries(root) if e.kind in KEYS):
+    for fingerprint in (f for f in fingerprints(root) if f.kind in KEYS):
         group: list[Path] = []
         size = 0.0
-        for path in [*(p for p in entry.segments if p.stat().st_size < below_mb * 1e6), None]:
+        for path in [*(p for p in fingerprint.segments if p.stat().st_size < below_mb * 1e6), None]:
             if path is None or size >= target_mb * 1e6:
-                replaced += _merge(entry, group)
+                replaced += _merge(fingerprint, group)
                 group, size = [], 0.0
             if path is not None:
                 group.append(path)
@@ -124,13 +116,13 @@ def compact(root: Path, below_mb: float = 64.0, target_mb: float = 256.0) -> int
     return replaced
 
 
-def _merge(entry: Entry, paths: Sequence[Path]) -> int:
+def _merge(fingerprint: Fingerprint, paths: Sequence[Path]) -> int:
     parts = {path: rows for path in paths if (rows := load(path)) is not None}
     if len(parts) < 2:
         return 0
-    # first by name wins, as it does for readers
-    merged = pl.concat(list(parts.values())).unique(KEYS[entry.kind], keep="first", maintain_order=True)
-    name = write(entry.path, merged.rechunk())
+    # the first by name counts, as it does for readers
+    merged = pl.concat(list(parts.values())).unique(KEYS[fingerprint.kind], keep="first", maintain_order=True)
+    name = write(fingerprint.path, merged.rechunk())
     for path in parts:
         if path.name != name:
             path.unlink(missing_ok=True)
@@ -143,24 +135,25 @@ def prune(root: Path, model: str | None = None, older: float | None = None) -> l
     With ``model`` (part of a name) or ``older`` (days since the last write), or both, fingerprints that match go too.
     """
     removed = []
-    known = entries(root)
-    if model is not None and not any(model in e.model for e in known):
-        raise MemlabError(f"no model in {root} is called '{model}'", fix=did_you_mean(model, {e.model for e in known}))
-    for entry in known:
-        old = older is None or time.time() - entry.written > older * 86400
-        if (model is not None or older is not None) and (model is None or model in entry.model) and old:
-            shutil.rmtree(entry.path)
-            removed.append(entry.path)
+    models = {fingerprint.model for fingerprint in fingerprints(root)}
+    if model is not None and not any(model in name for name in models):
+        raise MemlabError(f"no model in {root} is called '{model}'", fix=did_you_mean(model, models))
+    for fingerprint in fingerprints(root):
+        folder = fingerprint.path
+        old = older is None or fingerprint.days > older
+        if (model is not None or older is not None) and (model is None or model in fingerprint.model) and old:
+            shutil.rmtree(folder)
+            removed.append(folder)
             continue
-        stale = [path for path in entry.path.glob(f".*{TEMPORARY}") if is_stale(path)]
-        for path in [*stale, *entry.path.glob(f"*{DAMAGED}")]:
+        stale = [path for path in folder.glob(f".*{TEMPORARY}") if is_stale(path)]
+        for path in [*stale, *folder.glob(f"*{DAMAGED}")]:
             path.unlink(missing_ok=True)
             removed.append(path)
     for path in verify(root):
         if path.suffix != completions.SUFFIX:
             path.unlink(missing_ok=True)
         elif is_stale(path):  # its writer is dead
-            completions.mend(path)
+            completions.remove_damaged(path)
         else:
             continue
         removed.append(path)
@@ -185,13 +178,13 @@ def _show(root: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status (1 if ``verify`` finds damage, 2 for a mistake in the command)."""
     given = [a if not a.startswith("store=") else "--" + a for a in (sys.argv[1:] if arguments is None else arguments)]
-    parser = argparse.ArgumentParser(prog="python -m memlab.store", description="Look after a store of model results.")
+    parser = argparse.ArgumentParser(prog="python -m memlab.store", description="Maintain a store of model results.")
     parser.add_argument("command", choices=["info", "verify", "compact", "prune"],
-                        help="info: what is there; verify: check every segment's digest; compact: merge small "
+                        help="info: what is stored; verify: check the digest of every segment; compact: merge small "
                              "segments; prune: remove stale temporary files and damaged segments")
     parser.add_argument("--store", type=Path, default=None, help="folder (also store=DIR); default $MEMLAB_HOME/store")
-    parser.add_argument("--model", help="prune: also remove the fingerprints of models with this in their name")
-    parser.add_argument("--older", type=float, help="prune: also remove fingerprints not written to for so many days")
+    parser.add_argument("--model", metavar="NAME", help="prune: also remove models with NAME in their name")
+    parser.add_argument("--older", type=float, metavar="DAYS", help="prune: also remove what has had no write for DAYS")
     options = parser.parse_args(given)
     root = (options.store or store_root()).expanduser()
     if not root.is_dir():

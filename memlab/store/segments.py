@@ -1,8 +1,8 @@
-"""The files of the store: immutable Parquet segments that hold rows of keys and one column ``value``.
+"""Immutable Parquet segments of the store, which hold rows of keys and one column ``value``.
 
-Knows files and digests, nothing of models. There are no locks, and none are needed: a segment is written aside,
-synced and renamed, and never changes afterwards, so a reader sees a whole file or none. Its name is the BLAKE2b
-digest of its bytes (polars neither writes nor verifies Parquet's page checksums), checked whenever it is read.
+Knows files and digests, nothing of models. No locks are needed: a segment is written under a temporary name, synced
+and renamed, and never changes afterwards, so a reader sees a whole file or none. Its name is the BLAKE2b digest of its
+bytes (polars neither writes nor verifies Parquet's page checksums), which is checked whenever it is read.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from memlab.runtime.files import atomic_write
 
 SEGMENT = re.compile(r"[0-9a-f]{32}\.parquet")
 DAMAGED = ".damaged"
+IDENTITY = "identity.json"
+"""Describes the fingerprint of a folder; for people and ``info``, never read for a lookup."""
+
 _FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up",
          errno.EFBIG: "the limit on file sizes is reached"}
-IDENTITY = "identity.json"
-"""Says what a folder's fingerprint stands for; for people and ``info``, never read for a lookup."""
 
 
-def key_columns(hashes: pl.Series) -> NDArray[np.uint64]:
+def key_columns(text_ids: pl.Series) -> NDArray[np.uint64]:
     """Turn text hashes (32 hexadecimal digits each) into two 64-bit integers. Shape (n, 2).
 
     Integers join some four times faster than strings and take a quarter of the memory.
@@ -40,19 +41,19 @@ def key_columns(hashes: pl.Series) -> NDArray[np.uint64]:
     >>> key_columns(pl.Series(["0000000000000001ffffffffffffffff"])).tolist()
     [[1, 18446744073709551615]]
     """
-    return np.frombuffer(bytes.fromhex("".join(hashes)), ">u8").astype(np.uint64).reshape(-1, 2)
+    return np.frombuffer(bytes.fromhex("".join(text_ids)), ">u8").astype(np.uint64).reshape(-1, 2)
 
 
-def listed(folder: Path) -> list[str]:
+def segment_names(folder: Path) -> list[str]:
     """Return the names of a folder's segments, sorted; none if there is no folder."""
     try:
         return sorted(name for name in os.listdir(folder) if SEGMENT.fullmatch(name))
-    except (FileNotFoundError, NotADirectoryError):  # the latter is told where something is to be written
+    except (FileNotFoundError, NotADirectoryError):  # the latter is reported when something is to be written
         return []
 
 
 def read(path: Path) -> pl.DataFrame | None:
-    """Return the rows of a segment, or None if its bytes are not those that its name promises.
+    """Return the rows of a segment, or None if its bytes do not match the digest in its name.
 
     Raises FileNotFoundError when it is gone.
     """
@@ -93,15 +94,21 @@ def write(folder: Path, rows: pl.DataFrame) -> str:
     return name
 
 
+def write_identity(folder: Path, identity: str) -> None:
+    """Write the description of a fingerprint into its folder, unless it is there."""
+    if not (folder / IDENTITY).exists():
+        write_file(folder / IDENTITY, identity.encode())
+
+
 def write_file(path: Path, data: bytes | memoryview) -> None:
-    """Write a file of the store whole or not at all; the folder is created."""
-    with writing(path.parent):
+    """Write a file of the store whole or not at all; its folder is created."""
+    with store_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(path, data)
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def store_errors(path: Path) -> Iterator[None]:
     """Raise an OSError of the block as a MemlabError that names the store and the way out."""
     try:
         yield

@@ -1,11 +1,11 @@
-"""Content-addressed cache of the expensive calls: what a model said once, it is not asked again.
+"""Content-addressed cache of the expensive calls to models: each result is computed once.
 
 A vector's key is the fingerprint of (the model's identity, the role) and the text's hash; a pair score's key is the
-fingerprint of the scorer and both texts' hashes. A fingerprint is a folder (``memlab.store.index``) of immutable files
-(``memlab.store.segments``). What a chat model said is text, and lies in lines (``memlab.store.completions``),
-keyed by the prompt.
-Whatever ends a process, what it flushed stays, and any number of processes may fill one store at once.
-``python -m memlab.store info | verify | compact | prune`` looks after it.
+fingerprint of the scorer and both texts' hashes. Each fingerprint has a folder of immutable files
+(``memlab.store.segments``) and an index over them (``memlab.store.index``). Completions of chat models are lines of
+text, keyed by the prompt (``memlab.store.completions``).
+What a process has flushed stays, whatever ends it, and any number of processes may fill one store at once.
+``python -m memlab.store info | verify | compact | prune`` maintains it.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from memlab.models.chat.protocol import Chat, Completion, Prompt
 from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher
 from memlab.runtime.home import store_root
 from memlab.store.completions import Completions
-from memlab.store.index import Arrays, Folder, Gone
+from memlab.store.index import ArrayCache, SegmentIndex, SegmentVanished
 from memlab.store.segments import key_columns
-from memlab.store.writer import Intake, Made, model_name
+from memlab.store.writer import Blocks, BufferedWriter, model_name
 from memlab.tables import Notes
 
 KEYS = {"vectors": ["h0", "h1"], "truncated": ["h0", "h1"], "pairs": ["q0", "q1", "p0", "p1"],
         "matches": ["q0", "q1", "p0", "p1"]}
 """Key columns of a segment, by kind: the halves of the hashes of a text, or of a query and a passage."""
 
-_FORMAT = 1  # enters every fingerprint: a change of the files' layout starts new folders
-_TRIES = 5  # rounds of "look up, make, read" before giving up on a folder that others keep deleting
+_FORMAT = 1  # part of every fingerprint: a change of the files' layout starts new folders
+_TRIES = 5  # rounds of "look up, compute, read" before giving up on a folder that others keep deleting
 
 
 class Store:
-    """Vectors, pair scores and completions, made once.
+    """Vectors, pair scores and completions, each computed once.
 
     Args:
         root: Folder of the store; None is ``$MEMLAB_HOME/store``.
-        flush_mb: Results are written when so many MB have gathered. 64 MB are 40,000 vectors of 384 numbers: few
-            segments to list, and memory that nobody misses.
-        flush_seconds: Or when the last write is so long ago: the most work that a ``kill -9`` can cost.
-        memory_mb: Values kept in memory for a second call; beyond that they are read again.
+        flush_mb: Results are written when this many MB have gathered. 64 MB are 40,000 vectors of 384 numbers: few
+            segments to list, at little memory.
+        flush_seconds: Or when the last write was this long ago: the most work that a ``kill -9`` can cost.
+        memory_mb: Values kept in memory for a second call; beyond that they are read from the disk again.
 
     Attributes:
         made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs", "matches",
             "completions").
-        found: Rows answered from what had been stored before, by kind.
+        found: Rows that had been stored before, by kind.
     """
 
     def __init__(self, root: Path | None = None, *, flush_mb: float = 64, flush_seconds: float = 30,
@@ -62,8 +62,8 @@ class Store:
         self.made: Counter[str] = Counter()
         self.found: Counter[str] = Counter()
         self._flush = flush_mb * 1e6, flush_seconds
-        self._arrays = Arrays(int(memory_mb * 1e6))
-        self._folders: dict[Path, Folder] = {}
+        self._arrays = ArrayCache(int(memory_mb * 1e6))
+        self._indexes: dict[Path, SegmentIndex] = {}
         self._completions: dict[Path, Completions] = {}
 
     def vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
@@ -74,29 +74,29 @@ class Store:
         return out
 
     def dim(self, embedder: Embedder, role: Role) -> int:
-        """Return the length of an embedder's vectors; the model is loaded for it only where nothing is stored."""
-        return self._folder("vectors", embedder, role).width() or embedder.dim()
+        """Return the length of an embedder's vectors; the model is loaded for it only if nothing is stored."""
+        return self._index("vectors", embedder, role).width() or embedder.dim()
 
-    def iter_vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role, batch: int = 65536) -> Made:
+    def iter_vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role, batch: int = 65536) -> Blocks:
         """Yield (rows of the table (b,), their vectors (b, dim)), b <= batch, each row once, in the store's order.
 
-        For corpora beyond memory: besides ``memory_mb``, one segment is held at a time.
+        For corpora that do not fit into memory: besides ``memory_mb``, one segment is in memory at a time.
         """
         for at, block in self._vectors(embedder, texts, role):
             for start in range(0, len(at), batch):
                 yield at[start : start + batch], block[start : start + batch]
 
     def truncated(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> NDArray[np.bool_]:
-        """Tell of each of the texts (n,) whether the embedder sees only its beginning; only the unknown are counted."""
-        folder = self._folder("truncated", embedder, role)
+        """Return for each of n texts whether the embedder truncates it, (n,); only what is missing is tokenised."""
+        index = self._index("truncated", embedder, role)
         wanted = _text_keys(texts)
 
         def make(rows: Ints) -> None:
             cut = embedder.truncated(texts["text"].gather(rows).to_list(), role)
-            folder.add(wanted.select(folder.keys)[rows], cut.astype(np.float32))
+            index.add(wanted.select(index.keys)[rows], cut.astype(np.float32))
 
         out = np.empty(texts.height, np.bool_)
-        for at, block in self._get(folder, "truncated", wanted, make):
+        for at, block in self._blocks(index, "truncated", wanted, make):
             out[at] = block > 0
         return out
 
@@ -113,31 +113,31 @@ class Store:
         """Return the matches (n, query_tokens) of pairs, as ``pair_scores`` does their scores."""
         return self._pairs(matcher, matcher.match, "matches", (matcher.query_tokens,), queries, passages, pairs)
 
-    def _pairs(self, model: Any, call: Callable[..., Made], kind: str, shape: tuple[int, ...], queries: pl.DataFrame,
+    def _pairs(self, model: Any, call: Callable[..., Blocks], kind: str, shape: tuple[int, ...], queries: pl.DataFrame,
                passages: pl.DataFrame, pairs: Ints) -> Floats:
         pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
-        folder = self._folder(kind, model)
+        index = self._index(kind, model)
         wanted = _pair_keys(queries, passages, pairs)
 
         def make(rows: Ints) -> None:
             rows = rows[np.lexsort((pairs[rows, 0], pairs[rows, 1]))]
-            some_q, q = np.unique(pairs[rows, 0], return_inverse=True)
-            some_p, p = np.unique(pairs[rows, 1], return_inverse=True)
-            q_texts, p_texts = queries["text"].gather(some_q).to_list(), passages["text"].gather(some_p).to_list()
-            intake = Intake(folder, wanted.select(folder.keys)[rows], model_name(model), "pairs", shape,
-                            lambda i: f"{q_texts[q[i]]!r:.80} with {p_texts[p[i]]!r:.80}", *self._flush)
-            self._take(intake, kind, model, call(q_texts, p_texts, np.stack([q, p], axis=1)))
+            q_rows, q = np.unique(pairs[rows, 0], return_inverse=True)
+            p_rows, p = np.unique(pairs[rows, 1], return_inverse=True)
+            q_texts, p_texts = queries["text"].gather(q_rows).to_list(), passages["text"].gather(p_rows).to_list()
+            writer = BufferedWriter(index, wanted.select(index.keys)[rows], model_name(model), "pairs", shape,
+                                    lambda i: f"{q_texts[q[i]]!r:.80} with {p_texts[p[i]]!r:.80}", *self._flush)
+            self._write(writer, kind, model, call(q_texts, p_texts, np.stack([q, p], axis=1)))
 
         out = np.empty((len(pairs), *shape), np.float32)
-        for at, block in self._get(folder, kind, wanted, make):
+        for at, block in self._blocks(index, kind, wanted, make):
             out[at] = block
         return out
 
     def completions(self, chat: Chat, prompts: Sequence[Prompt], notes: Notes | None = None) -> list[Completion]:
-        """Return the completions of prompts, in their order; only what is missing is asked, each prompt once.
+        """Return the completions of prompts, in their order; only missing ones are asked, each prompt once.
 
-        A refusal (finish "refused") is asked again next time, and counts as neither made nor found. How many were
-        refused, cut off or mended is added to ``notes``.
+        A refused prompt (finish "refused") is asked again next time, and counts as neither made nor found. How many
+        were refused, cut off or mended is added to ``notes``.
         """
         path, identity = self._fingerprint("completions", chat)
         log = self._completions.setdefault(path, Completions(path, identity))
@@ -145,7 +145,7 @@ class Store:
         known = log.find(keys)
         self.found["completions"] += sum(key in known for key in keys)
         missing = {key: prompt for key, prompt in zip(keys, prompts) if key not in known}
-        with closing(log.take(chat, missing)) as replies:
+        with closing(log.ask(chat, missing)) as replies:
             for key, completion in replies:
                 known[key] = completion
                 self.made["completions"] += completion.finish != "refused"
@@ -155,67 +155,67 @@ class Store:
         return given
 
     def missing(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> int:
-        """Count the distinct texts whose vectors would have to be made."""
-        folder = self._folder("vectors", embedder, role)
-        return len(_missing(folder, folder.find(_text_keys(texts))))
+        """Return the number of distinct texts whose vectors are not stored."""
+        index = self._index("vectors", embedder, role)
+        return len(_missing(index, index.find(_text_keys(texts))))
 
     def missing_pairs(self, scorer: PairScorer, queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> int:
-        """Count the distinct pairs whose scores would have to be made."""
-        folder = self._folder("pairs", scorer)
-        return len(_missing(folder, folder.find(_pair_keys(queries, passages, pairs))))
+        """Return the number of distinct pairs whose scores are not stored."""
+        index = self._index("pairs", scorer)
+        return len(_missing(index, index.find(_pair_keys(queries, passages, pairs))))
 
-    def _vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Made:
-        folder = self._folder("vectors", embedder, role)
+    def _vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Blocks:
+        index = self._index("vectors", embedder, role)
         wanted = _text_keys(texts)
 
         def make(rows: Ints) -> None:
-            some = texts["text"].gather(rows).to_list()
-            intake = Intake(folder, wanted.select(folder.keys)[rows], model_name(embedder), "texts",
-                            (embedder.dim(),), lambda i: f"{some[i]!r:.120}", *self._flush)
-            self._take(intake, "vectors", embedder, embedder.encode(some, role))
+            missing = texts["text"].gather(rows).to_list()
+            writer = BufferedWriter(index, wanted.select(index.keys)[rows], model_name(embedder), "texts",
+                                    (embedder.dim(),), lambda i: f"{missing[i]!r:.120}", *self._flush)
+            self._write(writer, "vectors", embedder, embedder.encode(missing, role))
 
-        return self._get(folder, "vectors", wanted, make)
+        return self._blocks(index, "vectors", wanted, make)
 
-    def _take(self, intake: Intake, kind: str, model: Any, made: Made) -> None:
-        """Store what a model makes; its ``note() -> str``, if it has one, is shown beside the progress."""
+    def _write(self, writer: BufferedWriter, kind: str, model: Any, blocks: Blocks) -> None:
+        """Store a model's results; its ``note() -> str``, if it has one, is shown beside the progress."""
         try:
-            intake.take(made, getattr(model, "note", lambda: ""))
+            writer.write(blocks, getattr(model, "note", lambda: ""))
         finally:
-            self.made[kind] += intake.stored
+            self.made[kind] += writer.stored
 
-    def _folder(self, kind: str, model: Embedder | PairScorer | TokenMatcher, role: Role | None = None) -> Folder:
-        """Return the folder of a fingerprint; the first write creates it."""
+    def _index(self, kind: str, model: Embedder | PairScorer | TokenMatcher, role: Role | None = None) -> SegmentIndex:
+        """Return the index of a fingerprint; the first write creates its folder."""
         path, identity = self._fingerprint(kind, model, role)
-        if path not in self._folders:
-            self._folders[path] = Folder(path, KEYS[kind], self._arrays, identity)
-        return self._folders[path]
+        if path not in self._indexes:
+            self._indexes[path] = SegmentIndex(path, KEYS[kind], self._arrays, identity)
+        return self._indexes[path]
 
     def _fingerprint(self, kind: str, model: Any, role: Role | None = None) -> tuple[Path, str]:
-        """Return the folder of a model's results, and the text that says what it stands for."""
-        said = {"format": _FORMAT, "kind": kind, "role": role, "identity": model.identity()}
-        mark = hashlib.blake2b(json.dumps(said, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
-        # the name is for people: two folders with one model's weights are one fingerprint
-        return self.root / kind / mark, json.dumps({"name": model_name(model), **said}, indent=1, default=str)
+        """Return the folder of a model's results, and the text that describes it."""
+        fields = {"format": _FORMAT, "kind": kind, "role": role, "identity": model.identity()}
+        digest = hashlib.blake2b(json.dumps(fields, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+        # the name is not part of the digest: two folders with one model's weights are one fingerprint
+        return self.root / kind / digest, json.dumps({"name": model_name(model), **fields}, indent=1, default=str)
 
-    def _get(self, folder: Folder, kind: str, wanted: pl.DataFrame, make: Callable[[Ints], None]) -> Made:
-        """Yield (at, values) until every wanted row was given; ``make(rows)`` computes and stores missing rows."""
+    def _blocks(self, index: SegmentIndex, kind: str, wanted: pl.DataFrame, make: Callable[[Ints], None]) -> Blocks:
+        """Yield (at, values) for all wanted rows; ``make(rows)`` computes and stores missing rows."""
         for attempt in range(_TRIES):
-            found = folder.find(wanted)
+            located = index.find(wanted)
             if not attempt:
-                self.found[kind] += found.height - found["segment"].null_count()
-            missing = _missing(folder, found)
+                self.found[kind] += located.height - located["segment"].null_count()
+            missing = _missing(index, located)
             if len(missing):
                 make(missing)
-                found = folder.find(wanted)
-            given = [np.empty(0, np.int64)]
+                located = index.find(wanted)
+            done = [np.empty(0, np.int64)]
             try:
-                for at, block in folder.take(found):
+                for at, block in index.read(located):
                     yield at, block
-                    given.append(at)
+                    done.append(at)
                 return
-            except Gone:  # another process merged or pruned the folder, or damage came to light: look again
-                wanted = wanted.join(pl.DataFrame({"at": np.concatenate(given)}), on="at", how="anti")
-        raise MemlabError("segments keep vanishing while they are read", where=str(folder.path),
+            except SegmentVanished:  # another process merged or pruned the folder, or damage was noticed: look again
+                wanted = wanted.join(pl.DataFrame({"at": np.concatenate(done)}), on="at", how="anti")
+        raise MemlabError("segments keep vanishing while they are read", where=str(index.path),
                           fix="end whatever else clears this store")
 
 
@@ -233,7 +233,7 @@ _OPEN: dict[Path, Store] = {}
 
 
 def store_at(place: str | None) -> Store:
-    """Open the store once a process; None is the default place."""
+    """Return the store of a folder, opened once per process; None is the default folder."""
     root = Path(place) if place else store_root()
     if root not in _OPEN:
         _OPEN[root] = Store(root)
@@ -251,6 +251,6 @@ def _pair_keys(queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> pl
     return keys.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
 
 
-def _missing(folder: Folder, found: pl.DataFrame) -> Ints:
-    """Return the first row of every key that was not found, in order."""
-    return found.filter(pl.col("segment").is_null()).unique(folder.keys, keep="first")["at"].sort().to_numpy()
+def _missing(index: SegmentIndex, located: pl.DataFrame) -> Ints:
+    """Return the first row of each key that is not stored, in order."""
+    return located.filter(pl.col("segment").is_null()).unique(index.keys, keep="first")["at"].sort().to_numpy()

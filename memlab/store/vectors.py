@@ -1,4 +1,4 @@
-"""Vectors of the texts that a search needs: each text once, in memory, or in a mapped file where there are many."""
+"""Vectors of the texts that a search needs, each text once: in memory, or in a memory-mapped file if there are many."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BATCH = 1 << 16
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of an array of vectors (which may be mapped), gathered only when they are asked for.
+    """Some rows of an array of vectors (which may be memory-mapped), gathered when they are indexed.
 
     >>> Rows(np.eye(3), np.array([2, 0]))[:1]
     array([[0., 0., 1.]])
@@ -51,7 +51,7 @@ def encode(store: Store, embedder: Embedder, texts: pl.DataFrame, hashes: pl.Ser
 
 
 def _mapped(store: Store, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
-    """Stream vectors into a file named by model and texts, and map it; a file that is there is used as it is."""
+    """Stream vectors into a file named by model and texts, and map it; an existing file is used as it is."""
     name = "".join([json.dumps(embedder.identity(), sort_keys=True, default=str), role, *texts["hash"]])
     path = index_folder(store) / f"{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}.npy"
     if not path.exists():
@@ -65,7 +65,7 @@ def _mapped(store: Store, embedder: Embedder, texts: pl.DataFrame, role: Role) -
 
 
 def digest(vectors: Any, config: dict[str, Any]) -> str:
-    """Name an index by everything that it is made of: the vectors' bytes and its configuration."""
+    """Return the digest that names an index: of the vectors' bytes and its configuration."""
     total = hashlib.blake2b(repr(sorted(config.items())).encode(), digest_size=16)
     for start in range(0, len(vectors), BATCH):
         total.update(np.ascontiguousarray(vectors[start:start + BATCH], np.float32).data)
@@ -73,5 +73,5 @@ def digest(vectors: Any, config: dict[str, Any]) -> str:
 
 
 def index_folder(store: Store) -> Path:
-    """Return where indexes and mapped vectors are kept; deleting it costs time only."""
+    """Return the folder of indexes and mapped vectors; deleting it costs time only."""
     return store.root / "indexes"

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.live.log import DAMAGED, FILE, LOCK, Log, decode, encode
+from memlab.live.log import DAMAGED, FILE, LOCK, Log
 from memlab.live.sessions import Entry, Session
+from memlab.runtime.checked_lines import decode, encode
 
 
 def entry(number: int, text: str = "hello") -> Entry:

@@ -35,7 +35,7 @@ def test_more_rows_than_a_block(tmp_path: Path) -> None:
         shelf.add(keys[start:end], values[start:end])
     for one in (shelf, Shelf(tmp_path / "a", KEYS["vectors"], "{}", kept=True)):
         out = np.zeros_like(values)
-        for at, block in one.take(one.find(keys.with_row_index("at"))):
+        for at, block in one.read(one.find(keys.with_row_index("at"))):
             out[at] = block
         np.testing.assert_array_equal(out, values)
 

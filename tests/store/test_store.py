@@ -253,15 +253,15 @@ def test_other_processes_segments_are_seen_and_vanished_ones_made_again(tmp_path
 
 def test_the_first_of_two_equal_keys_by_name_counts(tmp_path: Path) -> None:
     texts = some_texts(1)
-    folder = Store(tmp_path)._folder("vectors", DigestEmbedder(), "document")
+    index = Store(tmp_path)._index("vectors", DigestEmbedder(), "document")
     frame = pl.DataFrame(key_columns(texts["hash"]), schema={"h0": pl.UInt64, "h1": pl.UInt64})
     for value in range(1, 100):
-        folder.add(frame, np.full((1, DIM), value, np.float32))
+        index.add(frame, np.full((1, DIM), value, np.float32))
         first = pl.read_parquet(segments(tmp_path)[0])["value"][0][0]
         if 1 < first < value:  # the first by name is neither the first nor the last that was written
             break
     assert Store(tmp_path).vectors(DigestEmbedder(), texts, "document")[0, 0] == first
-    assert next(iter(folder.take(folder.find(frame.with_columns(at=pl.lit(0))))))[1][0, 0] == first
+    assert next(iter(index.read(index.find(frame.with_columns(at=pl.lit(0))))))[1][0, 0] == first
 
 
 def test_many_pairs_load_and_join_quickly(tmp_path: Path) -> None:

@@ -1,0 +1,34 @@
+"""JSON lines that begin with a digest of their content, so that damage is recognised line by line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_START = b'{"check": "'
+_DIGITS = 16
+_CONTENT = len(_START) + _DIGITS + len(b'", ')
+
+
+def encode(row: Mapping[str, Any]) -> bytes:
+    """Return a row as one line; ASCII alone, so that no character of a text can end it or be changed by an encoding."""
+    content = json.dumps(row, ensure_ascii=True)[1:].encode()
+    return _START + _digest(content) + b'", ' + content + b"\n"
+
+
+def decode(line: bytes) -> dict[str, Any] | None:
+    """Return the row of a line; None if the line is damaged or has no end.
+
+    >>> decode(encode({"id": 0})), decode(encode({"id": 0})[:-1])
+    ({'id': 0}, None)
+    """
+    content = line[_CONTENT:-1]
+    if not (line.startswith(_START) and line.endswith(b"\n") and line[len(_START):][:_DIGITS] == _digest(content)):
+        return None
+    return dict(json.loads(b"{" + content))
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGITS // 2).hexdigest().encode()

@@ -1,0 +1,25 @@
+"""Checked lines: the bytes on the disk, and damage that is recognised."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.runtime.checked_lines import decode, encode
+
+
+def test_the_bytes_of_a_line_stay_as_they_are() -> None:
+    assert encode({"id": 0, "text": "é\u2028"}) == (
+        b'{"check": "c623f5cbccc276e6", "id": 0, "text": "\\u00e9\\u2028"}\n')
+
+
+@given(st.text(), st.data())
+def test_every_change_and_every_cut_is_recognised(text: str, data: st.DataObject) -> None:
+    row = {"text": text}
+    line = encode(row)
+    assert decode(line) == row
+    at = data.draw(st.integers(0, len(line) - 1))
+    assert decode(line[:at]) is None
+    separator = range(27, 30)
+    if at not in separator:
+        assert decode(line[:at] + bytes([line[at] ^ 1]) + line[at + 1:]) is None
