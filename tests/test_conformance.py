@@ -15,7 +15,7 @@ import pytest
 
 from memlab.data.longmemeval import LongMemEval
 from memlab.evaluate.averages import mean
-from memlab.evaluate.longmemeval import official
+from memlab.evaluate.longmemeval import official_metrics
 from memlab.run import main
 from memlab.search.bm25 import BM25Official
 from memlab.store import Store
@@ -52,7 +52,7 @@ def haystacks(file: Path) -> Tables:
 @pytest.mark.parametrize("level", ["session", "turn"])
 def test_the_pipeline_gives_the_official_figures(level: str, haystacks: Tables, tmp_path: Path) -> None:
     tables = lexical(chunk=CHUNKS[level], lexical=BM25Official()).run(haystacks, Store(tmp_path))
-    questions = official(tables)
+    questions = official_metrics(tables)
     for average in ("strict", "noabs"):
         number, figures = FIGURES[f"{level}/{average}"]
         columns = [questions[f"official/{level}/{average}/{metric}"].drop_nulls() for metric in METRICS]

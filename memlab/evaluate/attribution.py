@@ -1,20 +1,18 @@
-"""Why an answer is wrong, found by intervention instead of by opinion.
+"""Error attribution by intervention: the cause of a wrong answer is the first change that turns its verdict.
 
-In this order, and the first that turns the verdict is the cause: the same context asked again (the reader's noise), a
-second judge, then what the tables show (``memlab.evaluate.evidence_funnel``), then retrieved and gold
-together, then gold alone.
-The same is done to a sample of right answers, so that the rates can be compared.
+The order is: the same context read again (the reader's noise), a second judge, the tables (``evidence_funnel``), gold
+before the retrieved context, gold alone. The same is done to a sample of right answers, to compare the rates.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
 from pydantic import Field
 
-from memlab.evaluate.evidence_funnel import VIEWS, by_question, reached
+from memlab.evaluate.evidence_funnel import VIEWS, evidence_steps, reached
 from memlab.stage import Stage, stage
 from memlab.tables import Notes, Tables, frame
 
@@ -27,77 +25,77 @@ MISLED, UNDECLINED = "misled by what was found", "does not decline"
 STEADY = "stays right"
 CAUSES = (NOISE, JUDGE, "never written", "not in the pool", "ranked too low", "cut by K", "dropped by the packer",
           CROWDED, MISREAD, BEYOND, MISLED, UNDECLINED, STEADY)
-"""Every cause, in the order in which they are tried; the last is that of a right answer which nothing turns."""
+"""All causes, in the order in which they are tried; the last is that of a right answer that nothing turns."""
 
 
-class Asks(Protocol):
-    """A reader that can be asked again."""
+@runtime_checkable
+class RepeatableReader(Protocol):
+    """A reader that can answer the same questions again."""
 
     def ask(self, tables: Tables, store: Store, sample: int = 0) -> Tables:
-        """Return ``answers`` and ``texts``; another sample asks anew instead of reading the store."""
+        """Return ``answers`` and ``texts``; another sample is a new reply instead of the stored one."""
         ...
 
 
 @stage
 class Attribution:
-    """Find the cause of each of ``wrong`` wrong answers and of as many as ``right`` right ones, drawn by ``seed``.
+    """Find the causes of up to ``wrong`` wrong answers and ``right`` right ones, drawn by ``seed``.
 
-    ``crowded`` packs gold before what was retrieved, ``alone`` gold alone, ``nothing`` nothing: the last is what a
-    question that should be declined is asked with. How far the evidence got is told for every question.
+    ``crowded`` packs gold before the retrieved context, ``alone`` gold alone, ``nothing`` nothing: the last is the
+    context for a question that should be declined. How far the evidence got is computed for every question.
     """
 
     reads: ClassVar = ("texts", "sessions", "turns", "questions", "classes", "memories", "units", "ranking", "context",
                        "answers", "verdicts", "evidence", "gold")
     writes: ClassVar = ("attribution",)
 
-    reader: Any
-    judge: Any
-    second: Any
-    crowded: Any
-    alone: Any
-    nothing: Any
+    reader: RepeatableReader
+    judge: Stage
+    second: Stage
+    crowded: Stage
+    alone: Stage
+    nothing: Stage
     wrong: Annotated[int, Field(ge=0)] = 40
     right: Annotated[int, Field(ge=0)] = 20
     seed: int = 0
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return ``attribution``, two rows a question that was judged: one a view of what counts as evidence found."""
+        """Return ``attribution``: for each judged question, one row per view of when evidence counts as shown."""
         verdicts = tables["verdicts"].filter(pl.col("correct").is_not_null()).unique("question", keep="first",
                                                                                     maintain_order=True)
         judged = verdicts.select("question", pl.col("correct").alias("right")).sort("question")
-        chosen = pl.concat([self._draw(judged.filter(~pl.col("right")), self.wrong),
+        sample = pl.concat([self._draw(judged.filter(~pl.col("right")), self.wrong),
                             self._draw(judged.filter("right"), self.right)])
-        few = {name: tables[name].join(chosen, on="question", how="semi") for name in ("questions", "answers")}
+        sampled = {name: tables[name].join(sample, on="question", how="semi") for name in ("questions", "answers")}
         notes = Notes()
-        told = self._tried(tables.updated(few), chosen, store, notes)
-        pieces = reached(tables)
+        tried = self._interventions(tables.updated(sampled), sample, store, notes)
+        steps = evidence_steps(tables)
         rows = []
         for view in VIEWS:
-            far = (judged.join(by_question(pieces, view), on="question", how="left")
-                   .join(tables["gold"].select("question", "abstain"), on="question")
-                   .join(told, on="question", how="left"))
+            answers = (judged.join(reached(steps, view), on="question", how="left")
+                       .join(tables["gold"].select("question", "abstain"), on="question")
+                       .join(tried, on="question", how="left"))
             lost = pl.when((pl.col("reached") != "shown") & ~pl.col("abstain")).then("reached")
             cause = pl.coalesce(pl.col("early"), pl.when(pl.col("tried")).then(lost), pl.col("late"))
-            rows.append(far.select("question", pl.lit(view).alias("view"), "reached", "right",
+            rows.append(answers.select("question", pl.lit(view).alias("view"), "reached", "right",
                                    pl.col("tried").fill_null(False).alias("sampled"), cause.alias("cause")))
         return Tables(attribution=frame("attribution", pl.concat(rows).sort("question", "view").to_dict()),
                       notes=notes.table())
 
     def _draw(self, rows: pl.DataFrame, n: int) -> pl.DataFrame:
-        picked = np.random.default_rng(self.seed).permutation(rows.height)[:n]
-        return rows[np.sort(picked)]
+        return rows[np.sort(np.random.default_rng(self.seed).permutation(rows.height)[:n])]
 
-    def _tried(self, tables: Tables, chosen: pl.DataFrame, store: Store, notes: Notes) -> pl.DataFrame:
-        """Return (question, tried, early, late): the causes before and after what the tables tell."""
-        anew = tables.updated(notes.include(self.reader.ask(tables, store, sample=1)))
-        again = self._verdict(anew, self.judge, store, notes)
+    def _interventions(self, tables: Tables, sample: pl.DataFrame, store: Store, notes: Notes) -> pl.DataFrame:
+        """Return (question, tried, early, late): the causes that come before and after those of the tables."""
+        second_sample = tables.updated(notes.include(self.reader.ask(tables, store, sample=1)))
+        again = self._verdict(second_sample, self.judge, store, notes)
         other = self._verdict(tables, self.second, store, notes)
         packed = {name: self._verdict(self._with(tables, pack, store, notes), self.judge, store, notes)
                   for name, pack in (("crowded", self.crowded), ("alone", self.alone), ("nothing", self.nothing))}
-        rows = chosen.join(tables["gold"].select("question", "abstain"), on="question")
+        rows = sample.join(tables["gold"].select("question", "abstain"), on="question")
         for name, verdict in {"again": again, "other": other, **packed}.items():
-            turned = verdict.select("question", pl.col("correct").alias(name))
-            rows = rows.join(turned, on="question", how="left").with_columns(
+            correct = verdict.select("question", pl.col("correct").alias(name))
+            rows = rows.join(correct, on="question", how="left").with_columns(
                 (pl.col(name) != pl.col("right")).fill_null(False).alias(name))
         steady = pl.when("right").then(pl.lit(STEADY))
         declines = pl.when("nothing").then(pl.lit(MISLED)).otherwise(steady.otherwise(pl.lit(UNDECLINED)))

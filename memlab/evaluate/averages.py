@@ -1,4 +1,4 @@
-"""Per-question rows -> the flat figures of metrics.json, the same to the bit for any order or split of the rows."""
+"""The flat figures of metrics.json from per-question rows, equal to the bit for any order or split of the rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COSTS = ("context/tokens", "selected/k", "answer/prompt_tokens", "answer/complet
 
 
 def mean(values: Iterable[float]) -> float | None:
-    """Arithmetic mean by the exactly rounded sum, hence independent of order; None of nothing.
+    """Return the mean by the exactly rounded sum, which does not depend on order; None for no values.
 
     >>> mean([1e16, 1.0, -1e16])
     0.3333333333333333
@@ -24,7 +24,7 @@ def mean(values: Iterable[float]) -> float | None:
 
 
 def averaged_name(metric: str) -> str:
-    """Name the average of a metric.
+    """Return the name of a metric's average.
 
     >>> averaged_name("context/tokens"), averaged_name("session/mrr")
     ('context/tokens_mean', 'session/mrr')
@@ -53,7 +53,7 @@ def view(questions: pl.DataFrame, name: str) -> tuple[pl.DataFrame, str]:
 
 
 def averages(questions: pl.DataFrame) -> dict[str, float]:
-    """Average a per-question frame: overall, ``type=.../`` and ``clean/``; what no question defines is left out.
+    """Average a per-question frame: overall, ``type=.../`` and ``clean/``; metrics that no question has are left out.
 
     ``questions`` counts the rows, ``questions/scored`` those that count in retrieval averages.
     """

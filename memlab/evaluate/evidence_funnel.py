@@ -1,28 +1,28 @@
-"""How far the evidence got: written, found, ranked, selected, packed, read; what the tables alone can tell."""
+"""The evidence funnel: the stage at which each piece of evidence is lost, from the tables alone."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from memlab.evaluate.evidence_ranks import holders
-from memlab.evaluate.shown_turns import covered
+from memlab.evaluate.selection import shown_turns
 from memlab.tables import Tables
 
 STEPS = ("never written", "not in the pool", "ranked too low", "cut by K", "dropped by the packer", "shown")
-"""Where a piece of evidence got stuck, from the first stage to the last; "shown" = the reader could read it."""
+"""Where a piece of evidence is lost, from the first stage to the last; "shown" = the reader could read it."""
 
 DEEP = 50
-"""Ranks beyond which no constant K that is compared here would reach: below it K cut the evidence, beyond it order."""
+"""The largest constant K that is compared: evidence up to this rank was cut by K, evidence below it ranked too low."""
 
 VIEWS = ("any", "all")
-"""Evidence counts as there when any piece of it is, or only when all of it is."""
+"""Evidence counts as shown when any piece of it is, or only when all of it is."""
 
 
-def reached(tables: Tables, deep: int = DEEP) -> pl.DataFrame:
-    """Return (question, session, turn, step): where each piece of evidence got stuck, as a number in ``STEPS``.
+def evidence_steps(tables: Tables, deep: int = DEEP) -> pl.DataFrame:
+    """Return (question, session, turn, step): where each piece of evidence is lost, as an index of ``STEPS``.
 
     A piece is a turn, or a session where only that is known. Evidence is written if a memory covers it, in the pool if
-    a unit that holds it was ranked, and shown if its words are in the part of ``context`` that the reader had room for.
+    a unit that holds it was ranked, and shown if its text is in the part of ``context`` that fits into the prompt.
     """
     corpus = tables["questions"].select("question", "corpus")
     evidence = tables["evidence"].join(corpus, on="question").select("question", "corpus", "session", "turn").unique()
@@ -35,10 +35,10 @@ def reached(tables: Tables, deep: int = DEEP) -> pl.DataFrame:
         tables["ranking"].select("question", "unit", "rank", "selected"), on=["question", "unit"])
     key = ["question", "session", "turn"]
     best = units.group_by(key).agg(pl.col("rank").min(), pl.col("selected").any())
-    seen = covered(read_part(tables), tables)
+    shown = shown_turns(read_context(tables), tables)
     packed = pl.concat([
-        evidence.join(seen, on=key, how="semi"),
-        evidence.filter(pl.col("turn").is_null()).join(seen, on=key[:2], how="semi"),
+        evidence.join(shown, on=key, how="semi"),
+        evidence.filter(pl.col("turn").is_null()).join(shown, on=key[:2], how="semi"),
     ]).select(*key, pl.lit(True).alias("packed"))
     step = (pl.when(pl.col("packed")).then(5).when(pl.col("selected")).then(4).when(pl.col("rank") <= deep).then(3)
             .when(pl.col("rank").is_not_null()).then(2).when(pl.col("written")).then(1).otherwise(0))
@@ -47,19 +47,19 @@ def reached(tables: Tables, deep: int = DEEP) -> pl.DataFrame:
             .select(*key, step.cast(pl.Int32).alias("step")).sort(key))
 
 
-def read_part(tables: Tables) -> pl.DataFrame:
-    """Return the rows of ``context`` that the reader had room for: it drops the last ones (``memlab.read.reader``)."""
+def read_context(tables: Tables) -> pl.DataFrame:
+    """Return the rows of ``context`` that fit into the prompt: the reader drops the last ones."""
     context = tables["context"]
     if "answers" not in tables:
         return context
     dropped = tables["answers"].filter(pl.col("sample") == 0).select("question", "dropped")
-    left = context.join(dropped, on="question", how="left", maintain_order="left").with_columns(
+    rows = context.join(dropped, on="question", how="left", maintain_order="left").with_columns(
         pl.int_range(pl.len()).over("question").alias("nth"), pl.len().over("question").alias("all"))
-    return left.filter(pl.col("nth") < pl.col("all") - pl.col("dropped").fill_null(0)).select(context.columns)
+    return rows.filter(pl.col("nth") < pl.col("all") - pl.col("dropped").fill_null(0)).select(context.columns)
 
 
-def by_question(found: pl.DataFrame, view: str) -> pl.DataFrame:
+def reached(steps: pl.DataFrame, view: str) -> pl.DataFrame:
     """Return (question, reached), a name of ``STEPS``: the best piece under "any", the worst under "all"."""
     step = pl.col("step").max() if view == "any" else pl.col("step").min()
-    return found.group_by("question").agg(step).select(
+    return steps.group_by("question").agg(step).select(
         "question", pl.col("step").replace_strict(dict(enumerate(STEPS)), return_dtype=pl.String).alias("reached"))

@@ -1,8 +1,7 @@
-"""At which rank each piece of evidence is found: all that a retrieval metric needs to know.
+"""The rank of each piece of evidence, as a matrix (questions x evidence): the input of every retrieval metric.
 
-Rankings list units (sessions, turns, or memories that cover several turns). A session is found at the first of
-its units, counting distinct sessions; a turn is found at the first unit that covers it. This file turns tables
-into one matrix (questions x evidence) of such ranks; it knows no metric.
+Rankings list units (sessions, turns, or memories that cover several turns). The rank of a session is that of its
+first unit, counting distinct sessions; the rank of a turn is that of the first unit that covers it.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from numpy.typing import NDArray
 from memlab.tables import Tables
 
 Ranks = NDArray[np.float64]
-"""Shape (questions, evidence): rank from 1, inf = never found, NaN = no such evidence (padding)."""
+"""Shape (questions, evidence): rank from 1, inf = not retrieved, NaN = no such evidence (padding)."""
 
 Grain = Literal["session", "turn", "passage"]
 
 
 def grain(units: pl.DataFrame) -> Grain:
-    """Tell what a unit stands for: a whole session, one turn, or a passage of several turns.
+    """Return whether a unit is a whole session, one turn, or a passage of several turns.
 
-    Memories are judged by what they cover: one memory a session makes sessions, one turn a memory makes turns.
+    Memories count by what they cover: sessions where each session has one memory, turns where each memory has one.
     """
     levels = set(units["level"].unique())
     if levels <= {"session"}:
@@ -53,25 +52,22 @@ def holders(units: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
     place = ["corpus", "session"]
     near = units.select("unit", *place, "turns").join(evidence.select(place).unique(), on=place, how="semi")
     by_session = near.select("unit", *place)
-    known = evidence.filter(pl.col("turn").is_not_null())
     if grain(units) == "session":
-        held = evidence.join(by_session, on=place)
+        pairs = evidence.join(by_session, on=place)
     else:
-        covered = near.explode("turns").rename({"turns": "turn"})
-        held = pl.concat([
-            known.join(covered, on=[*place, "turn"]).select(*evidence.columns, "unit"),
-            evidence.filter(pl.col("turn").is_null()).join(by_session, on=place).select(*evidence.columns, "unit"),
-        ])
-    return held.select("question", "session", "turn", "unit").unique()
+        by_turn = near.explode("turns").rename({"turns": "turn"})
+        with_turn, without = evidence.filter(pl.col("turn").is_not_null()), evidence.filter(pl.col("turn").is_null())
+        pairs = pl.concat([with_turn.join(by_turn, on=[*place, "turn"]).select(*evidence.columns, "unit"),
+                           without.join(by_session, on=place).select(*evidence.columns, "unit")])
+    return pairs.select("question", "session", "turn", "unit").unique()
 
 
 def session_ranks(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
-    """Return (question, session, rank) of evidence sessions, rank counting distinct sessions; null = not found."""
+    """Return (question, session, rank) of evidence sessions, counting distinct sessions; null = not retrieved."""
     wanted = evidence.select("question", "session").unique()
-    placed = ranking.select("question", "unit", "rank").join(wanted.select("question").unique(), on="question",
-                                                             how="semi").join(
-        units.select("unit", "session"), on="unit")
-    first = placed.group_by("question", "session").agg(pl.col("rank").min())
+    ranked = (ranking.select("question", "unit", "rank").join(wanted, on="question", how="semi")
+              .join(units.select("unit", "session"), on="unit"))
+    first = ranked.group_by("question", "session").agg(pl.col("rank").min())
     counted = first.with_columns(pl.col("rank").rank("ordinal").over("question"))
     return wanted.join(counted, on=["question", "session"], how="left").sort("question", "session")
 
@@ -90,7 +86,7 @@ def unit_ranks(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFram
 
 
 def matrix(ranks: pl.DataFrame, questions: pl.Series) -> Ranks:
-    """Lay out rows (question, rank) as one row of ranks a question, in the order of ``questions`` (q,).
+    """Lay out rows (question, rank) as one row of ranks per question, in the order of ``questions`` (q,).
 
     Returns shape (q, g), g the most evidence that a question has; each row ascending, inf before NaN.
 

@@ -12,18 +12,18 @@ from memlab.tables import Tables
 
 
 def escape(name: str) -> str:
-    """Write a name as one word: whitespace and % become %XX, as in addresses, so that it can be read back.
+    """Format a name as one word: whitespace and % become %XX, as in URLs, so that it can be read back.
 
     >>> escape("my session%1")
     'my%20session%251'
     """
-    return re.sub(r"[\s%]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), name) or "%00"
+    return re.sub(r"[\s%]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), name) or "%00"
 
 
 def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
-    """Name every unit: (unit, document). Sessions and turns bear the benchmark's names, passages session:first-last.
+    """Return (unit, document): the benchmark's names of sessions and turns, and session:first-last for passages.
 
-    A name that occurs twice in a corpus (a session in two places of a haystack) is told apart by ``#unit``.
+    A name that occurs twice in a corpus (a session in two places of a haystack) gets the suffix ``#unit``.
     """
     place = ["corpus", "session"]
     first, last = pl.col("turns").list.min(), pl.col("turns").list.max()
@@ -45,15 +45,15 @@ def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
 
 
 def question_names(tables: Tables) -> pl.DataFrame:
-    """Name every question: (question, topic); its number where the benchmark has no name for it."""
+    """Return (question, topic): the benchmark's name of each question, or its number where it has none."""
     return question_ids(tables).rename({"question_id": "topic"}).with_columns(_escaped("topic"))
 
 
 def write_run(ranking: pl.DataFrame, tables: Tables, path: Path, *, name: str) -> None:
     """Write ``topic Q0 document rank score name`` for rows (question, unit, rank).
 
-    The score is 1 / rank: TREC tools sort by score again and break ties in ways of their own, which must not
-    change the order. The scores themselves are in ranking.parquet.
+    The score is 1 / rank, since TREC tools sort by score and break ties in their own way. The real scores are in
+    ranking.parquet.
     """
     rows = ranking.select("question", "unit", "rank").join(question_names(tables), on="question").join(
         unit_names(tables["units"], tables["ids"]), on="unit").sort("question", "rank")
@@ -64,19 +64,19 @@ def write_run(ranking: pl.DataFrame, tables: Tables, path: Path, *, name: str) -
 def write_qrels(tables: Tables, path: Path) -> None:
     """Write ``topic 0 document 1`` for every unit that holds evidence of a question that counts.
 
-    Units finer than sessions are relevant by the turns they cover; evidence whose turn is unknown is left out.
+    Units finer than sessions are relevant by the turns that they cover; evidence without a turn is left out.
     """
     units, evidence = tables["units"], scored_evidence(tables)
     if grain(units) != "session":
         evidence = evidence.filter(pl.col("turn").is_not_null())
-    held = holders(units, evidence).select("question", "unit").unique()
-    rows = held.join(question_names(tables), on="question").join(
+    relevant = holders(units, evidence).select("question", "unit").unique()
+    rows = relevant.join(question_names(tables), on="question").join(
         unit_names(units, tables["ids"]), on="unit").sort("question", "unit")
     _write(rows.select("topic", pl.lit(0).alias("iteration"), "document", pl.lit(1).alias("relevance")), path)
 
 
 def write_answers(tables: Tables, folder: Path) -> None:
-    """Write ``answers.jsonl`` and ``verdicts.jsonl`` under the benchmark's own question ids; nothing where none is.
+    """Write ``answers.jsonl`` and ``verdicts.jsonl``, where there are any, with the benchmark's own question ids.
 
     ``question_id`` and ``hypothesis`` are the names of LongMemEval's own evaluation script, which reads such a file.
     """

@@ -1,6 +1,6 @@
-"""Intervals, 95 % by default: for a share, a mean, a paired difference, and the same when questions come in clusters.
+"""Intervals, 95 % by default, for a share, a mean, a paired difference and a mean over clusters.
 
-Where an interval is undefined (fewer than two observations) the answer is None, never a made-up width.
+Where an interval is undefined (fewer than two observations) the result is None.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LEVEL = 0.95
 
 
 def wilson(hits: int, n: int, level: float = LEVEL) -> Interval:
-    """Score interval of a share (Wilson, JASA 1927); stays in [0, 1] and has a width for 0 of n and n of n.
+    """Return the score interval of a share (Wilson, JASA 1927): within [0, 1], not empty for 0 of n and n of n.
 
     >>> [round(x, 4) for x in wilson(9, 10)]
     [0.5958, 0.9821]
@@ -30,11 +30,11 @@ def wilson(hits: int, n: int, level: float = LEVEL) -> Interval:
 
 
 def newcombe(both: int, first: int, second: int, neither: int, level: float = LEVEL) -> Interval:
-    """Interval of a difference of two shares on the same questions (Newcombe, Stat. Med. 1998, method 10).
+    """Return the interval of a difference of two shares on the same questions (Newcombe, Stat. Med. 1998, method 10).
 
-    ``both`` arms succeed, only the ``first``, only the ``second``, ``neither``. Built from two Wilson intervals
-    and the correlation of the arms, shrunk towards 0 where it is positive. Near the border it can disagree with
-    the exact McNemar test, which decides.
+    Counts of questions: ``both`` arms succeed, only the ``first``, only the ``second``, ``neither``. Built from
+    two Wilson intervals and the correlation of the arms, shrunk towards 0 where it is positive. Near the border it can
+    disagree with the exact McNemar test, which decides.
 
     >>> [round(x, 3) for x in newcombe(1, 1, 7, 12)]
     [-0.507, -0.026]
@@ -56,12 +56,12 @@ def newcombe(both: int, first: int, second: int, neither: int, level: float = LE
 
 
 def bca(columns: Values, seed: int = 0, resamples: int = 9_999, level: float = LEVEL) -> list[Interval]:
-    """Bias-corrected accelerated bootstrap interval of the mean of each column (n, m) (Efron, JASA 1987).
+    """Return the bias-corrected accelerated bootstrap interval of each column's mean, (n, m) (Efron, JASA 1987).
 
     With B resampled means t*, mean t: z0 = Phi^-1(share of t* < t, ties by half), a = sum d^3 / (6 (sum d^2)^1.5)
     with d the jackknife deviations, bounds = quantiles Phi(z0 + (z0 + z) / (1 - a (z0 + z))) of t*. The columns
-    share their resamples, so a hundred metrics cost one matrix product; one column gives what
-    ``scipy.stats.bootstrap(method="BCa")`` gives with the same seed. A constant column has no width.
+    share their resamples, so a hundred metrics cost one matrix product; one column gives the same as
+    ``scipy.stats.bootstrap(method="BCa")`` with the same seed. A constant column has no width.
     """
     n, m = columns.shape
     if n < 2:
@@ -69,29 +69,29 @@ def bca(columns: Values, seed: int = 0, resamples: int = 9_999, level: float = L
     centred = columns - columns.mean(axis=0)
     if not (columns != columns[0]).any():
         return [(float(value), float(value)) for value in columns[0]]
-    drawn = np.empty((resamples, m))
+    means = np.empty((resamples, m))
     rng = np.random.default_rng(seed)
     for start in range(0, resamples, CHUNK):
         picks = rng.integers(0, n, (min(CHUNK, resamples - start), n))
         counts = np.bincount((picks + n * np.arange(len(picks))[:, None]).ravel(), minlength=n * len(picks))
-        drawn[start:start + len(picks)] = counts.reshape(len(picks), n) @ centred / n
+        means[start:start + len(picks)] = counts.reshape(len(picks), n) @ centred / n
     noise = 1e-12 * np.abs(centred).max(axis=0, initial=0.0)  # rounding must not break ties with the mean
-    below = ((drawn < -noise).sum(axis=0) + (drawn <= noise).sum(axis=0)) / (2 * resamples)
+    below = ((means < -noise).sum(axis=0) + (means <= noise).sum(axis=0)) / (2 * resamples)
     power2, power3 = (centred**2).sum(axis=0), -(centred**3).sum(axis=0)
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     for j, mean in enumerate(columns.mean(axis=0)):
         if power2[j] <= (1e-12 * max(1.0, abs(mean))) ** 2 * n:
-            found.append((float(mean), float(mean)))
+            intervals.append((float(mean), float(mean)))
             continue
         z0, a = stats.norm.ppf(below[j]), -power3[j] / (6 * power2[j] ** 1.5)
         z = z0 + stats.norm.ppf([(1 - level) / 2, (1 + level) / 2])
-        low, high = np.quantile(drawn[:, j], stats.norm.cdf(z0 + z / (1 - a * z))) + mean
-        found.append((float(low), float(high)))
-    return found
+        low, high = np.quantile(means[:, j], stats.norm.cdf(z0 + z / (1 - a * z))) + mean
+        intervals.append((float(low), float(high)))
+    return intervals
 
 
 def student(values: Values, level: float = LEVEL) -> Interval:
-    """t-interval of the mean of values (n,): mean +- t(n - 1) s / sqrt(n)."""
+    """Return the t-interval of the mean of values (n,): mean +- t(n - 1) s / sqrt(n)."""
     if len(values) < 2:
         return None
     half = stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
@@ -99,7 +99,7 @@ def student(values: Values, level: float = LEVEL) -> Interval:
 
 
 def clustered(values: Values, clusters: NDArray[np.int64], level: float = LEVEL) -> Interval:
-    """t-interval of the mean of values (n,) that come in clusters (n,), with as many degrees as clusters less one.
+    """Return the t-interval of the mean of values (n,) in clusters (n,), with one degree of freedom less than clusters.
 
     The cluster-robust variance (Liang and Zeger, Biometrika 1986), with c the number of clusters:
     c / (c - 1) x sum over clusters of (sum of value - mean)^2 / n^2.

@@ -1,8 +1,8 @@
 """LongMemEval's own retrieval metrics, as its public code computes them, for comparison with public figures.
 
-They differ from the standard ones in three ways: only what the user said counts (a session is gold if the user's
-side of it holds evidence), ranks 1 and 2 weigh the same in nDCG, and two averages are in circulation. Formulas
-from ``src/retrieval`` of the repository ``xiaowu0162/LongMemEval`` (Wu et al., ICLR 2025), written anew.
+They differ from the standard ones in three ways: only user turns count (a session is gold if a user turn of it is
+evidence), ranks 1 and 2 weigh the same in nDCG, and two averages are in circulation. Formulas from ``src/retrieval``
+of the repository ``xiaowu0162/LongMemEval`` (Wu et al., ICLR 2025), written anew.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ import numpy as np
 import polars as pl
 
 from memlab.evaluate.evidence_ranks import Ranks, grain, matrix, session_ranks, unit_ranks
-from memlab.evaluate.retrieval import Values, as_columns, count
+from memlab.evaluate.retrieval import as_columns, count
+from memlab.evaluate.statistics import Values
 from memlab.tables import Tables
 
 KS = (1, 3, 5, 10, 30, 50)
 
 
-def official_recall_any(found: Ranks, k: int) -> Values:
+def official_recall_any(ranks: Ranks, k: int) -> Values:
     """1 if any gold unit is among the first k; 0 for a question without gold. (q, g) -> (q,)."""
-    return (found <= k).any(axis=1).astype(float)
+    return (ranks <= k).any(axis=1).astype(float)
 
 
-def official_recall_all(found: Ranks, k: int) -> Values:
+def official_recall_all(ranks: Ranks, k: int) -> Values:
     """1 if all gold units are among the first k; 1 for a question without gold. (q, g) -> (q,)."""
-    return ((found <= k).sum(axis=1) == count(found)).astype(float)
+    return ((ranks <= k).sum(axis=1) == count(ranks)).astype(float)
 
 
-def official_ndcg(found: Ranks, k: int) -> Values:
+def official_ndcg(ranks: Ranks, k: int) -> Values:
     """NDCG with DCG = rel[0] + sum over i >= 1 of rel[i] / log2(i + 1), i from 0: ranks 1 and 2 both weigh 1.
 
     The ideal is taken over the whole corpus and cut at k; 0 for a question without gold. (q, g) -> (q,).
@@ -35,9 +36,9 @@ def official_ndcg(found: Ranks, k: int) -> Values:
     >>> official_ndcg(np.array([[2.0], [4.0]]), 5)
     array([1. , 0.5])
     """
-    dcg = np.where(found <= k, _weight(np.where(np.isnan(found), np.inf, found)), 0.0).sum(axis=1)
+    dcg = np.where(ranks <= k, _weight(np.where(np.isnan(ranks), np.inf, ranks)), 0.0).sum(axis=1)
     ideals = np.concatenate([[0.0], np.cumsum(_weight(np.arange(1.0, k + 1)))])
-    ideal = ideals[np.minimum(count(found), k).astype(int)]
+    ideal = ideals[np.minimum(count(ranks), k).astype(int)]
     return dcg / np.where(ideal > 0, ideal, 1.0)
 
 
@@ -45,14 +46,14 @@ def _weight(rank: Values) -> Values:
     return 1 / np.log2(np.maximum(rank, 2.0))
 
 
-def official(tables: Tables) -> pl.DataFrame:
-    """Score ``ranking`` by LongMemEval's protocol: ``official/{session,turn}/{strict,noabs}/...`` a question.
+def official_metrics(tables: Tables) -> pl.DataFrame:
+    """Score ``ranking`` by LongMemEval's protocol: ``official/{session,turn}/{strict,noabs}/...`` per question.
 
     Only for data of users and assistants without names, ranked by session or by turn; other data gives a frame
-    of questions alone. ``noabs`` leaves abstention questions out; ``strict`` also those without user-side
-    evidence, which count recall_all = 1 and the rest 0 in ``noabs``. A turn ranked that is not the user's takes
-    its place as a wrong one. Where a ranking ends before k with evidence still missing, the value cannot be
-    known: that metric is null for all questions, since a mean over the others would be another figure.
+    of questions alone. ``noabs`` leaves abstention questions out; ``strict`` also those without evidence in user
+    turns, for which ``noabs`` counts recall_all = 1 and the rest 0. A ranked turn that is not the user's counts as
+    wrong. Where a ranking ends before k with evidence still missing, the value is unknown: that metric is null for
+    all questions, since a mean over the others would be another figure.
     """
     questions, turns = tables["questions"]["question"], tables["turns"]
     level = grain(tables["units"])
@@ -62,16 +63,16 @@ def official(tables: Tables) -> pl.DataFrame:
     gold = user_evidence(tables).filter(pl.col("question").is_in(answerable.implode()))
     rows = (session_ranks(tables["ranking"], tables["units"], gold) if level == "session"
             else unit_ranks(tables["ranking"], tables["units"], gold, "turn"))
-    found = matrix(rows, questions)
+    ranks = matrix(rows, questions)
     ranked = tables["ranking"].group_by("question").agg(pl.len().alias("ranked"))
     depth = pl.DataFrame({"question": questions}).join(ranked, on="question", how="left", maintain_order="left")
     noabs = questions.is_in(answerable.implode()).to_numpy()
-    strict = noabs & (count(found) > 0)
+    strict = noabs & (count(ranks) > 0)
     columns: dict[str, Values] = {}
     for k in KS:
-        cut = ((depth["ranked"].fill_null(0).to_numpy() < k) & np.isinf(found).any(axis=1)).any()
-        scores = {"recall_any": official_recall_any(found, k), "recall_all": official_recall_all(found, k),
-                  "ndcg_any": official_ndcg(found, k)}
+        cut = ((depth["ranked"].fill_null(0).to_numpy() < k) & np.isinf(ranks).any(axis=1)).any()
+        scores = {"recall_any": official_recall_any(ranks, k), "recall_all": official_recall_all(ranks, k),
+                  "ndcg_any": official_ndcg(ranks, k)}
         for average, counts in (("strict", strict), ("noabs", noabs)):
             for name, values in scores.items():
                 columns[f"official/{level}/{average}/{name}@{k}"] = np.where(counts & ~cut, values, np.nan)
@@ -79,8 +80,8 @@ def official(tables: Tables) -> pl.DataFrame:
 
 
 def user_evidence(tables: Tables) -> pl.DataFrame:
-    """Return (question, corpus, session, turn) of the evidence that the user said."""
-    said = tables["turns"].filter(pl.col("role") == "user").select("corpus", "session", "turn")
-    placed = tables["evidence"].join(tables["questions"].select("question", "corpus"), on="question")
-    return placed.join(said, on=["corpus", "session", "turn"], how="semi").select(
+    """Return (question, corpus, session, turn) of the evidence in user turns."""
+    user_turns = tables["turns"].filter(pl.col("role") == "user").select("corpus", "session", "turn")
+    evidence = tables["evidence"].join(tables["questions"].select("question", "corpus"), on="question")
+    return evidence.join(user_turns, on=["corpus", "session", "turn"], how="semi").select(
         "question", "corpus", "session", "turn").unique()

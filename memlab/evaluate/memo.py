@@ -1,4 +1,4 @@
-"""What the order of a ranking alone decides is measured once for all arms that share it and differ in selection."""
+"""A memo for measures that depend on the order of a ranking alone: arms that differ in selection share them."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from memlab.tables import Tables, frame_digest
 
 T = TypeVar("T")
 
-BESIDE = ("units", "evidence", "gold", "questions", "turns")
-"""Tables that such a measure may read beside ``ranking``, of which it may read question, unit, rank and tokens."""
+READS = ("units", "evidence", "gold", "questions", "turns")
+"""Tables that such a measure may read besides the columns question, unit, rank and tokens of ``ranking``."""
 
-KEPT = 8
-"""Rankings whose measures are remembered; the arms of a sweep follow one another."""
+SIZE = 8
+"""Rankings whose measures are remembered; arms that share one run one after another."""
 
 
 def by_order(measure: Callable[[Tables], T]) -> Callable[[Tables], T]:
-    """Remember what a measure made of the same order; its result must not be changed in place."""
-    known: OrderedDict[str, T] = OrderedDict()
+    """Remember the result of a measure for each order; a result must not be changed in place."""
+    results: OrderedDict[str, T] = OrderedDict()
 
     @wraps(measure)
     def remembered(tables: Tables) -> T:
         ranking = tables["ranking"]
         order = ranking.select(c for c in ("question", "unit", "rank", "tokens") if c in ranking.columns)
-        key = f"{tables.digest(BESIDE)} {frame_digest(order)}"
-        if key not in known:
-            shown = tables.only(BESIDE).updated({"ranking": ranking.with_columns(selected=False)})
-            known[key] = measure(shown)
-            if len(known) > KEPT:
-                known.popitem(last=False)
-        return known[key]
+        key = f"{tables.digest(READS)} {frame_digest(order)}"
+        if key not in results:
+            results[key] = measure(tables.only(READS).updated({"ranking": ranking.with_columns(selected=False)}))
+            if len(results) > SIZE:
+                results.popitem(last=False)
+        return results[key]
 
     return remembered

@@ -1,11 +1,11 @@
-"""Per-question metrics: the rows from which every average, test and drill-down is made."""
+"""Per-question metrics: the rows behind every average, test and drill-down."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from memlab.evaluate.answers import answered
-from memlab.evaluate.longmemeval import official
+from memlab.evaluate.answers import answer_metrics
+from memlab.evaluate.longmemeval import official_metrics
 from memlab.evaluate.memo import by_order
 from memlab.evaluate.retrieval import retrieval
 from memlab.evaluate.selection import selection
@@ -14,11 +14,13 @@ from memlab.tables import Tables
 ABOUT = ("question", "corpus", "text", "answer", "category", "abstain", "scored", "label_error")
 """Columns of a per-question frame that describe the question; all others are metrics."""
 
+_standard, _official = by_order(retrieval), by_order(official_metrics)
+
 
 def per_question(tables: Tables) -> pl.DataFrame:
-    """Return one row a question, by number: the columns of ``ABOUT``, then one Float64 column a metric.
+    """Return one row per question, by number: the columns of ``ABOUT``, then one Float64 column per metric.
 
-    A metric is null where it is undefined for a question: one that does not count, or has no evidence there.
+    A metric is null where it is undefined: the question does not count, or has no evidence at that level.
     """
     texts = tables["texts"].select("hash", pl.col("text").alias("words"))
     rows = (
@@ -26,14 +28,11 @@ def per_question(tables: Tables) -> pl.DataFrame:
         .join(texts, left_on="text", right_on="hash", how="left").drop("text").rename({"words": "text"})
         .join(tables["gold"], on="question", how="left").select(ABOUT)
     )
-    for metrics in (_standard(tables), selection(tables), _official(tables), answered(tables)):
+    for metrics in (_standard(tables), selection(tables), _official(tables), answer_metrics(tables)):
         rows = rows.join(metrics, on="question", how="left")
     return rows.sort("question")
 
 
-_standard, _official = by_order(retrieval), by_order(official)
-
-
 def metric_names(questions: pl.DataFrame) -> list[str]:
-    """Name the metric columns of a per-question frame, in its order."""
+    """Return the metric columns of a per-question frame, in its order."""
     return [c for c in questions.columns if c not in ABOUT]

@@ -1,6 +1,6 @@
-"""What a comparison could have shown: the smallest significant difference, and the power planned for.
+"""Power of a comparison and its smallest significant difference.
 
-Power is computed for a difference named before the run, never for the one observed, which would only restate p.
+Power is computed for a difference named before the run, never for the observed one, which would only restate p.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WANTED = 0.8
 
 
 def fewest_wins(discordant: NDArray[np.int64], alpha: float) -> NDArray[np.int64]:
-    """Fewest wins among so many discordant questions for which exact McNemar gives p <= alpha; (m,) -> (m,).
+    """Return the fewest wins among so many discordant questions with p <= alpha by exact McNemar; (m,) -> (m,).
 
     One more than ``discordant`` where no number of wins suffices.
 
@@ -30,7 +30,7 @@ def fewest_wins(discordant: NDArray[np.int64], alpha: float) -> NDArray[np.int64
 
 
 def smallest_significant(n: int, discordant: int, alpha: float) -> float | None:
-    """Smallest net win, as a share of n questions, that exact McNemar finds significant; None: no win could be.
+    """Return the smallest net win, as a share of n questions, that exact McNemar finds significant, or None.
 
     >>> [smallest_significant(500, d, .05) for d in (10, 20, 50, 100)]
     [0.016, 0.02, 0.032, 0.044]
@@ -40,7 +40,7 @@ def smallest_significant(n: int, discordant: int, alpha: float) -> float | None:
 
 
 def mcnemar_power(n: int, difference: float, discordance: float, alpha: float) -> float:
-    """Chance that exact McNemar on n questions finds a true net win of ``difference`` (a share, above 0).
+    """Return the power of exact McNemar on n questions for a true net win of ``difference`` (a share, above 0).
 
     ``discordance`` is the share of questions where the arms differ, at least ``difference``. The number of
     discordant questions is Binomial(n, discordance), the wins among them Binomial of it.
@@ -56,10 +56,9 @@ def mcnemar_power(n: int, difference: float, discordance: float, alpha: float) -
 
 
 def t_power(n: int, difference: float, deviation: float, alpha: float) -> float:
-    """Chance that a paired t-test on n differences of that standard deviation finds a true mean ``difference``.
+    """Return the power of a paired t-test on n differences of that standard deviation for a true mean ``difference``.
 
-    Stands for the sign-flip test, whose power it approaches; 0 where the smallest possible p of a sign-flip test
-    on n units exceeds alpha.
+    It approximates the sign-flip test; 0 where the smallest possible p of a sign-flip test on n units exceeds alpha.
     """
     if n < 2 or smallest_p(n) > alpha:
         return 0.0
@@ -69,7 +68,7 @@ def t_power(n: int, difference: float, deviation: float, alpha: float) -> float:
 
 
 def detectable(power: Callable[[float], float], largest: float) -> float | None:
-    """Smallest difference up to ``largest`` that a rising ``power(difference)`` finds in 80 % of runs, or None.
+    """Return the smallest difference up to ``largest`` that a rising ``power`` finds in 80 % of runs, or None.
 
     >>> round(detectable(lambda d: t_power(100, d, 1.0, .05), 2.0), 3)
     0.283

@@ -1,4 +1,4 @@
-"""What a classifier told of questions, held against the benchmark's own types."""
+"""A classifier's question classes against the benchmark's own types."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from memlab.question_types import fitting
 def confusion(classes: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
     """Count (category, class, n), in alphabetical order; the class of a question is its first row in ``classes``.
 
-    ``types`` has question and category; a question without a category counts for none, one without a class has a null.
+    ``types`` has question and category; a question without a category is not counted, one without a class has null.
 
-    >>> told = pl.DataFrame({"question": [0, 0, 1], "class": ["update", "temporal", "factual"]})
-    >>> confusion(told, pl.DataFrame({"question": [0, 1], "category": ["knowledge-update"] * 2})).rows()
+    >>> classes = pl.DataFrame({"question": [0, 0, 1], "class": ["update", "temporal", "factual"]})
+    >>> confusion(classes, pl.DataFrame({"question": [0, 1], "category": ["knowledge-update"] * 2})).rows()
     [('knowledge-update', 'factual', 1), ('knowledge-update', 'update', 1)]
     """
     first = classes.unique("question", keep="first", maintain_order=True)
@@ -21,19 +21,19 @@ def confusion(classes: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
         "category", "class").agg(pl.len().cast(pl.Int64).alias("n")).sort("category", "class")
 
 
-def right(counts: pl.DataFrame) -> pl.DataFrame:
-    """Return (category, right, n) of a ``confusion``: questions told a class that fits their type, of all.
+def right_by_type(counts: pl.DataFrame) -> pl.DataFrame:
+    """Return (category, right, n) of a ``confusion``: the questions whose class fits their type, and all of them.
 
-    What fits is stated in ``memlab.question_types``; ``right`` is null for a type that no class stands for.
+    ``memlab.question_types`` states which classes fit; ``right`` is null for a type without a class of its own.
     """
-    pairs = counts.with_columns(pl.Series("fits", [c in fitting(t) for t, c in counts.select(
+    rows = counts.with_columns(pl.Series("fits", [c in fitting(t) for t, c in counts.select(
         "category", "class").iter_rows()], pl.Boolean))
-    named = pl.Series([bool(fitting(t)) for t in counts["category"]], dtype=pl.Boolean)
-    return pairs.with_columns(named.alias("named")).group_by("category", maintain_order=True).agg(
-        pl.when(pl.col("named").first()).then(pl.col("n").filter("fits").sum()).alias("right"), pl.col("n").sum())
+    has_class = pl.Series("has_class", [bool(fitting(t)) for t in counts["category"]], dtype=pl.Boolean)
+    return rows.with_columns(has_class).group_by("category", maintain_order=True).agg(
+        pl.when(pl.col("has_class").first()).then(pl.col("n").filter("fits").sum()).alias("right"), pl.col("n").sum())
 
 
 def accuracy(counts: pl.DataFrame) -> tuple[int, int]:
-    """Return (right, n) over all types that a class stands for."""
-    rows = right(counts).drop_nulls("right")
+    """Return (right, n) over all types that some class fits."""
+    rows = right_by_type(counts).drop_nulls("right")
     return int(rows["right"].sum()), int(rows["n"].sum())

@@ -1,29 +1,30 @@
-"""What was selected and packed: is the evidence in it, and what did it cost?"""
+"""Evidence and cost of what was selected and packed."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from memlab.evaluate.evidence_ranks import Ranks, holders, matrix, scored_evidence, unit_ranks
-from memlab.evaluate.retrieval import Values, as_columns, recall, recall_all, recall_any
-from memlab.evaluate.shown_turns import covered
-from memlab.tables import Tables
+from memlab.evaluate.retrieval import as_columns, recall, recall_all, recall_any
+from memlab.evaluate.statistics import Values
+from memlab.tables import PLACE, Tables
+from memlab.text.transcript import TURN_SEPARATOR, render_turns
 
 
-def within(found: Ranks, k: float, prefix: str) -> dict[str, Values]:
-    """Any, all and the share of the evidence up to rank k: ``{prefix}/recall_any`` and so on. (q, g) -> (q,)."""
-    return {f"{prefix}/recall_any": recall_any(found, k), f"{prefix}/recall_all": recall_all(found, k),
-            f"{prefix}/recall": recall(found, k)}
+def within(ranks: Ranks, k: float, prefix: str) -> dict[str, Values]:
+    """Return any, all and the share of the evidence up to rank k, as ``{prefix}/recall_any`` ...; (q, g) -> (q,)."""
+    return {f"{prefix}/recall_any": recall_any(ranks, k), f"{prefix}/recall_all": recall_all(ranks, k),
+            f"{prefix}/recall": recall(ranks, k)}
 
 
 def selection(tables: Tables) -> pl.DataFrame:
-    """Score what ``ranking`` marks as selected, and ``context``: one row a question.
+    """Score the units that ``ranking`` marks as selected, and ``context``: one row per question.
 
-    ``selected/session/...`` and, where evidence turns are known, ``selected/turn/...`` as in ``within``: a session that
-    is selected shows all its turns, so that arms of any unit compare within one budget of tokens;
-    ``selected/k`` units selected; ``context/tokens`` tokens shown to the reader; ``context/evidence_share`` of
-    those tokens the share in units that hold evidence, null for an empty context. The last two describe what was
-    packed, which a token budget may have cut; the recall columns describe what was selected.
+    * ``selected/session/...`` and, where evidence turns are known, ``selected/turn/...`` as in ``within``: a selected
+      session shows all its turns, so that arms of any unit compare within one budget of tokens;
+    * ``selected/k``: units selected;
+    * ``context/tokens``: tokens in the context, after packing, which a token budget may have cut;
+    * ``context/evidence_share``: share of those tokens in units that hold evidence, null for an empty context.
     """
     questions, units, evidence = tables["questions"]["question"], tables["units"], scored_evidence(tables)
     chosen = tables["ranking"].filter("selected").with_columns(pl.lit(1).alias("rank"))  # in or out, no order
@@ -35,33 +36,33 @@ def selection(tables: Tables) -> pl.DataFrame:
 
 
 def with_evidence(tables: Tables, evidence: pl.DataFrame) -> pl.DataFrame:
-    """Return ``context`` with ``held``: whether a row shows evidence of its question.
+    """Return ``context`` with ``evidence``: true where a row shows evidence of its question, else null.
 
-    A row shows its unit's turns, and may show the round or session around them: those rows of an evidence session
-    whose unit holds none are read word for word.
+    A row shows its unit's turns, and may show the round or session around them: rows of an evidence session whose
+    unit holds no evidence are compared word for word.
     """
-    held = holders(tables["units"], evidence).select("question", "unit").unique().with_columns(
-        pl.lit(True).alias("held"))
+    by_unit = holders(tables["units"], evidence).select("question", "unit").unique().with_columns(
+        pl.lit(True).alias("evidence"))
     rows = tables["context"].with_row_index("row").join(
-        held, on=["question", "unit"], how="left", maintain_order="left").with_columns(pl.col("row").cast(pl.Int32))
-    near = (rows.filter(pl.col("held").is_null())
+        by_unit, on=["question", "unit"], how="left", maintain_order="left").with_columns(pl.col("row").cast(pl.Int32))
+    near = (rows.filter(pl.col("evidence").is_null())
             .join(tables["units"].select("unit", "session"), on="unit")
             .join(evidence.select("question", "session").unique(), on=["question", "session"], how="semi"))
     if near.is_empty():
         return rows.drop("row")
-    shown = covered(near.select(pl.col("row").alias("question"), "unit", "text"), tables).rename({"question": "row"})
-    around = (shown.join(near.select("row", "question"), on="row")
+    turns = shown_turns(near.select(pl.col("row").alias("question"), "unit", "text"), tables)
+    around = (turns.rename({"question": "row"}).join(near.select("row", "question"), on="row")
               .join(evidence.select("question", "session", "turn"), on=["question", "session", "turn"], how="semi"))
-    told = around.select("row").unique().with_columns(pl.lit(True).alias("around"))
-    return rows.join(told, on="row", how="left", maintain_order="left").with_columns(
-        pl.coalesce("held", "around").alias("held")).drop("row", "around")
+    by_text = around.select("row").unique().with_columns(pl.lit(True).alias("around"))
+    return rows.join(by_text, on="row", how="left", maintain_order="left").with_columns(
+        pl.coalesce("evidence", "around").alias("evidence")).drop("row", "around")
 
 
 def cost(tables: Tables, chosen: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
     """Return (question, selected/k, context/tokens, context/evidence_share)."""
     packed = with_evidence(tables, evidence).group_by("question").agg(
         pl.col("tokens").sum().cast(pl.Float64).alias("context/tokens"),
-        pl.col("tokens").filter("held").sum().alias("evidence"))
+        pl.col("tokens").filter("evidence").sum().alias("evidence_tokens"))
     counted = chosen.group_by("question").agg(pl.len().cast(pl.Float64).alias("selected/k"))
     has = evidence.select("question").unique().with_columns(pl.lit(True).alias("has"))
     rows = tables["questions"].select("question")
@@ -70,4 +71,24 @@ def cost(tables: Tables, chosen: pl.DataFrame, evidence: pl.DataFrame) -> pl.Dat
     return rows.select(
         "question", pl.col("selected/k").fill_null(0.0), pl.col("context/tokens").fill_null(0.0),
         pl.when(pl.col("has") & (pl.col("context/tokens") > 0))
-        .then(pl.col("evidence") / pl.col("context/tokens")).alias("context/evidence_share"))
+        .then(pl.col("evidence_tokens") / pl.col("context/tokens")).alias("context/evidence_share"))
+
+
+def shown_turns(context: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Return (question, session, turn) of the turns that the rows of a context show.
+
+    Those are the turns of its units, and the turns of a unit's session that its text holds word for word: a row may
+    show the round or the whole session around its unit. A row without a unit shows no turn.
+    """
+    rows = context.join(tables["units"].select("unit", *PLACE, "turns"), on="unit")
+    of_units = rows.select("question", "session", pl.col("turns").alias("turn")).explode("turn").drop_nulls()
+    bodies = rows.select("question", *PLACE, pl.col("text").alias("hash")).join(tables["texts"], on="hash")
+    distinct = bodies.select(*PLACE, "hash", "text").unique(["hash", *PLACE])
+    lines = render_turns(tables["turns"].join(distinct, on=PLACE, how="semi"), tables["texts"])
+    # a header ends with a newline, a turn before or after stands a blank line away
+    is_quoted = ("\n" + pl.col("text") + TURN_SEPARATOR).str.contains(
+        "\n" + pl.col("display_text") + TURN_SEPARATOR, literal=True)
+    quotes = distinct.join(lines.select(*PLACE, "turn", "display_text"), on=PLACE).filter(is_quoted)
+    quoted = bodies.drop("text").join(quotes.select(*PLACE, "hash", "turn"), on=[*PLACE, "hash"])
+    key = ["question", "session", "turn"]
+    return pl.concat([of_units, quoted.select(key)]).unique().sort(key)

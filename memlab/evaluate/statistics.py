@@ -1,6 +1,6 @@
-"""Paired tests and the correction for testing several contrasts. All p-values are two-sided.
+"""Paired tests and the correction for several contrasts. All p-values are two-sided.
 
-Whether a difference points the way that was predicted is judged by its sign, not by halving p.
+The predicted direction is checked by the sign of the difference, not by halving p.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CHUNK = 1_000
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """Exact McNemar test (McNemar, Psychometrika 1947): a sign test on the questions where two arms differ.
+    """Return p of the exact McNemar test (Psychometrika 1947): a sign test on the questions where two arms differ.
 
     p = P(|X - m/2| >= |wins - m/2|), X ~ Binomial(m = wins + losses, 1/2); 1 where they never differ.
 
@@ -33,11 +33,12 @@ def mcnemar(wins: int, losses: int) -> float:
 
 
 def sign_flip(differences: Values, seed: int = 0, resamples: int = RESAMPLES) -> float:
-    """Paired permutation test (Fisher 1935) of differences (n,): how often is a sum with random signs as far from 0?
+    """Return p of the paired permutation test (Fisher 1935) of differences (n,).
 
-    Exact where all sign patterns of the nonzero differences number at most ``resamples``, else Monte Carlo with
-    p = (hits + 1) / (resamples + 1) (Phipson and Smyth 2010). Zeros keep every sum as it is and are left out. The
-    same test as ``scipy.stats.permutation_test(permutation_type="samples")`` with the mean as statistic.
+    p is the share of sums with random signs that are as far from 0 as the observed one. Exact where the nonzero
+    differences have at most ``resamples`` sign patterns, else Monte Carlo with p = (hits + 1) / (resamples + 1)
+    (Phipson and Smyth 2010). Zeros change no sum and are left out. The same test as
+    ``scipy.stats.permutation_test(permutation_type="samples")`` with the mean as statistic.
 
     >>> sign_flip(np.array([1.0, 2.0, 3.0, 0.0]))
     0.25
@@ -57,7 +58,7 @@ def sign_flip(differences: Values, seed: int = 0, resamples: int = RESAMPLES) ->
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values for their number (Holm, Scand. J. Statist. 1979), in the order given.
+    """Return p-values adjusted for their number (Holm, Scand. J. Statist. 1979), in the order given.
 
     The i-th smallest of m is multiplied by m - i + 1, then made no smaller than the one before, at most 1.
 
@@ -73,7 +74,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def by_cluster(values: Values, clusters: NDArray[np.int64]) -> Values:
-    """Average values (n,) within each cluster (n,), in the order of the cluster numbers. Shape (clusters,).
+    """Return the mean of values (n,) within each cluster (n,), in the order of the cluster numbers: (clusters,).
 
     >>> by_cluster(np.array([1.0, 0.0, 4.0]), np.array([7, 7, 2]))
     array([4. , 0.5])
@@ -83,7 +84,7 @@ def by_cluster(values: Values, clusters: NDArray[np.int64]) -> Values:
 
 
 def smallest_p(units: int) -> float:
-    """Smallest two-sided p that a sign test or sign-flip test on so many units can give: 2 / 2^n.
+    """Return the smallest two-sided p of a sign test or sign-flip test on so many units: 2 / 2^n.
 
     >>> smallest_p(5), smallest_p(10) < .05 / 3
     (0.0625, True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
 
-from memlab.evaluate.answers import judges
+from memlab.evaluate.answers import judge_columns
 from memlab.evaluate.averages import COSTS, averaged_name, mean, views
 from memlab.evaluate.intervals import Interval, bca, clustered, wilson
 from memlab.evaluate.per_question import metric_names
@@ -19,40 +19,47 @@ HEADLINE = (
 )
 """Metrics that are shown by type and compared between arms beside the declared ones."""
 
+MEAN_RESAMPLES = 1_999
+"""For intervals of single means, of which a report has hundreds; contrasts draw 9,999."""
+
+
+class Estimate(TypedDict):
+    """A mean with its 95 % interval over ``n`` questions; bounds are None where no interval is defined."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
 
 
 def headline(columns: list[str]) -> list[str]:
-    """Name the metrics of a frame that are shown by type and compared: the judges' first, then ``HEADLINE``.
+    """Return the metrics of a frame that are shown by type and compared: the judges' first, then ``HEADLINE``.
 
     >>> headline(["question", "session/ndcg@10", "answer/f1"])
     ['answer/f1', 'session/ndcg@10']
     """
-    return [*judges(columns), *(m for m in HEADLINE if m in columns)]
+    return [*judge_columns(columns), *(m for m in HEADLINE if m in columns)]
 
 
-RESAMPLES = 1_999
-"""For intervals of single means, of which a report has hundreds; contrasts draw 9,999."""
-
-
-def summary(questions: pl.DataFrame, by_conversation: bool, seed: int = 0) -> dict[str, dict[str, Any]]:
-    """Return ``{name: {"value", "low", "high", "n"}}`` with the names of metrics.json.
+def summary(questions: pl.DataFrame, by_conversation: bool, seed: int = 0) -> dict[str, Estimate]:
+    """Return the estimates of an arm, with the names of metrics.json.
 
     All metrics over all questions; the ``headline`` ones also by type and without label errors.
     """
-    found: dict[str, dict[str, Any]] = {}
+    estimates: dict[str, Estimate] = {}
     shown = headline(questions.columns)
     for prefix, rows in views(questions):
         names = [m for m in metric_names(questions) if not prefix or m in shown]
         for metric, (value, interval, n) in intervals(rows, names, by_conversation, seed).items():
             low, high = interval if interval else (None, None)
-            found[prefix + averaged_name(metric)] = {"value": value, "low": low, "high": high, "n": n}
-    return found
+            estimates[prefix + averaged_name(metric)] = {"value": value, "low": low, "high": high, "n": n}
+    return estimates
 
 
 def intervals(rows: pl.DataFrame, metrics: list[str], by_conversation: bool,
               seed: int) -> dict[str, tuple[float, Interval, int]]:
     """Return metric -> (mean, interval, questions that define it); metrics that no question defines are left out."""
-    found: dict[str, tuple[float, Interval, int]] = {}
+    results: dict[str, tuple[float, Interval, int]] = {}
     graded: dict[bytes, list[str]] = {}  # columns defined for the same questions share their resamples
     for metric in metrics:
         kept = rows[metric].drop_nulls()
@@ -68,14 +75,14 @@ def intervals(rows: pl.DataFrame, metrics: list[str], by_conversation: bool,
             interval = wilson(int(values.sum()), len(values))
         else:
             graded.setdefault(rows[metric].is_not_null().to_numpy().tobytes(), []).append(metric)
-        found[metric] = (value, interval, len(values))
-    for same in graded.values():
-        block = rows.select(same).drop_nulls().to_numpy()
-        for metric, interval in zip(same, bca(block, seed, RESAMPLES)):
-            found[metric] = (found[metric][0], interval, found[metric][2])
-    return {metric: found[metric] for metric in metrics if metric in found}
+        results[metric] = (value, interval, len(values))
+    for group in graded.values():
+        block = rows.select(group).drop_nulls().to_numpy()
+        for metric, interval in zip(group, bca(block, seed, MEAN_RESAMPLES)):
+            results[metric] = (results[metric][0], interval, results[metric][2])
+    return {metric: results[metric] for metric in metrics if metric in results}
 
 
 def is_binary(values: np.ndarray) -> bool:
-    """Tell whether all values are 0 or 1."""
+    """Return whether all values are 0 or 1."""
     return bool(np.isin(values, (0.0, 1.0)).all())

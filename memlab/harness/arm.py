@@ -21,6 +21,7 @@ from memlab.evaluate.averages import averages
 from memlab.evaluate.constant_k import constant_k
 from memlab.evaluate.export import write_answers, write_qrels, write_run
 from memlab.evaluate.memo import by_order
+from memlab.evaluate.noop import KEPT_RANKS
 from memlab.evaluate.per_question import per_question
 from memlab.harness import manifest
 from memlab.harness.snippets import shown
@@ -31,9 +32,6 @@ from memlab.runtime.files import atomic_dir, is_stale, write_errors, write_json
 from memlab.stage import Stage, spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
-
-KEPT_RANKS = 200
-"""Ranks of a question that a run folder keeps; deeper ones only where they were selected."""
 
 _LOADED: dict[str, Tables] = {}
 _constant_k = by_order(constant_k)

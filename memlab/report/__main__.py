@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.report.build import Built, build
+from memlab.report.build import ReportFiles, build
 from memlab.report.console import print_comparison
 
 
@@ -23,21 +23,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("runs", type=Path, help="runs/<experiment>/<data>, or a folder above")
     parser.add_argument("--seed", type=int, default=0, help="seed of the resamples behind the intervals (default 0)")
     parser.add_argument("--wandb", metavar="ENTITY/PROJECT", help="publish there as a W&B Report as well")
-    given = parser.parse_args(argv)
-    entity, _, project = (given.wandb or "").partition("/")
-    if given.wandb is not None and (not entity or not project or "/" in project):
-        parser.error(f"--wandb {given.wandb}: give entity/project, such as my-team/memlab")
-    folders = sorted({path.parent.parent for path in given.runs.rglob("manifest.json")})
-    faults = [] if folders else [f"no finished run under {given.runs} (a finished run has a manifest.json)"]
+    options = parser.parse_args(argv)
+    entity, _, project = (options.wandb or "").partition("/")
+    if options.wandb is not None and (not entity or not project or "/" in project):
+        parser.error(f"--wandb {options.wandb}: give entity/project, such as my-team/memlab")
+    folders = sorted({path.parent.parent for path in options.runs.rglob("manifest.json")})
+    faults = [] if folders else [f"no finished run under {options.runs} (a finished run has a manifest.json)"]
     if entity and (missing := _not_ready()):
         folders, faults = [], [missing]
     for folder in folders:
         try:
-            built = build(folder, seed=given.seed)
-            print_comparison(built.comparison)
-            print(f"report: {built.html}")
+            report = build(folder, seed=options.seed)
+            print_comparison(report.comparison)
+            print(f"report: {report.html}")
             if entity:
-                print(f"W&B report: {_publish(built, entity, project)}")
+                print(f"W&B report: {_publish(report, entity, project)}")
         except MemlabError as error:
             faults.append(str(error))
     for fault in faults:
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _not_ready() -> str | None:
-    """Say what a W&B Report lacks here, before anything is built or sent."""
+    """Return what is missing here for a W&B Report, before anything is built or sent; None if nothing is."""
     from memlab.report.wandb_report import client
     from memlab.track.sync import without_key
 
@@ -57,23 +57,22 @@ def _not_ready() -> str | None:
     return without_key()
 
 
-def _publish(built: Built, entity: str, project: str) -> str:
+def _publish(report: ReportFiles, entity: str, project: str) -> str:
     """Send the arms that are not in the project yet, then the report over them."""
     from memlab.harness.results import finished
     from memlab.report.wandb_report import publish
     from memlab.track.record import record
     from memlab.track.sync import sync
 
-    folder = built.html.parent
-    arms = finished(folder, built.comparison["arms"]).arms
-    found = [record(arm.folder) for arm in arms]
-    absent = [one for one in found if not one.there(entity, project)]
-    left = [one.folder.name for one in sync(absent, project, entity) if one.where is None]
-    if left:
-        more = f" and {len(left) - 5} more" if len(left) > 5 else ""
-        raise MemlabError(f"{len(left)} of {len(absent)} arms could not be sent to W&B: {', '.join(left[:5])}{more}",
+    folder = report.html.parent
+    arms = finished(folder, report.comparison["arms"]).arms
+    absent = [one for arm in arms if not (one := record(arm.folder)).there(entity, project)]
+    failed = [one.folder.name for one in sync(absent, project, entity) if one.where is None]
+    if failed:
+        names = ", ".join(failed[:5]) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
+        raise MemlabError(f"{len(failed)} of {len(absent)} arms could not be sent to W&B: {names}",
                           where=str(folder), fix="check wandb login and the network, then run the same line again")
-    return publish(folder, built.comparison, arms, entity, project)
+    return publish(folder, report.comparison, arms, entity, project)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Why answers are wrong, as a report shows it: how far the evidence got, and the causes found by intervention."""
+"""Error attribution in the report: how far the evidence got, and the causes found by intervention."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from memlab.report.figures import BLUE, GREY, VERMILLION, layout
 from memlab.text.display import one_line
 
 FAINT, TINTS = "rgba(87,96,106,.22)", {"right": "rgba(0,114,178,.35)", "wrong": "rgba(213,94,0,.30)"}
-"""Colours of the bands; plotly's own would be white on this page's ground."""
+"""Colours of the bands; plotly's own would be white on this page."""
 
 DECLINE = "no evidence: to decline"
-MEANING = {"any": "evidence counts as shown when any piece of it is", "all": "only when all of it is"}
+VIEW_MEANINGS = {"any": "evidence counts as shown when any piece of it is", "all": "only when all of it is"}
 
 
 @dataclass(frozen=True)
-class Causes:
+class CauseTable:
     """An arm's causes under one view: (cause, wrong answers, right answers that turn) and the sizes of the samples."""
 
     arm: str
@@ -34,14 +34,14 @@ class Causes:
 
     @property
     def words(self) -> str:
-        """How many wrong answers had their evidence before them: the figure that "reasoning errors" rests on."""
+        """How many wrong answers had their evidence in the context: the basis of any rate of reasoning errors."""
         lost = sum(n for cause, n, _ in self.rows if cause in STEPS)
         return (f"{self.arm}, {self.view} evidence: {lost} of {self.wrong} wrong answers lack evidence, "
                 f"{self.wrong - lost} do not" if self.wrong else f"{self.arm}: no wrong answer was sampled")
 
 
-def causes(arms: Sequence[ArmRun]) -> list[Causes]:
-    """Count the causes of every arm that was asked why, in the order in which they are tried."""
+def causes(arms: Sequence[ArmRun]) -> list[CauseTable]:
+    """Count the causes of every arm with an attribution, in the order in which they are tried."""
     out = []
     for arm in arms:
         if arm.attribution is None:
@@ -50,12 +50,12 @@ def causes(arms: Sequence[ArmRun]) -> list[Causes]:
             sampled = arm.attribution.filter((pl.col("view") == view) & pl.col("sampled"))
             wrong, right = (Counter(sampled.filter(pl.col("right") == r)["cause"]) for r in (False, True))
             rows = tuple((c, wrong[c], right[c]) for c in CAUSES if wrong[c] or right[c])
-            out.append(Causes(one_line(arm.name), view, rows, wrong.total(), right.total()))
+            out.append(CauseTable(one_line(arm.name), view, rows, wrong.total(), right.total()))
     return out
 
 
 def flows(table: pl.DataFrame, view: str) -> Counter[tuple[str, str]]:
-    """Count (from, to) from all questions over how far their evidence got and right or wrong to the causes sampled."""
+    """Count the links (from, to): all questions, how far their evidence got, right or wrong, sampled cause."""
     out: Counter[tuple[str, str]] = Counter()
     for reached, right, cause in table.filter(pl.col("view") == view).select("reached", "right", "cause").iter_rows():
         middle, end = reached or DECLINE, "right" if right else "wrong"
@@ -67,7 +67,7 @@ def flows(table: pl.DataFrame, view: str) -> Counter[tuple[str, str]]:
 
 
 def sankey(arms: Sequence[ArmRun]) -> dict[str, dict[str, Any]]:
-    """One diagram an arm and view: all questions, where the evidence got stuck, right or wrong, and why wrong."""
+    """Return one diagram per arm and view: all questions, how far the evidence got, right or wrong, and the cause."""
     out = {}
     for arm in arms:
         if arm.attribution is None:
@@ -75,7 +75,7 @@ def sankey(arms: Sequence[ArmRun]) -> dict[str, dict[str, Any]]:
         for view in VIEWS:
             links = flows(arm.attribution, view)
             order = list(dict.fromkeys(["questions", *STEPS[::-1], DECLINE, "right", "wrong", *CAUSES, "not sampled"]))
-            # a step and a cause may bear one name ("cut by K"): the cause is a node of its own
+            # a step and a cause may share a name ("cut by K"): the cause is a node of its own
             ends = {("wrong", b): f"{b} " for a, b in links if a == "wrong"}
             names = [n for n in order if any(n in pair for pair in links if pair not in ends)]
             names += [ends["wrong", c] for c in order if ("wrong", c) in ends]

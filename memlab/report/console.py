@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from memlab.evaluate.compare import Comparison
 from memlab.report import view_model
-from memlab.report.comparators import against
 from memlab.text.display import format_count, format_duration, format_interval, format_number, one_line
 
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 _STYLES = {"up": "bold blue", "down": "bold red", "same": "yellow", "open": "default"}
 
 
-def print_comparison(comparison: dict[str, Any], console: Console | None = None) -> None:
+def print_comparison(comparison: Comparison, console: Console | None = None) -> None:
     """Print the arms with intervals, marks, tokens and seconds, then the declared contrasts in words.
 
-    Names and words are printed as plain text: no markup in them is obeyed and no escape sequence survives.
+    Names and texts are printed as plain text: markup in them has no effect and no escape sequence survives.
     """
     from rich.console import Console
     from rich.table import Table
@@ -39,26 +39,26 @@ def print_comparison(comparison: dict[str, Any], console: Console | None = None)
         table.add_column(name, justify="right")
     places = [*range(len(columns)), -3, -2, -1]
     for row in view_model.arm_rows(comparison):
-        who = Text(one_line(row.name))
-        who.append("".join(f"\n{one_line(b)}" for b in row.badges), style="dim italic")
+        arm = Text(one_line(row.name))
+        arm.append("".join(f"\n{one_line(b)}" for b in row.badges), style="dim italic")
         cells = []
         for at in places:
             cell = row.cells[at]
-            written = Text("".join(sign for sign, _ in cell.marks), style="blue")
-            written.append((" " if cell.marks else "") + cell.text, style="default")
-            written.append(f"\n{cell.detail}" if cell.detail else "", style="dim")
-            cells.append(written)
-        table.add_row(who, *cells)
+            text = Text("".join(sign for sign, _ in cell.marks), style="blue")
+            text.append((" " if cell.marks else "") + cell.text, style="default")
+            text.append(f"\n{cell.detail}" if cell.detail else "", style="dim")
+            cells.append(text)
+        table.add_row(arm, *cells)
     console.print(table)
     console.print(Text("▲ ▼ declared contrast, adjusted p < .05; △ ▽ exploratory; below each figure its 95 % interval; "
-                       "what arms share is timed at the first", style="dim"))
-    if told := against(comparison):
-        console.print(Text(f"compared: {one_line(told)}", style="dim"))
-    _say(comparison, console)
+                       "work that arms share is timed at the first of them", style="dim"))
+    if compared := view_model.compared_arms(comparison):
+        console.print(Text(f"compared: {one_line(compared)}", style="dim"))
+    _print_findings(comparison, console)
 
 
-def print_arm(comparison: dict[str, Any], name: str, console: Console | None = None) -> None:
-    """Print one arm's figures, a line each, then what is said of the comparison; other arms are in the report."""
+def print_arm(comparison: Comparison, name: str, console: Console | None = None) -> None:
+    """Print one arm's figures, one per line, then the findings of the comparison; other arms are in the report."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -70,32 +70,32 @@ def print_arm(comparison: dict[str, Any], name: str, console: Console | None = N
     table.add_column(Text(one_line(name)), overflow="fold")
     table.add_column("", justify="right")
     table.add_column("95 % interval", justify="right")
-    said = [m for m in view_model.said(comparison) if m in arm["metrics"]]
-    costs = ("answer/prompt_tokens_mean", "answer/completion_tokens_mean") if said else ()
-    for metric in [*said, *view_model.ALONE, "context/tokens_mean", "selected/k_mean", *costs]:
+    judged = [m for m in view_model.judge_metrics(comparison) if m in arm["metrics"]]
+    costs = ("answer/prompt_tokens_mean", "answer/completion_tokens_mean") if judged else ()
+    for metric in [*judged, *view_model.ALONE, "context/tokens_mean", "selected/k_mean", *costs]:
         if metric in arm["metrics"]:
-            entry = arm["metrics"][metric]
+            estimate = arm["metrics"][metric]
             write = format_count if metric.endswith("_mean") else format_number
-            table.add_row(metric, write(entry["value"]), format_interval(entry.get("low"), entry.get("high"), write))
-    table.add_row("time", format_duration(arm.get("seconds")), "")
+            table.add_row(metric, write(estimate["value"]), format_interval(estimate["low"], estimate["high"], write))
+    table.add_row("time", format_duration(arm["seconds"]), "")
     console.print(table)
     others = len(comparison["arms"]) - 1
     if others:
         console.print(Text(f"beside it in the report: {others} other arm{'s' if others > 1 else ''}", style="dim"))
-    _say(comparison, console)
+    _print_findings(comparison, console)
 
 
-def _title(comparison: dict[str, Any]) -> Text:
+def _title(comparison: Comparison) -> Text:
     from rich.text import Text
 
-    scored = comparison.get("scored", comparison["questions"])
-    counted = "" if scored == comparison["questions"] else f", {scored:,} of them count for retrieval"
-    words = f"{comparison['experiment']} on {comparison['data']}: {comparison['questions']:,} questions{counted}"
-    return Text(one_line(words), style="bold")
+    scored, questions = comparison["scored"], comparison["questions"]
+    counted = "" if scored == questions else f", {scored:,} of them count for retrieval"
+    title = f"{comparison['experiment']} on {comparison['data']}: {questions:,} questions{counted}"
+    return Text(one_line(title), style="bold")
 
 
-def _say(comparison: dict[str, Any], console: Console) -> None:
-    """Print the contrasts in words, what must be read before any figure, and the notes."""
+def _print_findings(comparison: Comparison, console: Console) -> None:
+    """Print the contrasts in words, the notices and the notes."""
     from rich.text import Text
 
     for contrast in view_model.contrast_rows(comparison):

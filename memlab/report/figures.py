@@ -1,7 +1,7 @@
 """The report's charts as plotly figures: plain dictionaries of data and layout, drawn by the page.
 
-Colours are Okabe and Ito's (jfly.uni-koeln.de/color), told apart by colour-blind readers; every arm also has a
-symbol of its own.
+Colours are Okabe and Ito's (jfly.uni-koeln.de/color), which colour-blind readers can distinguish; every arm also has
+a symbol of its own.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from memlab.evaluate.compare import ArmSummary, Comparison
+from memlab.evaluate.constant_k import CurvePoint
+from memlab.evaluate.contrast import ContrastResult
 from memlab.harness.results import ArmRun
 from memlab.report.view_model import by_type, types
 from memlab.text.display import format_number, is_number, one_line
@@ -20,23 +23,23 @@ SYMBOLS = ("circle", "square", "triangle-up", "cross", "star", "pentagon", "tria
 HEAT = [[0.0, "#f4f7fa"], [0.25, "#cfdfee"], [0.5, "#a3c6e2"], [0.75, "#3f86bb"], [1.0, "#08436f"]]
 
 SPAN = 0.2
-"""Least range of a heat map's colours, so that a spread of a point or two does not look like day and night."""
+"""Smallest range of a heat map's colours, so that a spread of a point or two does not look large."""
 
 Figure = dict[str, Any]
 
 
 def layout(height: int, **more: Any) -> Figure:
-    """The layout that all charts share; further settings are merged into it."""
+    """Return the layout that all charts share; further settings are merged into it."""
     axis: Figure = {"gridcolor": "#e9e7e1", "zerolinecolor": "#c9c6bd", "linecolor": "#c9c6bd", "automargin": True}
-    made: Figure = {
+    merged: Figure = {
         "height": height, "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 13, "color": INK},
         "margin": {"l": 64, "r": 16, "t": 16, "b": 52}, "hoverlabel": {"align": "left"},
         "xaxis": dict(axis), "yaxis": dict(axis),
     }
     for name, value in more.items():
-        made[name] = {**made[name], **value} if isinstance(made.get(name), dict) else value
-    return made
+        merged[name] = {**merged[name], **value} if isinstance(merged.get(name), dict) else value
+    return merged
 
 
 def _title(text: str) -> Figure:
@@ -44,17 +47,17 @@ def _title(text: str) -> Figure:
 
 
 def heat_map(arms: Sequence[ArmRun], metrics: Sequence[str]) -> dict[str, Figure]:
-    """One heat map a metric: arms down, question types across. Metrics without figures by type are left out."""
+    """Return one heat map per metric, arms down and question types across, where there are figures by type."""
     kinds, out = types(arms), {}
     for metric in metrics:
         z = by_type(arms, metric, [name for name, _ in kinds])
-        if not any(value is not None for row in z for value in row):
+        values = [value for row in z for value in row if value is not None]
+        if not values:
             continue
-        there = [value for row in z for value in row if value is not None]
         out[metric] = {
             "data": [{
-                "type": "heatmap", "z": z, "x": [f"{_folded(name)}<br>n = {size:,}" for name, size in kinds],
-                "zmin": min(min(there), max(there) - SPAN), "zmax": max(there),
+                "type": "heatmap", "z": z, "x": [f"{_wrap(name)}<br>n = {size:,}" for name, size in kinds],
+                "zmin": min(min(values), max(values) - SPAN), "zmax": max(values),
                 "y": [one_line(arm.name) for arm in arms], "colorscale": HEAT, "xgap": 3, "ygap": 3,
                 "text": [[format_number(v) if v is not None else "" for v in row] for row in z],
                 "texttemplate": "%{text}",
@@ -68,29 +71,28 @@ def heat_map(arms: Sequence[ArmRun], metrics: Sequence[str]) -> dict[str, Figure
     return out
 
 
-def _folded(name: str, width: int = 15) -> str:
-    """Break a long type name at its hyphens and underscores, as plotly's markup has it.
+def _wrap(name: str, width: int = 15) -> str:
+    """Break a long type name at its hyphens and underscores, with plotly's line breaks.
 
-    >>> _folded("single-session-preference")
+    >>> _wrap("single-session-preference")
     'single-session-<br>preference'
     """
     lines = [""]
-    for part in re.split(r"(?<=[-_ ])", _hover(one_line(name))):
+    for part in re.split(r"(?<=[-_ ])", escape_markup(one_line(name))):
         if lines[-1] and len(lines[-1]) + len(part) > width:
             lines.append("")
         lines[-1] += part
     return "<br>".join(lines)
 
 
-def recall_against_tokens(comparison: dict[str, Any], metrics: Sequence[str]) -> dict[str, Figure]:
-    """One chart a metric: the constant-K curve as a line, the arms as points with their intervals."""
+def recall_against_tokens(comparison: Comparison, metrics: Sequence[str]) -> dict[str, Figure]:
+    """Return one chart per metric: the constant-K curve as a line, the arms as points with their intervals."""
     out = {}
-    for metric in dict.fromkeys([*metrics, *comparison.get("constant_k", {})]):
-        line = [p for p in comparison.get("constant_k", {}).get(metric, [])
-                if is_number(p["tokens"]) and is_number(p["value"])]
-        looks = styles(list(comparison["arms"]))
+    curves, looks = comparison["constant_k"], styles(list(comparison["arms"]))
+    for metric in dict.fromkeys([*metrics, *curves]):
+        line = [p for p in curves.get(metric, []) if p["value"] is not None]
         points = [_point(name, arm, metric, looks[name]) for name, arm in comparison["arms"].items()
-                  if is_number(arm.get("tokens_mean")) and is_number((arm["metrics"].get(metric) or {}).get("value"))]
+                  if arm["tokens_mean"] is not None and metric in arm["metrics"]]
         if not points or not line:
             continue
         curve = {"type": "scatter", "mode": "lines+markers+text", "name": "constant K",
@@ -101,15 +103,15 @@ def recall_against_tokens(comparison: dict[str, Any], metrics: Sequence[str]) ->
                  "line": {"color": GREY, "width": 2}, "marker": {"size": 4, "color": GREY},
                  "hovertemplate": "constant K = %{customdata}<br>%{x:,.0f} tokens<br><b>%{y:.3f}</b><extra></extra>"}
         out[metric] = {"data": [curve, *points],
-                       "layout": layout(460, xaxis={"title": _title("mean context tokens a question"), "rangemode":
+                       "layout": layout(460, xaxis={"title": _title("mean context tokens per question"), "rangemode":
                                                      "tozero", "tickformat": ",.0f"},
                                          yaxis={"title": _title(metric), "tickformat": ".2f"},
                                          legend={"font": {"size": 12}, "bgcolor": "rgba(0,0,0,0)"})}
     return out
 
 
-def _sparse(labels: list[str], line: list[dict[str, Any]]) -> list[str]:
-    """Keep only the labels that do not lie on each other: at least 5 % of the width apart."""
+def _sparse(labels: list[str], line: list[CurvePoint]) -> list[str]:
+    """Keep only labels that do not overlap: at least 5 % of the width apart."""
     width = max((p["tokens"] for p in line), default=0) or 1
     out, last = [], float("-inf")
     for label, point in zip(labels, line):
@@ -120,7 +122,7 @@ def _sparse(labels: list[str], line: list[dict[str, Any]]) -> list[str]:
 
 
 def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Give each arm a colour and a symbol, no two the same; a twin is its arm's, hollow.
+    """Return a colour and a symbol for each arm, no two the same; a twin has its arm's, hollow.
 
     >>> styles(["gap", "gap.twin"])
     {'gap': ('#0072B2', 'circle'), 'gap.twin': ('#0072B2', 'circle-open')}
@@ -133,41 +135,42 @@ def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     return {name: looks[name] for name in names}
 
 
-def _point(name: str, arm: dict[str, Any], metric: str, look: tuple[str, str]) -> Figure:
-    entry, oracle = arm["metrics"][metric], bool(arm.get("oracle"))
-    value, low, high = entry["value"], entry.get("low"), entry.get("high")
-    label = one_line(name) + (" (looks at gold)" if oracle else "")
-    colour, symbol = (INK, "diamond-open") if oracle else look
+def _point(name: str, arm: ArmSummary, metric: str, look: tuple[str, str]) -> Figure:
+    estimate = arm["metrics"][metric]
+    value, low, high = estimate["value"], estimate["low"], estimate["high"]
+    label = one_line(name) + " (looks at gold)" * arm["oracle"]
+    colour, symbol = (INK, "diamond-open") if arm["oracle"] else look
     point: Figure = {
         "type": "scatter", "mode": "markers", "name": label, "x": [arm["tokens_mean"]], "y": [value],
         "marker": {"size": 12, "color": colour, "line": {"color": colour, "width": 1.5}, "symbol": symbol},
-        "hovertemplate": f"<b>{_hover(label)}</b><br>%{{x:,.0f}} tokens<br><b>%{{y:.3f}}</b><extra></extra>",
+        "hovertemplate": f"<b>{escape_markup(label)}</b><br>%{{x:,.0f}} tokens<br><b>%{{y:.3f}}</b><extra></extra>",
     }
-    if is_number(low) and is_number(high):
+    if low is not None and high is not None:
         point["error_y"] = {"type": "data", "symmetric": False, "array": [max(0.0, high - value)],
                             "arrayminus": [max(0.0, value - low)], "color": colour, "thickness": 1, "width": 3}
     return point
 
 
-def _hover(text: str) -> str:
-    """Keep a name from being read as plotly's small markup or as a template field."""
+def escape_markup(text: str) -> str:
+    """Escape plotly's markup and template fields in a name."""
     return text.replace("<", "‹").replace(">", "›").replace("%{", "% {")
 
 
-def wins_and_losses(contrasts: Sequence[dict[str, Any]]) -> Figure | None:
-    """Bars of questions won (right) and lost (left), one pair a contrast; None without any."""
-    rows = [c for c in contrasts if is_number(c.get("wins")) and is_number(c.get("losses"))]
+def wins_and_losses(contrasts: Sequence[ContrastResult]) -> Figure | None:
+    """Return bars of questions won (right) and lost (left), one pair per contrast; None without any."""
+    rows = [c for c in contrasts if c["wins"] is not None]
     if not rows:
         return None
-    y = [f"{_hover(one_line(c['arm']))} against {_hover(one_line(c['comparator']))}<br>"
-         f"<span style='color:#57606a;font-size:11px'>{_hover(c['metric'])}</span>" for c in rows]
-    top = max(max(c["wins"], c["losses"]) for c in rows) or 1
+    y = [f"{escape_markup(one_line(c['arm']))} against {escape_markup(one_line(c['comparator']))}<br>"
+         f"<span style='color:#57606a;font-size:11px'>{escape_markup(c['metric'])}</span>" for c in rows]
+    wins, losses = ([c[key] or 0 for c in rows] for key in ("wins", "losses"))
+    top = max(*wins, *losses) or 1
     bars = []
-    for name, key, colour, sign in (("losses", "losses", VERMILLION, -1), ("wins", "wins", BLUE, 1)):
+    for name, counts, colour, sign in (("losses", losses, VERMILLION, -1), ("wins", wins, BLUE, 1)):
         bars.append({
-            "type": "bar", "orientation": "h", "name": name, "y": y, "x": [sign * c[key] for c in rows],
-            "text": [f"{c[key]:,}" for c in rows], "textposition": "outside", "cliponaxis": False,
-            "marker": {"color": colour}, "customdata": [[c[key], c.get("ties") or 0] for c in rows],
+            "type": "bar", "orientation": "h", "name": name, "y": y, "x": [sign * n for n in counts],
+            "text": [f"{n:,}" for n in counts], "textposition": "outside", "cliponaxis": False,
+            "marker": {"color": colour}, "customdata": [[n, c["ties"]] for n, c in zip(counts, rows)],
             "hovertemplate": f"%{{customdata[0]:,}} {name}, %{{customdata[1]:,}} ties<extra></extra>"})
     return {"data": bars,
             "layout": layout(96 + 52 * len(rows), barmode="relative", bargap=0.45, showlegend=True,
@@ -179,7 +182,7 @@ def wins_and_losses(contrasts: Sequence[dict[str, Any]]) -> Figure | None:
 
 
 def reliability(arms: Sequence[ArmRun]) -> Figure | None:
-    """Estimated against observed coverage, one line an arm that fitted it; None when no arm did.
+    """Return estimated against observed coverage, one line per arm that fitted it; None when no arm did.
 
     Read from ``reliability`` in the manifest: a list of bins {"estimated", "observed", "n"}.
     """
@@ -189,13 +192,13 @@ def reliability(arms: Sequence[ArmRun]) -> Figure | None:
         bins = [b for b in arm.manifest.get("reliability") or []
                 if isinstance(b, dict) and is_number(b.get("estimated")) and is_number(b.get("observed"))]
         if bins:
-            most = max((b.get("n") or 1) for b in bins)
+            largest = max((b.get("n") or 1) for b in bins)
             lines.append({
                 "type": "scatter", "mode": "lines+markers", "name": one_line(arm.name),
                 "x": [b["estimated"] for b in bins], "y": [b["observed"] for b in bins],
                 "customdata": [b.get("n") for b in bins], "line": {"color": looks[arm.name][0], "width": 2},
                 "marker": {"symbol": looks[arm.name][1],
-                           "size": [7 + 11 * ((b.get("n") or 1) / most) ** 0.5 for b in bins]},
+                           "size": [7 + 11 * ((b.get("n") or 1) / largest) ** 0.5 for b in bins]},
                 "hovertemplate": "estimated %{x:.2f}<br>observed <b>%{y:.2f}</b><br>n = %{customdata}<extra></extra>"})
     if not lines:
         return None

@@ -1,7 +1,7 @@
 """The report as one HTML file that needs no network: styles, script, plotly and data travel inside it.
 
-What a benchmark or a model wrote is escaped twice over: by jinja2 where it becomes markup, and by ``_json`` where
-it becomes data, which the script then only ever sets as text. A content policy in the page forbids every request.
+Text of benchmarks and models is escaped by jinja2 where it becomes markup, and by ``_json`` where it becomes data,
+which the script only ever sets as text. A content policy in the page forbids every request.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+from memlab.evaluate.compare import Comparison
+from memlab.evaluate.contrast import ContrastResult
 from memlab.harness.results import ArmRun
 from memlab.report import attribution, drill_down, figures, question_types, settings, view_model
-from memlab.report.comparators import against
 from memlab.text.display import clean, format_count, format_number, is_number, one_line
 
 
 @dataclass(frozen=True)
 class Extras:
-    """What the page says beside the comparison: folders not used, and what is said by hand."""
+    """Run folders that the comparison leaves out: older runs of the same arms, and errors of unreadable ones."""
 
     older: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
@@ -28,7 +29,7 @@ class Extras:
 
 @dataclass(frozen=True)
 class Forest:
-    """Where a contrast's interval lies in a strip 0 to 100 wide with zero at 50; lengths in the same unit."""
+    """The place of a contrast's interval in a strip 0 to 100 wide with zero at 50; lengths in the same unit."""
 
     at: float
     low: float
@@ -37,8 +38,8 @@ class Forest:
     edge: str
 
 
-def page(comparison: dict[str, Any], arms: Sequence[ArmRun], extras: Extras | None = None) -> str:
-    """Render the whole report; arms are the finished runs that the comparison speaks of, in its order."""
+def page(comparison: Comparison, arms: Sequence[ArmRun], extras: Extras | None = None) -> str:
+    """Render the whole report; ``arms`` are the finished runs of the comparison, in its order."""
     extras = extras or Extras()
     columns = view_model.metric_columns(comparison)
     declared = view_model.contrast_rows(comparison)
@@ -46,57 +47,54 @@ def page(comparison: dict[str, Any], arms: Sequence[ArmRun], extras: Extras | No
     kinds = view_model.types(arms)
     heat = figures.heat_map(arms, columns)
     charts = {"heat": heat, "tokens": figures.recall_against_tokens(comparison, columns),
-              "paired": figures.wins_and_losses(comparison.get("contrasts") or comparison.get("exploratory", [])[:12]),
+              "paired": figures.wins_and_losses(comparison["contrasts"] or comparison["exploratory"][:12]),
               "reliability": figures.reliability(arms), "why": attribution.sankey(arms),
               "settings": settings.parallel(comparison, arms)}
     shared, differing = view_model.manifests(arms)
-    unlike = settings.by_value(arms)
-    first = comparison["contrasts"][0] if comparison.get("contrasts") else {}
+    first, second = next(((one_line(c["arm"]), one_line(c["comparator"])) for c in comparison["contrasts"]), ("", ""))
     return _environment().get_template("report.html.j2").render(
         c=comparison, columns=columns, extras=extras, kinds=kinds,
         rows=view_model.arm_rows(comparison),
-        declared=[(row, strip) for row, strip in zip(declared, forest(comparison.get("contrasts", [])))],
-        told=question_types.told(arms), why=attribution.causes(arms), meanings=attribution.MEANING,
-        exploratory=exploratory, charts=charts,
-        against=against(comparison), notices=view_model.notices(comparison), notes=view_model.notes(comparison),
+        declared=list(zip(declared, forest(comparison["contrasts"]))),
+        classes=question_types.class_tables(arms), why=attribution.causes(arms), meanings=attribution.VIEW_MEANINGS,
+        exploratory=exploratory, charts=charts, compared=view_model.compared_arms(comparison),
+        notices=view_model.notices(comparison), notes=view_model.notes(comparison),
         type_tables={m: list(zip([a.name for a in arms],
                                  view_model.by_type(arms, m, [k for k, _ in kinds]))) for m in heat},
-        shared=shared, differing=differing, unlike=unlike,
+        shared=shared, differing=differing, settings=settings.by_value(arms),
         configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],
         chart_data=_json(charts),
-        drill_data=_json({**drill_down.drill_down(arms, columns), "first": one_line(first.get("arm", "")),
-                          "second": one_line(first.get("comparator", ""))}),
-        plotly=_raw(_plotly()), css=_raw(_part("report.css")), script=_raw(_part("report.js")))
+        drill_data=_json({**drill_down.drill_down(arms, columns), "first": first, "second": second}),
+        plotly=_raw(_plotly()), css=_raw(_template("report.css")), script=_raw(_template("report.js")))
 
 
-def forest(contrasts: Sequence[dict[str, Any]]) -> list[Forest | None]:
-    """Place differences and intervals on one common scale (amounts on another); None where nothing is known."""
-    scales = {kind: max((abs(c[k]) for c in contrasts for k in ("difference", "low", "high", "smallest_detectable")
-                         if is_number(c.get(k)) and view_model.is_cost(c["metric"]) == kind), default=0.0) * 1.08 or 1.0
-              for kind in (False, True)}
+def forest(contrasts: Sequence[ContrastResult]) -> list[Forest | None]:
+    """Place differences and intervals on one common scale (amounts on another); None where there is no difference."""
+    scales = {kind: max((abs(value) for c in contrasts if view_model.is_cost(c["metric"]) == kind
+                         for value in (c["difference"], c["low"], c["high"], c["smallest_detectable"])
+                         if value is not None), default=0.0) * 1.08 or 1.0 for kind in (False, True)}
 
-    def place(value: Any) -> float:
-        return round(50 + 50 * float(value) / reach, 2)
+    def place(value: float) -> float:
+        return round(50 + 50 * value / reach, 2)
 
     out: list[Forest | None] = []
     for c in contrasts:
-        if not is_number(c.get("difference")):
+        difference, reach = c["difference"], scales[view_model.is_cost(c["metric"])]
+        if difference is None:
             out.append(None)
             continue
-        reach = scales[view_model.is_cost(c["metric"])]
-        low, high = (c[k] if is_number(c.get(k)) else c["difference"] for k in ("low", "high"))
-        least = c["smallest_detectable"] if is_number(c.get("smallest_detectable")) else 0.0
-        out.append(Forest(place(c["difference"]), place(low), place(high), round(50 * least / reach, 2),
-                          f"{reach:.2g}"))
+        low, high = (difference if bound is None else bound for bound in (c["low"], c["high"]))
+        out.append(Forest(place(difference), place(low), place(high),
+                          round(50 * (c["smallest_detectable"] or 0.0) / reach, 2), f"{reach:.2g}"))
     return out
 
 
 def _json(value: Any) -> Any:
-    """JSON that may stand inside a script element: no character that could end it or start markup."""
+    """Return JSON for a script element: no character that could end it or start markup."""
     write = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         text = write(value)
-    except ValueError:  # a number that JSON does not know; looking for it in all cases would take a third of the page
+    except ValueError:  # NaN or infinity; replacing them in every case would take a third of the page's time
         text = write(_finite(value))
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
@@ -104,7 +102,7 @@ def _json(value: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """NaN and infinity become null, which is what a browser's JSON knows."""
+    """Replace NaN and infinity by null: JSON in a browser has neither."""
     if isinstance(value, dict):
         return {str(k): _finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -123,18 +121,18 @@ def _environment() -> Any:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     env = Environment(loader=PackageLoader("memlab.report"), autoescape=True, undefined=StrictUndefined,
-                      trim_blocks=True, lstrip_blocks=True, finalize=_shown)
+                      trim_blocks=True, lstrip_blocks=True, finalize=_clean)
     env.filters.update(figure=format_number, count=format_count, line=one_line, headline=view_model.headline)
     return env
 
 
-def _shown(value: Any) -> Any:
-    """Every text that enters the page loses its control characters; markup of our own passes."""
+def _clean(value: Any) -> Any:
+    """Make control characters of a text visible; our own markup passes."""
     return clean(value) if type(value) is str else value
 
 
 @cache
-def _part(name: str) -> str:
+def _template(name: str) -> str:
     from importlib.resources import files
 
     return (files("memlab.report") / "templates" / name).read_text(encoding="utf-8")

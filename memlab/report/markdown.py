@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from memlab.evaluate.compare import Comparison
+from memlab.evaluate.constant_k import CurvePoint
 from memlab.harness.results import ArmRun
 from memlab.report import attribution, question_types, settings, view_model
-from memlab.report.comparators import against
 from memlab.text.display import EMPTY, format_count, format_number, is_number, one_line
 
 LISTED = 25
@@ -16,7 +16,7 @@ LISTED = 25
 
 
 def escape(text: object) -> str:
-    """Make foreign text stand in a table cell as it is: one line, nothing read as Markdown or HTML.
+    """Escape foreign text for a table cell: one line, nothing read as Markdown or HTML.
 
     >>> print(escape("a|b <b> *x*\\n_y_"))
     a\\|b &lt;b&gt; \\*x\\* \\_y\\_
@@ -28,7 +28,7 @@ def escape(text: object) -> str:
 
 
 def code(text: object) -> str:
-    """A name in code style; a backtick or pipe inside it would break out and is replaced.
+    """Format a name as code; a backtick or pipe inside it would end it and is replaced.
 
     >>> code("session/recall_all@5")
     '`session/recall_all@5`'
@@ -37,19 +37,19 @@ def code(text: object) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int = 1) -> str:
-    """A Markdown table; columns from numbers_from on are right-aligned."""
+    """Return a Markdown table; columns from ``numbers_from`` on are right-aligned."""
     rule = ["---" if i < numbers_from else "---:" for i in range(len(head))]
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows]) + "\n"
 
 
-def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence[str] = (),
+def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = (),
              broken: Sequence[str] = ()) -> str:
-    """Render the report; the sections are those of the HTML page, charts as the figures behind them."""
-    how = "conversation by conversation" if comparison["clustered"] else "paired by question"
-    scored = comparison.get("scored", comparison["questions"])
-    counted = "" if scored == comparison["questions"] else f" ({scored:,} of them count for retrieval)"
+    """Render the report; it has the sections of the HTML page, and the figures in place of charts."""
+    pairing = "conversation by conversation" if comparison["clustered"] else "paired by question"
+    scored, questions = comparison["scored"], comparison["questions"]
+    counted = "" if scored == questions else f" ({scored:,} of them count for retrieval)"
     parts = [f"# {escape(comparison['experiment'])} on {escape(comparison['data'])}",
-             f"{len(comparison['arms'])} arms, {comparison['questions']:,} questions{counted}, {how}.",
+             f"{len(comparison['arms'])} arms, {questions:,} questions{counted}, {pairing}.",
              "## Finding", _finding(comparison, broken), "## Arms", _arms(comparison)]
     if view_model.contrast_rows(comparison, "exploratory"):
         parts += ["### Exploratory, where any question differs (no correction: to be confirmed elsewhere)",
@@ -57,46 +57,46 @@ def document(comparison: dict[str, Any], arms: Sequence[ArmRun], older: Sequence
     kinds = view_model.types(arms)
     if kinds:
         parts += ["## By question type", _types(comparison, arms, kinds)]
-    told = question_types.told(arms)
-    if told:
-        parts += ["## Classes told of the questions", *(_told(one) for one in told)]
-    if comparison.get("constant_k"):
-        parts += ["## Recall against context tokens", "What a constant K buys:", _curve(comparison["constant_k"])]
+    classes = question_types.class_tables(arms)
+    if classes:
+        parts += ["## Question classes", *map(_classes, classes)]
+    if comparison["constant_k"]:
+        parts += ["## Recall against context tokens", "Recall of each constant K:", _curve(comparison["constant_k"])]
     bins = [(arm.name, b) for arm in arms for b in arm.manifest.get("reliability") or []]
     if bins:
         parts += ["## Reliability of the coverage estimate", table(
             ["arm", "estimated", "observed", "n"],
             [[escape(name), *(format_number(b.get(key)) for key in ("estimated", "observed", "n"))]
              for name, b in bins])]
-    found = attribution.causes(arms)
-    if found:
-        parts += ["## Why answers are wrong", *(_why(f) for f in found)]
+    causes = attribution.causes(arms)
+    if causes:
+        parts += ["## Why answers are wrong", *map(_causes, causes)]
     differing = _questions(comparison, arms)
     if differing:
         parts += ["## Questions on which the arms differ", differing]
-    unlike = settings.by_value(arms)
-    if unlike:
+    by_value = settings.by_value(arms)
+    if by_value:
         parts += ["## Settings", "Those in which the arms differ:", table(
             ["setting", "values, and the arms that have them"],
-            [[code(name), "; ".join(f"**{escape(value)}**: {escape(', '.join(some))}" for value, some in row.items())]
-             for name, row in unlike.items()], 2)]
+            [[code(name), "; ".join(f"**{escape(value)}**: {escape(', '.join(names))}" for value, names in row.items())]
+             for name, row in by_value.items()], 2)]
     parts += ["## Provenance", _provenance(arms, older)]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _told(one: question_types.Told) -> str:
-    head = ["type", *one.classes, "fits", "n"]
-    return escape(one.words) + ".\n\n" + table(head, [
+def _classes(classes: question_types.ClassTable) -> str:
+    head = ["type", *classes.classes, "fits", "n"]
+    return escape(classes.words) + ".\n\n" + table(head, [
         [escape(kind), *map(str, counts), EMPTY if fit is None else str(fit), str(n)]
-        for kind, counts, fit, n in one.rows])
+        for kind, counts, fit, n in classes.rows])
 
 
-def _why(found: attribution.Causes) -> str:
-    head = ["cause", f"wrong answers, of {found.wrong} sampled", f"right answers, of {found.right} sampled"]
-    return escape(found.words) + ".\n\n" + table(head, [[escape(c), str(n), str(m)] for c, n, m in found.rows])
+def _causes(causes: attribution.CauseTable) -> str:
+    head = ["cause", f"wrong answers, of {causes.wrong} sampled", f"right answers, of {causes.right} sampled"]
+    return escape(causes.words) + ".\n\n" + table(head, [[escape(c), str(n), str(m)] for c, n, m in causes.rows])
 
 
-def _finding(comparison: dict[str, Any], broken: Sequence[str]) -> str:
+def _finding(comparison: Comparison, broken: Sequence[str]) -> str:
     rows = view_model.contrast_rows(comparison)
     lines = [f"* **{escape(row.words)}**" for row in rows]
     lines = lines or ["No contrast was declared: every difference below is exploratory."]
@@ -108,29 +108,28 @@ def _finding(comparison: dict[str, Any], broken: Sequence[str]) -> str:
     return "\n\n".join(block.strip("\n") for block in blocks if block)
 
 
-def _contrasts(comparison: dict[str, Any], listed: str) -> str:
+def _contrasts(comparison: Comparison, listed: view_model.Listed) -> str:
     rows = view_model.contrast_rows(comparison, listed)
     return table(["arm", "against", "metric", *(name for name, _ in rows[0].facts)],
-                 [[escape(r.arm), escape(r.comparator), code(r.metric), *(escape(v) for _, v in r.facts)]
-                  for r in rows], 3)
+                 [[escape(r.result["arm"]), escape(r.result["comparator"]), code(r.result["metric"]),
+                   *(escape(v) for _, v in r.facts)] for r in rows], 3)
 
 
-def _arms(comparison: dict[str, Any]) -> str:
-    rows = view_model.arm_rows(comparison)
+def _arms(comparison: Comparison) -> str:
     body = []
-    for row in rows:
+    for row in view_model.arm_rows(comparison):
         name = escape(row.name) + "".join(f" ({escape(b)})" for b in row.badges)
         body.append([name, *("".join(sign for sign, _ in c.marks) + " " * bool(c.marks) + c.text
                              + (f" ({c.detail})" if c.detail else "") for c in row.cells)])
     legend = ("In brackets the 95 % interval. ▲ ▼ higher or lower in a declared contrast (adjusted p &lt; .05), "
-              "△ ▽ exploratory. Tokens and K are means a question.")
-    if told := against(comparison):
-        legend += f" Compared: {escape(told)}."
+              "△ ▽ exploratory. Tokens and K are means per question.")
+    if compared := view_model.compared_arms(comparison):
+        legend += f" Compared: {escape(compared)}."
     head = ["arm", *map(code, view_model.metric_columns(comparison)), "tokens", "K", "time"]
     return table(head, body) + "\n" + legend
 
 
-def _types(comparison: dict[str, Any], arms: Sequence[ArmRun], kinds: Sequence[tuple[str, int]]) -> str:
+def _types(comparison: Comparison, arms: Sequence[ArmRun], kinds: Sequence[tuple[str, int]]) -> str:
     parts = []
     for metric in view_model.metric_columns(comparison):
         values = view_model.by_type(arms, metric, [name for name, _ in kinds])
@@ -140,29 +139,27 @@ def _types(comparison: dict[str, Any], arms: Sequence[ArmRun], kinds: Sequence[t
     return "\n".join(parts)
 
 
-def _curve(curves: dict[str, list[dict[str, Any]]]) -> str:
-    first = next(iter(curves.values()))
-    head = ["K", "tokens", *map(code, curves)]
-    return table(head, [[format_number(p["k"]), format_count(p["tokens"]),
-                         *(format_number(c[i]["value"]) if i < len(c) else EMPTY for c in curves.values())]
-                        for i, p in enumerate(first)], 0)
+def _curve(curves: dict[str, list[CurvePoint]]) -> str:
+    rows = [[format_number(points[0]["k"]), format_count(points[0]["tokens"]),
+             *(format_number(point["value"]) for point in points)] for points in zip(*curves.values())]
+    return table(["K", "tokens", *map(code, curves)], rows, 0)
 
 
-def _questions(comparison: dict[str, Any], arms: Sequence[ArmRun]) -> str:
+def _questions(comparison: Comparison, arms: Sequence[ArmRun]) -> str:
     by_name, parts = {arm.name: arm for arm in arms}, []
-    for contrast in comparison.get("contrasts", []):
+    for contrast in comparison["contrasts"]:
         one, two, metric = by_name.get(contrast["arm"]), by_name.get(contrast["comparator"]), contrast["metric"]
         if one is None or two is None or metric not in one.questions.columns or metric not in two.questions.columns:
             continue
         pairs = one.questions.join(two.questions.select("question", other=metric), on="question").sort("question")
-        unlike = [row for row in pairs.iter_rows(named=True)
-                  if is_number(row[metric]) and is_number(row["other"]) and row[metric] != row["other"]]
-        if unlike:
-            rest = f" ({LISTED} of {len(unlike)})" if len(unlike) > LISTED else ""
+        differing = [row for row in pairs.iter_rows(named=True)
+                     if is_number(row[metric]) and is_number(row["other"]) and row[metric] != row["other"]]
+        if differing:
+            rest = f" ({LISTED} of {len(differing)})" if len(differing) > LISTED else ""
             title = f"### {escape(one.name)} against {escape(two.name)} on {code(metric)}{rest}"
             rows = [[str(r["question"]), escape(r["category"] or ""), escape(r["text"])[:300],
                      escape(r["answer"] or "")[:200], format_number(r[metric], 2), format_number(r["other"], 2)]
-                    for r in unlike[:LISTED]]
+                    for r in differing[:LISTED]]
             head = ["question", "type", "text", "gold answer", escape(one.name), escape(two.name)]
             parts += [title, table(head, rows, 4)]
     return "\n\n".join(part.strip("\n") for part in parts)

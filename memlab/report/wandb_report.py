@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab.errors import MemlabError
+from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
 from memlab.report import settings, view_model
 from memlab.report.markdown import document
@@ -29,7 +30,7 @@ TITLE, WIDTH = 128, 24
 TOKENS = "context/tokens_mean"
 
 
-def publish(folder: Path, comparison: dict[str, Any], arms: Sequence[ArmRun], entity: str, project: str) -> str:
+def publish(folder: Path, comparison: Comparison, arms: Sequence[ArmRun], entity: str, project: str) -> str:
     """Save the report of ``runs/<exp>/<data>`` and return its URL; the runs of its arms must be in the project.
 
     Raises MemlabError where the client is missing or the server refuses.
@@ -49,7 +50,7 @@ def publish(folder: Path, comparison: dict[str, Any], arms: Sequence[ArmRun], en
     return str(made.url)
 
 
-def report(api: Any, comparison: dict[str, Any], arms: Sequence[ArmRun], entity: str, project: str) -> Any:
+def report(api: Any, comparison: Comparison, arms: Sequence[ArmRun], entity: str, project: str) -> Any:
     """Build the report without saving it; ``api`` is ``wandb_workspaces.reports.v2``."""
     parts = sections(document(comparison, arms))
     metrics = [m for m in view_model.metric_columns(comparison) if any(m in arm.metrics for arm in arms)]

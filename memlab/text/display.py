@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from typing import Any
+from typing import Any, TypeGuard
 
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # controls, invisible formats (text direction), surrogates, separators
 
@@ -69,7 +69,7 @@ def one_line(text: object) -> str:
     return " ".join(clean(text).split())
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Return whether a value is a finite number: not None, not NaN.
 
     >>> is_number(0), is_number(None), is_number(float("nan"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from memlab.report.build import Built, build
+from memlab.report.build import ReportFiles, build
 
 SAMPLES = Path(__file__).resolve().parents[1] / "report" / "samples.py"
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
@@ -22,7 +22,7 @@ QUIET = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "-
 
 
 @pytest.fixture(scope="session")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def report(tmp_path_factory: pytest.TempPathFactory) -> ReportFiles:
     """The report of six made-up arms on sixty questions."""
     spec = importlib.util.spec_from_file_location("report_samples", SAMPLES)
     assert spec is not None

@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 
 from memlab.harness.results import finished
-from memlab.report.build import Built
+from memlab.report.build import ReportFiles
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def page(browser: Any, report: Built) -> Any:
+def page(browser: Any, report: ReportFiles) -> Any:
     browser.get(report.html.as_uri())
     return browser
 
@@ -37,7 +37,7 @@ def listed(page: Any) -> set[int]:
     return set(page.execute_script("return [...document.querySelectorAll('#list > li')].map(e => +e.dataset.question)"))
 
 
-def values(report: Built, arm: str, metric: str) -> dict[int, float | None]:
+def values(report: ReportFiles, arm: str, metric: str) -> dict[int, float | None]:
     table = next(a.questions for a in finished(report.html.parent).arms if a.name == arm)
     return dict(table.select("question", metric).iter_rows())
 
@@ -54,7 +54,7 @@ def test_it_draws_every_chart_without_an_error_or_a_request(page: Any) -> None:
         Path(place).write_bytes(page.get_screenshot_as_png())
 
 
-def test_only_questions_on_which_the_chosen_arms_differ(page: Any, report: Built) -> None:
+def test_only_questions_on_which_the_chosen_arms_differ(page: Any, report: ReportFiles) -> None:
     metric = "selected/session/recall_all"
     assert len(listed(page)) == 60
     choose(page, "f-a", "gap")
@@ -69,7 +69,7 @@ def test_only_questions_on_which_the_chosen_arms_differ(page: Any, report: Built
     assert listed(page) == set()
 
 
-def test_words_and_types_filter_and_combine(page: Any, report: Built) -> None:
+def test_words_and_types_filter_and_combine(page: Any, report: ReportFiles) -> None:
     from selenium.webdriver.common.keys import Keys
 
     table = finished(report.html.parent).arms[0].questions
@@ -84,7 +84,7 @@ def test_words_and_types_filter_and_combine(page: Any, report: Built) -> None:
     assert listed(page) == {7}
 
 
-def test_a_question_opens_with_answer_evidence_and_cut(page: Any, report: Built) -> None:
+def test_a_question_opens_with_answer_evidence_and_cut(page: Any, report: ReportFiles) -> None:
     gap = next(a for a in finished(report.html.parent).arms if a.name == "gap")
     rows = gap.shown.sort("question", "rank")
     cut = rows.filter(pl.col("gold") & ~pl.col("selected"))["question"][0]
@@ -118,7 +118,7 @@ def test_hostile_text_is_shown_and_never_runs(page: Any) -> None:
     assert page.execute_script("return window.broken === undefined && document.images.length === 0")
 
 
-def test_the_arms_table_sorts_by_any_column_and_says_so(page: Any, report: Built) -> None:
+def test_the_arms_table_sorts_by_any_column_and_says_so(page: Any, report: ReportFiles) -> None:
     heads = css(page, "#arms-table thead th")
     tokens = next(h for h in heads if "tokens" in h.text)
     tokens.find_element("tag name", "button").click()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.evaluate.answers import answered, judges
+from memlab.evaluate.answers import answer_metrics, judge_columns
 from memlab.evaluate.averages import averages
 from memlab.evaluate.export import write_answers
 from memlab.evaluate.per_question import per_question
@@ -31,17 +31,17 @@ def asked(world: Tables) -> Tables:
 
 
 def test_a_judge_is_a_column_and_a_vote_costs_all_its_samples(make_random_world) -> None:
-    rows = answered(asked(make_random_world(1)))
+    rows = answer_metrics(asked(make_random_world(1)))
     first = rows.row(0, named=True)
     assert first == {"question": first["question"], "answer/f1": .4, "answer/strict": None,
                      "answer/prompt_tokens": 200.0, "answer/completion_tokens": 11.0, "answer/dropped": 2.0}
     assert rows["answer/f1"].to_list()[:3] == [.4, 1.0, None]
-    assert judges(rows.columns) == ["answer/f1", "answer/strict"]
+    assert judge_columns(rows.columns) == ["answer/f1", "answer/strict"]
 
 
 def test_where_nobody_was_asked_there_is_no_column(make_random_world) -> None:
     world = make_random_world(1)
-    assert answered(world).columns == ["question"]
+    assert answer_metrics(world).columns == ["question"]
     assert not [c for c in per_question(world).columns if c.startswith("answer/")]
 
 

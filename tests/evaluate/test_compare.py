@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.evaluate.compare import Finished, compare
+from memlab.evaluate.compare import ArmResult, compare
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.per_question import per_question
 from memlab.evaluate.statistics import holm
@@ -16,8 +16,8 @@ SHAPE = {"arm", "comparator", "metric", "direction", "n", "difference", "low", "
          "wins", "losses", "ties", "smallest_detectable", "power", "verdict", "words"}
 
 
-def finished(tables, **changes) -> Finished:
-    return Finished(per_question(tables).with_columns(**changes), tables["ranking"], tables["context"], None, "runs/x",
+def finished(tables, **changes) -> ArmResult:
+    return ArmResult(per_question(tables).with_columns(**changes), tables["ranking"], tables["context"], None, "runs/x",
                     1.5)
 
 
@@ -27,7 +27,7 @@ def world(make_random_world):
 
 
 @pytest.fixture(scope="module")
-def arms(world) -> dict[str, Finished]:
+def arms(world) -> dict[str, ArmResult]:
     swap = world.updated({"ranking": world["ranking"].with_columns(selected=pl.col("rank") == 4)})
     return {"fixed": finished(world), "gap": finished(swap, **{METRIC: pl.lit(1.0)}), "gap.twin": finished(world),
             "nothing": finished(world)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.evaluate.evidence_funnel import DEEP, STEPS, by_question, reached
+from memlab.evaluate.evidence_funnel import DEEP, STEPS, evidence_steps, reached
 from memlab.tables import Tables, frame
 
 
@@ -19,7 +19,7 @@ def world(make_world) -> Tables:
 
 
 def test_every_step_is_told(make_world) -> None:
-    found = reached(world(make_world)).filter(pl.col("question") == 0)
+    found = evidence_steps(world(make_world)).filter(pl.col("question") == 0)
     assert dict(zip(found["turn"], (STEPS[s] for s in found["step"]))) == {
         0: "shown", 1: "dropped by the packer", 5: "cut by K", 55: "ranked too low", 58: "not in the pool",
         59: "never written"}
@@ -29,17 +29,17 @@ def test_every_step_is_told(make_world) -> None:
 def test_what_the_readers_window_had_no_room_for_is_dropped(make_world) -> None:
     made = world(make_world)
     answers = frame("answers", {"question": [0, 1], "sample": [0, 0], "dropped": [0, 1]})
-    found = reached(made.updated({"answers": answers}))
+    found = evidence_steps(made.updated({"answers": answers}))
     assert [STEPS[s] for s in found.filter(pl.col("question") == 1)["step"]] == ["dropped by the packer"]
-    assert found.filter(pl.col("question") == 0).equals(reached(made).filter(pl.col("question") == 0))
+    assert found.filter(pl.col("question") == 0).equals(evidence_steps(made).filter(pl.col("question") == 0))
 
 
 def test_evidence_of_a_session_is_anywhere_in_it(make_world) -> None:
-    found = reached(world(make_world)).filter(pl.col("question") == 1)
+    found = evidence_steps(world(make_world)).filter(pl.col("question") == 1)
     assert [STEPS[s] for s in found["step"]] == ["shown"]
 
 
 def test_any_is_the_best_piece_and_all_the_worst(make_world) -> None:
-    found = reached(world(make_world))
-    assert dict(by_question(found, "any").iter_rows()) == {0: "shown", 1: "shown"}
-    assert dict(by_question(found, "all").iter_rows()) == {0: "never written", 1: "shown"}
+    found = evidence_steps(world(make_world))
+    assert dict(reached(found, "any").iter_rows()) == {0: "shown", 1: "shown"}
+    assert dict(reached(found, "all").iter_rows()) == {0: "never written", 1: "shown"}

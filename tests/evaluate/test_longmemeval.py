@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.evaluate.longmemeval import KS, official, official_ndcg, official_recall_all, official_recall_any
+from memlab.evaluate.longmemeval import KS, official_metrics, official_ndcg, official_recall_all, official_recall_any
 
 UA = ["user", "assistant"]
 
@@ -40,7 +40,7 @@ def world(make_world, **settings):
 
 
 def test_only_the_users_side_is_gold_and_the_two_averages_differ(make_world) -> None:
-    metrics = official(world(make_world, level="session", rankings={q: [2, 0, 1] for q in range(4)}))
+    metrics = official_metrics(world(make_world, level="session", rankings={q: [2, 0, 1] for q in range(4)}))
     strict, noabs = "official/session/strict/", "official/session/noabs/"
     assert metrics[strict + "recall_all@3"].to_list() == [1, None, None, None]
     assert metrics[noabs + "recall_all@3"].to_list() == [1, 1, None, 1]
@@ -52,7 +52,8 @@ def test_only_the_users_side_is_gold_and_the_two_averages_differ(make_world) -> 
 
 def test_turn_level_counts_user_turns(make_world) -> None:
     users = [0, 2, 4]  # row numbers of the user turns
-    metrics = official(world(make_world, level="turn", rankings={q: [users[1], users[0], users[2]] for q in range(4)}))
+    rankings = {q: [users[1], users[0], users[2]] for q in range(4)}
+    metrics = official_metrics(world(make_world, level="turn", rankings=rankings))
     assert metrics["official/turn/strict/recall_any@1"].to_list() == [0, None, None, None]
     assert metrics["official/turn/strict/ndcg_any@3"].to_list() == [1, None, None, None]
     assert not [c for c in metrics.columns if c.startswith("official/session")]
@@ -61,25 +62,26 @@ def test_turn_level_counts_user_turns(make_world) -> None:
 def test_memories_of_one_user_turn_or_one_session_each_are_judged_as_such(make_world) -> None:
     by_turn = world(make_world, level="memory", rankings={0: [0, 1]},
                     spans=[(0, 0, [0]), (0, 0, [1]), (0, 1, [0])])
-    assert "official/turn/strict/ndcg_any@1" in official(by_turn).columns
+    assert "official/turn/strict/ndcg_any@1" in official_metrics(by_turn).columns
     by_session = world(make_world, level="memory", rankings={0: [0, 1]}, spans=[(0, 0, [0, 1]), (0, 1, [0, 1])])
-    assert "official/session/strict/ndcg_any@1" in official(by_session).columns
+    assert "official/session/strict/ndcg_any@1" in official_metrics(by_session).columns
     passages = world(make_world, level="memory", rankings={0: [0, 1]}, spans=[(0, 0, [0, 1]), (0, 0, [1])])
-    assert official(passages).columns == ["question"]
+    assert official_metrics(passages).columns == ["question"]
 
 
 def test_a_ranking_that_ends_before_its_gold_has_no_figure_below_its_end(make_world) -> None:
-    metrics = official(world(make_world, level="session", rankings={0: [2], 1: [2]}))
+    metrics = official_metrics(world(make_world, level="session", rankings={0: [2], 1: [2]}))
     assert metrics["official/session/strict/recall_any@1"].to_list() == [0, None]
     assert metrics["official/session/strict/recall_any@3"].null_count() == 2
     assert metrics["official/session/noabs/recall_all@3"].null_count() == 2
-    whole = official(world(make_world, level="session", rankings={0: [0], 1: [2]}))  # all gold found: k can be any
+    # all gold found: k can be any
+    whole = official_metrics(world(make_world, level="session", rankings={0: [0], 1: [2]}))
     assert whole["official/session/noabs/recall_all@50"].to_list() == [1, 1]
 
 
 def test_data_of_two_named_people_has_no_official_figures(make_world) -> None:
     tables = make_world({0: [["user"], ["user"]]}, {0: [(0, 0)]}, {0: [0]}, level="session")
-    assert official(tables).columns == ["question"]
+    assert official_metrics(tables).columns == ["question"]
     named = world(make_world, level="session", rankings={0: [0]})
     named = named.updated({"turns": named["turns"].with_columns(speaker=pl.lit("Ann"))})
-    assert official(named).columns == ["question"]
+    assert official_metrics(named).columns == ["question"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.evaluate.memo import KEPT, by_order
+from memlab.evaluate.memo import SIZE, by_order
 from memlab.tables import Tables
 
 
@@ -42,7 +42,7 @@ def test_another_order_or_other_gold_is_measured_anew(make_random_world) -> None
 
 def test_what_is_remembered_is_bounded(make_random_world) -> None:
     calls: list[Tables] = []
-    measure, worlds = counted(calls), [make_random_world(seed) for seed in range(KEPT + 1)]
+    measure, worlds = counted(calls), [make_random_world(seed) for seed in range(SIZE + 1)]
     for world in [*worlds, worlds[0]]:
         measure(world)
-    assert len(calls) == KEPT + 2
+    assert len(calls) == SIZE + 2

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.evaluate.question_types import accuracy, confusion, right
+from memlab.evaluate.question_types import accuracy, confusion, right_by_type
 from memlab.question_types import fitting
 
 TOLD = pl.DataFrame({"question": [0, 1, 1, 2, 3, 4, 5, 7],
@@ -20,8 +20,8 @@ def test_the_confusion_by_hand() -> None:
         ("multi-session", "update", 1),  # its first row counts
         ("single-session-user", "factual", 1), ("single-session-user", "general", 1),
         ("temporal-reasoning", None, 1)]  # question 6 was told none; 7 has no type
-    assert right(counts).rows() == [("adversarial", None, 1), ("multi-session", 2, 3), ("single-session-user", 2, 2),
-                                    ("temporal-reasoning", 0, 1)]
+    assert right_by_type(counts).rows() == [("adversarial", None, 1), ("multi-session", 2, 3),
+                                            ("single-session-user", 2, 2), ("temporal-reasoning", 0, 1)]
     assert accuracy(counts) == (4, 6)
 
 

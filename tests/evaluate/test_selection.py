@@ -62,6 +62,6 @@ def test_a_row_that_shows_the_session_around_its_unit_shows_the_evidence_in_it()
     sessions = tables["context"].join(tables["units"].select("unit", "session"), on="unit", maintain_order="left").join(
         evidence.select("question", "session").unique().with_columns(pl.lit(True).alias("wanted")),
         on=["question", "session"], how="left", maintain_order="left")
-    assert shown["held"].fill_null(False).to_list() == sessions["wanted"].fill_null(False).to_list()
+    assert shown["evidence"].fill_null(False).to_list() == sessions["wanted"].fill_null(False).to_list()
     by_turn = holders(tables["units"], evidence).select("question", "unit").unique()
-    assert by_turn.join(tables["context"], on=["question", "unit"]).height < shown["held"].sum()
+    assert by_turn.join(tables["context"], on=["question", "unit"]).height < shown["evidence"].sum()

@@ -7,7 +7,7 @@ import pytest
 from memlab.evaluate.averages import averages
 from memlab.evaluate.intervals import bca, clustered, wilson
 from memlab.evaluate.per_question import per_question
-from memlab.evaluate.summary import RESAMPLES, is_binary, summary
+from memlab.evaluate.summary import MEAN_RESAMPLES, is_binary, summary
 
 
 def test_values_are_those_of_metrics_json_and_intervals_fit_the_kind(make_random_world) -> None:
@@ -20,7 +20,7 @@ def test_values_are_those_of_metrics_json_and_intervals_fit_the_kind(make_random
     assert (found["session/recall_all@5"]["low"], found["session/recall_all@5"]["high"]) == wilson(
         int(hits.sum()), len(hits))
     graded = rows["turn/ndcg@10"].drop_nulls().to_numpy()
-    expected = bca(graded[:, None], 0, RESAMPLES)[0]
+    expected = bca(graded[:, None], 0, MEAN_RESAMPLES)[0]
     assert (found["turn/ndcg@10"]["low"], found["turn/ndcg@10"]["high"]) == pytest.approx(expected)
     assert found["turn/ndcg@10"]["n"] == len(graded)
     assert "type=multi/session/recall_all@5" in found

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.evaluate.selection import cost
-from memlab.evaluate.shown_turns import covered
+from memlab.evaluate.selection import cost, shown_turns
 from memlab.read.entity_graph import Graph, graphs
 from memlab.read.graph_block import ENTITIES, LINKS, GraphBlock
 from memlab.read.pack.by_rank import ByRank
@@ -177,7 +176,7 @@ def test_a_reader_sees_it_and_evaluation_counts_it_as_no_evidence(tmp_path) -> N
     reader = Reader(chat=chat, prompt=prompt)
     reader.run(tables.only(reader.reads), Store(tmp_path))
     assert "brother of" in chat.asked[0].messages[0].content
-    seen = covered(tables["context"], tables)
+    seen = shown_turns(tables["context"], tables)
     assert seen.rows() == [(0, 0, 0)]
     evidence = frame("evidence", {"question": [0], "session": [0], "turn": [0]}).with_columns(
         pl.lit(0, pl.Int32).alias("corpus"))

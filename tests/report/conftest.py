@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from memlab.harness.results import ArmRun, finished
-from memlab.report.build import Built, build
+from memlab.report.build import ReportFiles, build
 
 HERE = Path(__file__).resolve().parent
 
@@ -41,13 +41,13 @@ def runs(made: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def report(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
+def report(made: Path, tmp_path_factory: pytest.TempPathFactory) -> ReportFiles:
     """Their report, built once; tests only read it."""
     folder = shutil.copytree(made, tmp_path_factory.mktemp("report") / "adaptive_k" / "synthetic")
     return build(folder, expected=["fixed_10", "fixed_5", "budget"])
 
 
 @pytest.fixture(scope="session")
-def arms(report: Built) -> tuple[ArmRun, ...]:
+def arms(report: ReportFiles) -> tuple[ArmRun, ...]:
     """The arms of that report."""
     return finished(report.html.parent, ["fixed_10", "fixed_5"]).arms

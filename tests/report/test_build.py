@@ -9,10 +9,10 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast
 from memlab.report.__main__ import main
-from memlab.report.build import Built, build
+from memlab.report.build import ReportFiles, build
 
 
-def test_the_three_files_lie_beside_the_runs_and_agree(report: Built) -> None:
+def test_the_three_files_lie_beside_the_runs_and_agree(report: ReportFiles) -> None:
     folder = report.html.parent
     assert sorted(p.name for p in folder.iterdir() if p.is_file()) == ["comparison.json", "report.html", "report.md"]
     assert json.loads(report.json.read_text()) == report.comparison

@@ -7,7 +7,7 @@ import re
 import pytest
 from rich.console import Console
 
-from memlab.report.build import Built
+from memlab.report.build import ReportFiles
 from memlab.report.console import print_arm, print_comparison
 
 
@@ -18,7 +18,7 @@ def printed(comparison: dict, width: int) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 100, 160])
-def test_every_arm_and_every_contrast_is_printed_at_any_width(report: Built, width: int) -> None:
+def test_every_arm_and_every_contrast_is_printed_at_any_width(report: ReportFiles, width: int) -> None:
     text = printed(report.comparison, width)
     assert max(map(len, text.splitlines())) <= width
     for arm in report.comparison["arms"]:
@@ -32,7 +32,7 @@ def test_every_arm_and_every_contrast_is_printed_at_any_width(report: Built, wid
     assert f"{first['low']:.3f} to {first['high']:.3f}" in text
 
 
-def test_one_arm_is_printed_a_figure_a_line(report: Built) -> None:
+def test_one_arm_is_printed_a_figure_a_line(report: ReportFiles) -> None:
     out = io.StringIO()
     print_arm(report.comparison, "gap", Console(file=out, width=80, color_system=None))
     text = out.getvalue()
@@ -45,7 +45,7 @@ def test_one_arm_is_printed_a_figure_a_line(report: Built) -> None:
     assert f"{report.comparison['scored']:,} of them count for retrieval" in text
 
 
-def test_names_are_neither_markup_nor_escape_sequences(report: Built) -> None:
+def test_names_are_neither_markup_nor_escape_sequences(report: ReportFiles) -> None:
     comparison = json.loads(json.dumps(report.comparison).replace("gap", "[red]x[/red] \\u001b[31m"))
     text = printed(comparison, 160)
     assert "[red]x[/red] ⟨U+001B⟩[31m" in text

@@ -4,10 +4,10 @@ import pytest
 
 from memlab.harness.results import ArmRun
 from memlab.report import figures, view_model
-from memlab.report.build import Built
+from memlab.report.build import ReportFiles
 
 
-def every(report: Built, arms: tuple[ArmRun, ...]) -> list[figures.Figure]:
+def every(report: ReportFiles, arms: tuple[ArmRun, ...]) -> list[figures.Figure]:
     columns = view_model.metric_columns(report.comparison)
     made = [*figures.heat_map(arms, columns).values(),
             *figures.recall_against_tokens(report.comparison, columns).values(),
@@ -16,7 +16,7 @@ def every(report: Built, arms: tuple[ArmRun, ...]) -> list[figures.Figure]:
     return made  # type: ignore[return-value]
 
 
-def test_plotly_accepts_every_figure(report: Built, arms: tuple[ArmRun, ...]) -> None:
+def test_plotly_accepts_every_figure(report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:
     go = pytest.importorskip("plotly.graph_objects")
     made = every(report, arms)
     assert len(made) >= 4
@@ -24,7 +24,7 @@ def test_plotly_accepts_every_figure(report: Built, arms: tuple[ArmRun, ...]) ->
         go.Figure(figure)  # raises on any unknown property or value
 
 
-def test_bars_are_the_wins_and_losses(report: Built) -> None:
+def test_bars_are_the_wins_and_losses(report: ReportFiles) -> None:
     contrasts = report.comparison["contrasts"]
     figure = figures.wins_and_losses(contrasts)
     assert figure is not None
@@ -33,7 +33,7 @@ def test_bars_are_the_wins_and_losses(report: Built) -> None:
     assert losses["x"] == [-c["losses"] for c in contrasts]
 
 
-def test_points_are_the_arms_and_the_line_is_the_constant_k_curve(report: Built) -> None:
+def test_points_are_the_arms_and_the_line_is_the_constant_k_curve(report: ReportFiles) -> None:
     metric = "selected/session/recall_all"
     figure = figures.recall_against_tokens(report.comparison, [metric])[metric]
     curve, *points = figure["data"]

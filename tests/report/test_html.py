@@ -4,11 +4,13 @@ import html.parser
 import json
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
+from memlab.evaluate.contrast import UNKNOWN
 from memlab.harness.results import ArmRun
-from memlab.report.build import Built
+from memlab.report.build import ReportFiles
 from memlab.report.html import _json, forest, page
 
 
@@ -37,7 +39,7 @@ class Reader(html.parser.HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def text(report: Built) -> str:
+def text(report: ReportFiles) -> str:
     return report.html.read_text(encoding="utf-8")
 
 
@@ -67,7 +69,7 @@ def test_the_file_is_one_asks_for_nothing_and_is_small(text: str, read: Reader) 
     assert len(text.encode()) < 10_000_000
 
 
-def test_every_section_is_there(read: Reader, text: str, report: Built) -> None:
+def test_every_section_is_there(read: Reader, text: str, report: ReportFiles) -> None:
     for name in ("finding", "arms", "types", "cost", "paired", "reliability", "questions", "provenance"):
         assert f'<section id="{name}"' in text
     charts = json.loads(read.data["charts"])
@@ -77,12 +79,12 @@ def test_every_section_is_there(read: Reader, text: str, report: Built) -> None:
     assert "the opposite of what was claimed is shown." in text
 
 
-def test_names_are_escaped_wherever_they_stand(report: Built, arms: tuple[ArmRun, ...]) -> None:
+def test_names_are_escaped_wherever_they_stand(report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:
     evil = "<img src=x onerror=alert(1)>"
     comparison = json.loads(json.dumps(report.comparison).replace("fixed_5", evil))
     comparison |= {"experiment": evil, "notes": [evil], "missing": [evil]}
     reader = Reader()
-    reader.feed(page(comparison, arms))
+    reader.feed(page(comparison, [replace(arm, name=arm.name.replace("fixed_5", evil)) for arm in arms]))
     assert "img" not in reader.tags
 
 
@@ -95,8 +97,8 @@ def test_json_in_a_script_holds_no_character_that_ends_it() -> None:
 
 def test_intervals_lie_on_one_scale_and_amounts_on_their_own() -> None:
     rate = {"metric": "session/mrr", "difference": 0.1, "low": 0.0, "high": 0.2, "smallest_detectable": 0.05}
-    tokens = {"metric": "context/tokens", "difference": -500.0, "low": -800.0, "high": -200.0}
-    none = {"metric": "session/mrr", "difference": None}
+    tokens = {**UNKNOWN, "metric": "context/tokens", "difference": -500.0, "low": -800.0, "high": -200.0}
+    none = {**UNKNOWN, "metric": "session/mrr"}
     one, two, three = forest([rate, tokens, none])
     assert one is not None
     assert two is not None
@@ -107,7 +109,7 @@ def test_intervals_lie_on_one_scale_and_amounts_on_their_own() -> None:
     assert 0 < two.low < two.at < two.high < 50
 
 
-def test_a_report_of_one_arm_without_contrasts_says_so(report: Built, arms: tuple[ArmRun, ...]) -> None:
+def test_a_report_of_one_arm_without_contrasts_says_so(report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:
     one = arms[0]
     comparison = report.comparison | {"arms": {one.name: report.comparison["arms"][one.name]}, "contrasts": [],
                                       "exploratory": [], "noop": [], "constant_k": {}, "missing": [], "notes": []}

@@ -8,7 +8,7 @@ import polars as pl
 from memlab.harness.results import ArmRun, finished
 from memlab.report.html import page
 from memlab.report.markdown import document
-from memlab.report.question_types import told
+from memlab.report.question_types import class_tables
 
 
 def classed(folder: Path, **classes: list[str]) -> tuple[ArmRun, ...]:
@@ -28,7 +28,7 @@ SIX = ["factual", "counting", "temporal", "factual", "preference", "assistant"]
 
 def test_arms_with_the_same_classes_share_a_table(runs: Path) -> None:
     arms = classed(runs, fixed_10=SIX, gap=SIX, by_type=["general"])
-    two, one = told(arms)  # by_type comes first
+    two, one = class_tables(arms)  # by_type comes first
     assert one.arms == ("fixed_10", "gap")
     assert one.classes == ("counting", "temporal", "preference", "assistant", "factual")
     assert ("knowledge-update", (0, 0, 0, 0, 10), 0, 10) in one.rows
@@ -41,14 +41,14 @@ def test_arms_with_the_same_classes_share_a_table(runs: Path) -> None:
 def test_runs_from_before_classes_were_kept_have_none(runs: Path) -> None:
     arms = finished(runs).arms
     assert arms[0].classes is None
-    assert told(arms) == []
+    assert class_tables(arms) == []
 
 
 def test_the_classifier_is_named_and_all_arms_are_one_word(runs: Path) -> None:
     arm = classed(runs, gap=SIX)[0]
     gap = next(a for a in classed(runs, gap=SIX) if a.name == "gap")
     named = replace(gap, manifest={**gap.manifest, "pipeline": {"classify": {"is": "memlab.query.classify.Rules"}}})
-    (one,) = told([named])
+    (one,) = class_tables([named])
     assert one.words.startswith("Rules (all arms): 50 of 60")
     assert arm.classes is None
 
@@ -58,14 +58,14 @@ def test_html_and_markdown_tell_the_same_once(runs: Path, report) -> None:
     html, text = page(report.comparison, arms), document(report.comparison, arms)
     assert html.count('id="classes"') == 1
     assert html.count("50 of 60 questions (83%)") == 1
-    assert text.count("## Classes told of the questions") == 1
+    assert text.count("## Question classes") == 1
     assert "| knowledge-update | 0 | 0 | 0 | 0 | 10 | 0 | 10 |" in text
     bare = finished(runs).arms
     for a in bare:
         (a.folder / "classes.parquet").unlink(missing_ok=True)
     bare = finished(runs).arms
     assert 'id="classes"' not in page(report.comparison, bare)
-    assert "Classes told" not in document(report.comparison, bare)
+    assert "Question classes" not in document(report.comparison, bare)
 
 
 def test_a_hostile_type_stays_text(runs: Path, report) -> None:
@@ -73,7 +73,7 @@ def test_a_hostile_type_stays_text(runs: Path, report) -> None:
     odd = gap.questions.with_columns(category=pl.lit("</td><script>x|y"))
     odd.write_parquet(gap.folder / "questions.parquet")
     (again,) = [a for a in finished(runs).arms if a.name == "gap"]
-    (one,) = told([again])
+    (one,) = class_tables([again])
     assert one.rows[0][2] is None  # a type that no class stands for
     assert one.words.endswith("no type here has a class")
     assert "<script>x" not in page(report.comparison, [again])

@@ -8,7 +8,7 @@ import pytest
 
 from memlab.harness.results import ArmRun
 from memlab.report import settings
-from memlab.report.build import Built
+from memlab.report.build import ReportFiles
 from memlab.text.display import EMPTY
 
 
@@ -57,9 +57,11 @@ def test_axes_have_several_values_and_begin_with_what_all_arms_have(tmp_path: Pa
 
 def test_lines_pass_through_each_arms_settings_tokens_and_metrics(sweep: list[ArmRun]) -> None:
     metrics = {"session/mrr": {"value": 0.5}}
-    comparison = {"arms": {"a": {"tokens_mean": 100.0, "metrics": metrics},
-                           "b": {"tokens_mean": 1_300.0, "metrics": {"session/mrr": {"value": 0.75}}},
-                           "c": {"tokens_mean": 700.0, "metrics": metrics}}}
+    k = {"selected_k_mean": None}
+    comparison = {"contrasts": [], "arms": {
+        "a": {"tokens_mean": 100.0, "metrics": metrics, **k},
+        "b": {"tokens_mean": 1_300.0, "metrics": {"session/mrr": {"value": 0.75}}, **k},
+        "c": {"tokens_mean": 700.0, "metrics": metrics, **k}}}
     figure = settings.parallel(comparison, sweep)
     assert figure is not None
     assert [line["text"] for line in figure["data"]] == [
@@ -68,7 +70,7 @@ def test_lines_pass_through_each_arms_settings_tokens_and_metrics(sweep: list[Ar
     assert figure["data"][2]["y"] == pytest.approx([1.0, 1.0, 0.5, 0.0])
 
 
-def test_the_page_and_the_document_show_what_differs(report: Built) -> None:
+def test_the_page_and_the_document_show_what_differs(report: ReportFiles) -> None:
     html, markdown = report.html.read_text(), report.markdown.read_text()
     assert 'id="chart-settings"' in html
     assert "<b>by_type</b>: by_type" in html.partition('id="settings"')[2].partition("</section>")[0]
@@ -79,7 +81,8 @@ def test_the_page_and_the_document_show_what_differs(report: Built) -> None:
 
 def test_hostile_names_stay_text(sweep: list[ArmRun]) -> None:
     arms = [replace(sweep[0], name="<b>x</b>"), *sweep[1:]]
-    comparison: dict[str, object] = {"arms": {one.name: {"metrics": {}} for one in arms}}
+    none = {"metrics": {}, "tokens_mean": None, "selected_k_mean": None}
+    comparison: dict[str, object] = {"contrasts": [], "arms": {one.name: none for one in arms}}
     figure = settings.parallel(comparison, arms)
     assert figure is not None
     assert "<b>x" not in figure["data"][0]["hovertemplate"]

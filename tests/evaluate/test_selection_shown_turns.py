@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 
-from memlab.evaluate.shown_turns import COVERED_READS, covered
+from memlab.evaluate.selection import shown_turns
 from memlab.read.pack.by_rank import ByRank
 from memlab.read.pack.by_session import BySession
 from memlab.read.pack.full_context import Everything
@@ -23,7 +23,7 @@ TALK = [[("user", "yes"), ("assistant", "yes, so"), ("user", "so\n\nuser: yes"),
 def test_the_turns_that_are_shown(pack, turns: list[tuple[int, int]]) -> None:
     tables = world(TALK, [4, 2])
     tables = tables.updated(pack.run(tables.only(pack.reads), Store()))
-    found = covered(tables["context"], tables.only(COVERED_READS))
+    found = shown_turns(tables["context"], tables.only(("texts", "turns", "units")))
     # "yes" alone is quoted word for word in turn 2: the one thing that cannot be told apart
     quoted = {(0, 0)} if (0, 2) in turns else set()
     assert {(s, t) for _, s, t in found.rows()} == {*turns} | quoted
@@ -34,5 +34,5 @@ def test_the_turns_that_are_shown(pack, turns: list[tuple[int, int]]) -> None:
 def test_units_that_show_themselves_are_all_there_is(tables: Tables) -> None:
     out = tables.updated(ByRank().run(tables, Store()))
     picked = tables["ranking"].filter("selected").join(tables["units"], on="unit")
-    assert covered(out["context"], out).select("session", "turn").rows() == picked.select(
+    assert shown_turns(out["context"], out).select("session", "turn").rows() == picked.select(
         "session", pl.col("turns").list.first()).sort("session", "turns").rows()
