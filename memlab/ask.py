@@ -44,6 +44,7 @@ from memlab.runtime.home import home
 from memlab.store.store import store_at
 from memlab.tables import Tables, frame, texts_frame
 from memlab.text.display import sanitise, sanitise_lines
+from memlab.text.unicode import replace_surrogates
 
 OWN = ("corpus", "now", "memory")
 """Words that ``memlab.run`` does not know."""
@@ -144,7 +145,7 @@ def _of_data(arm: Arm, asked: Asked, now: datetime | None, store: str | None) ->
     own = own.filter(pl.col("corpus") == corpus)
     here = {name: tables[name].filter(pl.col("corpus") == corpus) for name in ("sessions", "turns")}
     question = own["words"][0] if own.height else asked.question
-    text = texts_frame([question.encode("utf-8", "replace").decode("utf-8")])
+    text = texts_frame([replace_surrogates(question)])
     day = now or (own["asked_on"][0] if own.height else here["sessions"]["said_on"].max())
     texts = tables["texts"].join(here["turns"].select(pl.col("text").alias("hash")).unique(), on="hash", how="semi")
     one = frame("questions", {"question": [0], "corpus": [corpus], "text": text["hash"], "asked_on": [day]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from memlab.models.chat.tokenizer import StandIn
+from memlab.models.chat.tokenizer import HeuristicCounter
 from memlab.token_counter import TokenCounter, Words, count_tokens, counter, counting, tokens_of, words_and_marks
 
 TEXTS = pl.Series("said", ["It's 7 pm, isn't it?", "", None, "naïve"])
@@ -50,9 +50,9 @@ def test_columns_and_series_are_counted_alike() -> None:
             assert TEXTS.to_frame().select(count_tokens(pl.col("said"))).to_series().equals(made)
 
 
-def test_the_stand_in_of_chat_models_counts_words_whoever_counts() -> None:
+def test_the_heuristic_of_chat_models_counts_words_whoever_counts() -> None:
     text = "some words and a mark!"
-    before = StandIn().count(text)
+    before = HeuristicCounter().count(text)
     with counting(Letters()):
-        assert StandIn().count(text) == before
+        assert HeuristicCounter().count(text) == before
         assert words_and_marks(pl.Series([text])).item() == 6

@@ -12,6 +12,7 @@ import polars as pl
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.tables import Tables, frame, text_hash, texts_frame
 from memlab.text.transcript import add_texts
+from memlab.text.unicode import replace_surrogates
 
 
 class Read(NamedTuple):
@@ -49,7 +50,7 @@ def read(path: Path, known: Mapping[str, int]) -> Read:
             faults += [f"{where}, field {key}: " + ("expected a text" if key in record else "is missing")
                        for key in wrong]
             continue
-        name, text = str(name), str(text).encode("utf-8", "replace").decode()  # half a character, as JSON allows
+        name, text = str(name), replace_surrogates(str(text))
         if name in first:
             faults.append(f"{where}: question_id '{name}' was there before, on line {first[name]}")
             continue

@@ -9,6 +9,7 @@ from datetime import date, datetime, time
 from typing import Any
 
 from memlab.errors import MemlabError, did_you_mean
+from memlab.text.unicode import replace_surrogates
 
 ROLES = ("user", "assistant")
 
@@ -27,8 +28,8 @@ class Turn:
         for what, value in (("text", self.text), ("speaker", self.speaker)):
             if not isinstance(value, str) and not (what == "speaker" and value is None):
                 raise MemlabError(f"expected text, got {type(value).__name__}", where=f"turn, {what}")
-            if isinstance(value, str):  # halves of surrogate pairs, which JSON can carry but no table can
-                object.__setattr__(self, what, value.encode("utf-8", "replace").decode("utf-8"))
+            if isinstance(value, str):
+                object.__setattr__(self, what, replace_surrogates(value))
 
 
 @dataclass(frozen=True, init=False)

@@ -20,6 +20,7 @@ from memlab.read.vote import Single, Vote
 from memlab.stage import stage
 from memlab.tables import Notes, Tables, frame, text_hash, texts_frame
 from memlab.text.transcript import add_texts
+from memlab.text.unicode import replace_surrogates
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -116,7 +117,7 @@ class Reader:
         rows: list[tuple[int | float | None, ...]] = []
         for one in asked:
             got = [next(replies) for _ in one.prompts]
-            texts = [_valid(reply.text) for reply in got]
+            texts = [replace_surrogates(reply.text) for reply in got]
             answers = [one.template.parse(text) for text in texts]
             bare += sum(not one.template.marked(text) for text in texts)
             said += [answers[self.vote.decide(answers)], *texts]
@@ -187,8 +188,3 @@ def _contexts(tables: Tables, texts: dict[str, str]) -> dict[int, list[tuple[int
 def _cost(replies: list[Completion]) -> tuple[int, int, float]:
     return (sum(r.prompt_tokens for r in replies), sum(r.completion_tokens for r in replies),
             sum(r.seconds for r in replies))
-
-
-def _valid(text: str) -> str:
-    """Replace halves of surrogate pairs, which JSON can carry but no table can."""
-    return text.encode("utf-8", "replace").decode("utf-8")

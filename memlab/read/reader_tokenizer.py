@@ -25,7 +25,7 @@ class Tokenized(Protocol):
     """A chat model that may have its tokenizer on this machine."""
 
     def own_tokenizer(self) -> Tokenizer | None:
-        """Return the model's own tokenizer, None where only a stand-in is at hand."""
+        """Return the model's own tokenizer, None where it is not on this machine."""
         ...
 
 

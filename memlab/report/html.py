@@ -17,6 +17,7 @@ from memlab.evaluate.contrast import ContrastResult
 from memlab.harness.results import ArmRun
 from memlab.report import attribution, drill_down, figures, question_types, settings, view_model
 from memlab.text.display import clean, format_count, format_number, is_number, one_line
+from memlab.text.unicode import replace_surrogates
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _json(value: Any) -> Any:
         text = write(_finite(value))
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
-    return _raw(text.encode("utf-8", "replace").decode("utf-8"))
+    return _raw(replace_surrogates(text))
 
 
 def _finite(value: Any) -> Any:

@@ -8,9 +8,8 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
-
-from memlab.models.protocols import Ints
 
 LUCENE_STOP_WORDS = (
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
@@ -29,7 +28,7 @@ class Counts:
 
     texts: csr_array
     queries: csr_array
-    lengths: Ints
+    lengths: NDArray[np.int64]
 
 
 def words(texts: pl.Series, pattern: str, stop_words: tuple[str, ...], stemmer: Literal["english", "none"]

@@ -16,6 +16,7 @@ from memlab.data.documents import blocks
 from memlab.data.documents.blocks import Block, Document, paragraphs
 from memlab.errors import MemlabError
 from memlab.text.display import sanitise
+from memlab.text.unicode import replace_surrogates
 
 QUESTIONS = "questions.jsonl"
 _UNPACKED = 20  # times its limit that a docx may unpack to: text packs to a tenth, a bomb to a thousandth
@@ -128,7 +129,7 @@ def load(path: Path, max_mb: float) -> Document:
     document = docx(raw, int(max_mb * 1e6) * _UNPACKED) if loader is docx and raw else loader(raw) if raw else None
     if document is None or not document.blocks:
         raise MemlabError("it is empty", fix="write something into it, or delete it")
-    return document._replace(blocks=[Block(_valid(b.place), _valid(b.text)) for b in document.blocks])
+    return document._replace(blocks=[Block(*map(replace_surrogates, block)) for block in document.blocks])
 
 
 def _library(module: str, package: str) -> Any:
@@ -154,11 +155,6 @@ def _together(parts: list[tuple[int, str]]) -> Block:
 
 
 def _spoken(name: str) -> str:
-    if name != _valid(name):
+    if name != replace_surrogates(name):
         raise MemlabError("its name is not UTF-8", fix="rename it")
     return name
-
-
-def _valid(text: str) -> str:
-    """Replace half characters, which PDF and JSON can hold and no table can."""
-    return text.encode("utf-8", "replace").decode()

@@ -12,7 +12,7 @@ from memlab.models.chat.background import Emit, background
 from memlab.models.chat.client import ChatSettings, ask_all
 from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.router import AUTO, route
-from memlab.models.chat.tokenizer import Counter, Tokenizer, counter, has_tokenizer
+from memlab.models.chat.tokenizer import PromptCounter, Tokenizer, has_tokenizer, prompt_counter
 from memlab.runtime.home import home
 from memlab.stage import LocalPath, stage
 
@@ -30,7 +30,7 @@ class OpenAIChat(ChatSettings):
     (``memlab.models.chat.router``), ``concurrency`` at a time to each.
 
     The tokenizer is that of the folder ``tokenizer``; where that is null, of ``$MEMLAB_HOME/models/<model>`` if it is
-    there, else a stand-in that counts from above (``memlab.models.chat.tokenizer``).
+    there, else a heuristic, which gives an upper bound (``memlab.models.chat.tokenizer``).
     """
 
     revision: str | None = None
@@ -57,13 +57,13 @@ class OpenAIChat(ChatSettings):
                 "counter": self._counter().name}
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text by the model's tokenizer, or from above by the stand-in."""
+        """Count the tokens of a text by the model's tokenizer, or estimate an upper bound."""
         return self._counter().count(text)
 
     def own_tokenizer(self) -> Tokenizer | None:
-        """Return the model's own tokenizer, None where only the stand-in is at hand."""
-        found = self._counter()
-        return found if isinstance(found, Tokenizer) else None
+        """Return the model's own tokenizer, None where it is not on this machine."""
+        counter = self._counter()
+        return counter if isinstance(counter, Tokenizer) else None
 
     def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Yield (position, completion) as replies come in, each prompt once.
@@ -87,10 +87,10 @@ class OpenAIChat(ChatSettings):
 
         yield from background(work, queue_size=4 * self.concurrency)
 
-    def _counter(self) -> Counter:
+    def _counter(self) -> PromptCounter:
         if self.tokenizer is not None:
-            return counter(self.tokenizer.expanduser())
-        return counter(_converted(home() / "models", self.model))
+            return prompt_counter(self.tokenizer.expanduser())
+        return prompt_counter(_converted(home() / "models", self.model))
 
 
 def _converted(models: Path, model: str) -> Path | None:

@@ -77,7 +77,7 @@ class Chat(Protocol):
         ...
 
     def count(self, text: str) -> int:
-        """Count tokens by the model's tokenizer, or by the stated stand-in."""
+        """Count tokens by the model's tokenizer, or by the heuristic."""
         ...
 
     def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:

@@ -1,10 +1,11 @@
-"""How many tokens a chat model sees: by its own tokenizer from a local folder, or by a stated stand-in."""
+"""Token counts of prompts: by a chat model's own tokenizer from a local folder, or by a heuristic."""
 
 from __future__ import annotations
 
 import hashlib
 import math
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +15,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Message
+from memlab.text.unicode import replace_surrogates
 from memlab.token_counter import words_and_marks
 
 PER_MESSAGE = 8
@@ -27,55 +29,64 @@ FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_
 
 
 def valid(text: str) -> str:
-    """Return a text that can be sent and stored: half characters (lone surrogates) become U+FFFD, the rest stays.
+    """Return a text as it is sent: each lone surrogate becomes U+FFFD once per byte, as a server would read it.
 
-    >>> valid("a\\x1b[31m\\ud83d") == "a\\x1b[31m" + 3 * "\\ufffd"
+    >>> valid("a\\ud83d") == "a" + 3 * "\\ufffd"
     True
     """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    return text
+    return replace_surrogates(text, 3 * "\ufffd")
 
 
-class StandIn:
-    """1.5 tokens a word or mark, or one for three bytes of UTF-8, whichever is more.
+class PromptCounter(ABC):
+    """Counts the tokens of texts and prompts."""
 
-    Above what today's tokenizers make of prose in any script (English: 1.1 to 1.3 a word or mark; Chinese: at most
-    one a character, which is three bytes), so that what is counted as fitting fits.
+    name: str
+
+    @abstractmethod
+    def counts(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens of each text, without those that mark its beginning and end."""
+
+    @abstractmethod
+    def fits(self, messages: Sequence[Message], room: int) -> bool:
+        """Return whether a whole prompt has at most ``room`` tokens; an obviously short one is not counted."""
+
+    def count(self, text: str) -> int:
+        """Count the tokens of one text."""
+        return self.counts([text])[0]
+
+    def conversation(self, messages: Sequence[Message]) -> int:
+        """Count the tokens of a whole prompt."""
+        return PER_MESSAGE + sum(PER_MESSAGE + n for n in self.counts([message.content for message in messages]))
+
+
+class HeuristicCounter(PromptCounter):
+    """1.5 tokens per word or mark, or one for three bytes of UTF-8, whichever is more.
+
+    An upper bound of what today's tokenizers make of prose in any script (English: 1.1 to 1.3 per word or mark;
+    Chinese: at most one per character, which is three bytes), so that what is counted as fitting fits.
+
+    >>> HeuristicCounter().count("It's 7 pm, isn't it?")
+    17
     """
 
     name = "words and marks x 1.5 or bytes / 3"
 
-    def count(self, text: str) -> int:
-        """Count the tokens of a text, from above.
-
-        >>> StandIn().count("It's 7 pm, isn't it?")
-        17
-        """
-        return self._counts([text])[0]
-
-    def conversation(self, messages: Sequence[Message]) -> int:
-        """Count the tokens of a whole prompt, from above."""
-        counts = self._counts([message.content for message in messages])
-        return PER_MESSAGE + PER_MESSAGE * len(counts) + sum(counts)
+    def counts(self, texts: Sequence[str]) -> list[int]:
+        """Return an upper bound of the tokens of each text."""
+        texts = [valid(text) for text in texts]
+        marks = words_and_marks(pl.Series(texts, dtype=pl.String)).to_list()  # at once: a call costs more than a text
+        return [max(math.ceil(1.5 * n), math.ceil(_bytes(text) / 3)) for n, text in zip(marks, texts)]
 
     def fits(self, messages: Sequence[Message], room: int) -> bool:
-        """Tell whether a whole prompt has at most ``room`` tokens; a short one is not counted.
+        """Return whether a whole prompt has at most ``room`` tokens.
 
         No text has more words and marks than bytes, so 1.5 times its bytes is above either count of it.
         """
-        most = PER_MESSAGE + sum(PER_MESSAGE + math.ceil(1.5 * _size(message.content)) for message in messages)
-        return most <= room or self.conversation(messages) <= room
-
-    def _counts(self, texts: Sequence[str]) -> list[int]:
-        sound = [valid(text) for text in texts]
-        marks = words_and_marks(pl.Series(sound, dtype=pl.String)).to_list()  # at once: a call costs more than a text
-        return [max(math.ceil(1.5 * n), math.ceil(_size(text) / 3)) for n, text in zip(marks, sound)]
+        bound = PER_MESSAGE + sum(PER_MESSAGE + math.ceil(1.5 * _bytes(message.content)) for message in messages)
+        return bound <= room or self.conversation(messages) <= room
 
 
-class Tokenizer:
+class Tokenizer(PromptCounter):
     """A transformers tokenizer from a folder of files; loading waits for the first count."""
 
     def __init__(self, folder: Path) -> None:
@@ -83,49 +94,42 @@ class Tokenizer:
         self._loaded: Any = None
         self.name = f"tokenizer {_digest(folder)}"
 
-    def count(self, text: str) -> int:
-        """Count the tokens of a text, without those that mark its beginning and end."""
-        with self._lock:  # a tokenizer answers one thread at a time
-            return len(self._tokenizer()(valid(text), add_special_tokens=False, verbose=False)["input_ids"])
-
     def counts(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each text as ``count`` does, many at a time; loads the tokenizer even for none."""
-        made: list[int] = []
-        with self._lock:
+        """Count the tokens of each text, many at a time; loads the tokenizer even for none."""
+        lengths: list[int] = []
+        with self._lock:  # a tokenizer answers one thread at a time
             tokenizer = self._tokenizer()
             for start in range(0, len(texts), BATCH):
                 ids = tokenizer([valid(text) for text in texts[start:start + BATCH]], add_special_tokens=False,
                                 verbose=False, return_attention_mask=False, return_token_type_ids=False)["input_ids"]
-                made += map(len, ids)
-        return made
+                lengths += map(len, ids)
+        return lengths
 
     def conversation(self, messages: Sequence[Message]) -> int:
         """Count the tokens of a whole prompt, as the model's own chat template lays it out."""
-        laid_out = self._laid_out(messages)
-        if laid_out is not None:
-            return self.count(laid_out)
-        return PER_MESSAGE + sum(PER_MESSAGE + self.count(message.content) for message in messages)
+        prompt = self._laid_out(messages)
+        return super().conversation(messages) if prompt is None else self.count(prompt)
 
     def fits(self, messages: Sequence[Message], room: int) -> bool:
-        """Tell whether a whole prompt has at most ``room`` tokens; a short one in ASCII is not counted.
+        """Return whether a whole prompt has at most ``room`` tokens.
 
         A token has a character at least, besides the space that some tokenizers put before a text; outside ASCII some
         of them write one character as several.
         """
-        laid_out = self._laid_out(messages)
-        if laid_out is not None and laid_out.isascii() and len(laid_out) < room:
-            return True
-        return (self.conversation(messages) if laid_out is None else self.count(laid_out)) <= room
+        prompt = self._laid_out(messages)
+        if prompt is None:
+            return super().conversation(messages) <= room
+        return (prompt.isascii() and len(prompt) < room) or self.count(prompt) <= room
 
     def _laid_out(self, messages: Sequence[Message]) -> str | None:
-        """Write the messages as the model's own template does; None where it has none, or refuses them."""
+        """Return the messages as the model's own template writes them; None where it has none, or refuses them."""
         with self._lock:
             tokenizer = self._tokenizer()
         if not tokenizer.chat_template:
             return None
-        said = [{"role": message.role, "content": message.content} for message in messages]
+        rows = [{"role": message.role, "content": message.content} for message in messages]
         try:
-            return str(tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True))
+            return str(tokenizer.apply_chat_template(rows, tokenize=False, add_generation_prompt=True))
         except Exception:  # templates refuse what they do not know (a system message) in many ways
             return None
 
@@ -138,25 +142,22 @@ class Tokenizer:
             except Exception as error:
                 raise MemlabError(f"the tokenizer cannot be read ({type(error).__name__}: {str(error)[:160]})",
                                   where=str(self.folder), fix="chat.tokenizer=FOLDER with a model's tokenizer files, "
-                                                              "or null for the stand-in") from error
+                                                              "or null for the heuristic") from error
         return self._loaded
 
 
-Counter = StandIn | Tokenizer
-
-
 @lru_cache(maxsize=16)
-def counter(folder: Path | None) -> Counter:
-    """Return the counter of a folder of tokenizer files, or the stand-in; one for the whole process."""
-    return StandIn() if folder is None else Tokenizer(folder)
+def prompt_counter(folder: Path | None) -> HeuristicCounter | Tokenizer:
+    """Return the counter of a folder of tokenizer files, or the heuristic; one for the whole process."""
+    return HeuristicCounter() if folder is None else Tokenizer(folder)
 
 
 def has_tokenizer(folder: Path) -> bool:
-    """Tell whether a folder holds a tokenizer's files."""
+    """Return whether a folder holds a tokenizer's files."""
     return any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json"))
 
 
-def _size(text: str) -> int:
+def _bytes(text: str) -> int:
     """Count the bytes of a text as it is sent."""
     return len(text) if text.isascii() else len(valid(text).encode())
 

