@@ -78,7 +78,7 @@ class Attribution:
             lost = pl.when((pl.col("reached") != "shown") & ~pl.col("abstain")).then("reached")
             cause = pl.coalesce(pl.col("early"), pl.when(pl.col("tried")).then(lost), pl.col("late"))
             rows.append(answers.select("question", pl.lit(view).alias("view"), "reached", "right",
-                                   pl.col("tried").fill_null(False).alias("sampled"), cause.alias("cause")))
+                                       pl.col("tried").fill_null(False).alias("sampled"), cause.alias("cause")))
         return Tables(attribution=frame("attribution", pl.concat(rows).sort("question", "view").to_dict()),
                       notes=notes.table())
 

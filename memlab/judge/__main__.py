@@ -17,7 +17,7 @@ from typing import Any
 from memlab.judge import command, hypotheses, llm, tally
 from memlab.judge.calibration.agreement import kappa_of, sensitivity, specificity
 from memlab.judge.calibration.labelling_sheet import against_people, read_sheet, write_sheet
-from memlab.judge.calibration.trust import FILE, doubts
+from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.judge.cases import Case, cases
 from memlab.runtime.files import atomic_write, write_errors
 from memlab.store import Store
@@ -32,8 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", type=Path, help="JSONL of question_id and hypothesis")
     command.add_arguments(parser)
     parser.add_argument("--sheet", type=Path, metavar="CSV", help="also write a sheet for labels by hand")
-    parser.add_argument("--calibration", type=Path, default=Path("runs") / FILE, metavar="JSON",
-                        help=f"what is known of judges, from `python -m memlab.judge.calibrate` (default runs/{FILE})")
+    parser.add_argument("--calibration", type=Path, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
+                        help="specificity of judges, from `python -m memlab.judge.calibrate` (default "
+                             f"runs/{CALIBRATION_FILE})")
     parser.add_argument("--labels", type=Path, metavar="CSV", help="a sheet with labels: how far the judge agrees")
     return command.run(parser, arguments, _run)
 
@@ -60,7 +61,7 @@ def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
         verdicts = made.filter(judge=name)
         _report(name, tally.tally(answered, verdicts), len(known))
         _doubt(judge, name, verdicts["reply"].to_list())
-        for flag in doubts([name], given.calibration):
+        for flag in judge_warnings([name], given.calibration):
             print(f"  {sanitise(flag)}")
         if labels is not None:
             _agree(judged, dict(verdicts.select("question", "correct").iter_rows()), labels.right)

@@ -1,4 +1,4 @@
-"""The bound of every classifier: the benchmark's own question type."""
+"""Upper bound of every question classifier: the benchmark's own question type."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 @stage
 class OracleClasses:
-    """Tell each question's class from its gold type: what a perfect classifier would give.
+    """Classify each question by its gold type, as a perfect classifier would.
 
-    ``classes`` maps types to classes (``memlab.question_types``), over the table for LongMemEval, LoCoMo and the
-    synthetic lives (``memlab.question_types``); a type that neither knows is ``otherwise``.
+    ``classes`` maps types to classes, and takes precedence over the table of ``memlab.question_types`` for LongMemEval,
+    LoCoMo and the synthetic lives; the class of any other type is ``otherwise``.
     """
 
-    oracle: ClassVar = True
     reads: ClassVar = ("questions", "gold")
     writes: ClassVar = ("classes",)
 
@@ -41,8 +40,8 @@ class OracleClasses:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the class of every question."""
-        told = pl.col("category").replace_strict({**OF_TYPE, **self.classes}, default=self.otherwise,
-                                                 return_dtype=pl.String).fill_null(self.otherwise)
+        by_type = pl.col("category").replace_strict({**OF_TYPE, **self.classes}, default=self.otherwise,
+                                                    return_dtype=pl.String).fill_null(self.otherwise)
         return Tables(classes=tables["questions"].select("question").join(
             tables["gold"].select("question", "category"), on="question", how="left", maintain_order="left").select(
-            "question", told.alias("class")))
+            "question", by_type.alias("class")))

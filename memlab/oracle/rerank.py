@@ -1,4 +1,4 @@
-"""The upper bound of reranking: the pool in perfect order."""
+"""Upper bound of reranking: the pool in perfect order."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 @stage
 class OracleRerank:
-    """Move the units that hold evidence to the front of the first ``pool``: what a perfect reranker would do.
+    """Move the units that hold evidence to the front of the first ``pool``, as a perfect reranker would.
 
-    Of each item of evidence (``level``) the first unit that holds it comes first, so that no item is crowded
-    out by a second unit of another; everything else keeps its order, and scores keep their distances.
+    Only the first unit that holds each item of evidence (``level``) moves, so that no item is crowded out by a second
+    unit of another; all others keep their order, and scores keep their distances.
     """
 
-    oracle: ClassVar = True
     reads: ClassVar = ("ranking", "units", "evidence")
     writes: ClassVar = ("ranking",)
 

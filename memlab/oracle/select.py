@@ -1,4 +1,4 @@
-"""Upper bounds of adaptive K: they look at gold, and say how much any rule could win."""
+"""Upper bounds of adaptive K, which look at gold: the most that any rule could gain."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 
 @stage
 class OracleSelect:
-    """Select the smallest K that holds all evidence which the first ``max_k`` units hold.
+    """Select the smallest K that holds all evidence of the first ``max_k`` units.
 
-    No rule that shows a head of this ranking has a higher recall at ``max_k`` or the same with fewer units. A
+    No rule that shows the top of this ranking has a higher recall at ``max_k``, or the same with fewer units. A
     question without evidence in reach is shown one unit.
     """
 
-    oracle: ClassVar = True
     reads: ClassVar = ("ranking", "units", "evidence")
     writes: ClassVar = ("ranking",)
 
@@ -43,9 +42,8 @@ class OracleSelect:
 
 @stage
 class OracleTypeSelect:
-    """Select K by the benchmark's own question type: what a perfect classifier would give ``by_type``."""
+    """Select K by the benchmark's own question type, as ``by_type`` would with a perfect classifier."""
 
-    oracle: ClassVar = True
     reads: ClassVar = ("ranking", "gold")
     writes: ClassVar = ("ranking",)
 
@@ -53,7 +51,7 @@ class OracleTypeSelect:
     otherwise: Count = 10
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the ranking with ``selected``; a category that is not named takes ``otherwise``."""
+        """Return the ranking with ``selected``; a category without a K of its own takes ``otherwise``."""
         k = tables["gold"].select("question", pl.col("category").replace_strict(
             self.k_by_category, default=self.otherwise, return_dtype=pl.Int32).alias("k"))
         return cut(tables["ranking"], k)

@@ -1,4 +1,4 @@
-"""The one arm that shows a reader the benchmark's session ids: in LongMemEval they tell which session is evidence."""
+"""A context with the benchmark's session ids, which in LongMemEval reveal the evidence; its arm is tainted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class ShownIds:
     """Show the selected units in rank order, each under its session's own id, as RAG Memory Provider v1 did.
 
-    An id that begins with ``answer_`` gives evidence away, so what this arm gains over the same pack without ids is
+    An id that begins with ``answer_`` reveals evidence, so the gain of this arm over the same pack without ids is
     leakage. Every report marks it as tainted. Fields as ``memlab.read.pack.by_rank.ByRank``.
     """
 

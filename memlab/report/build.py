@@ -16,7 +16,7 @@ from memlab.evaluate.answers import PREFIX
 from memlab.evaluate.compare import ArmResult, Comparison, compare
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.results import ArmRun, finished
-from memlab.judge.calibration.trust import FILE, doubts
+from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.report import view_model
 from memlab.report.html import Extras, page
 from memlab.report.markdown import document
@@ -79,7 +79,7 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
         missing=[name for name in expected if name not in results],
         constant_k=curve.manifest["constant_k"] if curve else None, seed=seed)
     judges = [name.removeprefix(PREFIX) for name in view_model.judge_metrics(comparison)]
-    comparison["notes"] = [*doubts(judges, folder.resolve().parents[1] / FILE), *comparison["notes"]]
+    comparison["notes"][:0] = judge_warnings(judges, folder.resolve().parents[1] / CALIBRATION_FILE)
     return comparison
 
 

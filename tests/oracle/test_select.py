@@ -8,6 +8,7 @@ from memlab.oracle.rerank import OracleRerank
 from memlab.oracle.select import OracleSelect, OracleTypeSelect
 from memlab.store import Store
 from memlab.tables import Tables, frame
+from tests.small import lexical
 
 STORE = Store()
 UNITS = 8
@@ -35,7 +36,8 @@ def counts(stage, tables: Tables) -> list[int]:
 
 def test_oracles_are_marked_and_read_gold() -> None:
     for stage in (OracleSelect(), OracleTypeSelect(), OracleRerank()):
-        assert stage.oracle is True
+        slot = "rerank" if isinstance(stage, OracleRerank) else "select"
+        assert lexical(**{slot: stage}).uses_oracle()
         assert {"evidence", "gold"} & set(stage.reads)
 
 

@@ -20,6 +20,7 @@ from memlab.judge import command
 from memlab.judge.calibration.agreement import Pair, Share, kappa_of, sensitivity, share, specificity
 from memlab.judge.calibration.labelling_sheet import against_people, read_sheet, write_sheet
 from memlab.judge.calibration.synthetic_answers import RIGHT, WRONG, Forgery, Kit, kit
+from memlab.judge.calibration.trust import MIN_SPECIFICITY, bias, flagged
 from memlab.judge.cases import Case, cases
 from memlab.judge.tally import decimal
 from memlab.stage import Stage
@@ -27,37 +28,6 @@ from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
 from memlab.text.display import sanitise
 from memlab.text.transcript import add_texts
-
-LEAST = 0.9
-"""A judge that lets more than one wrong answer in ten pass inflates every accuracy that it is used for."""
-
-
-def flagged(specificity: float | None, least: float = LEAST) -> bool:
-    """Tell whether a judge's specificity is too low, or unknown, to trust its accuracies unmarked.
-
-    >>> flagged(.84), flagged(.95), flagged(None)
-    (True, False, True)
-    """
-    return specificity is None or specificity < least
-
-
-def leaning(specificity: float | None, sensitivity: float | None) -> str:
-    """Say which way a judge's accuracies are off.
-
-    Where a share a of the answers is right, a judge calls a * sensitivity + (1 - a) * (1 - specificity) right. That
-    is a itself where both its errors balance: at (1 - specificity) / (2 - specificity - sensitivity).
-
-    >>> leaning(.86, 1.0), leaning(None, .9)
-    ('too high', 'not to be trusted')
-    >>> leaning(.86, .59)
-    'too high where fewer than 25 % of the answers are right, and too low where more are'
-    """
-    if specificity is None or sensitivity is None:
-        return "not to be trusted"
-    errors = 2 - specificity - sensitivity
-    balance = round(100 * (1 - specificity) / errors) if errors else 100
-    return "too high" if balance >= 100 else (
-        f"too high where fewer than {balance} % of the answers are right, and too low where more are")
 
 
 def as_tables(tables: Tables, forgeries: Sequence[Forgery]) -> Tables:
@@ -100,7 +70,7 @@ def calibrate(made: Kit, said: Sequence[bool | None], seed: int = 0) -> dict[str
         "items": len(made.forgeries), "unreadable": len(made.forgeries) - len(told),
         "sensitivity": sensitivity(pairs), "specificity": whole, "kappa": kappa_of(pairs, seed), "kinds": kinds,
         "leniency": [{"kind": kind, **_passed(kind, told)} for kind in WRONG],
-        "skipped": made.skipped, "least_specificity": LEAST, "flagged": flagged(whole["value"]),
+        "skipped": made.skipped, "least_specificity": MIN_SPECIFICITY, "flagged": flagged(whole["value"]),
     }
 
 
@@ -185,7 +155,7 @@ def _lines(found: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {found['unreadable']} without a verdict, left out of every share")
     if found["flagged"]:
         least = found["least_specificity"]
-        off = leaning(found["specificity"]["value"], found["sensitivity"]["value"])
+        off = bias(found["specificity"]["value"], found["sensitivity"]["value"])
         lines.append(f"  FLAGGED: specificity below {least}, so that accuracies by this judge are {off}")
     return lines
 

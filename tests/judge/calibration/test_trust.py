@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.judge.calibration.trust import doubts
+from memlab.judge.calibration.trust import judge_warnings
 from memlab.report.build import build
 from tests.report.samples import make_runs
 
@@ -20,7 +20,7 @@ def calibrated(path: Path, **judges: float) -> Path:
 
 def test_low_and_unknown_specificity_are_told_and_a_good_judge_is_not(tmp_path: Path) -> None:
     path = calibrated(tmp_path / "calibration.json", f1=.863, strict=.97)
-    low, unknown = doubts(["f1", "strict", "official"], path)
+    low, unknown = judge_warnings(["f1", "strict", "official"], path)
     assert low.startswith("FLAGGED: the judge f1 calls .137 of") or "0.137" in low
     assert "on locomo" in low
     assert low.endswith("accuracies by it are not to be trusted.")
@@ -34,15 +34,15 @@ def test_the_flag_says_which_way_accuracies_are_off(tmp_path: Path) -> None:
                                                          "right, and too low where more are.")):
         path.write_text(json.dumps({"judges": {"f1": {"specificity": {"value": .8},
                                                       "sensitivity": {"value": sensitivity}}}}))
-        assert doubts(["f1"], path)[0].endswith(words)
+        assert judge_warnings(["f1"], path)[0].endswith(words)
 
 
 def test_a_file_that_says_nothing_is_as_good_as_none(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     for content in ("", "[]", '{"judges": 3}', '{"judges": {"f1": null}}'):
         path.write_text(content)
-        assert "nobody has measured" in doubts(["f1"], path)[0]
-    assert doubts([], tmp_path / "absent.json") == []
+        assert "nobody has measured" in judge_warnings(["f1"], path)[0]
+    assert judge_warnings([], tmp_path / "absent.json") == []
 
 
 def test_every_form_of_the_report_shows_the_flag(tmp_path: Path) -> None:
