@@ -48,26 +48,26 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _not_ready() -> str | None:
     """Return what is missing here for a W&B Report, before anything is built or sent; None if nothing is."""
     from memlab.report.wandb_report import client
-    from memlab.track.sync import without_key
+    from memlab.track.sync import missing_key
 
     try:
         client()
     except MemlabError as error:
         return str(error)
-    return without_key()
+    return missing_key()
 
 
 def _publish(report: ReportFiles, entity: str, project: str) -> str:
     """Send the arms that are not in the project yet, then the report over them."""
     from memlab.harness.results import finished
     from memlab.report.wandb_report import publish
-    from memlab.track.record import record
+    from memlab.track.record import find_record
     from memlab.track.sync import sync
 
     folder = report.html.parent
     arms = finished(folder, report.comparison["arms"]).arms
-    absent = [one for arm in arms if not (one := record(arm.folder)).there(entity, project)]
-    failed = [one.folder.name for one in sync(absent, project, entity) if one.where is None]
+    absent = [record for arm in arms if not (record := find_record(arm.folder)).is_online(entity, project)]
+    failed = [result.folder.name for result in sync(absent, project, entity) if result.where is None]
     if failed:
         names = ", ".join(failed[:5]) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
         raise MemlabError(f"{len(failed)} of {len(absent)} arms could not be sent to W&B: {names}",

@@ -1,4 +1,4 @@
-"""What a W&B run of a finished arm holds: settings, figures, a table of questions, and plots."""
+"""The content of a finished arm's W&B run: settings, figures, a table of questions, and plots."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ROWS, LETTERS = 2_000, 500
 """Rows of the per-question table and letters of a text in it; the artifact holds all rows and columns."""
 
 CURVES = ("constant_k", "reliability")
-"""Parts of a manifest that are curves and no settings."""
+"""Parts of a manifest that are curves, not settings."""
 
 
 def config(arm: ArmRun) -> dict[str, Any]:
-    """Return the arm's configuration as it was resolved, and its manifest under ``manifest``."""
+    """Return the arm's resolved configuration, and its manifest under ``manifest``."""
     return {**arm.settings, "manifest": {k: v for k, v in arm.manifest.items() if k not in CURVES}}
 
 
@@ -31,15 +31,15 @@ def figures(arm: ArmRun) -> dict[str, float]:
 
 
 def tables(wandb: Any, arm: ArmRun) -> dict[str, Any]:
-    """The per-question table, recall over k, and a metric by type; plots only where there is something to plot.
+    """Return the per-question table, recall over k, and a metric by type; plots only where there is data.
 
-    The client prepares tables cell by cell: all hundred metrics of every question would take it a second an arm. The
-    table has the headline ones; all are in the run folder's questions.parquet, which the artifact holds.
+    The table has the headline metrics: the client prepares it cell by cell, and all hundred metrics would take a second
+    per arm. All are in the run folder's questions.parquet, which is in the artifact.
     """
     questions = arm.questions.head(ROWS).select(*ABOUT, *headline(arm.questions.columns))
     cells = [[clean(v)[:LETTERS] if isinstance(v, str) else v for v in row] for row in questions.iter_rows()]
-    # mixed types are allowed only to spare the client's inference of a type for every cell, a second an arm
-    # named as no metric is: what is logged takes its name in the summary, and metrics.json has "questions"
+    # mixed types are allowed because inferring a type for every cell takes the client a second per arm; the name must
+    # not be a metric's, since the summary has both ("questions" is in metrics.json)
     out = {"per question": wandb.Table(columns=questions.columns, data=cells, allow_mixed_types=True)}
     curve = sorted((int(name.rpartition("@")[2]), name, value) for name, value in arm.metrics.items()
                    if name.startswith(("session/recall_all@", "session/recall_any@")))
@@ -49,8 +49,8 @@ def tables(wandb: Any, arm: ArmRun) -> dict[str, Any]:
         out["recall over k"] = wandb.plot.line(table, "k", "value", stroke="metric", title="recall over k")
     for metric in ("selected/session/recall_all", "session/recall_all@5"):
         kinds = arm.questions.filter(pl.col("scored"))["category"].drop_nulls().unique().sort()
-        named = {kind: arm.metrics.get(f"type={kind}/{metric}") for kind in kinds}
-        bars = [[clean(kind), value] for kind, value in named.items() if value is not None]
+        values = {kind: arm.metrics.get(f"type={kind}/{metric}") for kind in kinds}
+        bars = [[clean(kind), value] for kind, value in values.items() if value is not None]
         if bars:
             table = wandb.Table(columns=["type", metric], data=bars)
             out["by type"] = wandb.plot.bar(table, "type", metric, title=f"{metric} by type")

@@ -1,4 +1,4 @@
-"""No tracking: the same signature as W&B's, so that no caller asks whether tracking is on."""
+"""No tracking, with the signature of W&B tracking, so that no caller asks whether tracking is on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memlab.stage import stage
 
 @stage
 class Off:
-    """Publishes nothing."""
+    """Publish nothing."""
 
     def publish(self, folder: Path) -> str | None:  # noqa: ARG002  (the signature of every track)
         """Return None; the finished folder is the record."""

@@ -1,7 +1,7 @@
 """W&B runs filled from finished run folders: a view of the record, never the record.
 
-One run an arm. Its id comes from the arm's place and hash, so that an arm that is resumed, that failed before, or that
-is published twice is one run; a marker remembers what was published, so that a repeated experiment costs nothing here.
+One run per arm. Its id comes from the arm's path and hash, so that an arm that is resumed, that failed before, or that
+is published twice is one run; a marker records what was published, so that a repeated experiment costs nothing here.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from memlab.harness.results import ArmRun, read_arm
 from memlab.stage import LocalPath, Names, stage
 from memlab.text.display import one_line
 from memlab.track import artifacts, contents
-from memlab.track.record import Record, record, told
+from memlab.track.record import PublishRecord, failure_tail, find_record
 
 NAME, TAG = 128, 64
 """Letters of a run's name and of a tag that W&B accepts."""
 
-ANSWER, WAIT = 30.0, 300.0
-"""Seconds that a server has to answer, and to take all of an arm; the client alone would wait for ever at the exit."""
+INIT_TIMEOUT, FINISH_TIMEOUT = 30.0, 300.0
+"""Seconds for a server to answer, and to take all of an arm; by default the client waits without limit at the end."""
 
 PATIENCE = 3
-"""Arms in a row that a server may refuse before it is left alone, so that 200 arms do not wait for it each."""
+"""Failures in a row after which a server is given up, so that 200 arms do not wait for it one by one."""
 
-_refused: list[str] = []  # arms that the server did not take since it last took one, in this process
+_refused: list[str] = []  # arms that the server has refused since it last accepted one, in this process
 
 
 @stage
@@ -48,44 +48,44 @@ class WandbTrack:
     dir: LocalPath | None = None
 
     def publish(self, folder: Path) -> str | None:
-        """Publish one run folder, finished or failed; return where it went, or None if not (a warning says why)."""
+        """Publish one run folder, finished or failed; return where, or None with a warning."""
         try:
-            mine = record(folder)
-            arm = None if mine.failed else read_arm(folder)
+            record = find_record(folder)
+            arm = None if record.failed else read_arm(folder)
             wanted = {"id": run_id(folder), "project": self.project, "entity": self.entity, "group": self.group,
-                      "tags": list(self.tags), "manifest": mine.digest()}
-            before = mine.published()
+                      "tags": list(self.tags), "manifest": record.digest()}
+            before = record.published()
             if {k: before.get(k) for k in wanted} == wanted and before.get("mode") in (self.mode, "online"):
-                return str(before["where"])  # what is on the server need not be written for it again
-            where = self._patiently(mine, arm)
-            mine.publish({**wanted, "mode": self.mode, "where": where})
+                return str(before["where"])  # online includes offline
+            where = self._send_unless_given_up(record, arm)
+            record.write({**wanted, "mode": self.mode, "where": where})
             return where
-        except Exception as error:  # tracking is a courtesy: whatever goes wrong there must not cost a finished arm
+        except Exception as error:  # no error of tracking may cost a finished arm
             warnings.warn(f"{folder.name} was not published to W&B ({type(error).__name__}: {error}); "
                           "its run folder is complete", stacklevel=2)
             return None
 
-    def _patiently(self, mine: Record, arm: ArmRun | None) -> str:
+    def _send_unless_given_up(self, record: PublishRecord, arm: ArmRun | None) -> str:
         if self.mode == "offline":
-            return self._send(mine, arm)
-        if given_up():
-            raise MemlabError(f"not tried, since W&B did not take the {PATIENCE} arms before",
+            return self._send(record, arm)
+        if server_given_up():
+            raise MemlabError(f"not tried, since W&B did not accept the last {PATIENCE} arms",
                               fix="python -m memlab.track RUNS --mode online, when it answers")
-        _refused.append(mine.folder.name)
-        where = self._send(mine, arm)
+        _refused.append(record.folder.name)
+        where = self._send(record, arm)
         _refused.clear()
         return where
 
-    def _send(self, mine: Record, arm: ArmRun | None) -> str:
+    def _send(self, record: PublishRecord, arm: ArmRun | None) -> str:
         wandb = _wandb()
-        place = mine.folder.resolve()
+        place = record.folder.resolve()
         experiment, data = place.parent.parent.name, place.parent.name
         root = self.dir or place.parents[2]
         root.mkdir(parents=True, exist_ok=True)
-        marks = ["oracle"] if arm and arm.oracle else ["failed"] if mine.failed else []
+        marks = ["oracle"] if arm and arm.oracle else ["failed"] if record.failed else []
         tags = [one_line(t)[:TAG] for t in dict.fromkeys([*self.tags, experiment, data, *marks])]
         name = arm.name if arm else place.name.rpartition("-")[0] or place.name
-        notes = told(mine.folder) if arm is None else f"{name}: {experiment} on {data}"
+        notes = failure_tail(record.folder) if arm is None else f"{name}: {experiment} on {data}"
         run = wandb.init(
             mode=self.mode, project=self.project, entity=self.entity, id=run_id(place), name=one_line(name)[:NAME],
             job_type="arm", group=(self.group or experiment)[:NAME], tags=tags, dir=str(root), notes=notes,
@@ -105,18 +105,18 @@ class WandbTrack:
         return str(run.url) if self.mode == "online" and run.url else str(Path(run.dir).parent)
 
 
-def given_up() -> bool:
-    """Tell whether the server refused so many arms in a row that this process does not ask it any more."""
+def server_given_up() -> bool:
+    """Return whether the server has refused so many arms in a row that this process tries no more."""
     return len(_refused) >= PATIENCE
 
 
-def ask_again() -> None:
-    """Forget what the server refused."""
+def reset_refusals() -> None:
+    """Forget the server's refusals, so that it is tried again."""
     _refused.clear()
 
 
 def run_id(folder: Path) -> str:
-    """Name a run by experiment, data, arm and hash: the same folder is the same run on any machine.
+    """Return a run's id from experiment, data, arm and hash: the same folder is the same run on any machine.
 
     >>> run_id(Path("/a/runs/adaptive_k/locomo/gap-1f2e")) == run_id(Path("/b/runs/adaptive_k/locomo/gap-1f2e"))
     True
@@ -126,14 +126,14 @@ def run_id(folder: Path) -> str:
 
 
 def _settings(wandb: Any) -> Any:
-    """Nothing is sent that memlab did not put there: no console, host, program, git state or installed packages."""
+    """Send nothing that memlab did not add: no console, host, program, git state or installed packages."""
     return wandb.Settings(silent=True, console="off", disable_git=True, save_code=False, x_disable_stats=True,
                           x_disable_meta=True, x_disable_machine_info=True, x_save_requirements=False,
-                          init_timeout=ANSWER, finish_timeout=WAIT, finish_timeout_raises=True)
+                          init_timeout=INIT_TIMEOUT, finish_timeout=FINISH_TIMEOUT, finish_timeout_raises=True)
 
 
 def _wandb() -> Any:
-    os.environ.setdefault("WANDB_SILENT", "true")  # its banners would tear the progress lines
+    os.environ.setdefault("WANDB_SILENT", "true")  # its banners would break the progress lines
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # its own crash reports go to a third party
     try:
         import wandb

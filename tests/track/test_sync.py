@@ -8,7 +8,7 @@ import pytest
 
 from memlab.track.__main__ import main
 from memlab.track.record import MARKER
-from memlab.track.sync import pending, sync, without_key
+from memlab.track.sync import missing_key, pending, sync
 from memlab.track.wandb import PATIENCE, WandbTrack
 
 pytestmark = pytest.mark.slow
@@ -69,7 +69,7 @@ def test_a_server_that_refuses_is_told_by_the_exit_status_and_asked_no_more(
         assert main(["sync", str(runs)]) == 1
     out = capsys.readouterr().out
     assert out.count("not sent") == PATIENCE
-    assert out.count("left, the server does not answer") == 1
+    assert out.count("skipped, the server does not answer") == 1
     assert "0 of 4 offline runs sent" in out
     server.broken = ""
     wandb.teardown()  # the client keeps a refused run's id for the rest of its process
@@ -91,4 +91,4 @@ def test_without_an_account_nothing_is_tried_and_the_way_to_one_is_named(
     assert main(["sync", str(runs)]) == 1
     assert "Fix: wandb login" in capsys.readouterr().err
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login user password " + "k" * 40)
-    assert without_key() is None
+    assert missing_key() is None
