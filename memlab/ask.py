@@ -42,7 +42,7 @@ from memlab.live.sessions import moment
 from memlab.memory import Memory
 from memlab.runtime.home import home
 from memlab.store.store import store_at
-from memlab.tables import Tables, frame, texts_frame
+from memlab.tables import Tables, add_texts, frame, with_text
 from memlab.text.display import sanitise, sanitise_lines
 from memlab.text.unicode import replace_surrogates
 
@@ -144,12 +144,11 @@ def _of_data(arm: Arm, asked: Asked, now: datetime | None, store: str | None) ->
     corpus = _corpus(corpora, own, asked.own.get("corpus"))
     own = own.filter(pl.col("corpus") == corpus)
     here = {name: tables[name].filter(pl.col("corpus") == corpus) for name in ("sessions", "turns")}
-    question = own["words"][0] if own.height else asked.question
-    text = texts_frame([replace_surrogates(question)])
+    question = own["text"][0] if own.height else asked.question
     day = now or (own["asked_on"][0] if own.height else here["sessions"]["said_on"].max())
-    texts = tables["texts"].join(here["turns"].select(pl.col("text").alias("hash")).unique(), on="hash", how="semi")
-    one = frame("questions", {"question": [0], "corpus": [corpus], "text": text["hash"], "asked_on": [day]})
-    texts = pl.concat([texts, text]).unique("hash", keep="first", maintain_order=True)
+    text_id, texts = add_texts(tables["texts"].join(here["turns"], on="text_id", how="semi"),
+                               [replace_surrogates(question)])
+    one = frame("questions", {"question": [0], "corpus": [corpus], "text_id": text_id, "asked_on": [day]})
     made = pipeline.run(Tables(texts=texts, questions=one, **here), store_at(store))
     sessions = here["sessions"].height
     return (Found.of(made, results(made, pipeline, SHOWN)),
@@ -157,12 +156,11 @@ def _of_data(arm: Arm, asked: Asked, now: datetime | None, store: str | None) ->
 
 
 def _own_questions(tables: Tables, wanted: str) -> pl.DataFrame:
-    """Return (question, corpus, asked_on, words) of the data's questions that are meant: by their words or their id."""
+    """Return (question, corpus, asked_on, text) of the data's questions that are meant: by their words or their id."""
     ids = tables["ids"].filter(pl.col("kind") == "question").select("question", "name")
-    told = tables["questions"].join(tables["texts"].rename({"hash": "text", "text": "words"}), on="text").join(
-        ids, on="question", how="left")
-    same = pl.col("words").str.strip_chars().str.to_lowercase() == wanted.strip().lower()
-    return told.filter(same | (pl.col("name") == wanted)).select("question", "corpus", "asked_on", "words")
+    told = with_text(tables["questions"], tables["texts"]).join(ids, on="question", how="left")
+    same = pl.col("text").str.strip_chars().str.to_lowercase() == wanted.strip().lower()
+    return told.filter(same | (pl.col("name") == wanted)).select("question", "corpus", "asked_on", "text")
 
 
 def _corpus(corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> int:

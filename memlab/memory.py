@@ -41,7 +41,7 @@ from memlab.live.working_set import Held
 from memlab.pipeline import PER_SESSION, Pipeline
 from memlab.stage import Nothing, Stage
 from memlab.store import Store
-from memlab.tables import Tables, frame, texts_frame
+from memlab.tables import Tables, add_texts, frame
 from memlab.text.unicode import replace_surrogates
 
 __all__ = ["Answer", "Memory", "Session", "Turn"]
@@ -238,10 +238,9 @@ class Memory:
         if self._held.changed() and isinstance(self._store, LiveStore):
             self._store.forget_indexes()
         tables, _ = self._held.tables()
-        text = texts_frame([replace_surrogates(question)])
+        text_id, texts = add_texts(tables["texts"], [replace_surrogates(question)])
         day = moment(now, "now") or datetime.now(UTC).astimezone().replace(tzinfo=None)
-        asked = frame("questions", {"question": [0], "corpus": [0], "text": text["hash"], "asked_on": [day]})
-        texts = pl.concat([tables["texts"], text]).unique("hash", keep="first", maintain_order=True)
+        asked = frame("questions", {"question": [0], "corpus": [0], "text_id": text_id, "asked_on": [day]})
         return tables.updated({"questions": asked, "texts": texts})
 
     def _spared(self, tables: Tables) -> Stage:

@@ -2,7 +2,7 @@
 
 Every id is an integer that means nothing outside its run: benchmarks hide labels in their own ids (an id
 that starts with ``answer_`` is evidence), so those ids live in the table ``ids`` alone, which no stage reads.
-Texts are stored once, in ``texts``; other tables carry their hashes.
+Texts are stored once, in ``texts``; other tables carry their ids, which are hashes. ``with_text`` adds the texts.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _INT, _LONG, _STR, _REAL, _BOOL = pl.Int32(), pl.Int64(), pl.String(), pl.Float6
 _TIME, _TURNS = pl.Datetime("us"), pl.List(pl.Int32)
 
 SCHEMAS: dict[str, Schema] = {
-    # every text once; hash = text_hash(text)
-    "texts": {"hash": _STR, "text": _STR},
+    # each text once; text_id = text_hash(text)
+    "texts": {"text_id": _STR, "text": _STR},
     # a session is its position in its corpus (haystack or conversation); dates belong to the slot, not the text
     "sessions": {"corpus": _INT, "session": _INT, "said_on": _TIME},
-    # role is user or assistant (two people talking are both users); speaker is a name or null; text is a hash
-    "turns": {"corpus": _INT, "session": _INT, "turn": _INT, "role": _STR, "speaker": _STR, "text": _STR},
-    # all that a system may know of a question; text is a hash
-    "questions": {"question": _INT, "corpus": _INT, "text": _STR, "asked_on": _TIME},
-    # the key (hash) is searched, the value (hash) is shown to the reader; turns names what the value covers;
+    # role is user or assistant (two people talking are both users); speaker is a name or null
+    "turns": {"corpus": _INT, "session": _INT, "turn": _INT, "role": _STR, "speaker": _STR, "text_id": _STR},
+    # all that a system may know of a question
+    "questions": {"question": _INT, "corpus": _INT, "text_id": _STR, "asked_on": _TIME},
+    # key_id names the text that is searched, value_id the text that the reader is shown; turns names what it covers;
     # kind names the chunking (turn, round, session, fact, ...), one lane per kind; source names who said it (user,
     # assistant) or "conversation"; category what a fact is (preference, date, amount, ...); valid_to is when a later
     # memory took its place: whoever uses it must hold it against the day of the question
     "memories": {
         "memory": _LONG, "corpus": _INT, "session": _INT, "turns": _TURNS, "kind": _STR, "source": _STR,
-        "key": _STR, "value": _STR, "said_on": _TIME, "happened_on": _TIME, "valid_from": _TIME,
+        "key_id": _STR, "value_id": _STR, "said_on": _TIME, "happened_on": _TIME, "valid_from": _TIME,
         "valid_to": _TIME, "importance": _REAL, "category": _STR,
     },
     # relations between memories, from the later to the earlier one; kind is FOLLOWS, RELATED_TO, SAME_TOPIC,
@@ -51,7 +51,7 @@ SCHEMAS: dict[str, Schema] = {
     # what kind of question it is, told from its words; the first row of a question is its class, others fit as well
     "classes": {"question": _INT, "class": _STR},
     # what is searched for; kind is "original" for the question itself; window is [start, end] or null
-    "queries": {"query": _LONG, "question": _INT, "kind": _STR, "text": _STR, "weight": _REAL,
+    "queries": {"query": _LONG, "question": _INT, "kind": _STR, "text_id": _STR, "weight": _REAL,
                 "window": pl.List(pl.Datetime("us"))},
     # long form: any number of queries and lanes; rank counts from 1 within (query, lane)
     "hits": {"query": _LONG, "lane": _STR, "memory": _LONG, "score": _REAL, "rank": _INT},
@@ -59,11 +59,11 @@ SCHEMAS: dict[str, Schema] = {
     "units": {"unit": _LONG, "corpus": _INT, "session": _INT, "turns": _TURNS, "level": _STR},
     # one further float column a signal (a lane's name, "rerank", ...); rank counts from 1 within a question
     "ranking": {"question": _INT, "unit": _LONG, "score": _REAL, "rank": _INT, "selected": _BOOL},
-    # what the reader is shown, in order; text is a hash, tokens are counted by the one token counter
-    "context": {"question": _INT, "position": _INT, "unit": _LONG, "text": _STR, "tokens": _INT},
-    # what the reader said; sample counts from 0; text is a hash; tokens and seconds as the server told them, dropped =
+    # what the reader is shown, in order; tokens are counted by the one token counter
+    "context": {"question": _INT, "position": _INT, "unit": _LONG, "text_id": _STR, "tokens": _INT},
+    # what the reader said; sample counts from 0; tokens and seconds as the server told them, dropped =
     # context items that did not fit into the reader's window
-    "answers": {"question": _INT, "sample": _INT, "text": _STR, "prompt_tokens": _INT, "completion_tokens": _INT,
+    "answers": {"question": _INT, "sample": _INT, "text_id": _STR, "prompt_tokens": _INT, "completion_tokens": _INT,
                 "seconds": _REAL, "dropped": _INT},
     # one row a (question, judge): score in [0, 1], null where the judge has no opinion (an unreadable reply, a type
     # that it does not cover); correct = what it counts as right; reply is its own words
@@ -114,7 +114,35 @@ def frame_digest(table: pl.DataFrame) -> str:
 def texts_frame(texts: Iterable[str]) -> pl.DataFrame:
     """Build a ``texts`` table: one row a distinct text, in order of first appearance."""
     distinct = list(dict.fromkeys(texts))
-    return pl.DataFrame({"hash": [text_hash(t) for t in distinct], "text": distinct}, schema=SCHEMAS["texts"])
+    return pl.DataFrame({"text_id": [text_hash(t) for t in distinct], "text": distinct}, schema=SCHEMAS["texts"])
+
+
+def with_text(rows: pl.DataFrame, texts: pl.DataFrame, column: str = "text_id", name: str = "text") -> pl.DataFrame:
+    """Add the column ``name``: the texts that the ids in ``column`` stand for, null where ``texts`` has none.
+
+    >>> with_text(pl.DataFrame({"key_id": [text_hash("b")]}), texts_frame(["a", "b"]), "key_id", "key")["key"].item()
+    'b'
+    """
+    named = texts.select(pl.col("text_id").alias(column), pl.col("text").alias(name))
+    return rows.join(named, on=column, how="left", maintain_order="left")
+
+
+def add_texts(texts: pl.DataFrame, said: Iterable[str]) -> tuple[pl.Series, pl.DataFrame]:
+    """Return the ids (n,) of some texts, and ``texts`` with those that are new behind the others.
+
+    >>> ids, both = add_texts(texts_frame(["a"]), ["b", "a", "b"])
+    >>> with_text(ids.to_frame(), both)["text"].to_list(), both["text"].to_list()
+    (['b', 'a', 'b'], ['a', 'b'])
+    """
+    said = list(said)
+    new = texts_frame(said)
+    ids = dict(zip(new["text"], new["text_id"]))
+    return pl.Series("text_id", [ids[text] for text in said], pl.String), merge_texts(texts, new)
+
+
+def merge_texts(*tables: pl.DataFrame) -> pl.DataFrame:
+    """Put ``texts`` tables together: each text once, in order of first appearance."""
+    return pl.concat(tables).unique("text_id", keep="first", maintain_order=True)
 
 
 def empty(name: str) -> pl.DataFrame:
@@ -249,10 +277,10 @@ DIGITS = 6
 """Scores are compared after rounding to so many decimals; equal ones are ordered by unit."""
 
 
-def distinct_texts(texts: pl.DataFrame, hashes: pl.Series) -> tuple[pl.DataFrame, NDArray[np.int64]]:
-    """Return the ``texts`` with these hashes (n,), each once, and which of them every hash names, (n,)."""
-    used = texts.filter(pl.col("hash").is_in(hashes.unique().implode()))
-    at = hashes.alias("hash").to_frame().join(
-        used.select("hash").with_row_index("at"), on="hash", how="left", maintain_order="left")["at"]
-    assert at.null_count() == 0, f"{at.null_count()} hashes are not in the table texts"
+def distinct_texts(texts: pl.DataFrame, ids: pl.Series) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Return the ``texts`` with these ids (n,), each once, and the row of it that each id names, (n,)."""
+    used = texts.filter(pl.col("text_id").is_in(ids.unique().implode()))
+    at = ids.alias("text_id").to_frame().join(
+        used.select("text_id").with_row_index("at"), on="text_id", how="left", maintain_order="left")["at"]
+    assert at.null_count() == 0, f"{at.null_count()} ids are not in the table texts"
     return used, at.to_numpy().astype(np.int64)

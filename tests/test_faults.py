@@ -259,10 +259,10 @@ def with_oddities() -> Tables:
     turns = tables["turns"].filter(~((pl.col("corpus") == 0) & (pl.col("session") == 3)))
     first = (pl.col("corpus") == 1) & (pl.col("session") == 0)
     text = (pl.when(first & (pl.col("turn") == 0)).then(pl.lit(text_hash(long)))
-            .when(first & (pl.col("turn") == 1)).then(pl.lit(text_hash("  "))).otherwise("text").alias("text"))
+            .when(first & (pl.col("turn") == 1)).then(pl.lit(text_hash("  "))).otherwise("text_id").alias("text_id"))
     return tables.updated({
         "turns": turns.with_columns(text),
-        "texts": pl.concat([tables["texts"], texts_frame([long, "  "])]).unique("hash", maintain_order=True)})
+        "texts": pl.concat([tables["texts"], texts_frame([long, "  "])]).unique("text_id", maintain_order=True)})
 
 
 @pytest.mark.parametrize("chunk", [Turn(), Turn(roles=("assistant",)), Round(), Session(), Session(roles=("user",)),

@@ -148,7 +148,7 @@ def planted(tables: Tables, days: int, hours: int = 0) -> Tables:
     place = first.select("corpus", pl.lit(number, pl.Int32).alias("session"))
     late = pl.col("asked_on") + timedelta(days=days, hours=hours)
     sessions = place.hstack(first.select(late.alias("said_on")))
-    turns = place.hstack(first.select("text")).with_columns(
+    turns = place.hstack(first.select("text_id")).with_columns(
         turn=pl.lit(0, pl.Int32), role=pl.lit("user"), speaker=pl.lit(None, pl.String)).select(
         tables["turns"].columns)
     return tables.updated({"sessions": pl.concat([tables["sessions"], sessions]).sort("corpus", "session"),

@@ -37,7 +37,7 @@ from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
 from memlab.stage import Nothing, Stage, stage
 from memlab.store import Store
-from memlab.tables import Tables, frame, texts_frame
+from memlab.tables import Tables, add_texts, frame
 from memlab.write.anchor import Dates
 from memlab.write.chunk.length import Recursive
 from memlab.write.chunk.turns import Levels, Round
@@ -82,7 +82,7 @@ def told() -> list[Session]:
     tables = lives(lives=1, sessions=12).load()
     words = dict(tables["texts"].iter_rows())
     made = [Session(said_on, [Turn(role, words[text]) for role, text in tables["turns"].filter(
-        pl.col("session") == number).select("role", "text").iter_rows()])
+        pl.col("session") == number).select("role", "text_id").iter_rows()])
         for number, said_on in tables["sessions"].select("session", "said_on").iter_rows()]
     made[3] = Session(None, made[3].turns)
     made[5] = Session(made[4].said_on, made[5].turns)
@@ -91,7 +91,7 @@ def told() -> list[Session]:
 
 def question() -> str:
     tables = lives(lives=1, sessions=12).load()
-    asked = tables["texts"].filter(pl.col("hash") == tables["questions"]["text"][2])["text"][0]
+    asked = tables["texts"].filter(pl.col("text_id") == tables["questions"]["text_id"][2])["text"][0]
     return f"{asked} Was it with Ines, Otis, Nora or Rufus, or in Lisbon or Turin?"
 
 
@@ -104,12 +104,10 @@ def batch(sessions: Sequence[Session], asked: str, now: datetime, pipeline: Pipe
         for number, turn in enumerate(sessions[i].turns):
             build.turn(corpus=0, session=place, turn=number, role=turn.role, speaker=turn.speaker, text=turn.text,
                        name="")
-    text = texts_frame([asked])
     tables = build.tables().only(("texts", "sessions", "turns"))
-    tables = asking(pipeline).run(tables.updated({
-        "texts": pl.concat([tables["texts"], text]).unique("hash"),
-        "questions": frame("questions", {"question": [0], "corpus": [0], "text": text["hash"], "asked_on": [now]}),
-    }), store)
+    text_id, texts = add_texts(tables["texts"], [asked])
+    question = frame("questions", {"question": [0], "corpus": [0], "text_id": text_id, "asked_on": [now]})
+    tables = asking(pipeline).run(tables.updated({"texts": texts, "questions": question}), store)
     found = results(tables, pipeline, 1000)
     return Found.of(tables, found.with_columns(
         pl.Series("session", [order[place] for place in found["session"]], pl.Int32)))

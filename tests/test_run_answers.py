@@ -72,7 +72,7 @@ def test_another_k_asks_only_what_has_another_context(tmp_path: Path, server: Ch
     context = pl.read_parquet(run_folder(tmp_path, "gap") / "context.parquet")
     twin = pl.read_parquet(run_folder(tmp_path, "gap.twin") / "context.parquet")
     ten = pl.read_parquet(run_folder(tmp_path, "ten") / "context.parquet")
-    shown = [frame.group_by("question", maintain_order=True).agg("text") for frame in (ten, twin, context)]
+    shown = [frame.group_by("question", maintain_order=True).agg("text_id") for frame in (ten, twin, context)]
     told = {(q, *texts) for frame in shown for q, texts in frame.iter_rows()}
     assert len(server.requests) - before == len(told) - ten["question"].n_unique()
 

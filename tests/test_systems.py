@@ -80,8 +80,8 @@ def test_odd_input_ends_in_defined_results(name: str, what: str, tmp_path: Path)
     made = fresh(preset(name), talk(ODD[what]), tmp_path)
     assert made["ranking"]["score"].is_finite().all()
     assert made["context"]["tokens"].ge(0).all()
-    said = made["turns"].join(made["texts"], left_on="text", right_on="hash", suffix="_said")
-    spoken = said.filter(pl.col("text_said").str.strip_chars() != "")["session"].unique()
+    said = made["turns"].join(made["texts"], on="text_id")
+    spoken = said.filter(pl.col("text").str.strip_chars() != "")["session"].unique()
     assert set(spoken) <= set(made["memories"]["session"])  # no session is lost by what a model failed to extract
 
 

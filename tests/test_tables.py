@@ -16,20 +16,20 @@ from memlab.tables import SCHEMAS, Notes, Tables, check, empty, frame, text_hash
 def test_texts_are_stored_once_in_order_of_appearance() -> None:
     table = texts_frame(["b", "a", "b"])
     assert table["text"].to_list() == ["b", "a"]
-    assert table["hash"].to_list() == [text_hash("b"), text_hash("a")]
+    assert table["text_id"].to_list() == [text_hash("b"), text_hash("a")]
 
 
 @given(st.lists(st.text(max_size=5)))
 def test_distinct_texts_get_distinct_hashes(texts: list[str]) -> None:
-    assert texts_frame(texts)["hash"].n_unique() == len(set(texts))
+    assert texts_frame(texts)["text_id"].n_unique() == len(set(texts))
 
 
 def test_a_wrong_type_a_missing_and_an_unknown_column_are_all_named() -> None:
-    table = pl.DataFrame({"hash": [1], "colour": ["red"]})
+    table = pl.DataFrame({"text_id": [1], "colour": ["red"]})
     with pytest.raises(MemlabError) as error:
         check("texts", table)
     told = str(error.value)
-    assert "hash is Int64, expected String" in told
+    assert "text_id is Int64, expected String" in told
     assert "text is missing" in told
     assert "colour is not a column" in told
 

@@ -42,8 +42,7 @@ WIDTHS = (16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 def texts_of(tables: Tables, table: str) -> list[str]:
     """Return the distinct texts of a table in a fixed order; of turns, only those of role user (all of LoCoMo's)."""
     rows = tables[table].filter(role="user") if table == "turns" else tables[table]
-    named = rows.select("text").unique().rename({"text": "hash"}).join(tables["texts"], on="hash")
-    return sorted(t for t in named["text"] if t.strip())
+    return sorted(t for t in tables["texts"].join(rows, on="text_id", how="semi")["text"] if t.strip())
 
 
 def real(args: argparse.Namespace) -> tuple[Floats, Floats]:

@@ -23,7 +23,7 @@ from memlab.data.longmemeval import LongMemEval
 from memlab.query.original import Original
 from memlab.search.bm25 import BM25
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Tables, with_text
 from memlab.write.chunk.turns import Session
 
 
@@ -36,9 +36,8 @@ def tables(file: Path) -> Tables:
 
 def haystacks(data: Tables) -> list[tuple[list[str], str]]:
     """Return, for each question, the keys of its corpus in order of memory id, and the question."""
-    texts = data["texts"].rename({"hash": "key", "text": "said"})
-    keys = data["memories"].join(texts, on="key").sort("memory").group_by("corpus").agg("said")
-    asked = data["questions"].join(data["texts"].rename({"hash": "text", "text": "asked"}), on="text")
+    keys = with_text(data["memories"], data["texts"], "key_id", "said").sort("memory").group_by("corpus").agg("said")
+    asked = with_text(data["questions"], data["texts"], name="asked")
     both = asked.join(keys, on="corpus").sort("question")
     return list(zip(both["said"].to_list(), both["asked"].to_list()))
 

@@ -54,7 +54,7 @@ def ended(tables: Tables, stage: Any, store: Store) -> pl.DataFrame:
     """
     out = tables.updated(stage.run(tables.only(stage.reads), store))
     said = out["memories"].select("memory", "corpus", "session", turn=pl.col("turns").list.first(),
-                                  day=pl.col("said_on").dt.date(), hash="value").join(out["texts"], on="hash")
+                                  day=pl.col("said_on").dt.date(), text_id="value_id").join(out["texts"], on="text_id")
     last = out["questions"].group_by("corpus").agg(pl.col("asked_on").max().dt.date().alias("asked"))
     rows = out["edges"].filter(pl.col("kind") == "SUPERSEDES").join(said, left_on="target", right_on="memory").join(
         said, left_on="source", right_on="memory", suffix="_by").join(last, on="corpus")

@@ -43,7 +43,7 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
         tables = arm.pipeline.run(load(arm.dataset), store, until=LAST_WRITTEN)
         for stage, embedder in lane_embedders(arm.pipeline):
             for role, texts in _texts_of_part(stage, tables, part, of):
-                key = (spec_digest(embedder), role, spec_digest(texts["hash"].to_list()))
+                key = (spec_digest(embedder), role, spec_digest(texts["text_id"].to_list()))
                 if texts.height and key not in done:
                     done.add(key)
                     for _ in store.iter_vectors(embedder, texts, role):
@@ -55,9 +55,10 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
 def _texts_of_part(stage: Any, tables: Tables, part: int, of: int) -> list[tuple[Role, pl.DataFrame]]:
     """Return the texts of this part that a lane encodes, by role."""
     memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
-    mine = tables["texts"].filter(pl.col("hash").str.slice(0, 8).str.to_integer(base=16, dtype=pl.Int64) % of == part)
-    return [("document", mine.filter(pl.col("hash").is_in(memories["key"].unique().implode())).sort("hash")),
-            ("query", mine.filter(pl.col("hash").is_in(tables["queries"]["text"].unique().implode())).sort("hash"))]
+    share = pl.col("text_id").str.slice(0, 8).str.to_integer(base=16, dtype=pl.Int64) % of
+    mine = tables["texts"].filter(share == part).sort("text_id")
+    return [("document", mine.filter(pl.col("text_id").is_in(memories["key_id"].unique().implode()))),
+            ("query", mine.filter(pl.col("text_id").is_in(tables["queries"]["text_id"].unique().implode())))]
 
 
 def work_keys(arm: Arm) -> dict[str, str]:

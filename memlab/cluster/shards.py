@@ -24,7 +24,7 @@ from memlab.harness.arm import Arm, Ranked, load
 from memlab.pipeline import LAST_RANKED, WRITTEN_BY_FEW, Pipeline
 from memlab.runtime.files import atomic_dir, read_json, write_errors, write_json
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Tables, merge_texts
 
 KEPT = ("memories", "queries", "units", "ranking", "classes", *WRITTEN_BY_FEW)
 """Tables of a part that later slots and the run folder need, beside texts that stages wrote."""
@@ -74,7 +74,7 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
     tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED)
     if not type(arm.pipeline.select).__module__.startswith("memlab.learn."):  # else it would ask for other contexts
         arm.pipeline.run(tables, store, after=LAST_RANKED)
-    written = tables["texts"].join(mine["texts"], on="hash", how="anti")
+    written = tables["texts"].join(mine["texts"], on="text_id", how="anti")
     rows = {name: mine[name].height for name in ("turns", "sessions")} | {
         name: tables[name].height for name in NUMBERED.values()}
     record = {"rows": rows, "seconds": seconds, "made": store.made - before}
@@ -108,7 +108,7 @@ def merged(arm: Arm, of: int) -> Ranked:
             parts.setdefault(name, []).append(_shifted(frame, name, folder, shift))
         shift.update(record["rows"])
     joined = {name: pl.concat(some, how="diagonal") for name, some in parts.items()}
-    joined["texts"] = pl.concat([whole["texts"], joined["texts"]]).unique("hash", keep="first", maintain_order=True)
+    joined["texts"] = merge_texts(whole["texts"], joined["texts"])
     tables = whole.updated({name: frame.sort(SORTED[name]) if name in SORTED else frame
                             for name, frame in joined.items()})
     seconds: Counter[str] = Counter()

@@ -11,7 +11,7 @@ _KEPT = ("sessions", "turns", "questions", "gold", "evidence", "ids")
 
 
 class Builder:
-    """Column lists that grow a row at a time; a text is hashed and stored once however often it occurs.
+    """Column lists that grow a row at a time; a text is stored once however often it occurs.
 
     >>> b = Builder()
     >>> b.session(corpus=0, session=0, said_on=None, name="s1")
@@ -21,15 +21,15 @@ class Builder:
     """
 
     def __init__(self) -> None:
-        self._hashes: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
         self._columns: dict[str, dict[str, list[Any]]] = {name: {} for name in _KEPT}
 
     def text(self, text: str) -> str:
-        """Keep a text and return its hash."""
-        digest = self._hashes.get(text)
-        if digest is None:
-            digest = self._hashes[text] = text_hash(text)
-        return digest
+        """Keep a text and return its id."""
+        name = self._ids.get(text)
+        if name is None:
+            name = self._ids[text] = text_hash(text)
+        return name
 
     def corpus(self, *, corpus: int, name: str) -> None:
         """Name a corpus (haystack or conversation)."""
@@ -44,14 +44,14 @@ class Builder:
              name: str) -> None:
         """Add a turn."""
         self._add("turns", corpus=corpus, session=session, turn=turn, role=role, speaker=speaker,
-                  text=self.text(text))
+                  text_id=self.text(text))
         self._name("turn", name, corpus=corpus, session=session, turn=turn)
 
     def question(self, *, question: int, corpus: int, text: str, asked_on: datetime | None, name: str,
                  answer: str | None, category: str, abstain: bool, scored: bool,
                  label_error: str | None = None) -> None:
         """Add a question with its gold."""
-        self._add("questions", question=question, corpus=corpus, text=self.text(text), asked_on=asked_on)
+        self._add("questions", question=question, corpus=corpus, text_id=self.text(text), asked_on=asked_on)
         self._add("gold", question=question, answer=answer, category=category, abstain=abstain, scored=scored,
                   label_error=label_error)
         self._name("question", name, corpus=corpus, question=question)
@@ -62,7 +62,7 @@ class Builder:
 
     def tables(self) -> Tables:
         """Return texts, sessions, turns, questions, gold, evidence and ids."""
-        texts = frame("texts", {"hash": list(self._hashes.values()), "text": list(self._hashes)})
+        texts = frame("texts", {"text_id": list(self._ids.values()), "text": list(self._ids)})
         return Tables(texts=texts, **{name: frame(name, columns) for name, columns in self._columns.items()})
 
     def _name(self, kind: str, name: str, corpus: int, session: int | None = None, turn: int | None = None,

@@ -90,9 +90,9 @@ def _facts(tables: Tables) -> list[str]:
     if without:
         listed = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")
         facts.append(f"{len(without)} questions without evidence that can be found, not scored: {listed}")
-    blank = tables["texts"].filter(pl.col("text").str.strip_chars() == "")["hash"]
+    blank = tables["texts"].filter(pl.col("text").str.strip_chars() == "")["text_id"]
     oddities = {
-        "blank turns": turns.filter(pl.col("text").is_in(blank.implode())).height,
+        "blank turns": turns.filter(pl.col("text_id").is_in(blank.implode())).height,
         "sessions without a turn": tables["sessions"].join(turns, on=["corpus", "session"], how="anti").height,
         "sessions whose id occurs twice in their haystack": _repeated(ids),
         "sessions stamped later than their question": _late(tables),

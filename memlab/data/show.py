@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.tables import Tables
+from memlab.tables import Tables, with_text
 from memlab.text.display import sanitise
 
 WIDTH = 600
@@ -17,13 +17,12 @@ WIDTH = 600
 def show(tables: Tables, wanted: str) -> str:
     """Describe the question of that benchmark id, else of that integer; raises MemlabError if there is none."""
     question, name = _find(tables, wanted)
-    asked = tables["questions"].filter(pl.col("question") == question).row(0, named=True)
+    asked = with_text(tables["questions"].filter(pl.col("question") == question), tables["texts"]).row(0, named=True)
     gold = tables["gold"].filter(pl.col("question") == question).row(0, named=True)
-    words = dict(tables["texts"].filter(pl.col("hash") == asked["text"]).iter_rows())
     answer = "(decline)" if gold["answer"] is None else gold["answer"]
     lines = [
         f"question {question} ({sanitise(name)}) of corpus {asked['corpus']}, asked on {asked['asked_on']}",
-        f"  {sanitise(words[asked['text']], WIDTH)}",
+        f"  {sanitise(asked['text'], WIDTH)}",
         f"answer: {sanitise(answer, WIDTH)}",
         f"type: {sanitise(gold['category'])}" + (", to be declined" if gold["abstain"] else "")
         + ("" if gold["scored"] else ", not scored in retrieval"),
@@ -52,11 +51,11 @@ def _nearest(wanted: str, names: list[str]) -> str:
 
 def _evidence(tables: Tables, question: int, corpus: int) -> list[str]:
     here = pl.col("corpus") == corpus
+    turns = with_text(tables["turns"].filter(here), tables["texts"]).drop("corpus")
     rows = (
         tables["evidence"].filter(pl.col("question") == question)
         .join(tables["sessions"].filter(here), on="session")
-        .join(tables["turns"].filter(here).drop("corpus"), on=["session", "turn"], how="left")
-        .join(tables["texts"].rename({"text": "words"}), left_on="text", right_on="hash", how="left")
+        .join(turns, on=["session", "turn"], how="left")
         .sort("session", "turn", nulls_last=True)
     )
     sessions = tables["ids"].filter(here & (pl.col("kind") == "session"))
@@ -68,5 +67,5 @@ def _evidence(tables: Tables, question: int, corpus: int) -> list[str]:
             lines.append(f"{place}: the session as a whole")
         else:
             lines.append(f"{place}, turn {row['turn']}, {sanitise(row['speaker'] or row['role'])}: "
-                         f"{sanitise(row['words'], WIDTH)}")
+                         f"{sanitise(row['text'], WIDTH)}")
     return lines

@@ -93,10 +93,10 @@ def drawn(questions: pl.DataFrame, tables: Tables, n: int) -> pl.DataFrame:
     ordered, the questions of a type stand likewise, and those nearest to the beginning are taken. The order of the
     file does not matter.
     """
-    strata = questions.join(tables["gold"].select("question", "category"), on="question").sort("text", "question")
+    strata = questions.join(tables["gold"].select("question", "category"), on="question").sort("text_id", "question")
     way = (pl.int_range(pl.len()) + 0.5) / pl.len()
-    mixed = strata.with_columns(way.over("category", "corpus").alias("way")).sort("way", "text", "question")
-    order = mixed.with_columns(way.over("category").alias("way")).sort("way", "text", "question")
+    mixed = strata.with_columns(way.over("category", "corpus").alias("way")).sort("way", "text_id", "question")
+    order = mixed.with_columns(way.over("category").alias("way")).sort("way", "text_id", "question")
     return questions.join(order.head(n).select("question"), on="question", how="semi")
 
 
@@ -109,7 +109,7 @@ def half(tables: Tables) -> pl.Series:
     """
     questions = tables["questions"]
     groups = _groups(tables)
-    wording = dict(zip(questions["question"], questions["text"]))
+    wording = dict(zip(questions["question"], questions["text_id"]))
     members: dict[int, list[int]] = {}
     for question in questions["question"]:
         members.setdefault(groups[question], []).append(question)
@@ -130,7 +130,7 @@ def _groups(tables: Tables) -> dict[int, int]:
     """Join questions over corpora and evidence texts; return question -> a member that stands for its group."""
     content = (
         tables["turns"].sort("corpus", "session", "turn").group_by("corpus", "session")
-        .agg(pl.col("text").str.join(" ").alias("content"))
+        .agg(pl.col("text_id").str.join(" ").alias("content"))
     )
     cited = (
         tables["evidence"].join(tables["questions"].select("question", "corpus"), on="question")
@@ -158,9 +158,9 @@ def keep(tables: Tables, questions: pl.DataFrame, corpora: Iterable[int] | None 
     named = questions["corpus"].unique() if corpora is None else pl.Series(list(corpora), dtype=pl.Int32)
     of_question, of_corpus = pl.col("question").is_in(asked), pl.col("corpus").is_in(named.implode())
     turns = tables["turns"].filter(of_corpus)
-    used = pl.concat([turns["text"], questions["text"]]).unique().implode()
+    used = pl.concat([turns["text_id"], questions["text_id"]]).unique().implode()
     return Tables(
-        texts=tables["texts"].filter(pl.col("hash").is_in(used)),
+        texts=tables["texts"].filter(pl.col("text_id").is_in(used)),
         sessions=tables["sessions"].filter(of_corpus),
         turns=turns,
         questions=questions,

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from memlab.evaluate.evidence_ranks import grain, holders, scored_evidence
-from memlab.tables import Tables
+from memlab.tables import Tables, with_text
 
 
 def escape(name: str) -> str:
@@ -82,9 +82,9 @@ def write_answers(tables: Tables, folder: Path) -> None:
     """
     names = question_ids(tables)
     if "answers" in tables and tables["answers"].height:
-        said = tables["answers"].join(tables["texts"], left_on="text", right_on="hash", how="left")
+        said = with_text(tables["answers"], tables["texts"], name="hypothesis")
         rows = said.join(names, on="question", how="left").sort("question", "sample").select(
-            "question_id", pl.col("text_right").alias("hypothesis"), "question", "sample", "prompt_tokens",
+            "question_id", "hypothesis", "question", "sample", "prompt_tokens",
             "completion_tokens", "seconds", "dropped")
         (folder / "answers.jsonl").write_text(rows.write_ndjson(), encoding="utf-8")
     if "verdicts" in tables and tables["verdicts"].height:

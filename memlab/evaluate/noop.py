@@ -29,7 +29,7 @@ def identical(ranking: pl.DataFrame, context: pl.DataFrame, other_ranking: pl.Da
                     for frame in (ranking, other_ranking)],
         "selection": [frame.filter("selected").select("question", "unit", *about)
                       for frame in (ranking, other_ranking)],
-        "context": [frame.select("question", "position", "text") for frame in (context, other_context)],
+        "context": [frame.select("question", "position", "text_id") for frame in (context, other_context)],
     }
     if answers is not None and other_answers is not None:
         pairs["answers"] = [frame.select("question", "sample", "text") for frame in (answers, other_answers)]

@@ -9,7 +9,7 @@ from memlab.evaluate.longmemeval import official_metrics
 from memlab.evaluate.memo import by_order
 from memlab.evaluate.retrieval import retrieval
 from memlab.evaluate.selection import selection
-from memlab.tables import Tables
+from memlab.tables import Tables, with_text
 
 ABOUT = ("question", "corpus", "text", "answer", "category", "abstain", "scored", "label_error")
 """Columns of a per-question frame that describe the question; all others are metrics."""
@@ -22,12 +22,7 @@ def per_question(tables: Tables) -> pl.DataFrame:
 
     A metric is null where it is undefined: the question does not count, or has no evidence at that level.
     """
-    texts = tables["texts"].select("hash", pl.col("text").alias("words"))
-    rows = (
-        tables["questions"].select("question", "corpus", "text")
-        .join(texts, left_on="text", right_on="hash", how="left").drop("text").rename({"words": "text"})
-        .join(tables["gold"], on="question", how="left").select(ABOUT)
-    )
+    rows = with_text(tables["questions"], tables["texts"]).join(tables["gold"], on="question", how="left").select(ABOUT)
     for metrics in (_standard(tables), selection(tables), _official(tables), answer_metrics(tables)):
         rows = rows.join(metrics, on="question", how="left")
     return rows.sort("question")

@@ -7,7 +7,7 @@ import polars as pl
 from memlab.evaluate.evidence_ranks import Ranks, holders, matrix, scored_evidence, unit_ranks
 from memlab.evaluate.retrieval import as_columns, recall, recall_all, recall_any
 from memlab.evaluate.statistics import Values
-from memlab.tables import PLACE, Tables
+from memlab.tables import PLACE, Tables, with_text
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
 
 
@@ -50,7 +50,7 @@ def with_evidence(tables: Tables, evidence: pl.DataFrame) -> pl.DataFrame:
             .join(evidence.select("question", "session").unique(), on=["question", "session"], how="semi"))
     if near.is_empty():
         return rows.drop("row")
-    turns = shown_turns(near.select(pl.col("row").alias("question"), "unit", "text"), tables)
+    turns = shown_turns(near.select(pl.col("row").alias("question"), "unit", "text_id"), tables)
     around = (turns.rename({"question": "row"}).join(near.select("row", "question"), on="row")
               .join(evidence.select("question", "session", "turn"), on=["question", "session", "turn"], how="semi"))
     by_text = around.select("row").unique().with_columns(pl.lit(True).alias("around"))
@@ -82,13 +82,13 @@ def shown_turns(context: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """
     rows = context.join(tables["units"].select("unit", *PLACE, "turns"), on="unit")
     of_units = rows.select("question", "session", pl.col("turns").alias("turn")).explode("turn").drop_nulls()
-    bodies = rows.select("question", *PLACE, pl.col("text").alias("hash")).join(tables["texts"], on="hash")
-    distinct = bodies.select(*PLACE, "hash", "text").unique(["hash", *PLACE])
+    distinct = with_text(rows.select(*PLACE, "text_id").unique(), tables["texts"])
     lines = render_turns(tables["turns"].join(distinct, on=PLACE, how="semi"), tables["texts"])
     # a header ends with a newline, a turn before or after stands a blank line away
     is_quoted = ("\n" + pl.col("text") + TURN_SEPARATOR).str.contains(
         "\n" + pl.col("display_text") + TURN_SEPARATOR, literal=True)
     quotes = distinct.join(lines.select(*PLACE, "turn", "display_text"), on=PLACE).filter(is_quoted)
-    quoted = bodies.drop("text").join(quotes.select(*PLACE, "hash", "turn"), on=[*PLACE, "hash"])
+    quoted = rows.select("question", *PLACE, "text_id").join(
+        quotes.select(*PLACE, "text_id", "turn"), on=[*PLACE, "text_id"])
     key = ["question", "session", "turn"]
     return pl.concat([of_units, quoted.select(key)]).unique().sort(key)

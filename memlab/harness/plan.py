@@ -55,15 +55,15 @@ def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
 def _cost(arm: Arm, tables: Tables, store: Store, counted: set[tuple[str, str]]) -> Cost:
     texts = characters = pairs = replies = 0
     roles: tuple[tuple[Role, pl.Series], ...] = (
-        ("document", tables["memories"]["key"]), ("query", tables["queries"]["text"]))
+        ("document", tables["memories"]["key_id"]), ("query", tables["queries"]["text_id"]))
     for slot, stage in arm.pipeline.stages():
         for embedder in embedders_in(stage):
-            for role, hashes in roles:
-                key = (spec_digest(embedder) + role, spec_digest(sorted(hashes.unique().to_list())))
+            for role, ids in roles:
+                key = (spec_digest(embedder) + role, spec_digest(sorted(ids.unique().to_list())))
                 if key in counted:
                     continue
                 counted.add(key)
-                asked = tables["texts"].filter(pl.col("hash").is_in(hashes.implode()))
+                asked = tables["texts"].filter(pl.col("text_id").is_in(ids.implode()))
                 missing = store.missing(embedder, asked, role)
                 texts += missing
                 if asked.height:

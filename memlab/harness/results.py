@@ -43,7 +43,7 @@ class ArmRun:
     @cached_property
     def context(self) -> pl.DataFrame:
         """What the reader would be shown."""
-        return self._table("context")
+        return self._table("context").rename({"text": "text_id"}, strict=False)  # its name in older folders
 
     @cached_property
     def shown(self) -> pl.DataFrame:

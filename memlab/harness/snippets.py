@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.tables import Tables
+from memlab.tables import Tables, with_text
 
 SHOWN_RANKS = 20
 """Ranks that the report's drill-down shows."""
@@ -33,8 +33,8 @@ def shown(ranked: pl.DataFrame, tables: Tables) -> pl.DataFrame:
 
 def _lines(top: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Return (unit, text): who said what, a turn a line."""
-    said = tables["turns"].join(tables["texts"], left_on="text", right_on="hash", how="left").select(
-        "corpus", "session", "turn", (pl.coalesce("speaker", "role") + ": " + pl.col("text_right")).alias("line"))
+    said = with_text(tables["turns"], tables["texts"]).select(
+        "corpus", "session", "turn", (pl.coalesce("speaker", "role") + ": " + pl.col("text")).alias("line"))
     return (
         top.select("unit", "corpus", "session", "turns").unique("unit").explode("turns")
         .join(said, left_on=["corpus", "session", "turns"], right_on=["corpus", "session", "turn"])

@@ -27,8 +27,8 @@ def truncated_share(pipeline: Pipeline, tables: Tables, store: Store) -> dict[st
         return {}
     shares: dict[str, float] = {}
     memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
-    for (kind,), part in memories.select("kind", "key").unique().group_by(["kind"], maintain_order=True):
-        keys = tables["texts"].join(part.select("key"), left_on="hash", right_on="key", how="semi")
+    for (kind,), part in memories.select("kind", "key_id").unique().group_by(["kind"], maintain_order=True):
+        keys = tables["texts"].join(part, left_on="text_id", right_on="key_id", how="semi")
         cut = truncated(embedder, keys, store)
         shares[str(kind)] = round(float(cut.mean()), 4) if len(cut) else 0.0
     return dict(sorted(shares.items()))

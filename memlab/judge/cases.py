@@ -10,7 +10,7 @@ from pydantic import Field
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.stage import Stage, stage
-from memlab.tables import Notes, Tables, frame
+from memlab.tables import Notes, Tables, frame, with_text
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -47,19 +47,16 @@ def cases(tables: Tables, sample: int = 0) -> list[Case]:
 
     Raises MemlabError where an answer's question, gold or text is not in the tables.
     """
-    answers = tables["answers"].filter(pl.col("sample") == sample).sort("question")
-    questions = tables["questions"].filter(pl.col("question").is_in(answers["question"].implode()))
-    wanted = pl.concat([answers["text"], questions["text"]]).unique().implode()
-    said = dict(tables["texts"].filter(pl.col("hash").is_in(wanted)).select("hash", "text").iter_rows())
-    asked = dict(questions.select("question", "text").iter_rows())
+    answers = with_text(tables["answers"].filter(pl.col("sample") == sample), tables["texts"]).sort("question")
+    asked = dict(with_text(tables["questions"], tables["texts"]).select("question", "text").iter_rows())
     gold = {q: row for q, *row in tables["gold"].select("question", "answer", "category", "abstain").iter_rows()}
     found = []
     for question, response in answers.select("question", "text").iter_rows():
-        if question not in gold or asked.get(question) not in said or response not in said:
+        if question not in gold or asked.get(question) is None or response is None:
             raise MemlabError(f"question {question} was answered, but its gold, its question or the answer's text is "
                               "not in the tables", where="judge", fix="give the tables that the answers were made of")
         answer, category, abstain = gold[question]
-        found.append(Case(question, said[asked[question]], answer, category, abstain, said[response]))
+        found.append(Case(question, asked[question], answer, category, abstain, response))
     return found
 
 

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.tables import Tables, frame, text_hash, texts_frame
-from memlab.text.transcript import add_texts
+from memlab.tables import Tables, add_texts, frame
 from memlab.text.unicode import replace_surrogates
 
 
@@ -100,7 +99,6 @@ def _records(path: Path, faults: list[str]) -> list[tuple[int, dict[str, Any]]]:
 def answered(tables: Tables, hypotheses: Mapping[int, str]) -> Tables:
     """Return what a judge reads, with the hypotheses as answers (sample 0; tokens and seconds unknown)."""
     rows = sorted(hypotheses.items())
-    answers = frame("answers", {"question": [q for q, _ in rows], "sample": [0] * len(rows),
-                                "text": [text_hash(text) for _, text in rows]})
-    texts = add_texts(tables["texts"], texts_frame(text for _, text in rows))
+    ids, texts = add_texts(tables["texts"], [text for _, text in rows])
+    answers = frame("answers", {"question": [q for q, _ in rows], "sample": [0] * len(rows), "text_id": ids})
     return tables.only(("questions", "gold")).updated({"answers": answers, "texts": texts})

@@ -23,7 +23,7 @@ By = Literal["auto", "evidence", "corpus"]
 def session_texts(turns: pl.DataFrame) -> pl.DataFrame:
     """Return (corpus, session, content): two sessions have one content if all roles and texts are the same."""
     said = turns.sort("corpus", "session", "turn").group_by("corpus", "session", maintain_order=True).agg(
-        pl.concat_str(pl.col("role"), pl.lit(":"), pl.col("text")).str.join(" ").alias("content"))
+        pl.concat_str(pl.col("role"), pl.lit(":"), pl.col("text_id")).str.join(" ").alias("content"))
     return said.with_columns(pl.Series("content", [text_hash(c) for c in said["content"]], pl.String))
 
 
@@ -42,9 +42,9 @@ def groups(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame,
     asked = asked.with_row_index("row")
     links = evidence.select("question", "session").unique().join(asked, on="question").join(
         session_texts(turns), on=["corpus", "session"]).select(
-        "row", pl.col("content").rank("dense").alias("text") - 1)
-    width = int(links["text"].n_unique())
-    edge = links.select(pl.col("row").cast(pl.Int64), pl.col("text").cast(pl.Int64) + asked.height).to_numpy()
+        "row", pl.col("content").rank("dense").alias("heard") - 1)
+    width = int(links["heard"].n_unique())
+    edge = links.select(pl.col("row").cast(pl.Int64), pl.col("heard").cast(pl.Int64) + asked.height).to_numpy()
     size = asked.height + width
     graph = coo_array((np.ones(len(edge)), (edge[:, 0], edge[:, 1])), shape=(size, size))
     _, component = connected_components(graph, directed=False)

@@ -13,7 +13,7 @@ from memlab.learn.folds import By, folds
 from memlab.models.protocols import Embedder, Floats
 from memlab.question_types import OF_TYPE
 from memlab.stage import stage
-from memlab.tables import Tables, frame
+from memlab.tables import Tables, frame, with_text
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -38,10 +38,8 @@ class Centroids:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the class of every question; raises MemlabError where no type of another fold has a class."""
-        asked = tables["questions"].join(tables["texts"].rename({"hash": "text", "text": "words"}), on="text",
-                                         how="left", maintain_order="left").with_columns(pl.col("words").fill_null(""))
-        vectors = store.vectors(self.embedder, asked.select(pl.col("text").alias("hash"),
-                                                            pl.col("words").alias("text")), "query")
+        asked = with_text(tables["questions"], tables["texts"]).with_columns(pl.col("text").fill_null(""))
+        vectors = store.vectors(self.embedder, asked.select("text_id", "text"), "query")
         parted = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
         named = tables["gold"].select("question", pl.col("category").replace_strict(
             OF_TYPE, default=None, return_dtype=pl.String).alias("class"))

@@ -11,7 +11,7 @@ from memlab.errors import MemlabError
 from memlab.pipeline import AFTER_ANSWERS, Pipeline
 from memlab.rank.units import signals_of
 from memlab.read.render import Value, rendered
-from memlab.tables import GOLD, PLACE, Tables
+from memlab.tables import GOLD, PLACE, Tables, with_text
 
 RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "said_on": pl.Datetime("us"),
           "session": pl.Int32, "turns": pl.List(pl.Int32), "text": pl.String}
@@ -65,14 +65,15 @@ class Found:
     @classmethod
     def of(cls, tables: Tables, results: pl.DataFrame) -> Found:
         """Read the tables of the one question."""
-        texts = dict(tables["texts"].iter_rows())
-        (asked,) = tables["questions"].iter_rows(named=True)
-        said = tables["answers"].filter(pl.col("sample") == 0)["text"].to_list()
-        rows = tables["context"].sort("position")
-        blocks = [texts[text] for text in rows.filter(pl.col("unit").is_null())["text"]]
-        return cls(texts[asked["text"]], asked["asked_on"], results,
-                   [texts[text] for text in rows.filter(pl.col("unit").is_not_null())["text"]],
-                   "\n\n".join(blocks) or None, texts[said[0]] if said else None)
+        questions, answers, rows = (with_text(tables[name], tables["texts"])
+                                    for name in ("questions", "answers", "context"))
+        (asked,) = questions.iter_rows(named=True)
+        said = answers.filter(pl.col("sample") == 0)["text"].to_list()
+        rows = rows.sort("position")
+        blocks = rows.filter(pl.col("unit").is_null())["text"].to_list()
+        items = rows.filter(pl.col("unit").is_not_null())["text"].to_list()
+        return cls(asked["text"], asked["asked_on"], results, items, "\n\n".join(blocks) or None,
+                   said[0] if said else None)
 
 
 def over_time(tables: Tables, found: pl.DataFrame) -> pl.DataFrame:
@@ -88,9 +89,9 @@ def over_time(tables: Tables, found: pl.DataFrame) -> pl.DataFrame:
     named = tables["memories"].select("memory", "session", pl.col("turns").alias("turn")).explode("turn").join(
         places, on=["session", "turn"])
     size = pl.col("turns").list.len()
-    known = (named.group_by("memory").agg(pl.col("score").max(), pl.col("rank").min())
-             .join(tables["memories"], on="memory").filter(size == size.min().over("rank"))
-             .join(tables["texts"], left_on="value", right_on="hash"))
+    known = with_text(named.group_by("memory").agg(pl.col("score").max(), pl.col("rank").min())
+                      .join(tables["memories"], on="memory").filter(size == size.min().over("rank")),
+                      tables["texts"], "value_id")
     later = pl.lit(False) if asked is None else pl.col("valid_to").dt.date() > asked.date()
     return known.sort("said_on", "session", "memory", nulls_last=False).select(
         "said_on", "happened_on", pl.coalesce("valid_from", "said_on").alias("valid_from"),

@@ -13,7 +13,7 @@ from memlab.models.protocols import embedders_in
 from memlab.pipeline import PER_SESSION, SLOTS, WRITTEN_BY_FEW, Pipeline
 from memlab.search.as_of import of_kinds
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables, empty
+from memlab.tables import SCHEMAS, Tables, empty, merge_texts
 
 ENCODING = tuple(slot.name for slot in SLOTS if slot.scope != "session" and slot.phase in ("write", "search"))
 """Slots that need the vectors of keys, where their stage has an embedder."""
@@ -45,8 +45,8 @@ def encode(tables: Tables, pipeline: Pipeline, store: Store) -> None:
         stage = getattr(pipeline, slot)
         for embedder in embedders_in(stage):
             memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
-            keys = memories.select(pl.col("key").alias("hash")).unique()
-            store.vectors(embedder, tables["texts"].join(keys, on="hash", how="semi"), "document")
+            keys = tables["texts"].join(memories, left_on="text_id", right_on="key_id", how="semi")
+            store.vectors(embedder, keys, "document")
 
 
 def together(parts: Sequence[Tables]) -> Tables:
@@ -58,7 +58,7 @@ def together(parts: Sequence[Tables]) -> Tables:
     # strings are written anew (by adding nothing), or a session would take ten times the memory of its words.
     merged = {name: pl.concat([part[name] for part in parts], rechunk=True).with_columns(
         pl.col(pl.String) + pl.lit("")) for name in names}
-    merged["texts"] = merged["texts"].unique("hash", keep="first", maintain_order=True)
+    merged["texts"] = merge_texts(merged["texts"])
     return Tables(**merged)
 
 
@@ -66,8 +66,8 @@ def without(tables: Tables, sessions: Iterable[int]) -> Tables:
     """Leave some sessions out, and the texts that nothing else holds."""
     stays = ~pl.col("session").is_in(list(sessions))
     left = {name: tables[name].filter(stays) for name in PLACED}
-    used = pl.concat([left["turns"]["text"], left["memories"]["key"], left["memories"]["value"]]).alias("hash")
-    return Tables(texts=tables["texts"].join(used.unique().to_frame(), on="hash", how="semi"), **left)
+    used = pl.concat([left["turns"]["text_id"], *left["memories"].select("key_id", "value_id")]).alias("text_id")
+    return Tables(texts=tables["texts"].join(used.unique().to_frame(), on="text_id", how="semi"), **left)
 
 
 def in_time(tables: Tables) -> tuple[Tables, pl.DataFrame]:
@@ -135,7 +135,7 @@ class Held:
             part, self._since[level] = together(self._since[level]), []
 
     def forget(self, left: Mapping[int, Entry]) -> pl.Series:
-        """Put what is left of some sessions in their place; return the hashes of the texts that nothing holds any more.
+        """Put what is left of some sessions in their place; return the ids of the texts that nothing holds any more.
 
         When this raises, all is as before.
         """
@@ -148,7 +148,7 @@ class Held:
         for entry in left.values():
             del self.turns[entry.id]
             self._enter(entry)
-        return before["texts"].join(after["texts"], on="hash", how="anti")["hash"]
+        return before["texts"].join(after["texts"], on="text_id", how="anti")["text_id"]
 
     def changed(self) -> bool:
         """Tell whether sessions came or went since ``tables`` was called."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import polars as pl
 
 from memlab.stage import stage
-from memlab.tables import Tables, frame
+from memlab.tables import Tables, frame, with_text
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -68,9 +68,8 @@ WRITES = ("classes",)
 
 def by_words(tables: Tables, tell: Callable[[str], Sequence[str]]) -> Tables:
     """Return ``classes``: what ``tell`` says of each question's words, its first class first."""
-    worded = tables["questions"].select("question", pl.col("text").alias("hash")).join(
-        tables["texts"], on="hash", how="left", maintain_order="left").select("question", pl.col("text").fill_null(""))
-    rows = [(question, name) for question, words in worded.iter_rows() for name in tell(words)]
+    asked = with_text(tables["questions"], tables["texts"]).select("question", pl.col("text").fill_null(""))
+    rows = [(question, name) for question, text in asked.iter_rows() for name in tell(text)]
     return Tables(classes=frame("classes", {"question": [q for q, _ in rows], "class": [name for _, name in rows]}))
 
 

@@ -24,5 +24,5 @@ class Original:
         return Tables(queries=frame("queries", {
             "query": asked["question"].cast(pl.Int64), "question": asked["question"],
             "kind": pl.repeat("original", asked.height, eager=True, dtype=pl.String),
-            "text": asked["text"], "weight": pl.repeat(1.0, asked.height, eager=True),
+            "text_id": asked["text_id"], "weight": pl.repeat(1.0, asked.height, eager=True),
         }))

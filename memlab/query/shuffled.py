@@ -40,9 +40,9 @@ class WrongQuestion:
         # a step as long as the largest block leaves every block, if it is at most half of all
         largest = int(rows["corpus"].value_counts()["count"].max() or 0)  # type: ignore[call-overload, arg-type]
         step = min(largest, rows.height // 2)
-        other = pl.concat([rows["text"][step:], rows["text"][:step]])
+        other = pl.concat([rows["text_id"][step:], rows["text_id"][:step]])
         return Tables(queries=frame("queries", {
-            "query": rows["question"].cast(pl.Int64), "question": rows["question"], "text": other,
+            "query": rows["question"].cast(pl.Int64), "question": rows["question"], "text_id": other,
             "kind": pl.repeat("wrong", rows.height, eager=True, dtype=pl.String),
             "weight": pl.repeat(1.0, rows.height, eager=True),
         }).sort("query"))

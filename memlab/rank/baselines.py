@@ -14,7 +14,7 @@ import polars as pl
 from memlab.rank.score import project
 from memlab.rank.units import Level, ranked
 from memlab.stage import stage
-from memlab.tables import Tables
+from memlab.tables import Tables, with_text
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -51,8 +51,8 @@ class LongestFirst:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""
         units, visible = candidates(self.level, tables)
-        length = tables["memories"].select("memory", "value").join(tables["texts"], left_on="value", right_on="hash")
-        scores = visible.join(length, on="memory").group_by("question", "unit").agg(
+        values = with_text(tables["memories"].select("memory", "value_id"), tables["texts"], "value_id")
+        scores = visible.join(values, on="memory").group_by("question", "unit").agg(
             pl.col("text").str.len_chars().max().cast(pl.Float64).alias("score"))
         return Tables(units=units, ranking=ranked(scores))
 

@@ -61,9 +61,9 @@ class MMR:
     def _vectors(self, units: pl.DataFrame, tables: Tables, store: Store) -> Floats:
         """Return a vector of unit length (or of zeros) for each of the units, which are sorted. Shape (n, dim)."""
         said = passages_of(units, tables, ("user", "assistant"))
-        texts = said.select("hash", pl.col("passage").alias("text")).unique("hash", maintain_order=True)
+        texts = said.select("text_id", "text").unique("text_id", maintain_order=True)
         made = store.vectors(self.embedder, texts, "document")
-        at = said.join(texts.with_row_index("at"), on="hash", maintain_order="left")
+        at = said.join(texts.select("text_id").with_row_index("at"), on="text_id", maintain_order="left")
         sums = np.zeros((units.height, made.shape[1]), np.float32)
         np.add.at(sums, units["unit"].search_sorted(at["unit"]).to_numpy(), made[at["at"].to_numpy()])
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)

@@ -13,7 +13,7 @@ from memlab.models.protocols import PairScorer
 from memlab.rank.fusion import NonNegative, Normaliser, Scorer, check_names, fits
 from memlab.rank.units import ranked, signals_of
 from memlab.stage import stage
-from memlab.tables import DIGITS, PLACE, Tables, text_hash, texts_frame
+from memlab.tables import DIGITS, PLACE, Tables, text_hash, with_text
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -69,14 +69,13 @@ class Rerank:
     def _judge(self, head: pl.DataFrame, tables: Tables, store: Store) -> pl.DataFrame:
         """Return (question, unit, judged): the best score among a unit's passages."""
         passages = passages_of(head.select("unit").unique(), tables, self.roles)
-        asked = tables["questions"].select("question", pl.col("text").alias("hash")).join(tables["texts"], on="hash")
-        queries = texts_frame(asked["text"])
-        documents = texts_frame(passages["passage"])
-        number = {"query": _numbered(queries, "q"), "passage": _numbered(documents, "p")}
+        asked = with_text(tables["questions"], tables["texts"])
+        queries, documents = (rows.select("text_id", "text").unique("text_id", maintain_order=True)
+                              for rows in (asked, passages))
         rows = (
             head.select("question", "unit")
-            .join(asked.select("question", "hash").join(number["query"], on="hash"), on="question")
-            .join(passages.join(number["passage"], on="hash"), on="unit")
+            .join(asked.select("question", "text_id").join(_numbered(queries, "q"), on="text_id"), on="question")
+            .join(passages.join(_numbered(documents, "p"), on="text_id"), on="unit")
             .select("question", "unit", "q", "p")
         )
         pairs = rows.select("q", "p").unique().sort("q", "p")
@@ -86,27 +85,24 @@ class Rerank:
 
 
 def passages_of(wanted: pl.DataFrame, tables: Tables, roles: tuple[str, ...]) -> pl.DataFrame:
-    """Return (unit, passage, hash): what is judged of each wanted unit, turn after turn, blank texts left out."""
+    """Return (unit, text_id, text): what is judged of each wanted unit, turn after turn, blank texts left out."""
     units = tables["units"].join(wanted, on="unit", how="semi")
-    texts = tables["texts"].rename({"text": "body"})
     if units["level"].eq("memory").any():
-        keys = tables["memories"].select(pl.col("memory").alias("unit"), pl.col("key").alias("text"))
-        read = units.join(keys, on="unit").join(texts, left_on="text", right_on="hash")
-        passage = pl.col("body")
+        read = units.join(tables["memories"].select(pl.col("memory").alias("unit"), "key_id"), on="unit")
+        read, passage = with_text(read, tables["texts"], "key_id"), pl.col("text")
     else:
         said = tables["turns"].filter(pl.col("role").is_in(roles))
         read = units.explode("turns").join(said, left_on=[*PLACE, "turns"], right_on=[*PLACE, "turn"],
-                                           maintain_order="left").join(
-            texts, left_on="text", right_on="hash", maintain_order="left")
-        passage = pl.when(pl.col("speaker").is_null()).then(pl.col("body")).otherwise(
-            pl.concat_str("speaker", pl.lit(": "), "body"))
-    read = read.filter(pl.col("body").str.strip_chars().str.len_bytes() > 0)
-    shown = read.select("unit", passage.alias("passage"))
-    return shown.with_columns(pl.Series("hash", [text_hash(t) for t in shown["passage"]], pl.String))
+                                           maintain_order="left")
+        read = with_text(read, tables["texts"])
+        passage = pl.when(pl.col("speaker").is_null()).then(pl.col("text")).otherwise(
+            pl.concat_str("speaker", pl.lit(": "), "text"))
+    shown = read.filter(pl.col("text").str.strip_chars().str.len_bytes() > 0).select("unit", passage.alias("text"))
+    return shown.with_columns(pl.Series("text_id", [text_hash(t) for t in shown["text"]], pl.String))
 
 
 def _numbered(texts: pl.DataFrame, name: str) -> pl.DataFrame:
-    return texts.select("hash", pl.int_range(pl.len(), dtype=pl.Int64).alias(name))
+    return texts.select("text_id", pl.int_range(pl.len(), dtype=pl.Int64).alias(name))
 
 
 def below(head: pl.DataFrame, tail: pl.DataFrame) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from memlab.rank.fusion import NonNegative, Normaliser, Scorer, check_names, fit
 from memlab.rank.rerank import below, passages_of
 from memlab.rank.units import ranked, signals_of
 from memlab.stage import stage
-from memlab.tables import PLACE, Notes, Tables
+from memlab.tables import PLACE, Notes, Tables, with_text
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -221,17 +221,15 @@ class LlmRerank:
         days = tables["units"].select("unit", *PLACE).join(tables["sessions"], on=PLACE, how="left").select(
             "unit", pl.col("said_on").dt.strftime("[%Y-%m-%d]\n").fill_null("").alias("day"))
         bodies = passages_of(head.select("unit").unique(), tables, self.roles).group_by("unit").agg(
-            pl.col("passage").str.join("\n"))
-        body = pl.col("passage") if self.max_chars is None else pl.col("passage").str.head(self.max_chars)
+            pl.col("text").str.join("\n"))
+        body = pl.col("text") if self.max_chars is None else pl.col("text").str.head(self.max_chars)
         day = pl.col("day") if self.dates else pl.lit("")
         return dict(bodies.join(days, on="unit", how="left").select("unit", day + body).iter_rows())
 
     def _asked(self, tables: Tables) -> dict[int, Asked]:
-        rows = tables["questions"].join(tables["texts"].rename({"hash": "text", "text": "words"}), on="text").select(
-            "question", "words", pl.col("asked_on").dt.date())
+        rows = with_text(tables["questions"], tables["texts"]).select("question", "text", pl.col("asked_on").dt.date())
         kinds = first_of(tables["classes"]) if self.typed else {}
-        return {q: Asked(words, day if self.dates else None, kinds.get(q))
-                for q, words, day in rows.iter_rows()}
+        return {q: Asked(text, day if self.dates else None, kinds.get(q)) for q, text, day in rows.iter_rows()}
 
     def _one_by_one(self, pools: dict[int, tuple[Asked, list[str]]], store: Store, notes: Notes) -> Judged:
         prompts: dict[Prompt, bool] = {}

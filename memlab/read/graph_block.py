@@ -12,8 +12,7 @@ from memlab.read.entity_graph import Near, graphs
 from memlab.read.pack.by_rank import MaxTokens
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables
-from memlab.text.transcript import add_texts, hash_texts
+from memlab.tables import SCHEMAS, Tables, add_texts, with_text
 from memlab.token_counter import count_tokens, tokens_of
 
 ENTITIES = "People, places and things that the memories name:"
@@ -41,24 +40,21 @@ class GraphBlock:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the context with the blocks, and the texts that they need."""
-        texts = dict(tables["texts"].join(tables["questions"].select(hash="text"), on="hash", how="semi").iter_rows())
-        asked = dict(tables["questions"].select("question", "text").iter_rows())
-        blocks = [(question, self._block(graph.near(texts[asked[question]], self.hops, self.most_entities,
-                                                    self.most_links, self.summary_chars)))
+        asked = dict(with_text(tables["questions"], tables["texts"]).select("question", "text").iter_rows())
+        blocks = [(question, self._block(graph.near(asked[question], self.hops, self.most_entities, self.most_links,
+                                                    self.summary_chars)))
                   for question, graph in graphs(*(tables[name] for name in ("entities", "links", "sessions",
                                                                             "questions")))]
         said = pl.DataFrame(blocks, schema={"question": pl.Int32(), "shown": pl.String()}, orient="row").filter(
             pl.col("shown") != "")
-        said = said.with_columns(hash_texts(said["shown"]).alias("text"))
+        ids, texts = add_texts(tables["texts"], said["shown"])
         context = tables["context"]
         last = context.group_by("question").agg(pl.col("position").max())
-        rows = said.join(last, on="question", how="left", maintain_order="left").select(
+        rows = said.with_columns(ids).join(last, on="question", how="left", maintain_order="left").select(
             "question", (pl.col("position").fill_null(0) + 1).alias("position"),
-            pl.lit(None, SCHEMAS["context"]["unit"]).alias("unit"), "text",
+            pl.lit(None, SCHEMAS["context"]["unit"]).alias("unit"), "text_id",
             count_tokens(pl.col("shown")).alias("tokens"))
-        return Tables(context=pl.concat([context, rows]).sort("question", maintain_order=True),
-                      texts=add_texts(tables["texts"], said.select(pl.col("text").alias("hash"),
-                                                               pl.col("shown").alias("text"))))
+        return Tables(context=pl.concat([context, rows]).sort("question", maintain_order=True), texts=texts)
 
     def _block(self, near: Near) -> str:
         """Write the lines of a block that fit; "" where none does."""

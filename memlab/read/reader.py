@@ -18,8 +18,7 @@ from memlab.question_types import first_of
 from memlab.read.prompt import Agents, Item, OneReader, PromptTemplate
 from memlab.read.vote import Single, Vote
 from memlab.stage import stage
-from memlab.tables import Notes, Tables, frame, text_hash, texts_frame
-from memlab.text.transcript import add_texts
+from memlab.tables import Notes, Tables, add_texts, frame, with_text
 from memlab.text.unicode import replace_surrogates
 
 if TYPE_CHECKING:
@@ -117,40 +116,38 @@ class Reader:
         rows: list[tuple[int | float | None, ...]] = []
         for one in asked:
             got = [next(replies) for _ in one.prompts]
-            texts = [replace_surrogates(reply.text) for reply in got]
-            answers = [one.template.parse(text) for text in texts]
-            bare += sum(not one.template.marked(text) for text in texts)
-            said += [answers[self.vote.decide(answers)], *texts]
+            replied = [replace_surrogates(reply.text) for reply in got]
+            answers = [one.template.parse(text) for text in replied]
+            bare += sum(not one.template.marked(text) for text in replied)
+            said += [answers[self.vote.decide(answers)], *replied]
             rows += [(one.question, 0, *_cost(got), one.dropped)]
             rows += [(one.question, i, None, None, None, one.dropped) for i in range(1, len(got) + 1)]
         notes.add(bare, sum(len(a.prompts) for a in asked), "replies lack the mark before the answer")
         names = ("question", "sample", "prompt_tokens", "completion_tokens", "seconds", "dropped")
         made = {name: [row[i] for row in rows] for i, name in enumerate(names)}
-        return Tables(answers=frame("answers", {**made, "text": [text_hash(text) for text in said]}),
-                      texts=add_texts(tables["texts"], texts_frame(said)), notes=notes.table())
+        ids, texts = add_texts(tables["texts"], said)
+        return Tables(answers=frame("answers", {**made, "text_id": ids}), texts=texts, notes=notes.table())
 
     def unmarked(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unmarked) of ``answers``: whether a reply lacked the answer mark, so that all of it counts.
 
         Reads answers, texts and classes.
         """
-        texts = dict(tables["texts"].iter_rows())
         kinds = first_of(tables["classes"])
         worded = {q: self.agents.template(kinds.get(q, ""), self.prompt) for q in tables["answers"]["question"]}
-        replies = tables["answers"].filter(pl.col("sample") > 0).select("question", "text")
-        missing = [not worded[q].marked(texts[t]) for q, t in replies.iter_rows()]
+        replies = with_text(tables["answers"].filter(pl.col("sample") > 0), tables["texts"]).select("question", "text")
+        missing = [not worded[q].marked(text) for q, text in replies.iter_rows()]
         return replies.select("question", pl.Series("unmarked", missing, pl.Boolean)).group_by(
             "question", maintain_order=True).agg(pl.col("unmarked").any())
 
     def asked(self, tables: Tables, sample: int = 0) -> list[Asked]:
         """Build what is sent for each question; raise MemlabError if a template alone is longer than the window."""
-        texts = dict(tables["texts"].iter_rows())
-        contexts, kinds = _contexts(tables, texts), first_of(tables["classes"])
+        contexts, kinds = _contexts(tables), first_of(tables["classes"])
         count = functools.cache(self.chat.count)
-        return [self._put(Question(question, texts[text], asked_on, kinds.get(question, "")),
+        return [self._put(Question(question, text, asked_on, kinds.get(question, "")),
                           contexts.get(question, []), sample, count)
                 for question, text, asked_on in
-                tables["questions"].select("question", "text", "asked_on").iter_rows()]
+                with_text(tables["questions"], tables["texts"]).select("question", "text", "asked_on").iter_rows()]
 
     def _put(self, one: Question, context: list[tuple[int, Item]], sample: int,
              count: Callable[[str], int]) -> Asked:
@@ -174,14 +171,14 @@ class Reader:
         return Asked(one.question, template, prompts, len(context) - n)
 
 
-def _contexts(tables: Tables, texts: dict[str, str]) -> dict[int, list[tuple[int, Item]]]:
+def _contexts(tables: Tables) -> dict[int, list[tuple[int, Item]]]:
     """Return, a question, (position, item) of its context, in the order of what must stay."""
     dated = tables["units"].select("unit", "corpus", "session").join(
         tables["sessions"], on=["corpus", "session"], how="left").select("unit", "said_on")
-    rows = tables["context"].join(dated, on="unit", how="left", maintain_order="left")
+    rows = with_text(tables["context"], tables["texts"]).join(dated, on="unit", how="left", maintain_order="left")
     found: dict[int, list[tuple[int, Item]]] = {}
     for question, position, text, said_on in rows.select("question", "position", "text", "said_on").iter_rows():
-        found.setdefault(question, []).append((position, Item(texts[text], said_on)))
+        found.setdefault(question, []).append((position, Item(text, said_on)))
     return found
 
 

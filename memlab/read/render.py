@@ -10,7 +10,7 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.tables import Tables
+from memlab.tables import Tables, with_text
 from memlab.text.transcript import TURN_SEPARATOR, render_turns, round_numbers
 
 Value = Literal["unit", "turn", "round", "session"]
@@ -30,9 +30,8 @@ def rendered(units: pl.DataFrame, tables: Tables, value: Value) -> pl.DataFrame:
     memory = pl.col("level").eq("memory") if value == "unit" else pl.lit(False)
     session = pl.lit(True) if value == "session" else pl.col("level").eq("session")
     by_value, rest = units.filter(memory), units.filter(~memory)
-    texts = tables["texts"].rename({"hash": "value", "text": "body"})
-    values = (by_value.join(tables["memories"].select("memory", "value"), left_on="unit", right_on="memory")
-              .join(texts, on="value").select("unit", *_SESSION, "body"))
+    values = with_text(by_value.join(tables["memories"].select("memory", "value_id"), left_on="unit",
+                                     right_on="memory"), tables["texts"], "value_id", "body")
     here = tables["turns"].join(rest.select(_SESSION).unique(), on=_SESSION, how="semi")
     lines = render_turns(here, tables["texts"]).select(
         *_SESSION, "turn", "display_text", round_numbers().alias("round"))

@@ -48,8 +48,8 @@ class Dense:
             return Tables(hits=empty("hits"))
         keyed = np.unique(np.concatenate([p.memories for p in layout]))
         asked = np.unique(np.concatenate([p.queries for p in layout]))
-        keys = encode(store, self.embedder, tables["texts"], memories["key"].gather(keyed), "document")
-        asks = encode(store, self.embedder, tables["texts"], queries["text"].gather(asked), "query")
+        keys = encode(store, self.embedder, tables["texts"], memories["key_id"].gather(keyed), "document")
+        asks = encode(store, self.embedder, tables["texts"], queries["text_id"].gather(asked), "query")
         memory_ids, query_ids = memories["memory"].to_numpy(), queries["query"].to_numpy()
         hits = HitsBuilder()
         for pool in layout:

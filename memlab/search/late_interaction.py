@@ -56,8 +56,8 @@ def layout(tables: Tables, kinds: Names | None, max_pairs: int) -> Layout | None
                               f"or set search.late.max_pairs={total}")
     if total == 0:
         return None
-    asks, ask_of = distinct_texts(texts, queries["text"])
-    keys, key_of = distinct_texts(texts, memories["key"])
+    asks, ask_of = distinct_texts(texts, queries["text_id"])
+    keys, key_of = distinct_texts(texts, memories["key_id"])
     query_rows = np.concatenate([np.repeat(p.queries, p.seen) for p in seen])
     memory_rows = np.concatenate([p.memories[:n] for p in seen for n in p.seen.tolist()])
     codes, each = np.unique(ask_of[query_rows] * keys.height + key_of[memory_rows], return_inverse=True)

@@ -241,12 +241,12 @@ def store_at(place: str | None) -> Store:
 
 
 def _text_keys(texts: pl.DataFrame) -> pl.DataFrame:
-    keys = pl.DataFrame(key_columns(texts["hash"]), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64))
+    keys = pl.DataFrame(key_columns(texts["text_id"]), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64))
     return keys.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
 
 
 def _pair_keys(queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> pl.DataFrame:
-    q, p = key_columns(queries["hash"])[pairs[:, 0]], key_columns(passages["hash"])[pairs[:, 1]]
+    q, p = key_columns(queries["text_id"])[pairs[:, 0]], key_columns(passages["text_id"])[pairs[:, 1]]
     keys = pl.DataFrame(np.hstack([q, p]), schema=dict.fromkeys(KEYS["pairs"], pl.UInt64))
     return keys.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
 

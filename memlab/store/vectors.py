@@ -42,9 +42,9 @@ class Rows:
         return self.base[self.rows[at]]
 
 
-def encode(store: Store, embedder: Embedder, texts: pl.DataFrame, hashes: pl.Series, role: Role) -> Rows:
-    """Return the vectors of the texts with these hashes (n,), in their order; each distinct text is encoded once."""
-    distinct, at = distinct_texts(texts, hashes)
+def encode(store: Store, embedder: Embedder, texts: pl.DataFrame, ids: pl.Series, role: Role) -> Rows:
+    """Return the vectors of the texts with these ids (n,), in their order; each distinct text is encoded once."""
+    distinct, at = distinct_texts(texts, ids)
     if distinct.height * store.dim(embedder, role) * 4 > IN_MEMORY:
         return Rows(_mapped(store, embedder, distinct, role), at)
     return Rows(store.vectors(embedder, distinct, role), at)
@@ -52,7 +52,7 @@ def encode(store: Store, embedder: Embedder, texts: pl.DataFrame, hashes: pl.Ser
 
 def _mapped(store: Store, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
     """Stream vectors into a file named by model and texts, and map it; an existing file is used as it is."""
-    name = "".join([json.dumps(embedder.identity(), sort_keys=True, default=str), role, *texts["hash"]])
+    name = "".join([json.dumps(embedder.identity(), sort_keys=True, default=str), role, *texts["text_id"]])
     path = index_folder(store) / f"{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}.npy"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

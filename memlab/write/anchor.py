@@ -18,9 +18,8 @@ from pydantic import Field
 
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Tables, add_texts, with_text
 from memlab.text.temporal.resolve import TRIGGER, Found, found
-from memlab.text.transcript import add_texts, hash_texts
 from memlab.write.coreference import WORDS, resolved
 
 _SESSION = ["corpus", "session"]
@@ -45,42 +44,39 @@ class Dates:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the memories, anchored."""
         memories, texts = tables["memories"], tables["texts"]
-        known = _resolved(memories.select(pl.col("key").alias("hash"), "said_on"), texts)
-        told = memories.select(pl.col("key").alias("hash"), "said_on").join(
-            known, on=["hash", "said_on"], how="left", maintain_order="left")
-        made, texts = appended(memories, texts, "key", told["note"])
+        keys = memories.select(pl.col("key_id").alias("text_id"), "said_on")
+        told = keys.join(_resolved(keys, texts), on=["text_id", "said_on"], how="left", maintain_order="left")
+        made, texts = appended(memories, texts, "key_id", told["note"])
         if self.into == "key_and_value":
-            made, texts = appended(made, texts, "value", _values(memories, texts, told["note"]))
+            made, texts = appended(made, texts, "value_id", _values(memories, texts, told["note"]))
         return Tables(memories=made.with_columns(pl.coalesce("happened_on", told["day"]).alias("happened_on")),
                       texts=texts)
 
 
 def _resolved(said: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
-    """Resolve each text once a moment at which it is said: hash, said_on, note (or null), day (or null)."""
+    """Resolve each text once a moment at which it is said: text_id, said_on, note (or null), day (or null)."""
     wanted = said.unique(maintain_order=True).drop_nulls()
     # most lines name no time, and polars finds those that may a hundred times as fast as Python
-    some = texts.join(wanted, on="hash", how="semi").with_columns(
+    some = texts.join(wanted, on="text_id", how="semi").with_columns(
         pl.col("text").map_elements(lambda t: body(t)[0], return_dtype=pl.String))
     lines = some.with_columns(pl.col("text").str.split("\n")).explode("text").filter(
-        pl.col("text").str.contains(TRIGGER)).group_by("hash", maintain_order=True).agg("text")
+        pl.col("text").str.contains(TRIGGER)).group_by("text_id", maintain_order=True).agg("text")
     rows = []
-    for name, day, line in wanted.join(lines, on="hash", maintain_order="left").iter_rows():
+    for name, day, line in wanted.join(lines, on="text_id", maintain_order="left").iter_rows():
         told = found("\n".join(line), day)
         rows.append((name, day, noted((f.words, f.form) for f in told if f.form not in f.words), _day(told)))
     return pl.DataFrame(rows, orient="row", schema={
-        "hash": pl.String, "said_on": pl.Datetime("us"), "note": pl.String, "day": pl.Datetime("us")})
+        "text_id": pl.String, "said_on": pl.Datetime("us"), "note": pl.String, "day": pl.Datetime("us")})
 
 
 def _values(memories: pl.DataFrame, texts: pl.DataFrame, notes: pl.Series) -> pl.Series:
     """Return the notes of the values; a value that ends with its key ("Ann: " and the key) has the key's."""
-    rows = memories.select("value", "said_on").with_columns(notes.alias("note"))
-    both = memories.select("key", "value").join(
-        texts.rename({"hash": "key", "text": "k"}), on="key", how="left", maintain_order="left").join(
-        texts.rename({"hash": "value", "text": "v"}), on="value", how="left", maintain_order="left")
-    same = both.select(pl.col("v").str.ends_with(pl.col("k")).fill_null(False))["v"]
-    known = _resolved(rows.filter(~same).select(pl.col("value").alias("hash"), "said_on"), texts)
-    others = rows.join(known.select(pl.col("hash").alias("value"), "said_on", pl.col("note").alias("own")),
-                       on=["value", "said_on"], how="left", maintain_order="left")
+    both = with_text(with_text(memories, texts, "key_id", "key"), texts, "value_id", "value")
+    same = both.select(pl.col("value").str.ends_with(pl.col("key")).fill_null(False)).to_series()
+    rows = memories.select(pl.col("value_id").alias("text_id"), "said_on")
+    known = _resolved(rows.filter(~same), texts).rename({"note": "own"})
+    others = rows.with_columns(notes.alias("note")).join(
+        known, on=["text_id", "said_on"], how="left", maintain_order="left")
     return others.select(pl.when(same).then("note").otherwise("own").alias("note"))["note"]
 
 
@@ -108,15 +104,13 @@ def noted(pairs: Iterable[tuple[str, str]]) -> str | None:
 def appended(memories: pl.DataFrame, texts: pl.DataFrame, column: str, notes: pl.Series) -> tuple[
         pl.DataFrame, pl.DataFrame]:
     """Append notes (one a memory, or null) to the texts of a column, where they are not there already."""
-    rows = memories.select(pl.col(column).alias("hash"), pl.Series("note", notes, dtype=pl.String))
-    pairs = rows.drop_nulls().unique(maintain_order=True).join(texts, on="hash", maintain_order="left")
-    grew = pairs.with_columns(pl.Series("text", [
-        text if note in body(text)[1] else text + note for note, text in pairs.select("note", "text").iter_rows()
-    ], dtype=pl.String))
-    grew = grew.with_columns(hash_texts(grew["text"]).alias("new"))
-    new = rows.join(grew.select("hash", "note", "new"), on=["hash", "note"], how="left", maintain_order="left")
-    return (memories.with_columns(new.select(pl.coalesce("new", "hash").alias(column))[column]),
-            add_texts(texts, grew.select(pl.col("new").alias("hash"), "text")))
+    rows = memories.select(pl.col(column).alias("text_id"), pl.Series("note", notes, dtype=pl.String))
+    pairs = with_text(rows.drop_nulls().unique(maintain_order=True), texts)
+    ids, texts = add_texts(texts, [text if note in body(text)[1] else text + note
+                                   for note, text in pairs.select("note", "text").iter_rows()])
+    new = rows.join(pairs.select("text_id", "note", ids.alias("new")), on=["text_id", "note"], how="left",
+                    maintain_order="left")
+    return memories.with_columns(new.select(pl.coalesce("new", "text_id").alias(column))[column]), texts
 
 
 @stage
@@ -138,24 +132,23 @@ class Coref:
         """Return the memories, with their persons told."""
         made, texts = tables["memories"], tables["texts"]
         meant = self._meant(tables)
-        for column in ("key", "value") if self.into == "key_and_value" else ("key",):
-            said = dict(texts.join(made.select(pl.col(column).alias("hash")), on="hash", how="semi").iter_rows())
-            notes = [_persons(body(said[name])[0], [meant.get((corpus, session, turn), {}) for turn in turns])
-                     for name, corpus, session, turns in made.select(column, *_SESSION, "turns").iter_rows()]
+        for column in ("key_id", "value_id") if self.into == "key_and_value" else ("key_id",):
+            said = with_text(made, texts, column).select("text", *_SESSION, "turns")
+            notes = [_persons(body(text)[0], [meant.get((corpus, session, turn), {}) for turn in turns])
+                     for text, corpus, session, turns in said.iter_rows()]
             made, texts = appended(made, texts, column, pl.Series(notes, dtype=pl.String))
         return Tables(memories=made, texts=texts)
 
     def _meant(self, tables: Tables) -> dict[tuple[int, int, int], dict[str, str]]:
         """Return whom the pronouns of each turn mean; a session that lies in many haystacks is read once."""
-        texts = dict(tables["texts"].iter_rows())
-        sessions = tables["turns"].sort(*_SESSION, "turn").group_by(_SESSION, maintain_order=True).agg(
-            "turn", "speaker", "text")
+        sessions = with_text(tables["turns"], tables["texts"]).sort(*_SESSION, "turn").group_by(
+            _SESSION, maintain_order=True).agg("turn", "speaker", "text")
         known: dict[tuple[tuple[str | None, str], ...], list[dict[str, str]]] = {}
         out = {}
-        for corpus, session, turns, speakers, names in sessions.iter_rows():
-            lines = tuple(zip(speakers, names))
+        for corpus, session, turns, speakers, texts in sessions.iter_rows():
+            lines = tuple(zip(speakers, texts))
             if lines not in known:
-                known[lines] = resolved([(who, texts[name]) for who, name in lines], self.reach)
+                known[lines] = resolved(lines, self.reach)
             for turn, said in zip(turns, known[lines]):
                 out[corpus, session, turn] = said if self.speakers else {
                     word: whom for word, whom in said.items() if word not in ("I", "you")}

@@ -9,7 +9,7 @@ import polars as pl
 from pydantic import Field
 
 from memlab.stage import stage
-from memlab.tables import SCHEMAS, Tables
+from memlab.tables import SCHEMAS, Tables, with_text
 from memlab.write.relations.similarity import STOP, WORD
 
 if TYPE_CHECKING:
@@ -48,15 +48,14 @@ def importance(memories: pl.DataFrame, texts: pl.DataFrame) -> pl.Series:
 
     >>> from memlab.tables import frame, texts_frame
     >>> said = texts_frame(["Thanks a lot!", "Please remember I'm allergic to wool.", "We talked about tents today."])
-    >>> importance(frame("memories", {"memory": [0, 1, 2], "value": said["hash"]}), said).round(1).to_list()
+    >>> importance(frame("memories", {"memory": [0, 1, 2], "value_id": said["text_id"]}), said).round(1).to_list()
     [0.1, 1.0, 0.4]
     """
-    shown = memories.select("importance", pl.col("value").alias("hash")).join(
-        texts, on="hash", how="left", maintain_order="left").with_columns(pl.col("text").fill_null(""))
-    text = pl.col("text")
+    text = pl.col("text").fill_null("")
     words = text.str.to_lowercase().str.extract_all(WORD).list.set_difference(list(STOP)).list.len()
     rules = pl.when(words < FEW).then(SMALL).otherwise(
         PLAIN + STEP * pl.sum_horizontal(text.str.contains(p).cast(pl.Float64) for p in (ASKED, VITAL, PERSONAL)))
+    shown = with_text(memories, texts, "value_id")
     return shown.select(pl.coalesce("importance", rules).alias("importance")).to_series()
 
 
@@ -140,5 +139,4 @@ class Deprecated:
 
 def deprecated(memories: pl.DataFrame, texts: pl.DataFrame) -> pl.Series:
     """Tell which memories are marked, (n,)."""
-    shown = memories.select(pl.col("value").alias("hash")).join(texts, on="hash", how="left", maintain_order="left")
-    return shown["text"].fill_null("").str.contains(MARKED)
+    return with_text(memories, texts, "value_id")["text"].fill_null("").str.contains(MARKED)

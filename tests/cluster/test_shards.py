@@ -115,7 +115,7 @@ def test_every_corpus_is_in_one_part_and_the_parts_follow_each_other(turns: list
         "corpus": pl.Int32, "session": pl.Int32, "said_on": pl.Datetime("us")})
     rows = [(c, 0, t, "user", None, "") for c, n in enumerate(turns) for t in range(n)]
     told = pl.DataFrame(rows, schema={"corpus": pl.Int32, "session": pl.Int32, "turn": pl.Int32, "role": pl.String,
-                                      "speaker": pl.String, "text": pl.String}, orient="row")
+                                      "speaker": pl.String, "text_id": pl.String}, orient="row")
     tables = Tables(sessions=sessions, turns=told)
     parts = [shards.corpora_of(tables, part, of) for part in range(of)]
     assert [c for part in parts for c in part] == list(range(len(turns)))

@@ -29,9 +29,9 @@ def test_documents_are_sessions_of_one_turn(tiny):
     assert isinstance(data, Dataset)
     tables = data.load()
     texts = dict(tables["texts"].iter_rows())
-    assert [texts[h] for h in tables["turns"]["text"]] == ["Cats purr", "Dogs bark", "Fish"]
+    assert [texts[h] for h in tables["turns"]["text_id"]] == ["Cats purr", "Dogs bark", "Fish"]
     assert tables["sessions"]["said_on"].null_count() == 3
-    assert [texts[h] for h in tables["questions"]["text"]] == ["who purrs", "who barks", "who flies"]
+    assert [texts[h] for h in tables["questions"]["text_id"]] == ["who purrs", "who barks", "who flies"]
     assert tables["evidence"].rows() == [(0, 0, 0), (0, 2, 0), (2, 1, 0)]
     assert tables["gold"]["scored"].to_list() == [True, True, False]  # a document that is gone cannot be found
     assert Beir(path=tiny, limit=1).load()["questions"].height == 1

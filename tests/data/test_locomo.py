@@ -25,8 +25,8 @@ def tables(tmp_path: Path) -> Tables:
 
 
 def said(tables: Tables) -> list[str]:
-    turns = tables["turns"].join(tables["texts"], left_on="text", right_on="hash", maintain_order="left")
-    return turns["text_right"].to_list()
+    turns = tables["turns"].join(tables["texts"], on="text_id", maintain_order="left")
+    return turns["text"].to_list()
 
 
 def test_sessions_are_numbered_by_date_and_a_date_without_session_is_passed_over(tables: Tables) -> None:
@@ -64,7 +64,7 @@ def test_repeated_questions_stay_apart_and_are_asked_on_the_last_day(tables: Tab
     names = tables["ids"].filter(pl.col("kind") == "question").select("question", "name").rows()
     assert names[0] == (0, "conv-1:0")
     assert names[6] == (6, "conv-1:6")
-    assert tables["questions"]["text"][0] == tables["questions"]["text"][6]
+    assert tables["questions"]["text_id"][0] == tables["questions"]["text_id"][6]
     assert tables["questions"]["asked_on"].unique().to_list() == [datetime(2023, 6, 1, 10, 0)]
 
 
@@ -206,5 +206,5 @@ def test_dev_file_counts(shared_data: Path) -> None:
     assert gold["label_error"].drop_nulls().len() == 94
     assert tables["sessions"].filter(pl.col("corpus") == 0).height == 19  # conv-26 has 16 date keys more
     captions = tables["turns"].join(tables["texts"].filter(pl.col("text").str.contains("[image: ", literal=True)),
-                                    left_on="text", right_on="hash")
+                                    on="text_id")
     assert captions.height == 369 + 182 + 125 + 5 + 5

@@ -34,10 +34,10 @@ def test_sessions_are_sorted_stably_by_the_minute(tables: Tables) -> None:
 
 
 def test_texts_are_stored_once_and_blank_turns_kept(tables: Tables) -> None:
-    assert tables["texts"]["hash"].is_unique().all()
+    assert tables["texts"]["text_id"].is_unique().all()
     turns = tables["turns"].filter(pl.col("corpus") == 0)
     assert turns.height == 9
-    assert turns["text"].to_list().count(text_hash("  ")) == 2
+    assert turns["text_id"].to_list().count(text_hash("  ")) == 2
     assert turns["speaker"].null_count() == 9
     assert turns["role"].to_list()[:3] == ["user", "assistant", "user"]
 

@@ -46,9 +46,9 @@ def evidence_texts(tables: Tables) -> set[tuple[int, str]]:
     """(question, text of its evidence)."""
     rows = (
         tables["evidence"].join(tables["questions"].select("question", "corpus"), on="question")
-        .join(tables["turns"], on=["corpus", "session", "turn"]).join(tables["texts"], left_on="text", right_on="hash")
+        .join(tables["turns"], on=["corpus", "session", "turn"]).join(tables["texts"], on="text_id")
     )
-    return set(rows.select("question", "text_right").rows())
+    return set(rows.select("question", "text").rows())
 
 
 def test_nothing_asked_for_changes_nothing() -> None:

@@ -28,7 +28,7 @@ def build(sessions: dict[int, list[list[str]]], evidence: dict[int, list[tuple[i
     rows = [(c, s, t, role) for c, s in places for t, role in enumerate(sessions[c][s])]
     turns = frame("turns", {"corpus": [r[0] for r in rows], "session": [r[1] for r in rows],
                             "turn": [r[2] for r in rows], "role": [r[3] for r in rows],
-                            "text": [text_hash("hello") for _ in rows]})
+                            "text_id": [text_hash("hello") for _ in rows]})
     said = frame("sessions", {"corpus": [c for c, _ in places], "session": [s for _, s in places],
                               "said_on": [DAY for _ in places]})
     if level == "memory":
@@ -46,14 +46,14 @@ def build(sessions: dict[int, list[list[str]]], evidence: dict[int, list[tuple[i
         "tokens": pl.Series([10.0 * (r[1] + 1) for r in ranked], dtype=pl.Float64)})
     chosen = ranking.filter("selected")
     context = frame("context", {"question": chosen["question"], "position": chosen["rank"], "unit": chosen["unit"],
-                                "text": [text_hash("hello")] * chosen.height,
+                                "text_id": [text_hash("hello")] * chosen.height,
                                 "tokens": chosen["tokens"].cast(pl.Int32)})
     gold_rows = [(q, s, t) for q, held in evidence.items() for s, t in held]
     return Tables(
         texts=texts_frame(["hello", *(f"question {q}" for q in asked)]), sessions=said, turns=turns, units=units,
         ranking=ranking, context=context,
         questions=frame("questions", {"question": asked, "corpus": [corpus_of.get(q, 0) for q in asked],
-                                      "text": [text_hash(f"question {q}") for q in asked],
+                                      "text_id": [text_hash(f"question {q}") for q in asked],
                                       "asked_on": [DAY for _ in asked]}),
         evidence=frame("evidence", {"question": [r[0] for r in gold_rows], "session": [r[1] for r in gold_rows],
                                     "turn": [r[2] for r in gold_rows]}),

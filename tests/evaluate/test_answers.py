@@ -20,7 +20,8 @@ SAID = "It was <b>Rex</b>,\nnot \x1b[31mMax"
 def asked(world: Tables) -> Tables:
     """A world in which the first question was answered twice (a vote), and judged by two judges."""
     first, second = world["questions"]["question"][:2]
-    answers = frame("answers", {"question": [first, first, second], "sample": [0, 1, 0], "text": [text_hash(SAID)] * 3,
+    answers = frame("answers", {"question": [first, first, second], "sample": [0, 1, 0],
+                                "text_id": [text_hash(SAID)] * 3,
                                 "prompt_tokens": [100, 100, 7], "completion_tokens": [5, 6, 1],
                                 "seconds": [.5, .5, .1], "dropped": [2, 1, 0]})
     verdicts = frame("verdicts", {"question": [first, second, first], "judge": ["f1", "f1", "strict"],

@@ -41,8 +41,8 @@ class Rule:
         notes.add(len(shown), 10, "contexts were read")
         said = {q: "right" if self.rules[q](units, sample) else "wrong" for q, units in shown.items()}
         return Tables(answers=frame("answers", {"question": list(said), "sample": [sample] * len(said),
-                                                "text": [text_hash(t) for t in said.values()]}),
-                      texts=pl.concat([tables["texts"], texts_frame(["right", "wrong"])]).unique("hash"),
+                                                "text_id": [text_hash(t) for t in said.values()]}),
+                      texts=pl.concat([tables["texts"], texts_frame(["right", "wrong"])]).unique("text_id"),
                       notes=notes.table())
 
 
@@ -55,10 +55,10 @@ class Says:
     always: bool | None = None
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        said = tables["answers"].join(tables["texts"], left_on="text", right_on="hash")
+        said = tables["answers"].join(tables["texts"], on="text_id")
         notes = Notes()
         notes.add(1, 10, "verdicts were given")
-        right = [t == "right" if self.always is None else self.always for t in said["text_right"]]
+        right = [t == "right" if self.always is None else self.always for t in said["text"]]
         return Tables(verdicts=frame("verdicts", {"question": said["question"], "judge": ["says"] * said.height,
                                                   "score": [float(r) for r in right], "correct": right}),
                       notes=notes.table())
@@ -80,7 +80,7 @@ class Pack:
             rows += [(q, i, u) for i, u in enumerate(dict.fromkeys([*self.units, *kept]), start=1)]
         return Tables(context=frame("context", {
             "question": [r[0] for r in rows], "position": [r[1] for r in rows], "unit": [r[2] for r in rows],
-            "text": [text_hash("hello")] * len(rows), "tokens": [1] * len(rows)}))
+            "text_id": [text_hash("hello")] * len(rows), "tokens": [1] * len(rows)}))
 
 
 def causes(make_world, rules: dict, *, second: bool | None = None, abstain: tuple[int, ...] = (), shown: bool = True,

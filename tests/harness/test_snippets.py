@@ -27,7 +27,7 @@ def test_the_first_ranks_with_speaker_text_and_date(tmp_path: Path) -> None:
     unit = tables["units"].row(by_predicate=pl.col("unit") == row["unit"], named=True)
     turn = tables["turns"].row(by_predicate=(pl.col("corpus") == unit["corpus"]) & (
         pl.col("session") == unit["session"]) & (pl.col("turn") == unit["turns"][0]), named=True)
-    said = tables["texts"].row(by_predicate=pl.col("hash") == turn["text"], named=True)["text"]
+    said = tables["texts"].row(by_predicate=pl.col("text_id") == turn["text_id"], named=True)["text"]
     assert row["text"] == f"{turn['role']}: {said}"[:LETTERS]
     assert row["said_on"] == tables["sessions"].row(by_predicate=(pl.col("corpus") == unit["corpus"]) & (
         pl.col("session") == unit["session"]), named=True)["said_on"]

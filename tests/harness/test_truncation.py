@@ -31,7 +31,7 @@ def test_the_share_of_distinct_keys_by_kind_each_text_counted_once(tmp_path: Pat
     texts = dict(tables["texts"].iter_rows())
     share = {}
     for kind in ("turn", "session"):
-        keys = set(tables["memories"].filter(kind=kind)["key"])
+        keys = set(tables["memories"].filter(kind=kind)["key_id"])
         share[kind] = round(sum(len(texts[k]) > 50 for k in keys) / len(keys), 4)
     assert truncated_share(pipeline, tables, Store(tmp_path)) == share
     assert share["session"] == 1

@@ -18,12 +18,12 @@ def world(rows: Sequence[Row]) -> Tables:
     n = len(rows)
     return Tables(
         questions=frame("questions", {"question": list(range(n)), "corpus": [0] * n,
-                                      "text": [text_hash(r[0]) for r in rows]}),
+                                      "text_id": [text_hash(r[0]) for r in rows]}),
         gold=frame("gold", {"question": list(range(n)), "answer": [r[1] for r in rows],
                             "category": [r[2] for r in rows], "abstain": [r[3] for r in rows],
                             "scored": [not r[3] for r in rows]}),
         answers=frame("answers", {"question": list(range(n)), "sample": [0] * n,
-                                  "text": [text_hash(r[4]) for r in rows]}),
+                                  "text_id": [text_hash(r[4]) for r in rows]}),
         texts=texts_frame(t for r in rows for t in (r[0], r[4])),
     )
 

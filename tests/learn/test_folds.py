@@ -18,7 +18,7 @@ def world(evidence: list[tuple[int, int, str]], corpora: list[int] | None = None
     gold = frame("evidence", {"question": [q for q, _, _ in evidence], "session": [s for _, s, _ in evidence]})
     turns = frame("turns", {"corpus": [corpora[q] for q, _, _ in evidence], "session": [s for _, s, _ in evidence],
                             "turn": [0] * len(evidence), "role": ["user"] * len(evidence),
-                            "text": [text_hash(t) for _, _, t in evidence]})
+                            "text_id": [text_hash(t) for _, _, t in evidence]})
     return questions, gold, turns.unique(maintain_order=True)
 
 

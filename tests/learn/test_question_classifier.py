@@ -25,9 +25,9 @@ def world(questions: int = 60, corpora: int = 6) -> Tables:
     return Tables(
         texts=texts_frame([*asked, "said"]),
         questions=frame("questions", {"question": range(questions), "corpus": corpus,
-                                      "text": [text_hash(a) for a in asked]}),
+                                      "text_id": [text_hash(a) for a in asked]}),
         turns=frame("turns", {"corpus": range(corpora), "session": [0] * corpora, "turn": [0] * corpora,
-                              "role": ["user"] * corpora, "text": [text_hash("said")] * corpora}),
+                              "role": ["user"] * corpora, "text_id": [text_hash("said")] * corpora}),
         evidence=frame("evidence", {"question": range(questions), "session": [0] * questions}),
         gold=frame("gold", {"question": range(questions), "category": types}),
     )
@@ -74,7 +74,7 @@ def test_each_question_is_told_by_the_centroids_of_the_other_folds_recomputed(st
     got = dict(told(tables, store, folds=3, seed=5).iter_rows())
     parted = folds(tables["questions"], tables["evidence"], tables["turns"], 3, 5)
     texts = dict(tables["texts"].iter_rows())
-    asked = {q: MODEL.vector(texts[t]) for q, t in tables["questions"].select("question", "text").iter_rows()}
+    asked = {q: MODEL.vector(texts[t]) for q, t in tables["questions"].select("question", "text_id").iter_rows()}
     types = dict(tables["gold"].select("question", "category").iter_rows())
     names = {"temporal": "temporal", "multi-hop": "multi_session", "single-hop": "factual"}
     for fold in range(3):
@@ -102,7 +102,7 @@ def test_no_type_of_its_own_fold_reaches_a_question(store: Store) -> None:
 def test_questions_that_share_evidence_are_told_by_others(store: Store) -> None:
     tables = world(questions=12, corpora=12)
     linked = tables.updated({"turns": tables["turns"].with_columns(
-        pl.when(pl.col("corpus") < 2).then(pl.col("text")).otherwise(pl.col("corpus").cast(pl.String)).alias("text"))})
+        text_id=pl.when(pl.col("corpus") < 2).then("text_id").otherwise(pl.col("corpus").cast(pl.String)))})
     before = told(linked, store, by="evidence", folds=4)
     after = told(relabelled(linked, pl.col("corpus") == 0), store, by="evidence", folds=4)
     assert after.head(2).equals(before.head(2))

@@ -74,8 +74,8 @@ def test_what_is_forgotten_is_overwritten(tmp_path: Path) -> None:
     embedder, texts = DigestEmbedder(), some_texts(5)
     store = LiveStore(tmp_path)
     store.vectors(embedder, texts, "document")
-    LiveStore(tmp_path).forget_texts(texts["hash"][1:3])  # also where no model has been used since loading
-    store.forget_texts(texts["hash"][1:3])
+    LiveStore(tmp_path).forget_texts(texts["text_id"][1:3])  # also where no model has been used since loading
+    store.forget_texts(texts["text_id"][1:3])
     (path,) = tmp_path.rglob("*.rows")
     gone = expected(texts)[1:3]
     assert all(vector.tobytes() not in path.read_bytes() for vector in gone)

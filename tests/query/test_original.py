@@ -8,7 +8,7 @@ from memlab.tables import Tables, frame
 
 
 def test_every_question_is_its_own_query():
-    asked = frame("questions", {"question": [0, 7], "corpus": [0, 1], "text": ["h1", "h2"],
+    asked = frame("questions", {"question": [0, 7], "corpus": [0, 1], "text_id": ["h1", "h2"],
                                 "asked_on": [datetime(2023, 1, 1), None]})
     queries = Original().run(Tables(questions=asked), Store())["queries"]
     assert queries.rows() == [(0, 0, "original", "h1", 1.0, None), (7, 7, "original", "h2", 1.0, None)]

@@ -14,14 +14,14 @@ from memlab.tables import Tables, frame
 def wrong(corpora: list[int], seed: int = 0) -> pl.DataFrame:
     """Queries of questions 0, 1, ... about these corpora; the text of question i is named i."""
     asked = frame("questions", {"question": range(len(corpora)), "corpus": corpora,
-                                "text": [str(i) for i in range(len(corpora))]})
+                                "text_id": [str(i) for i in range(len(corpora))]})
     return WrongQuestion(seed=seed).run(Tables(questions=asked), Store())["queries"]
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=30), st.integers(0, 5))
 def test_nobody_asks_their_own_question_and_every_text_is_used_once(corpora: list[int], seed: int) -> None:
     queries = wrong(corpora, seed)
-    pairs = [(row["question"], int(row["text"])) for row in queries.to_dicts()]
+    pairs = [(row["question"], int(row["text_id"])) for row in queries.to_dicts()]
     assert [q for q, _ in pairs] == list(range(len(corpora)))
     assert sorted(t for _, t in pairs) == list(range(len(corpora)))
     assert all(q != t for q, t in pairs)

@@ -12,7 +12,7 @@ from memlab.tables import Tables, frame, text_hash, texts_frame
 def asked(*questions: str, on: datetime | None = datetime(2023, 7, 1, 9, 30)) -> Tables:
     """Questions of one day, each with its original query."""
     tables = Tables(texts=texts_frame(questions), questions=frame("questions", {
-        "question": range(len(questions)), "corpus": [0] * len(questions), "text": [text_hash(q) for q in questions],
+        "question": range(len(questions)), "corpus": [0] * len(questions), "text_id": [text_hash(q) for q in questions],
         "asked_on": [on] * len(questions)}))
     return tables.updated(Original().run(tables, Store()))
 
@@ -28,4 +28,4 @@ def searched(tables: Tables) -> list[tuple[int, str, str, float]]:
     """(question, kind, words, weight) of each query."""
     words = dict(tables["texts"].iter_rows())
     return [(q, kind, words[text], weight)
-            for q, kind, text, weight in tables["queries"].select("question", "kind", "text", "weight").iter_rows()]
+            for q, kind, text, weight in tables["queries"].select("question", "kind", "text_id", "weight").iter_rows()]

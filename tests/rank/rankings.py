@@ -27,13 +27,13 @@ def world() -> Tables:
     return Tables(
         texts=texts,
         turns=frame("turns", {"corpus": c, "session": s, "turn": t, "role": ["user", "assistant"] * 4,
-                              "speaker": ["Ann"] * 6 + [None] * 2, "text": [text_hash(body(*x)) for x in TURNS]}),
+                              "speaker": ["Ann"] * 6 + [None] * 2, "text_id": [text_hash(body(*x)) for x in TURNS]}),
         sessions=frame("sessions", {"corpus": [a for a, _ in places], "session": [b for _, b in places]}),
-        questions=frame("questions", {"question": [0, 1], "corpus": [0, 1], "text": [text_hash(x) for x in asked]}),
+        questions=frame("questions", {"question": [0, 1], "corpus": [0, 1], "text_id": [text_hash(x) for x in asked]}),
         queries=frame("queries", {"query": [0, 1], "question": [0, 1], "kind": ["original"] * 2,
-                                  "text": [text_hash(x) for x in asked], "weight": [1.0, 1.0]}),
+                                  "text_id": [text_hash(x) for x in asked], "weight": [1.0, 1.0]}),
         classes=frame("classes", {"question": [0, 1], "class": ["counting", "factual"]}),
-        memories=frame("memories", dict(zip(["memory", "corpus", "session", "turns", "kind", "key"], m))),
+        memories=frame("memories", dict(zip(["memory", "corpus", "session", "turns", "kind", "key_id"], m))),
     )
 
 

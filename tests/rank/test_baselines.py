@@ -23,13 +23,14 @@ def world(kinds: list[str] | None = None) -> Tables:
     return Tables(
         texts=texts,
         turns=frame("turns", {"corpus": corpus, "session": session, "turn": turn,
-                              "text": [text_hash(w) for w in WORDS]}),
+                              "text_id": [text_hash(w) for w in WORDS]}),
         sessions=frame("sessions", {"corpus": [0, 0, 1], "session": [0, 1, 0], "said_on": [EARLY, LATE, EARLY]}),
-        questions=frame("questions", {"question": [0, 1, 2], "corpus": [0, 0, 1], "text": [text_hash("q")] * 3,
+        questions=frame("questions", {"question": [0, 1, 2], "corpus": [0, 0, 1], "text_id": [text_hash("q")] * 3,
                                       "asked_on": [EARLY.replace(hour=1), LATE, None]}),
         memories=frame("memories", {"memory": range(5), "corpus": corpus, "session": session, "said_on": said,
                                     "turns": [[t] for t in turn], "kind": kinds or ["turn"] * 5,
-                                    "key": [text_hash(w) for w in WORDS], "value": [text_hash(w) for w in WORDS]}))
+                                    "key_id": [text_hash(w) for w in WORDS],
+                                    "value_id": [text_hash(w) for w in WORDS]}))
 
 
 def units_of(tables: Tables, question: int) -> list[int]:

@@ -96,7 +96,7 @@ def test_gold_is_not_read() -> None:
 def test_a_made_up_answer_is_a_lane_of_its_own_beside_the_raw_scores_of_the_question() -> None:
     """Question 0 has a hyde query, 1 none: no lane of the question is fused, and the new one has a name to weigh."""
     queries = frame("queries", {"query": [0, 1, 2], "question": [0, 1, 0], "kind": ["original", "original", "hyde"],
-                                "text": ["a", "b", "c"], "weight": [1.0, 1.0, 1.0]})
+                                "text_id": ["a", "b", "c"], "weight": [1.0, 1.0, 1.0]})
     found = hits((0, "dense:turn", 0, .9, 1), (0, "dense:turn", 1, .5, 2), (1, "dense:turn", 6, .8, 1),
                  (2, "dense:turn", 1, .7, 1), (2, "dense:turn", 2, .6, 2))
     fused = fused_queries(found, queries, 60)
@@ -110,7 +110,7 @@ def test_a_made_up_answer_is_a_lane_of_its_own_beside_the_raw_scores_of_the_ques
 
 def test_several_made_up_answers_are_fused_among_themselves() -> None:
     queries = frame("queries", {"query": [0, 1, 2], "question": [0] * 3, "kind": ["original", "hyde", "hyde"],
-                                "text": ["a", "b", "c"], "weight": [1.0, 1.0, .5]})
+                                "text_id": ["a", "b", "c"], "weight": [1.0, 1.0, .5]})
     found = hits((0, "x:turn", 0, .9, 1), (1, "x:turn", 0, .9, 1), (2, "x:turn", 0, .9, 2))
     assert sorted(fused_queries(found, queries, 60).rows()) == [(0, "hyde:x:turn", 0, 1 / 61 + .5 / 62),
                                                                 (0, "x:turn", 0, .9)]

@@ -39,7 +39,7 @@ def known(day: datetime | None, people: list[tuple] = PEOPLE, ties: list[tuple] 
     """The graph as of a day."""
     sessions = frame("sessions", {"corpus": [0] * 3, "session": range(3),
                                   "said_on": [DAY + timedelta(days=s) for s in range(3)]})
-    questions = frame("questions", {"question": [7], "corpus": [0], "text": [""], "asked_on": [day]})
+    questions = frame("questions", {"question": [7], "corpus": [0], "text_id": [""], "asked_on": [day]})
     ((question, graph),) = graphs(table("entities", people), table("links", ties, True), sessions, questions)
     assert question == 7
     return graph
@@ -76,14 +76,14 @@ def test_nothing_of_a_later_day_is_known() -> None:
 def test_the_day_of_the_session_counts_not_the_day_that_is_told_of() -> None:
     ties = table("links", [(2, "Ann Lee", "moved to", "Oslo")]).with_columns(pl.lit(DAY).alias("said_on"))
     sessions = frame("sessions", {"corpus": [0], "session": [2], "said_on": [DAY + timedelta(days=2)]})
-    questions = frame("questions", {"question": [0], "corpus": [0], "text": [""], "asked_on": [DAY]})
+    questions = frame("questions", {"question": [0], "corpus": [0], "text_id": [""], "asked_on": [DAY]})
     ((_, graph),) = graphs(table("entities", PEOPLE[:1]), ties, sessions, questions)
     assert graph.near("Oslo Ann").links == []
 
 
 def test_another_corpus_knows_nothing() -> None:
     sessions = frame("sessions", {"corpus": [0], "session": [0], "said_on": [DAY]})
-    questions = frame("questions", {"question": [0, 1], "corpus": [1, 0], "text": ["", ""], "asked_on": [DAY] * 2})
+    questions = frame("questions", {"question": [0, 1], "corpus": [1, 0], "text_id": ["", ""], "asked_on": [DAY] * 2})
     (_, other), (_, own) = graphs(table("entities", PEOPLE[:2]), table("links", TIES[:1], True), sessions, questions)
     assert (len(other.near("Ann Bo").entities), len(own.near("Ann Bo").entities)) == (0, 2)
 
@@ -192,7 +192,7 @@ def test_in_a_pipeline_nothing_of_a_later_day_is_in_any_block(tmp_path) -> None:
     assert made["entities"].height > 0
     cut = dict(made["questions"].select("question", pl.col("asked_on").dt.date()).iter_rows())
     texts = dict(made["texts"].iter_rows())
-    days = made["context"].filter(pl.col("unit").is_null()).select("question", "text")
+    days = made["context"].filter(pl.col("unit").is_null()).select("question", "text_id")
     for question, text in days.iter_rows():
         said = pl.Series([texts[text]]).str.extract_all(r"\((\d{4}-\d{2}-\d{2})\)").explode().drop_nulls()
         assert all(day[1:-1] <= str(cut[question]) for day in said)

@@ -47,7 +47,7 @@ def answered(reader: Reader, tables: Tables, store: Store, sample: int = 0) -> T
 
 def said(out: Tables) -> list[tuple[int, int, str]]:
     texts = dict(out["texts"].iter_rows())
-    return [(q, s, texts[t]) for q, s, t in out["answers"].select("question", "sample", "text").iter_rows()]
+    return [(q, s, texts[t]) for q, s, t in out["answers"].select("question", "sample", "text_id").iter_rows()]
 
 
 def test_every_question_is_put_with_its_day_and_context_in_one_call(tmp_path: Path) -> None:

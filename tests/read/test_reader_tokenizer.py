@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def exact(tables: Tables, folder: Path) -> None:
     """Hold the tokens of every row of context against the tokenizer's own count."""
     texts = dict(tables["texts"].iter_rows())
-    assert tables["context"]["tokens"].to_list() == [own_count(folder, texts[t]) for t in tables["context"]["text"]]
+    assert tables["context"]["tokens"].to_list() == [own_count(folder, texts[t]) for t in tables["context"]["text_id"]]
 
 
 def test_it_counts_as_the_tokenizer_does(folder: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_session_is_cut_where_its_text_fits(folder: Path, pack) -> None:
 
 def shown_texts(tables: Tables) -> list[str]:
     texts = dict(tables["texts"].iter_rows())
-    return [texts[text] for text in tables["context"]["text"]]
+    return [texts[text] for text in tables["context"]["text_id"]]
 
 
 def test_a_graph_block_is_cut_where_its_text_fits(folder: Path) -> None:

@@ -75,7 +75,7 @@ def test_pack_shows_selected_units_in_rank_order_and_each_text_once():
     out = tables.updated(ByRank().run(tables, Store()))
     assert out["context"].select("question", "position", "unit").rows() == [(0, 1, 3), (0, 2, 0), (0, 3, 1), (1, 1, 1)]
     texts = dict(out["texts"].iter_rows())
-    assert texts[out["context"]["text"][1]] == ONE
+    assert texts[out["context"]["text_id"][1]] == ONE
     assert out["context"]["tokens"][1] == len(re.findall(TOKEN, ONE))
     whole = ByRank(value="session").run(tables, Store())["context"]
     assert whole.select("question", "unit").rows() == [(0, 3), (0, 0), (1, 1)]

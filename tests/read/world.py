@@ -24,12 +24,12 @@ def world(sessions: Talk, ranking: Sequence[int] = (), *, level: str = "turn", s
     tables = talk(*sessions)
     units = turn_units(tables["turns"]) if level == "turn" else session_units(tables["sessions"], tables["turns"])
     n, q = len(ranking), len(asked)
-    questions = frame("questions", {"question": range(q), "corpus": [0] * q, "text": [text_hash(t) for t, _ in asked],
-                                    "asked_on": [d for _, d in asked]})
+    questions = frame("questions", {"question": range(q), "corpus": [0] * q,
+                                    "text_id": [text_hash(t) for t, _ in asked], "asked_on": [d for _, d in asked]})
     ranked = frame("ranking", {
         "question": [i for i in range(q) for _ in range(n)], "unit": [*ranking] * q, "score": [0.0] * (n * q),
         "rank": [*range(1, n + 1)] * q, "selected": [r < selected for r in range(n)] * q})
-    texts = pl.concat([tables["texts"], texts_frame(t for t, _ in asked)]).unique("hash", maintain_order=True)
+    texts = pl.concat([tables["texts"], texts_frame(t for t, _ in asked)]).unique("text_id", maintain_order=True)
     worded = tables.updated({"questions": questions, "texts": texts})
     return worded.updated(Rules().run(worded, Store())).updated(
         {"units": units, "ranking": ranked, "memories": empty("memories"), "context": empty("context")})
@@ -40,8 +40,8 @@ def shown(tables: Tables, question: int = 0) -> list[str]:
     texts = dict(tables["texts"].iter_rows())
     rows = tables["context"].filter(pl.col("question") == question).sort("position")
     assert rows["position"].to_list() == list(range(1, rows.height + 1))
-    assert rows["tokens"].to_list() == [tokens(texts[t]) for t in rows["text"]]
-    return [texts[t] for t in rows["text"]]
+    assert rows["tokens"].to_list() == [tokens(texts[t]) for t in rows["text_id"]]
+    return [texts[t] for t in rows["text_id"]]
 
 
 def tokens(text: str) -> int:

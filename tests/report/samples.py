@@ -139,7 +139,7 @@ def _write(path: Path, arm: str, ranking: list[dict[str, Any]], shown: list[dict
     pl.DataFrame(shown).with_columns(int32).write_parquet(path / "shown.parquet")
     table.with_columns(pl.col("question").cast(pl.Int32)).write_parquet(path / "questions.parquet")
     pl.DataFrame([{"question": r["question"], "position": r["rank"], "unit": r["unit"],
-                   "text": f"{r['unit']:032x}", "tokens": int(r["tokens"])} for r in ranking if r["selected"]],
+                   "text_id": f"{r['unit']:032x}", "tokens": int(r["tokens"])} for r in ranking if r["selected"]],
                  ).write_parquet(path / "context.parquet")
     (path / "metrics.json").write_text(json.dumps(means(table)))
     target = "memlab.oracle.select.Complete" if arm == "oracle" else f"memlab.rank.select.{arm}"

@@ -12,7 +12,7 @@ from memlab.errors import MemlabError
 from memlab.scenarios.cases import CASES, CATEGORIES, Expect
 from memlab.scenarios.dataset import ASKED_ON, Scenarios
 from memlab.scenarios.distractors import NOTE_TEMPLATES
-from memlab.tables import GOLD, SCHEMAS
+from memlab.tables import GOLD, SCHEMAS, with_text
 from memlab.token_counter import count_tokens
 
 
@@ -24,8 +24,8 @@ def tables():
 def placed(tables) -> pl.DataFrame:
     """The turns that are pieces: corpus, session, turn, name, text, said_on."""
     named = tables["ids"].filter(kind="turn").filter(pl.col("name").str.contains("#")).drop("kind", "question")
-    return (named.join(tables["turns"], on=["corpus", "session", "turn"]).rename({"text": "hash"})
-            .join(tables["texts"], on="hash").join(tables["sessions"], on=["corpus", "session"]))
+    return (named.join(tables["turns"], on=["corpus", "session", "turn"])
+            .join(tables["texts"], on="text_id").join(tables["sessions"], on=["corpus", "session"]))
 
 
 def test_the_same_seed_gives_the_same_haystacks_and_another_seed_the_same_cases(tables):
@@ -88,7 +88,7 @@ def test_what_is_expected_lies_in_no_table_that_a_stage_reads(tables):
 
 def test_pieces_of_one_file_lie_further_apart_than_a_chunk_of_400_tokens(tables):
     rows = placed(tables).filter(pl.col("name").str.starts_with("cross-chunk"))
-    turns = tables["turns"].join(tables["texts"].rename({"hash": "text", "text": "said"}), on="text")
+    turns = with_text(tables["turns"], tables["texts"], name="said")
     for _, pair in rows.group_by("corpus"):
         (session,), (first, second) = pair["session"].unique(), sorted(pair["turn"])
         between = turns.filter(corpus=pair["corpus"][0], session=session).filter(
@@ -99,7 +99,7 @@ def test_pieces_of_one_file_lie_further_apart_than_a_chunk_of_400_tokens(tables)
 def test_nothing_in_a_haystack_answers_a_question(tables):
     texts = dict(tables["texts"].iter_rows())
     known = {p.text for s in CASES.values() for p in s.pieces} | {d for s in CASES.values() for d in s.decoys}
-    said = " ".join(texts[h] for h in tables["turns"]["text"].unique() if texts[h] not in known).lower()
+    said = " ".join(texts[h] for h in tables["turns"]["text_id"].unique() if texts[h] not in known).lower()
     for word in ("saturn", "brazil", "chess", "passport", "lyon", "mortgage", "landlord", "emma", "idx_", "kubectl",
                  "staging", "webhook", "monolith", "osteria", "peanuts", "certificate", "ghent", "oksana"):
         assert word not in said

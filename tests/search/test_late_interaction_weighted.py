@@ -45,12 +45,12 @@ def world(keys: list[tuple[int, str, int]], question: str, asked_day: int = 28) 
         texts=texts_frame([*(k for _, k, _ in keys), question]),
         memories=frame("memories", {
             "memory": list(range(n)), "corpus": [0] * n, "session": [s for s, _, _ in keys], "turns": [[0]] * n,
-            "kind": ["turn"] * n, "key": [text_hash(k) for _, k, _ in keys],
-            "value": [text_hash(k) for _, k, _ in keys],
+            "kind": ["turn"] * n, "key_id": [text_hash(k) for _, k, _ in keys],
+            "value_id": [text_hash(k) for _, k, _ in keys],
             "said_on": [datetime(2023, 5, d) for _, _, d in keys]}),
-        questions=frame("questions", {"question": [0], "corpus": [0], "text": [text_hash(question)],
+        questions=frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash(question)],
                                       "asked_on": [datetime(2023, 5, asked_day)]}),
-        queries=frame("queries", {"query": [0], "question": [0], "kind": ["original"], "text": [text_hash(question)],
+        queries=frame("queries", {"query": [0], "question": [0], "kind": ["original"], "text_id": [text_hash(question)],
                                   "weight": [1.0]}))
 
 

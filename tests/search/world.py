@@ -75,12 +75,12 @@ def world(memories: Sequence[tuple[Any, ...]], questions: Sequence[tuple[Any, ..
         texts=texts_frame([*(m[1] for m in memories), *(a[1] for a in questions)]),
         memories=frame("memories", {
             "memory": [1000 + n - i for i in range(n)], "corpus": [m[0] for m in memories], "session": [0] * n,
-            "turns": [[0]] * n, "kind": [m[3] if len(m) > 3 else "turn" for m in memories], "key": keys,
-            "value": keys, "said_on": [m[2] for m in memories]}),
+            "turns": [[0]] * n, "kind": [m[3] if len(m) > 3 else "turn" for m in memories], "key_id": keys,
+            "value_id": keys, "said_on": [m[2] for m in memories]}),
         questions=frame("questions", {
-            "question": list(range(q)), "corpus": [a[0] for a in questions], "text": asks,
+            "question": list(range(q)), "corpus": [a[0] for a in questions], "text_id": asks,
             "asked_on": [a[2] for a in questions]}),
         queries=frame("queries", {
-            "query": [10 + i for i in range(q)], "question": list(range(q)), "kind": ["original"] * q, "text": asks,
+            "query": [10 + i for i in range(q)], "question": list(range(q)), "kind": ["original"] * q, "text_id": asks,
             "weight": [1.0] * q}),
     )

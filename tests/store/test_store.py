@@ -254,7 +254,7 @@ def test_other_processes_segments_are_seen_and_vanished_ones_made_again(tmp_path
 def test_the_first_of_two_equal_keys_by_name_counts(tmp_path: Path) -> None:
     texts = some_texts(1)
     index = Store(tmp_path)._index("vectors", DigestEmbedder(), "document")
-    frame = pl.DataFrame(key_columns(texts["hash"]), schema={"h0": pl.UInt64, "h1": pl.UInt64})
+    frame = pl.DataFrame(key_columns(texts["text_id"]), schema={"h0": pl.UInt64, "h1": pl.UInt64})
     for value in range(1, 100):
         index.add(frame, np.full((1, DIM), value, np.float32))
         first = pl.read_parquet(segments(tmp_path)[0])["value"][0][0]

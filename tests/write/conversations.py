@@ -19,11 +19,11 @@ def talk(*sessions: list[tuple[str, str] | tuple[str, str, str]]) -> Tables:
         turns=frame("turns", {"corpus": [0] * len(rows), "session": [r[0] for r in rows],
                               "turn": [r[1] for r in rows], "role": [r[2] for r in rows],
                               "speaker": [r[4] if len(r) > 4 else None for r in rows],
-                              "text": [text_hash(r[3]) for r in rows]}),
+                              "text_id": [text_hash(r[3]) for r in rows]}),
     )
 
 
 def written(tables: Tables, column: str = "key") -> list[str]:
     """The texts of one column of the memories, in order."""
     texts = dict(tables["texts"].iter_rows())
-    return [texts[h] for h in tables["memories"][column]]
+    return [texts[h] for h in tables["memories"][f"{column}_id"]]

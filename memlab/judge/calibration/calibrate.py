@@ -25,9 +25,8 @@ from memlab.judge.cases import Case, cases
 from memlab.judge.tally import decimal
 from memlab.stage import Stage
 from memlab.store import Store
-from memlab.tables import Tables, frame, text_hash, texts_frame
+from memlab.tables import Tables, add_texts, frame
 from memlab.text.display import sanitise
-from memlab.text.transcript import add_texts
 
 
 def as_tables(tables: Tables, forgeries: Sequence[Forgery]) -> Tables:
@@ -39,10 +38,9 @@ def as_tables(tables: Tables, forgeries: Sequence[Forgery]) -> Tables:
         joined = rows.join(tables[name], on="question", how="left", maintain_order="left")
         return joined.with_columns(numbered).select(tables[name].columns)
 
-    answers = frame("answers", {"question": numbered, "sample": [0] * len(forgeries),
-                                "text": [text_hash(f.text) for f in forgeries]})
-    return Tables(questions=copied("questions"), gold=copied("gold"), answers=answers,
-                  texts=add_texts(tables["texts"], texts_frame(f.text for f in forgeries)))
+    ids, texts = add_texts(tables["texts"], [f.text for f in forgeries])
+    answers = frame("answers", {"question": numbered, "sample": [0] * len(forgeries), "text_id": ids})
+    return Tables(questions=copied("questions"), gold=copied("gold"), answers=answers, texts=texts)
 
 
 def judged(judge: Stage, tables: Tables, made: Kit, store: Store) -> dict[str, list[bool | None]]:

@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 
-from memlab.tables import Tables
+from memlab.tables import Tables, with_text
 from memlab.text.normalise import answer_tokens, locomo_stems
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -22,24 +22,23 @@ def outdated(tables: Tables) -> dict[int, str]:
     gold answer's (the word behind it, or behind "How many" in the question; for "$" the sign) that is not the gold
     one and does not stand in the latest session. Needs questions, gold, evidence, turns and texts.
     """
-    said = dict(tables["texts"].select("hash", "text").iter_rows())
     wanted = tables["gold"].filter((pl.col("category") == "knowledge-update") & ~pl.col("abstain"))
     turns = (
         tables["evidence"].filter(pl.col("question").is_in(wanted["question"].implode()))
         .join(tables["questions"].select("question", "corpus"), on="question")
-        .join(tables["turns"].select("corpus", "session", "turn", "text"), on=["corpus", "session", "turn"])
+        .join(with_text(tables["turns"], tables["texts"]), on=["corpus", "session", "turn"])
         .sort("question", "session", "turn")
     )
-    asked = dict(tables["questions"].select("question", "text").iter_rows())
+    asked = dict(with_text(tables["questions"], tables["texts"]).select("question", "text").iter_rows())
     found = {}
     for question, answer in wanted.select("question", "answer").sort("question").iter_rows():
         mine = turns.filter(pl.col("question") == question)
         if answer is None or mine["session"].n_unique() < 2:
             continue
         latest = mine["session"].max()
-        old = [said[t] for t in mine.filter(pl.col("session") < latest)["text"]]
-        new = [said[t] for t in mine.filter(pl.col("session") == latest)["text"]]
-        value = _earlier(said[asked[question]], answer, old, new)
+        old = mine.filter(pl.col("session") < latest)["text"].to_list()
+        new = mine.filter(pl.col("session") == latest)["text"].to_list()
+        value = _earlier(asked[question], answer, old, new)
         if value is not None:
             found[question] = value
     return found

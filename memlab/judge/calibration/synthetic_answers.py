@@ -16,7 +16,7 @@ import polars as pl
 from memlab.judge.calibration import corruptions, paraphrases
 from memlab.judge.calibration.outdated import outdated
 from memlab.judge.llm import kind_of
-from memlab.tables import Tables
+from memlab.tables import Tables, with_text
 from memlab.text.normalise import accepted_answers, answer_tokens, locomo_stems, normalise_locomo
 from memlab.text.temporal.calendar import MONTHS
 
@@ -72,10 +72,8 @@ class Asked(NamedTuple):
 
 def kit(tables: Tables, seed: int = 0) -> Kit:
     """Make every kind of answer for every question; needs questions, gold, texts, and for outdated values the turns."""
-    said = dict(tables["texts"].select("hash", "text").iter_rows())
-    rows = tables["gold"].join(tables["questions"].select("question", "text"), on="question").sort("question")
-    asked = [Asked(q, said[t], a, c, b) for q, t, a, c, b in
-             rows.select("question", "text", "answer", "category", "abstain").iter_rows()]
+    rows = tables["gold"].join(with_text(tables["questions"], tables["texts"]), on="question").sort("question")
+    asked = [Asked(*row) for row in rows.select("question", "text", "answer", "category", "abstain").iter_rows()]
     old = outdated(tables) if {"evidence", "turns"} <= set(tables) else {}
     makers = _Makers(asked, old)
     made: list[Forgery] = []

@@ -71,7 +71,7 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, config: T
     trainer.train(checkpoint, mark, watch)
     record = {
         "mark": mark, "data": dataset, "fold": config.fold, "held_out": held_out,
-        "learnt": sorted(set(fold.train["text"])), "recipe": spec(settings), "base": base,
+        "learnt": sorted(set(fold.train["text_id"])), "recipe": spec(settings), "base": base,
         "first_stage": {slot: spec(stage) for slot, stage in pipeline.between(None, FIRST_STAGE)},
         "counts": {"questions": fold.train.height, "held_out": fold.held_out.height,
                    "questions_learnt": len(data.queries), "examples": len(data.query),

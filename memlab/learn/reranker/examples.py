@@ -14,14 +14,14 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.learn.folds import folds, session_texts, shared_sessions
 from memlab.rank.rerank import passages_of
-from memlab.tables import PLACE, Tables, text_hash
+from memlab.tables import PLACE, Tables, text_hash, with_text
 
 NEEDED = ("questions", "evidence", "gold", "turns", "texts", "memories", "units", "ranking")
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Training and held-out questions. Columns of both frames: question, text, key (see ``question_keys``)."""
+    """Training and held-out questions. Columns of both frames: question, text_id, key (see ``question_keys``)."""
 
     name: str
     train: pl.DataFrame
@@ -31,16 +31,16 @@ class Fold:
 
 
 def question_keys(questions: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """Return (question, text, key): the key is a hash of the question's text and of the whole text of its corpus.
+    """Return (question, text_id, key): the key is a hash of the question's text and of the whole text of its corpus.
 
     Ids mean nothing outside a run, and two users may ask the same question: only text and corpus together identify a
     held-out question in another run.
     """
     contents = session_texts(turns).sort(PLACE).group_by("corpus", maintain_order=True).agg(
         pl.col("content").str.join(" "))
-    rows = questions.select("question", "corpus", "text").join(contents, on="corpus", how="left").sort("question")
-    keys = [text_hash(f"{text} {content or ''}") for text, content in rows.select("text", "content").iter_rows()]
-    return rows.select("question", "text", pl.Series("key", keys, pl.String))
+    rows = questions.select("question", "corpus", "text_id").join(contents, on="corpus", how="left").sort("question")
+    keys = [text_hash(f"{text} {content or ''}") for text, content in rows.select("text_id", "content").iter_rows()]
+    return rows.select("question", "text_id", pl.Series("key", keys, pl.String))
 
 
 def split(tables: Tables, fold: str) -> Fold:
@@ -88,15 +88,14 @@ def examples(tables: Tables, fold: Fold, depth: int, roles: tuple[str, ...]) -> 
     if not tables["units"]["level"].eq("turn").all():
         raise MemlabError("a reranker is trained on turns", where="rank/score, level", fix="rank.score.level=turn")
     scored = tables["gold"].filter("scored").join(fold.train, on="question", how="semi")
-    questions = tables["questions"].select("question", "corpus", "text").join(scored, on="question", how="semi").join(
-        tables["texts"].rename({"text": "query"}), left_on="text", right_on="hash")
+    questions = with_text(tables["questions"].join(scored, on="question", how="semi"), tables["texts"], name="query")
     evidence = tables["evidence"].join(questions.select("question", "corpus"), on="question")
     turns = tables["units"].explode("turns").select("unit", *PLACE, pl.col("turns").alias("turn"))
     evidence_units = evidence.join(turns, on=[*PLACE, "turn"]).select("question", "unit").unique()
     head = tables["ranking"].filter(pl.col("rank") <= depth).join(questions, on="question", how="semi").select(
         "question", "unit", "rank")
     units = pl.concat([evidence_units.select("unit"), head.select("unit")]).unique()
-    passages = passages_of(units, tables, roles).select("unit", "passage")
+    passages = passages_of(units, tables, roles).select("unit", pl.col("text").alias("passage"))
     positives = evidence_units.join(passages, on="unit").sort("question", "unit")
     whole_sessions = evidence.filter(pl.col("turn").is_null()).select("question", *PLACE)
     negatives = (

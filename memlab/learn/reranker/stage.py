@@ -19,7 +19,7 @@ from memlab.query.shuffled import WrongQuestion
 from memlab.rank.fusion import NonNegative, Normaliser
 from memlab.rank.rerank import Rerank
 from memlab.stage import LocalPath, stage
-from memlab.tables import Tables, texts_frame
+from memlab.tables import Tables, add_texts, with_text
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -91,13 +91,13 @@ class CrossFitRerank:
         keys = question_keys(tables["questions"].join(tables["ranking"], on="question", how="semi"), tables["turns"])
         records = [read(path) for path in self.paths]
         model = [next((i for i, r in enumerate(records) if r.may_score(key, text)), None)
-                 for text, key in keys.select("text", "key").iter_rows()]
-        model_of = keys.select("question", "text", pl.Series("model", model, pl.Int32))
-        barred = model_of.filter(pl.col("model").is_null()).join(tables["texts"], left_on="text", right_on="hash")
+                 for text, key in keys.select("text_id", "key").iter_rows()]
+        model_of = keys.select("question", "text_id", pl.Series("model", model, pl.Int32))
+        barred = with_text(model_of.filter(pl.col("model").is_null()), tables["texts"])
         if barred.height:
             raise MemlabError(
                 f"{barred.height} of {model_of.height} questions were held out of none of these models, which may have "
-                f"been trained on them (the first: {barred['text_right'][0]!r:.80})", where="rank/rerank, paths",
+                f"been trained on them (the first: {barred['text'][0]!r:.80})", where="rank/rerank, paths",
                 fix="give the models of all folds of these data, or one trained with fold=all on other data")
         return model_of.select("question", "model")
 
@@ -107,11 +107,11 @@ class CrossFitRerank:
             return tables
         questions = tables["questions"]
         if self.question == "blank":
-            blank = texts_frame([""])
-            texts = pl.concat([tables["texts"], blank]).unique("hash", maintain_order=True)
-            return tables.updated({"texts": texts, "questions": questions.with_columns(text=pl.lit(blank["hash"][0]))})
+            blank, texts = add_texts(tables["texts"], [""])
+            return tables.updated({"texts": texts, "questions": questions.with_columns(text_id=pl.lit(blank[0]))})
         other = WrongQuestion(seed=self.seed).run(tables.only(WrongQuestion.reads), store)["queries"]
-        swapped = questions.drop("text").join(other.select("question", "text"), on="question", maintain_order="left")
+        swapped = questions.drop("text_id").join(other.select("question", "text_id"), on="question",
+                                                 maintain_order="left")
         return tables.updated({"questions": swapped.select(questions.columns)})
 
 

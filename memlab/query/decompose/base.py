@@ -11,8 +11,7 @@ from pydantic import Field
 from memlab.query.decompose.rules import parts_of
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables, text_hash, texts_frame
-from memlab.text.transcript import add_texts
+from memlab.tables import SCHEMAS, Tables, add_texts, with_text
 
 READS = ("queries", "texts")
 WRITES = ("queries", "texts")
@@ -47,8 +46,7 @@ class RuleDecompose:
 
 def worded(tables: Tables) -> list[str]:
     """Return the texts of the queries, in their order."""
-    words = tables["texts"].rename({"hash": "text", "text": "words"})
-    return tables["queries"].join(words, on="text", how="left", maintain_order="left")["words"].fill_null("").to_list()
+    return with_text(tables["queries"], tables["texts"])["text"].fill_null("").to_list()
 
 
 def with_parts(tables: Tables, parts: Sequence[Sequence[str]], share: float) -> Tables:
@@ -62,15 +60,15 @@ def with_queries(tables: Tables, said: Sequence[Sequence[str]], weights: Sequenc
     Each of them weighs the weight of that query times its entry in ``weights``.
     """
     queries = tables["queries"]
-    texts = texts_frame(text for found in said for text in found)
-    if texts.is_empty():
-        return Tables(queries=queries, texts=tables["texts"])
-    rows = [(question, text_hash(text), weight * factor)
+    rows = [(question, weight * factor, text)
             for question, weight, found, factor in
             zip(queries["question"], queries["weight"].fill_null(1.0), said, weights) for text in found]
+    if not rows:
+        return Tables(queries=queries, texts=tables["texts"])
     first = max(queries["query"]) + 1
-    subs = pl.DataFrame(rows, schema={"question": pl.Int32, "text": pl.String, "weight": pl.Float64}, orient="row")
+    subs = pl.DataFrame(rows, schema={"question": pl.Int32, "weight": pl.Float64, "text": pl.String}, orient="row")
+    ids, texts = add_texts(tables["texts"], subs["text"])
     subs = subs.with_columns(
-        pl.int_range(first, first + pl.len(), dtype=pl.Int64).alias("query"), pl.lit(kind).alias("kind"),
+        ids, pl.int_range(first, first + pl.len(), dtype=pl.Int64).alias("query"), pl.lit(kind).alias("kind"),
         pl.lit(None, SCHEMAS["queries"]["window"]).alias("window")).select(list(SCHEMAS["queries"]))
-    return Tables(queries=pl.concat([queries, subs]), texts=add_texts(tables["texts"], texts))
+    return Tables(queries=pl.concat([queries, subs]), texts=texts)

@@ -43,7 +43,7 @@ class LLMWindows:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the queries with windows; warns of replies that could not be read."""
-        rows = dated(tables).select("words", "day").rows()
+        rows = dated(tables).select("text", "day").rows()
         asks = list(dict.fromkeys(row for row in rows if row[1] is not None))
         prompts = [Prompt((Message("system", INSTRUCTION),
                            Message("user", f"Today is {in_words(day, day)}.\nQuestion: {words}")),

@@ -11,9 +11,8 @@ import polars as pl
 
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables
+from memlab.tables import SCHEMAS, Tables, add_texts, with_text
 from memlab.text.temporal.question_window import Window, window_of
-from memlab.text.transcript import add_texts, hash_texts
 
 READS = ("queries", "questions", "texts")
 
@@ -32,13 +31,11 @@ class AppendDates:
         """Return the queries with longer texts."""
         rows = dated(tables)
         said = [f"{text} ({in_words(*window)})" if (window := window_of(text, day)) else text
-                for text, day in rows.select("words", "day").iter_rows()]
-        if said == rows["words"].to_list():
+                for text, day in rows.select("text", "day").iter_rows()]
+        if said == rows["text"].to_list():
             return Tables(queries=tables["queries"], texts=tables["texts"])
-        words = pl.DataFrame({"text": said}, schema={"text": pl.String})
-        words = words.with_columns(hash_texts(words["text"]).alias("hash"))
-        return Tables(queries=tables["queries"].with_columns(words["hash"].alias("text")),
-                      texts=add_texts(tables["texts"], words))
+        ids, texts = add_texts(tables["texts"], said)
+        return Tables(queries=tables["queries"].with_columns(ids), texts=texts)
 
 
 @stage
@@ -53,16 +50,15 @@ class RuleWindows:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the queries with windows."""
-        rows = dated(tables).select("words", "day")
+        rows = dated(tables).select("text", "day")
         return Tables(queries=with_windows(tables["queries"], [window_of(*row) for row in rows.iter_rows()]))
 
 
 def dated(tables: Tables) -> pl.DataFrame:
-    """Return the queries in their order with ``words`` and ``day``: the text, and the day of the question or null."""
+    """Return the queries in their order with ``text`` and ``day``, the day of the question or null."""
     asked = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("day"))
-    words = tables["texts"].select(pl.col("hash").alias("text"), pl.col("text").alias("words"))
-    return tables["queries"].join(asked, on="question", how="left", maintain_order="left").join(
-        words, on="text", how="left", maintain_order="left").with_columns(pl.col("words").fill_null(""))
+    return with_text(tables["queries"], tables["texts"]).with_columns(pl.col("text").fill_null("")).join(
+        asked, on="question", how="left", maintain_order="left")
 
 
 def with_windows(queries: pl.DataFrame, windows: Sequence[Window | None]) -> pl.DataFrame:

@@ -11,8 +11,7 @@ from pydantic import model_validator
 from memlab.errors import MemlabError
 from memlab.rank.signals.helpers import PAIR, on_units
 from memlab.stage import LocalPath, stage
-from memlab.tables import Tables
-from memlab.text.transcript import hash_texts
+from memlab.tables import Tables, text_hash
 
 _COLUMNS = {"text": pl.String, "useful": pl.Int64, "useless": pl.Int64, "on": pl.Date}
 
@@ -40,7 +39,7 @@ class Feedback:
                 "feedback": hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()}
 
     def read(self) -> pl.DataFrame:
-        """Return (hash, useful, useless, on); raise MemlabError for a file that does not hold that."""
+        """Return (text_id, useful, useless, on); raise MemlabError for a file that does not hold that."""
         try:
             rows = pl.read_ndjson(self.path, schema={**_COLUMNS, "on": pl.String}).with_columns(
                 pl.col("on").str.to_date("%Y-%m-%d"))
@@ -51,14 +50,15 @@ class Feedback:
         if rows.null_count().sum_horizontal().sum():
             raise MemlabError("a line lacks text, useful, useless or on", where=f"feedback, {self.path}",
                               fix="write all four in every line")
-        return rows.select(hash_texts(rows["text"]).alias("hash"), "useful", "useless", "on")
+        ids = pl.Series("text_id", [text_hash(text) for text in rows["text"]], pl.String)
+        return rows.select(ids, "useful", "useless", "on")
 
     def values(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unit, value)."""
-        either = pl.concat_list("key", "value").alias("hash")
-        said = tables["memories"].select("memory", either).explode("hash").unique()
+        either = pl.concat_list("key_id", "value_id").alias("text_id")
+        said = tables["memories"].select("memory", either).explode("text_id").unique()
         asked = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("asked"))
-        counts = (on_units(tables).join(said, on="memory").join(self.read(), on="hash").join(asked, on="question")
+        counts = (on_units(tables).join(said, on="memory").join(self.read(), on="text_id").join(asked, on="question")
                   .filter((pl.col("on") <= pl.col("asked")).fill_null(True))
                   .group_by(PAIR).agg(pl.col("useful", "useless").sum()))
         good, bad = pl.col("useful").fill_null(0), pl.col("useless").fill_null(0)

@@ -15,8 +15,7 @@ from pydantic import Field
 from memlab.read.render import RENDER_READS, Value, rendered
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables
-from memlab.text.transcript import add_texts, hash_texts
+from memlab.tables import SCHEMAS, Tables, add_texts
 from memlab.token_counter import count_tokens
 
 MaxTokens = Annotated[int, Field(ge=1)] | None
@@ -100,11 +99,8 @@ def in_order(rows: pl.DataFrame, by: list[str], tables: Tables) -> Tables:
     at = (rows.with_row_index("row").sort("question", *by, "row")
           .with_columns(pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("question").alias("position"))
           .sort("row"))
-    texts = at.select(pl.col("shown").unique(maintain_order=True).alias("text"))
-    texts = texts.with_columns(hash_texts(texts["text"]).alias("hash"))
-    context = (at.join(texts, left_on="shown", right_on="text", maintain_order="left")
-               .drop("text", strict=False).rename({"hash": "text"}).select(list(SCHEMAS["context"])))
-    return Tables(context=context, texts=add_texts(tables["texts"], texts))
+    ids, texts = add_texts(tables["texts"], at["shown"])
+    return Tables(context=at.with_columns(ids).select(list(SCHEMAS["context"])), texts=texts)
 
 
 @stage

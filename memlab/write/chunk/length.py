@@ -95,7 +95,7 @@ def split(text: str, start: int, end: int, size: int, overlap: int, separators: 
 def transcripts(tables: Tables, roles: tuple[str, ...], speakers: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the turns of these roles with their place (begin, stop) in the transcript, and the transcripts."""
     turns = render_turns(tables["turns"], tables["texts"], speakers).filter(
-        pl.col("role").is_in(list(roles)), pl.col("raw").str.strip_chars() != "")
+        pl.col("role").is_in(list(roles)), pl.col("text").str.strip_chars() != "")
     line = pl.col("display_text")
     length, next_turn = line.str.len_chars().cast(pl.Int64), pl.col("next_turn")
     gap = len(TURN_SEPARATOR)

@@ -15,8 +15,8 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables, frame
-from memlab.text.transcript import TURN_SEPARATOR, add_texts, hash_texts, render_turns, round_numbers
+from memlab.tables import Tables, add_texts, frame
+from memlab.text.transcript import TURN_SEPARATOR, render_turns, round_numbers
 
 Role = Literal["user", "assistant"]
 Roles = Annotated[tuple[Role, ...], Field(strict=False, min_length=1)]
@@ -54,17 +54,17 @@ def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = F
     """
     if not blank:
         chunks = chunks.filter(pl.col("key").str.strip_chars() != "")
-    keys, values = hash_texts(chunks["key"]), hash_texts(chunks["value"])
+    keys, texts = add_texts(tables["texts"], chunks["key"])
+    values, texts = add_texts(texts, chunks["value"])
     dated = chunks.select(_SESSION).join(tables["sessions"], on=_SESSION, how="left", maintain_order="left")
     made = frame("memories", {
         "memory": pl.int_range(chunks.height, eager=True, dtype=pl.Int64),
         "corpus": chunks["corpus"], "session": chunks["session"], "turns": chunks["turns"],
         "kind": pl.repeat(kind, chunks.height, eager=True, dtype=pl.String),
         "source": chunks.get_column("source", default=pl.repeat("conversation", chunks.height, eager=True)),
-        "key": keys, "value": values, "said_on": dated["said_on"],
+        "key_id": keys, "value_id": values, "said_on": dated["said_on"],
     })
-    more = (pl.DataFrame({"hash": h, "text": t}) for h, t in ((keys, chunks["key"]), (values, chunks["value"])))
-    return Tables(memories=made, texts=add_texts(tables["texts"], *more))
+    return Tables(memories=made, texts=texts)
 
 
 def _joined(turns: pl.DataFrame, by: list[str], roles: tuple[str, ...]) -> pl.DataFrame:

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables
-from memlab.text.transcript import add_texts, hash_texts, render_turns
+from memlab.tables import Tables, add_texts, with_text
+from memlab.text.transcript import render_turns
 
 _SESSION = ["corpus", "session"]
 
@@ -46,9 +46,7 @@ class Header:
                  .join(turns.select(*_SESSION, "turn", "who"), on=[*_SESSION, "turn"], maintain_order="left")
                  .group_by("memory", maintain_order=True).agg(pl.col("who").unique(maintain_order=True))
                  .with_columns(pl.col("who").list.join(" and ")))
-        known = (memories
-                 .join(tables["texts"].rename({"hash": "key", "text": "body"}), on="key", how="left",
-                       maintain_order="left")
+        known = (with_text(memories, tables["texts"], "key_id", "body")
                  .join(opening, on=_SESSION, how="left", maintain_order="left")
                  .join(before, on=[*_SESSION, "turn"], how="left", maintain_order="left")
                  .join(names, on="memory", how="left", maintain_order="left"))
@@ -61,7 +59,6 @@ class Header:
         switched = [(self.date, pl.col("said_on").dt.strftime("%A %-d %B %Y")), (self.speaker, spoken_by),
                     (self.first_user_turn, opened), (self.previous_turn, preceded)]
         parts = [line for on, line in switched if on] + [pl.col("body")]
-        keys = known.select(pl.concat_str(parts, separator="\n", ignore_nulls=True).alias("text"))
-        keys = keys.with_columns(hash_texts(keys["text"]).alias("hash"))
-        made = tables["memories"].with_columns(keys["hash"].alias("key")).select(list(SCHEMAS["memories"]))
-        return Tables(memories=made, texts=add_texts(tables["texts"], keys))
+        keys = known.select(pl.concat_str(parts, separator="\n", ignore_nulls=True)).to_series()
+        ids, texts = add_texts(tables["texts"], keys)
+        return Tables(memories=tables["memories"].with_columns(ids.alias("key_id")), texts=texts)

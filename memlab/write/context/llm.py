@@ -13,8 +13,8 @@ from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import MARGIN, trim
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Notes, Tables
-from memlab.text.transcript import TURN_SEPARATOR, add_texts, hash_texts, render_turns
+from memlab.tables import Notes, Tables, add_texts, with_text
+from memlab.text.transcript import TURN_SEPARATOR, render_turns
 from memlab.write.context.header import Header
 
 INSTRUCTION = """You write notes for a search index of conversations. Below is one conversation. You will be \
@@ -95,34 +95,31 @@ class Written:
         if self.header is not None:
             tables = tables.updated(self.header.run(tables, store))
         made, texts = tables["memories"], tables["texts"]
-        for column in ("key", "value") if self.into == "key_and_value" else ("key",):
-            rows = made.join(known, on="memory", how="left", maintain_order="left").join(
-                texts, left_on=column, right_on="hash", how="left", maintain_order="left")
-            grew = rows.select(pl.concat_str("context", "text", separator="\n", ignore_nulls=True).alias("text"))
-            grew = grew.with_columns(hash_texts(grew["text"]).alias("hash"))
-            made, texts = made.with_columns(grew["hash"].alias(column)), add_texts(texts, grew)
-        return Tables(memories=made.select(list(SCHEMAS["memories"])), texts=texts, notes=notes.table())
+        told = made.join(known, on="memory", how="left", maintain_order="left")
+        for column in ("key_id", "value_id") if self.into == "key_and_value" else ("key_id",):
+            longer = pl.concat_str("context", "text", separator="\n", ignore_nulls=True)
+            ids, texts = add_texts(texts, with_text(told, texts, column).select(longer).to_series())
+            made = made.with_columns(ids.alias(column))
+        return Tables(memories=made, texts=texts, notes=notes.table())
 
 
     def _prompts(self, tables: Tables, notes: Notes) -> tuple[list[Prompt], dict[int, int]]:
         """Return distinct prompts, those of one session together, and which of them each memory waits for."""
         by_session = render_turns(tables["turns"], tables["texts"]).group_by(_SESSION, maintain_order=True)
         sessions = {place[:2]: (place[2], place[3]) for place in by_session.agg("turn", "display_text").iter_rows()}
-        keys = dict(tables["texts"].join(tables["memories"].select("key"), left_on="hash", right_on="key",
-                                         how="semi").iter_rows())
         prompts: dict[tuple[str, str], int] = {}
         wanted: dict[int, int] = {}
         views: dict[tuple[str, ...], _View] = {}
         cut = 0
-        for memory, corpus, session, turns, key in tables["memories"].select(
-                "memory", *_SESSION, "turns", "key").iter_rows():
+        memories = with_text(tables["memories"], tables["texts"], "key_id", "key")
+        for memory, corpus, session, turns, key in memories.select("memory", *_SESSION, "turns", "key").iter_rows():
             numbers, lines = sessions[corpus, session]
             if len(set(turns)) == len(numbers):
                 continue
             view = views.get(tuple(lines)) or views.setdefault(
                 tuple(lines), _View(self.chat, lines, self.max_tokens))
             at = [numbers.index(t) for t in turns]
-            asked = view.prompt(keys[key], min(at), max(at))
+            asked = view.prompt(key, min(at), max(at))
             if asked not in prompts:
                 prompts[asked] = len(prompts)
                 cut += view.cuts(asked)

@@ -95,10 +95,10 @@ def talks(tables: Tables) -> tuple[list[Talk], pl.DataFrame]:
     Slots: corpus, session, said_on, numbers (the turns' numbers, by position), talk (which of the distinct ones).
     """
     lines = render_turns(tables["turns"], tables["texts"]).group_by(SESSION, maintain_order=True).agg(
-        pl.col("turn").alias("numbers"), "role", "speaker", "raw", "display_text")
+        pl.col("turn").alias("numbers"), "role", "speaker", "text", "display_text")
     at: dict[Talk, int] = {}
     talk = [at.setdefault(tuple(map(Said, *turns)), len(at))
-            for turns in lines.select("role", "speaker", "raw", "display_text").iter_rows()]
+            for turns in lines.select("role", "speaker", "text", "display_text").iter_rows()]
     slots = lines.select(*SESSION, "numbers").with_columns(pl.Series("talk", talk, pl.Int32))
     return list(at), slots.join(tables["sessions"], on=SESSION, how="left", maintain_order="left").select(
         *SESSION, "said_on", "numbers", "talk")

@@ -8,8 +8,8 @@ from typing import Literal
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.tables import SCHEMAS, Tables
-from memlab.text.transcript import TURN_SEPARATOR, add_texts, hash_texts
+from memlab.tables import SCHEMAS, Tables, add_texts, with_text
+from memlab.text.transcript import TURN_SEPARATOR
 from memlab.write.chunk.turns import memories
 from memlab.write.extract.base import SESSION, Extract, Talk, named, talks
 from memlab.write.extract.chunked import HEADER, Chunked, chunks
@@ -113,10 +113,8 @@ def _merged(tables: Tables, rows: pl.DataFrame) -> Tables:
     held = tables["memories"].select("memory", *place).explode("turns").join(told, on=place).select(
         "memory", "fact", "key").unique(["memory", "fact"]).sort("memory", "fact")
     more = held.group_by("memory", maintain_order=True).agg(pl.col("key").str.join("\n").alias("more"))
-    grew = (tables["memories"].join(tables["texts"].rename({"hash": "key", "text": "body"}), on="key", how="left",
-                                    maintain_order="left")
-            .join(more, on="memory", how="left", maintain_order="left")
-            .select(pl.concat_str("body", "more", separator="\n", ignore_nulls=True).alias("text")))
-    grew = grew.with_columns(hash_texts(grew["text"]).alias("hash"))
-    return Tables(memories=tables["memories"].with_columns(grew["hash"].alias("key")),
-                  texts=add_texts(tables["texts"], grew))
+    keys = with_text(tables["memories"], tables["texts"], "key_id").join(
+        more, on="memory", how="left", maintain_order="left").select(
+        pl.concat_str("text", "more", separator="\n", ignore_nulls=True)).to_series()
+    ids, texts = add_texts(tables["texts"], keys)
+    return Tables(memories=tables["memories"].with_columns(ids.alias("key_id")), texts=texts)

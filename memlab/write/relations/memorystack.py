@@ -77,7 +77,7 @@ def more_of(line: Line, later: Ints, earlier: Ints, share: float) -> Any:
     """Tell which later rows are longer and hold more than a share of the earlier one's key terms, (m,)."""
     if not len(later):
         return np.zeros(0, bool)
-    length = line.texts("value").str.len_chars().to_numpy().astype(np.int64)
+    length = line.texts("value_id").str.len_chars().to_numpy().astype(np.int64)
     held = np.asarray(line.terms.sum(axis=1)).ravel()
     both = shared(line.terms, later, earlier)
     return (length[later] > length[earlier]) & (held[earlier] > 0) & (both > share * held[earlier])

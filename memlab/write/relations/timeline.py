@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from memlab.models.protocols import Embedder, Floats, Ints
 from memlab.store.vectors import encode
-from memlab.tables import DIGITS, SCHEMAS, Tables
+from memlab.tables import DIGITS, SCHEMAS, Tables, with_text
 from memlab.text.transcript import TURN_SEPARATOR
 from memlab.write.relations.similarity import key_terms, nearest
 
@@ -76,15 +76,14 @@ class Line:
     @cached_property
     def terms(self) -> csr_array:
         """Key terms of what each row shows, (n, terms)."""
-        texts = self.texts("value").to_frame("text")
+        texts = self.texts("value_id").to_frame("text")
         distinct = texts.unique(maintain_order=True).with_row_index("at")
         at = texts.join(distinct, on="text", how="left", maintain_order="left")["at"].to_numpy()
         return key_terms(distinct["text"])[at] if len(at) else csr_array((0, 1), dtype=np.int32)
 
     def texts(self, column: str) -> pl.Series:
-        """Return the texts of a column of hashes, row by row."""
-        named = self.tables["texts"].select(pl.col("hash").alias(column), "text")
-        return self.memories.join(named, on=column, how="left", maintain_order="left")["text"].fill_null("")
+        """Return the texts that a column of ids stands for, row by row."""
+        return with_text(self.memories, self.tables["texts"], column)["text"].fill_null("")
 
     def groups(self) -> Iterator[slice]:
         """Give the rows of each group."""
@@ -93,7 +92,7 @@ class Line:
 
     def near(self, store: Store, embedder: Embedder, count: int) -> tuple[Ints, Ints, Floats]:
         """Return the ``count`` nearest earlier rows of each row, by key: later, earlier, cosine."""
-        vectors = encode(store, embedder, self.tables["texts"], self.memories["key"], "document")
+        vectors = encode(store, embedder, self.tables["texts"], self.memories["key_id"], "document")
         found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
         for part in self.groups():
             later, earlier, cosine = nearest(vectors[part], count)
@@ -107,7 +106,7 @@ class Line:
         A transcript's lines say who speaks. What an assistant says is no claim of the user's, and is left out.
         """
         names = frozenset({*self.tables["turns"]["speaker"].drop_nulls().unique(), "user", "assistant"})
-        for row, (text, source) in enumerate(zip(self.texts("value"), self.memories["source"])):
+        for row, (text, source) in enumerate(zip(self.texts("value_id"), self.memories["source"])):
             if source != "assistant" and (made := _statements(read, text, names)):
                 yield row, made
 

@@ -62,7 +62,7 @@ class Versions:
 
     def _ended(self, line: Line) -> Pairs:
         """Return (later, earlier): which row ends which; an earlier row occurs once, with the first that ends it."""
-        words = line.texts("value").str.count_matches(r"\w+").to_numpy()
+        words = line.texts("value_id").str.count_matches(r"\w+").to_numpy()
         later, earlier = (np.concatenate(both) for both in zip(line.conflicts(claims, self.most),
                                                                line.conflicts(states, self.most)))
         short = words[earlier] <= self.max_words
@@ -79,7 +79,7 @@ class Versions:
         later, earlier, cosine = later[close], earlier[close], cosine[close]
         both = shared(line.terms, later, earlier)
         held = np.asarray(line.terms.sum(axis=1)).ravel()
-        numbers = line.texts("value").str.extract_all(r"\d[\d.,:]*").list.sort().list.join(" ").to_numpy()
+        numbers = line.texts("value_id").str.extract_all(r"\d[\d.,:]*").list.sort().list.join(" ").to_numpy()
         ends = np.full(len(line.group), len(line.group), np.int64)
         ends[ended[1]] = ended[0]
         ending = set(ended[0].tolist())

@@ -67,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
 
 def said(tables) -> list[tuple[int, int, str]]:
     texts = dict(tables["texts"].iter_rows())
-    return [(s, t, texts[h]) for s, t, h in tables["turns"].select("session", "turn", "text").iter_rows()]
+    return [(s, t, texts[h]) for s, t, h in tables["turns"].select("session", "turn", "text_id").iter_rows()]
 
 
 def test_documents_are_sessions_and_their_blocks_turns(folder):

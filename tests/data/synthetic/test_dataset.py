@@ -105,9 +105,9 @@ def test_what_cannot_be_answered_was_told_of_others_only():
     facts = {fact.ask[0]: fact for fact in lexicon.FACTS}
     unknown = tables["questions"].join(tables["gold"].filter("abstain"), on="question")
     assert unknown.height == 6
-    for corpus, text in unknown.select("corpus", "text").iter_rows():
+    for corpus, text in unknown.select("corpus", "text_id").iter_rows():
         fact = facts[texts[text]]
-        said = " ".join(texts[h] for h in tables["turns"].filter(corpus=corpus)["text"])
+        said = " ".join(texts[h] for h in tables["turns"].filter(corpus=corpus)["text_id"])
         mine, theirs = (re.escape(t).replace(r"\{v\}", "[^.]+?").replace(r"\{who\}", "[^.]+?")
                         for t in (fact.tell[0], fact.twin))
         assert not re.search(mine, said)

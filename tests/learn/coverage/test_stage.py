@@ -42,9 +42,9 @@ def world(seed: int = 0, questions: int = 120) -> Tables:
     return Tables(
         texts=texts,
         questions=frame("questions", {"question": range(questions), "corpus": range(questions),
-                                      "text": [text_hash("Who is Ann?")] * questions}),
+                                      "text_id": [text_hash("Who is Ann?")] * questions}),
         turns=frame("turns", {"corpus": q, "session": s, "turn": [0] * len(q), "role": ["user"] * len(q),
-                              "text": texts["hash"][1:]}),
+                              "text_id": texts["text_id"][1:]}),
         units=frame("units", {"unit": range(len(q)), "corpus": q, "session": s, "turns": [[0]] * len(q),
                               "level": ["session"] * len(q)}),
         ranking=frame("ranking", {"question": q, "unit": range(len(q)), "score": scores.ravel(), "rank": s + 1,

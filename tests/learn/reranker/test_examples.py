@@ -23,7 +23,7 @@ def shared_world(sessions: tuple[tuple[str, ...], ...] = (("gold 0", "x 0"), (NO
     asked = [f"What about {c}?" for c in range(corpora)]
     turns = frame("turns", {
         "corpus": [r[0] for r in said], "session": [r[1] for r in said], "turn": [r[2] for r in said],
-        "role": ["user"] * len(said), "text": [text_hash(r[3]) for r in said]})
+        "role": ["user"] * len(said), "text_id": [text_hash(r[3]) for r in said]})
     units = turn_units(turns)
     order = units.join(pl.DataFrame({"corpus": range(corpora)}, schema={"corpus": pl.Int32}), on="corpus").select(
         pl.col("corpus").alias("question"), "unit", pl.lit(0.0).alias("score"),
@@ -32,7 +32,7 @@ def shared_world(sessions: tuple[tuple[str, ...], ...] = (("gold 0", "x 0"), (NO
         texts=texts_frame([*asked, *(r[3] for r in said)]), turns=turns, units=units, ranking=order,
         memories=frame("memories", {}),
         questions=frame("questions", {"question": range(corpora), "corpus": range(corpora),
-                                      "text": [text_hash(a) for a in asked]}),
+                                      "text_id": [text_hash(a) for a in asked]}),
         evidence=frame("evidence", {"question": range(corpora), "session": [0] * corpora, "turn": [0] * corpora}),
         gold=frame("gold", {"question": range(corpora), "answer": ["a"] * corpora, "category": ["c"] * corpora,
                             "abstain": [False] * corpora, "scored": [True] * corpora}))
@@ -49,7 +49,7 @@ def test_positives_are_evidence_and_negatives_what_the_lanes_ranked_instead() ->
     places = {r[:4] for r in tables["evidence"].join(tables["questions"].select("question", "corpus"), on="question")
               .select("question", "corpus", "session", "turn").iter_rows()}
     said = {(c, s, t): lookup[h] for c, s, t, h in
-            tables["turns"].select("corpus", "session", "turn", "text").iter_rows()}
+            tables["turns"].select("corpus", "session", "turn", "text_id").iter_rows()}
     gold = {(q, said[c, s, t]) for q, c, s, t in places}
     assert set(made.select("question", "positive").iter_rows()) == gold
     place = {u: (c, s, t[0]) for u, c, s, t in
@@ -59,7 +59,7 @@ def test_positives_are_evidence_and_negatives_what_the_lanes_ranked_instead() ->
         texts = [said[place[u]] for u in head["unit"]]
         mine = {text for q, text in gold if q == question}
         assert negatives == list(dict.fromkeys(t for t in texts if t not in mine))
-        assert text_hash(query) == tables["questions"].filter(pl.col("question") == question)["text"].item()
+        assert text_hash(query) == tables["questions"].filter(pl.col("question") == question)["text_id"].item()
     unanswerable = tables["gold"].filter(~pl.col("scored"))["question"]
     assert len(unanswerable)
     assert not set(unanswerable) & set(made["question"])
@@ -131,8 +131,8 @@ def test_a_key_names_wording_and_corpus_and_nothing_else() -> None:
     tables = lives()
     keys = question_keys(tables["questions"], tables["turns"])
     same = tables["questions"].join(keys.select("question", "key"), on="question")
-    pairs = same.select("corpus", "text").unique().height
-    assert same["text"].n_unique() < pairs == same["key"].n_unique()  # lives are asked the same things
+    pairs = same.select("corpus", "text_id").unique().height
+    assert same["text_id"].n_unique() < pairs == same["key"].n_unique()  # lives are asked the same things
     renumbered = tables["questions"].with_columns(pl.col("question") + 100, pl.col("corpus") + 5)
     shuffled = tables["turns"].with_columns(pl.col("corpus") + 5).sample(fraction=1, shuffle=True, seed=1)
     assert question_keys(renumbered, shuffled)["key"].to_list() == keys["key"].to_list()

@@ -33,7 +33,7 @@ def model(folder: Path, base: Path, tables: Tables, fold: str, shift: float = 0.
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     parted = split(tables, fold)
     write(folder, {"fold": fold, "held_out": parted.held_out["key"].to_list(),
-                   "learnt": sorted(set(parted.train["text"]))})
+                   "learnt": sorted(set(parted.train["text_id"]))})
     return folder
 
 

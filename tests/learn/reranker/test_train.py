@@ -166,7 +166,7 @@ def test_the_record_tells_what_was_learnt_and_what_was_not(base: Path, tmp_path:
     assert str(tmp_path) not in (tmp_path / "a" / "training.json").read_text()
     train(tmp_path / "b", base)
     assert read(tmp_path / "b").held_out is None
-    assert read(tmp_path / "b").learnt == frozenset(texts["text"])
+    assert read(tmp_path / "b").learnt == frozenset(texts["text_id"])
     (tmp_path / "a" / "training.json").write_text('{"format": "memlab-rer')
     with pytest.raises(MemlabError, match="is not a reranker's record"):
         read(tmp_path / "a")

@@ -43,7 +43,7 @@ def test_sub_queries_may_not_outweigh_the_question():
 def test_what_the_question_alone_finds_first_stays_above_what_one_part_finds_first():
     """Weighted ranks by hand, k = 60: memory 0 is the question's best and each part's fifth; 1 the other way round."""
     queries = frame("queries", {"query": [0, 1, 2], "question": [0, 0, 0], "kind": ["original", "sub", "sub"],
-                                "text": ["a", "b", "c"], "weight": [1.0, .5, .5]})
+                                "text_id": ["a", "b", "c"], "weight": [1.0, .5, .5]})
     found = hits((0, "x:turn", 0, .9, 1), (0, "x:turn", 1, .1, 5), (1, "x:turn", 1, .9, 1), (1, "x:turn", 0, .1, 5),
                  (2, "x:turn", 0, .1, 5), (2, "x:turn", 1, .1, 6))
     stage = Score(normaliser="none")

@@ -18,8 +18,7 @@ from memlab.query.expand.statement import past, statement
 from memlab.query.expand.synonyms import SYNONYMS, injected, rewrites
 from memlab.stage import Nothing
 from memlab.store import Store
-from memlab.tables import frame, text_hash, texts_frame
-from memlab.text.transcript import add_texts
+from memlab.tables import add_texts, frame, text_hash
 from tests.chats import ScriptedChat
 from tests.query.worlds import asked, done, searched
 from tests.write.conversations import DAY, talk
@@ -186,9 +185,9 @@ def test_a_passage_that_repeats_the_question_adds_nothing(tmp_path) -> None:
 def ranked(stage, *said: str) -> list[str]:
     """What a lexical search with this stage finds for the question about the car, best first."""
     tables = talk([("user", text) for text in said])
-    question = frame("questions", {"question": [0], "corpus": [0], "text": [text_hash(CAR)],
+    question = frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash(CAR)],
                                    "asked_on": [DAY + timedelta(days=9)]})
-    tables = tables.updated({"questions": question, "texts": add_texts(tables["texts"], texts_frame([CAR]))})
+    tables = tables.updated({"questions": question, "texts": add_texts(tables["texts"], [CAR])[1]})
     made = Pipeline(dense=Nothing(writes=("hits",)), expand=stage).run(tables, Store())
     units = dict(made["units"].select("unit", "turns").iter_rows())
     return [said[units[unit][0]] for unit in made["ranking"].sort("rank")["unit"]]

@@ -100,6 +100,6 @@ def test_no_share_is_overdrawn_and_history_has_no_holes(tables: Tables, room: in
     said = [w for w in history if w.startswith("word")]
     seen = tables["turns"].join(tables["sessions"], on=["corpus", "session"]).filter(
         pl.col("said_on").dt.date() <= (DAY + timedelta(days=day)).date()).sort("session", "turn")
-    words = seen.join(tables["texts"], left_on="text", right_on="hash")["text_right"].str.split(" ").list.first()
+    words = seen.join(tables["texts"], on="text_id")["text"].str.split(" ").list.first()
     order = list(dict.fromkeys(said))
     assert order == words.to_list()[len(words) - len(order):]

@@ -89,7 +89,7 @@ def test_rounds_are_those_of_the_chunker() -> None:
                 [("user", "e", "Ann"), ("user", "f", "Bob"), ("user", "g", "Ann")], [("assistant", "h")]]
     tables = world(sessions, range(9))  # type: ignore[arg-type]
     made = Round().run(talk(*sessions), STORE)  # type: ignore[arg-type]
-    of_turn = made["memories"].explode("turns").join(made["texts"], left_on="value", right_on="hash")
+    of_turn = made["memories"].explode("turns").join(made["texts"], left_on="value_id", right_on="text_id")
     ours = rendered(tables["units"], tables, "round").sort("unit")["text"].str.split_exact("]\n", 1).struct[1]
     assert ours.to_list() == of_turn.sort("session", "turns")["text"].to_list()
     assert len(packed(ByRank(value="round"), tables)) == made["memories"].height  # each round once

@@ -163,8 +163,8 @@ def test_provenance_names_the_turns_that_a_piece_repeats(said, size):
     tables = talk([("user", text) for text in said])
     out = tables.updated(Semantic(embedder=Themes(), size=size, least=1).run(tables, Store()))
     texts = dict(tables["texts"].iter_rows())
-    turns = {t: texts[h] for t, h in tables["turns"].select("turn", "text").iter_rows()}
+    turns = {t: texts[h] for t, h in tables["turns"].select("turn", "text_id").iter_rows()}
     for piece, named in zip(written(out), out["memories"]["turns"]):
         assert all(any(part in f"user: {turns[t]}" for t in named) for part in piece.split("\n\n"))
     assert {t for named in out["memories"]["turns"] for t in named} == set(turns)
-    assert set(out["memories"]["key"]) <= {text_hash(t) for t in out["texts"]["text"]}
+    assert set(out["memories"]["key_id"]) <= {text_hash(t) for t in out["texts"]["text"]}

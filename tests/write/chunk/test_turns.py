@@ -74,7 +74,7 @@ def test_levels_number_memories_through_and_refuse_twins():
     out = made(Levels(chunkers=[Turn(roles=["user"]), Session(roles=["user"]), Round()]))
     assert out["memories"]["memory"].to_list() == list(range(8))
     assert out["memories"]["kind"].unique(maintain_order=True).to_list() == ["turn.user", "session.user", "round"]
-    assert out["texts"]["hash"].is_unique().all()
+    assert out["texts"]["text_id"].is_unique().all()
     with pytest.raises(MemlabError, match="kind turn"):
         Levels(chunkers=[Turn(), Turn(speakers=False)])
 

@@ -13,7 +13,7 @@ def keys(header, tables=CHAT, chunk=None):
     stage = chunk or Turn()
     written_once = tables.updated(stage.run(tables, Store()))
     out = written_once.updated(header.run(written_once.only(header.reads), Store()))
-    assert out["memories"].drop("key").equals(written_once["memories"].drop("key"))  # only the key changes
+    assert out["memories"].drop("key_id").equals(written_once["memories"].drop("key_id"))  # only the key changes
     return written(out)
 
 

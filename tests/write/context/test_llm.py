@@ -7,8 +7,8 @@ import pytest
 
 from memlab.rank.score import Score
 from memlab.store import Store
-from memlab.tables import Tables, frame, text_hash, texts_frame
-from memlab.text.transcript import add_texts, render_turns
+from memlab.tables import Tables, add_texts, frame, text_hash
+from memlab.text.transcript import render_turns
 from memlab.write.chunk.turns import Session, Turn
 from memlab.write.context.header import Header
 from memlab.write.context.llm import INSTRUCTION, Written, cleaned
@@ -38,7 +38,7 @@ def after(stage, store: Store, tables: Tables = CHAT, chunk=None) -> Tables:
     made = stage.run(chunked.only(stage.reads), store)
     assert set(made) - {"notes"} == set(stage.writes)
     out = chunked.updated(made)
-    assert out["memories"].drop("key", "value").equals(chunked["memories"].drop("key", "value"))
+    assert out["memories"].drop("key_id", "value_id").equals(chunked["memories"].drop("key_id", "value_id"))
     assert out["texts"].head(chunked["texts"].height).equals(chunked["texts"])
     return out
 
@@ -152,8 +152,8 @@ def test_all_goes_well_without_a_warning(store: Store) -> None:
 
 
 def test_what_the_reader_is_shown_grows_by_the_notes_and_is_counted(store: Store) -> None:
-    asked = frame("questions", {"question": [0], "corpus": [0], "text": [text_hash("Does it rain?")]})
-    tables = CHAT.updated({"questions": asked, "texts": add_texts(CHAT["texts"], texts_frame(["Does it rain?"]))})
+    asked = frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash("Does it rain?")]})
+    tables = CHAT.updated({"questions": asked, "texts": add_texts(CHAT["texts"], ["Does it rain?"])[1]})
 
     def tokens(into: str, level: str) -> int:
         pipeline = lexical(context=Written(chat=ScriptedChat(lambda p: "A note."), into=into), score=Score(level=level))

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from memlab.errors import MemlabError
 from memlab.rank.score import Score
 from memlab.store import Store
-from memlab.tables import Tables, frame, text_hash, texts_frame
-from memlab.text.transcript import add_texts
+from memlab.tables import Tables, add_texts, frame, text_hash
 from memlab.write.chunk.turns import Levels, Session, Turn
 from memlab.write.extract.chunked import Chunked
 from memlab.write.extract.entities import entities, names, spans
@@ -33,8 +32,8 @@ def after(stage: RulesExtract, tables: Tables = CHAT, chunk: object = None) -> T
     assert set(made) == set(stage.writes)
     out = chunked.updated(made)
     assert out["memories"]["memory"].to_list() == list(range(out["memories"].height))
-    known = set(out["texts"]["hash"])
-    assert known >= {*out["memories"]["key"], *out["memories"]["value"]}
+    known = set(out["texts"]["text_id"])
+    assert known >= {*out["memories"]["key_id"], *out["memories"]["value_id"]}
     return out
 
 
@@ -78,7 +77,7 @@ def test_facts_are_appended_to_the_keys_of_all_memories_that_hold_their_turns() 
     assert keys[4].endswith("ok\n[2023-05-20] user: I moved to Oslo.\n[2023-05-20] user: I love tea, and it rains.\n"
                             "[2023-05-20] assistant: A pot costs $12.")
     before = Levels(chunkers=[Turn(), Session()]).run(CHAT, None)["memories"]  # type: ignore[arg-type]
-    assert out["memories"].drop("key").equals(before.drop("key"))
+    assert out["memories"].drop("key_id").equals(before.drop("key_id"))
 
 
 def test_only_the_roles_asked_for_are_read() -> None:
@@ -138,8 +137,8 @@ def test_a_word_a_blank_or_another_language_loses_no_session(sessions: list, int
 
 
 def test_a_fact_leads_to_its_turn(tmp_path) -> None:
-    asked = frame("questions", {"question": [0], "corpus": [0], "text": [text_hash("2023-05-20 moved")]})
-    tables = CHAT.updated({"questions": asked, "texts": add_texts(CHAT["texts"], texts_frame(["2023-05-20 moved"]))})
+    asked = frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash("2023-05-20 moved")]})
+    tables = CHAT.updated({"questions": asked, "texts": add_texts(CHAT["texts"], ["2023-05-20 moved"])[1]})
     lanes = lexical(extract=RulesExtract()).run(tables, Store(tmp_path))
     assert {"lexical:turn", "lexical:fact"} <= set(lanes["ranking"].columns)
     first = lanes["ranking"].join(lanes["units"], on="unit").row(0, named=True)

@@ -57,13 +57,13 @@ def told(*rows: tuple[int, int | None, str], asked: int = 500, **columns: list[A
         texts=texts_frame([text for _, _, text in rows] + ["Why?"]),
         sessions=frame("sessions", {"corpus": [0] * len(days), "session": list(days), "said_on": list(days.values())}),
         turns=frame("turns", {"corpus": [0] * n, "session": sessions, "turn": turn, "role": ["user"] * n,
-                              "speaker": [None] * n, "text": names}),
-        questions=frame("questions", {"question": [0], "corpus": [0], "text": [text_hash("Why?")],
+                              "speaker": [None] * n, "text_id": names}),
+        questions=frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash("Why?")],
                                       "asked_on": [DAY + timedelta(days=asked)]}),
         edges=frame("edges", {"source": [], "target": [], "kind": [], "confidence": []}),
         memories=frame("memories", {
             "memory": range(n), "corpus": [0] * n, "session": sessions, "turns": [[t] for t in turn],
-            "kind": ["turn"] * n, "source": ["conversation"] * n, "key": names, "value": names,
+            "kind": ["turn"] * n, "source": ["conversation"] * n, "key_id": names, "value_id": names,
             "said_on": [days[s] for s in sessions], **columns}))
 
 
