@@ -1,8 +1,8 @@
-"""Serve a model to runs: ``python -m memlab.serve MODEL``, ``... list``, ``... stop [MODEL|--all]``, ``... key``.
+"""Model servers for runs: ``python -m memlab.serve MODEL``, ``... list``, ``... stop [MODEL|--all]``, ``... key``.
 
-The server is vLLM in an environment of its own, with a generated key, on loopback unless ``--host`` says otherwise.
-When it has answered a real request, the one line that a run needs is printed to standard output; all else goes to
-standard error.
+The server is vLLM in an environment of its own, with a generated key, on loopback unless ``--host`` sets another
+address. After it has answered a real request, the words that a run needs are printed to standard output; everything
+else goes to standard error.
 """
 
 from __future__ import annotations
@@ -11,170 +11,130 @@ import argparse
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
-from pydantic import ValidationError
-
-from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.runtime.cores import usable_cores
-from memlab.runtime.home import bundled_encoder
-from memlab.serving import command, environment, node, packaged, records, start
-from memlab.serving.settings import names, settings
+from memlab.errors import MemlabError, did_you_mean
+from memlab.serving import environment, node, records, start
+from memlab.serving.plan import AUTO, make_plan
+from memlab.serving.settings import names
 from memlab.text.display import sanitise_lines
 
 _EPILOG = f"""\
 MODEL is one of: {', '.join(names())};
-or a model of the hub (owner/model), or a folder. What follows `--` goes to vLLM as it is.
+or a model of the hub (owner/model), or a folder. Words after `--` go to vLLM as they are.
   python -m memlab.serve embedded --create-env cpu     once: makes the environment, then serves
   python -m memlab.serve embedded --detach             in the background
   python -m memlab.serve qwen2.5-7b --host node        for other nodes too: runs with chat.url=auto find it
   python -m memlab.serve list | stop MODEL | stop --all | key MODEL"""
 
-
-_AUTO = 0  # of --data-parallel
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class _Ended(Exception):
+class _Stopped(Exception):
     """A signal asks this command to end."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return 0 if all is well, 1 with a message if not."""
+    """Run one command; return 0 on success, 1 with a message on an error."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    small = {"list": _list, "stop": _stop, "key": _key}
+    commands = {"list": _list, "stop": _stop, "key": _key}
     # under nohup a hang-up stays ignored
-    before = {number: signal.signal(number, _end) for number in _SIGNALS
+    before = {number: signal.signal(number, _interrupt) for number in _SIGNALS
               if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN}
     try:
-        return small[words[0]](words[1:]) if words and words[0] in small else _serve(words)
-    except MemlabError as fault:
-        print(sanitise_lines(str(fault)), file=sys.stderr)
+        return commands[words[0]](words[1:]) if words and words[0] in commands else _serve(words)
+    except MemlabError as error:
+        _echo(sanitise_lines(str(error)))
         return 1
-    except _Ended:
-        _say("stopped")
+    except _Stopped:
+        _echo("stopped")
         return 0
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - the form of a handler
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 (a handler's signature)
     for each in _SIGNALS:
         signal.signal(each, signal.SIG_IGN)  # a second Ctrl-C must not leave half a server behind
-    raise _Ended
+    raise _Stopped
 
 
 def _serve(words: list[str]) -> int:
     at = words.index("--") if "--" in words else len(words)
     given = _parser().parse_args(words[:at])
-    folder = (given.env or environment.default_folder()).expanduser().absolute()
+    env = (given.env or environment.default_folder()).expanduser().absolute()
     if given.create_env:
-        environment.create(folder, given.create_env, _say)
-    if given.model is None:
-        if given.create_env:
+        environment.create(env, given.create_env, _echo)
+        if given.model is None:
             return 0
+    if given.model is None:
         raise MemlabError("no model is named", fix=f"python -m memlab.serve MODEL; {did_you_mean('', names())}")
-    server, leader = start.start(_plan(given, folder, words[at + 1:]), port=given.port, timeout=given.timeout,
-                                 say=_say)
-    print(start.line(server), flush=True)
-    if server.does != "chat":
-        _say(f"the run wants the key: export {start.KEY_VARIABLE}=$(python -m memlab.serve key {server.name})")
-    if leader is not None and not given.detach:
-        _say(f"serving until Ctrl-C, log {server.log}")
-        start.watch(server, leader, given.grace)
-        _say("stopped")
-        return 0
-    _say(f"serving in the background, log {server.log}; python -m memlab.serve stop {server.name}")
+    server, leader = start.start(make_plan(given, env, words[at + 1:], _echo), port=given.port,
+                                 timeout=given.timeout, echo=_echo)
+    try:
+        print(start.overrides(server), flush=True)
+        if server.task != "chat":
+            _echo(f"the run wants the key: export {start.KEY_VARIABLE}=$(python -m memlab.serve key {server.name})")
+        if leader is None or given.detach:
+            _echo(f"serving in the background, log {server.log}; python -m memlab.serve stop {server.name}")
+        else:
+            _echo(f"serving until Ctrl-C, log {server.log}")
+            start.watch(server, leader, given.grace)
+            _echo("stopped")
+    except _Stopped:
+        if leader is not None and not given.detach:
+            start.end(server, given.grace)
+        raise
     return 0
 
 
-def _plan(given: argparse.Namespace, folder: Path, extra: list[str]) -> start.Plan:
-    """Settle everything that the server is started with, in the order in which faults are worth telling."""
-    command.check_extra(extra)
-    chosen = settings(given.model)
-    python = environment.interpreter(folder)
-    gpus = environment.gpus()
-    device = command.choose_device(given.device, environment.build_of(folder), gpus)
-    if device == "cpu":
-        chosen = command.for_cpu(chosen)
-    own = {"revision": given.revision, "runner": given.runner, "dtype": given.dtype, "max_len": given.max_len,
-           "tensor_parallel": given.tensor_parallel, "gpu_memory": given.gpu_memory, "kv_cache": given.kv_cache,
-           "data_parallel": given.data_parallel or None}
-    try:
-        chosen = replace(chosen, **{k: v for k, v in own.items() if v is not None})
-    except ValidationError as error:
-        raise Faults(f"--{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}"
-                     for fault in error.errors()) from error
-    if given.data_parallel == _AUTO:
-        chosen = command.for_gpus(chosen, gpus if device == "gpu" else ())
-    name, served = str(given.model), [chosen.model]
-    if chosen.model == packaged.embedded_folder().name:
-        served.append("embedded")
-        chosen = replace(chosen, model=str(packaged.ensure_embedded(folder, _say)))
-    elif chosen.model == "minilm":
-        chosen = replace(chosen, model=str(bundled_encoder()))
-    elif command.is_folder(chosen.model):
-        name = records.file_name(Path(chosen.model).name)
-        served = [name]
-    elif given.model in names():
-        served.insert(0, name)
-    threads = given.threads or usable_cores()
-    return start.Plan(name, chosen, tuple(served), python, device, tuple(gpus), threads, tuple(extra),
-                      node.address(given.host))
-
-
 def _stop(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m memlab.serve stop", description="End servers.")
-    parser.add_argument("model", nargs="?", help="as `list` shows it; not needed where one server runs")
+    parser = _subparser("stop", "End servers.", "model")
     parser.add_argument("--all", action="store_true", help="every server of this machine")
     _add_grace(parser)
     given = parser.parse_args(words)
-    known = records.servers()
-    running = [server for server in known if server.here]
-    if not running and not given.all and (jobs := sorted({server.job for server in known if server.job})):
+    servers = records.servers()
+    local = [server for server in servers if server.is_local]
+    if not local and not given.all and (jobs := sorted({server.job for server in servers if server.job})):
         raise MemlabError("no server runs on this machine", fix=f"those of SLURM jobs: scancel {' '.join(jobs)}")
-    for server in running if given.all else [_one(running, given.model)]:
+    for server in local if given.all else [_one(local, given.model)]:
         start.end(server, given.grace)
         print(f"stopped {server.name} ({server.url})")
     return 0
 
 
 def _list(words: list[str]) -> int:
-    argparse.ArgumentParser(prog="python -m memlab.serve list", description="Name the servers.").parse_args(words)
-    running = records.servers()
-    for server in running:
-        state = server.does or "starting"
-        if server.does and not server.here:
-            state = "does not answer" if server.shared and not node.answers(server.url, server.key) else state
-        place = f"process {server.pid}" if server.here else f"on {server.host}"
+    _subparser("list", "Name the servers.").parse_args(words)
+    for server in (servers := records.servers()):
+        state = server.task or "starting"
+        if server.task and not server.is_local and server.shared and not node.answers(server.url, server.key):
+            state = "does not answer"
+        place = f"process {server.pid}" if server.is_local else f"on {server.host}"
         place += f", SLURM job {server.job}" if server.job else ""
         print(f"{server.name}  {state}  {server.url}  since {server.started}, {place}\n  log: {server.log}")
-        if server.does:
-            print(f"  {start.line(server)}")
-    if not running:
+        if server.task:
+            print(f"  {start.overrides(server)}")
+    if not servers:
         print(f"no server runs; python -m memlab.serve MODEL with one of: {', '.join(names())}")
     return 0
 
 
 def _key(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m memlab.serve key", description="Print a server's key.")
-    parser.add_argument("model", nargs="?", help="as `list` shows it; not needed where one server runs")
-    print(_one(records.servers(), parser.parse_args(words).model).key)
+    print(_one(records.servers(), _subparser("key", "Print a server's key.", "model").parse_args(words).model).key)
     return 0
 
 
-def _one(running: Sequence[records.Server], name: str | None) -> records.Server:
-    """Return the server that is meant: by the model's name, or ``name-node-port`` where several serve it."""
-    meant = [s for s in running if name in {None, s.name, s.model, s.file.stem}]
-    if len(meant) == 1:
-        return meant[0]
-    what = f"{len(meant)} servers could be meant" if meant else f"no server runs{f' for {name}' if name else ''}"
-    known = [s.file.stem for s in meant or running]
-    raise MemlabError(what, fix=f"name one of: {', '.join(known)}" if known else "python -m memlab.serve list")
+def _one(servers: Sequence[records.Server], name: str | None) -> records.Server:
+    """Return the server of a model by its name, or by ``name-node-port`` where several serve it."""
+    matches = [s for s in servers if name in {None, s.name, s.model, s.file.stem}]
+    if len(matches) == 1:
+        return matches[0]
+    what = f"{len(matches)} servers could be meant" if matches else f"no server runs{f' for {name}' if name else ''}"
+    options = [s.file.stem for s in matches or servers]
+    raise MemlabError(what, fix=f"name one of: {', '.join(options)}" if options else "python -m memlab.serve list")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -204,9 +164,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _subparser(command: str, description: str, *arguments: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"python -m memlab.serve {command}", description=description)
+    for name in arguments:
+        parser.add_argument(name, nargs="?", help="as `list` shows it; not needed where one server runs")
+    return parser
+
+
 def _add_grace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grace", type=float, default=start.GRACE, metavar="S",
-                        help=f"a server that was asked to end is killed after that; default: {start.GRACE:g}")
+                        help=f"a server that does not end is killed after that; default: {start.GRACE:g}")
 
 
 def _count(text: str) -> int:
@@ -216,10 +183,10 @@ def _count(text: str) -> int:
 
 
 def _count_or_auto(text: str) -> int:
-    return _AUTO if text == "auto" else _count(text)
+    return AUTO if text == "auto" else _count(text)
 
 
-def _say(text: str) -> None:
+def _echo(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

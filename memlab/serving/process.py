@@ -1,14 +1,14 @@
-"""A server's processes: started as a group of their own, ended as a whole, and asked why they died."""
+"""Processes of a server: started as a group, ended as a whole, and the reason why they died."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -19,6 +19,7 @@ from memlab.text.display import sanitise
 
 _PREFIX = re.compile(r"^(\(\w[\w-]* pid=\d+\) )?((INFO|WARNING|ERROR) [\d-]+ [\d:]+ )?(\[[\w.]+:\d+\] )?")
 _RAISED = re.compile(r"^([\w.]*(Error|Exception|Interrupt)): (?!Engine core initialization failed)")
+_LAST = 6  # lines of a log that an error shows
 
 CAUSES: tuple[tuple[str, str, str], ...] = (
     (r"out of memory|OutOfMemory|Cannot allocate memory|MemoryError|[Nn]o available memory for the cache|"
@@ -35,14 +36,12 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
      r"is not a local folder", "the model was not found, or the hub cannot be reached",
      "check the name and the network, or give a local folder"),
     (r"No module named '?vllm", "vLLM is not in this environment", "python -m memlab.serve --create-env cpu"),
-    (r"does not recognize this architecture|architectures .* are not supported|Unsupported architecture",
-     "this vLLM does not know the model's architecture", "a newer vLLM in the serving environment"),
 )
-"""(what the log says, what it means, what helps), the first that fits."""
+"""(pattern in the log, what it means, what helps); the first match counts."""
 
 
 def launch(command: Sequence[str], variables: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
-    """Start a command as the leader of a session of its own, so that a terminal's Ctrl-C does not reach it."""
+    """Start a command as the leader of its own session, so that a terminal's Ctrl-C does not reach it."""
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
         return subprocess.Popen(command, env=dict(variables), stdin=subprocess.DEVNULL, stdout=out,  # noqa: S603
                                 stderr=subprocess.STDOUT, start_new_session=True)
@@ -57,34 +56,33 @@ def end(pid: int, grace: float) -> None:
         family = []
     _signal(pid, signal.SIGTERM)
     _, left = psutil.wait_procs(family, timeout=grace)
-    _signal(pid, signal.SIGKILL)  # also what joined the group since
+    _signal(pid, signal.SIGKILL)  # also processes that joined the group since
     for process in left:
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(left, timeout=5)
 
 
 def _signal(group: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
-def free_port(asked: int, host: str = LOOPBACK) -> int:
-    """Return the asked port if nobody listens there at an address of this machine, a free one for 0."""
+def free_port(port: int, host: str = LOOPBACK) -> int:
+    """Return the port if nobody listens there at an address of this machine, a free one for 0."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host, asked))
+            probe.bind((host, port))
         except (OSError, OverflowError) as error:
-            at, fix = f"port {asked}", "leave --port out: a free one is found"
-            if not asked:
-                at, fix = f"the address {host}", "--host node takes this node's own"
-            raise MemlabError(f"{at} cannot be had ({getattr(error, 'strerror', None) or error})", fix=fix) from error
+            what, fix = (f"port {port}", "leave --port out: a free one is found") if port else (
+                f"the address {host}", "--host node takes this node's own")
+            raise MemlabError(f"{what} cannot be had ({getattr(error, 'strerror', None) or error})", fix=fix) from error
         return int(probe.getsockname()[1])
 
 
 def tail(log: Path, size: int = 200_000) -> list[str]:
-    """Return the last lines of a log without vLLM's prefixes, made safe to print; what was overwritten is gone."""
+    """Return the last lines of a log without vLLM's prefixes, made safe to print; of overwritten lines, the last."""
     try:
         with log.open("rb") as handle:
             handle.seek(max(0, log.stat().st_size - size))
@@ -95,16 +93,23 @@ def tail(log: Path, size: int = 200_000) -> list[str]:
     return [sanitise(line, 300) for line in lines if line.strip()]
 
 
+def last_lines(log: Path) -> str:
+    """Return the last lines of a log, as an error shows them."""
+    return _quoted(tail(log)[-_LAST:])
+
+
 def death(status: int, log: Path) -> MemlabError:
-    """Explain a server that ended by itself: the first cause in its log, its last lines, and what helps."""
+    """Return the error for a server that ended by itself: the cause, the log's last lines, and what helps."""
     lines = tail(log)
-    whole = "\n".join(lines)
-    known = next(((what, fix) for pattern, what, fix in CAUSES if re.search(pattern, whole)), None)
-    if known is None and status == -signal.SIGKILL:
-        known = "it was killed, most likely because memory ran out", "close other programs, or a smaller model"
-    raised = next((line for line in lines if _RAISED.match(line)), None)
-    what, fix = known or ("see below", "mend what the log names, then start again")
+    text = "\n".join(lines)
+    killed = ("it was killed, most likely because memory ran out", "close other programs, or a smaller model")
+    unknown = killed if status == -signal.SIGKILL else ("see below", "mend what the log names, then start again")
+    what, fix = next(((what, fix) for pattern, what, fix in CAUSES if re.search(pattern, text)), unknown)
+    raised = next((line for line in lines[:-_LAST] if _RAISED.match(line)), None)  # the first, which causes the others
+    shown = _quoted([*([raised] if raised and raised not in lines[-_LAST:] else []), *lines[-_LAST:]])
     ended = f"signal {-status}" if status < 0 else f"status {status}"
-    shown = [*([raised] if raised and raised not in lines[-6:] else []), *lines[-6:]]
-    told = "".join(f"\n  | {line}" for line in shown)
-    return MemlabError(f"the server ended ({ended}): {what}{told}\n", where=str(log), fix=fix)
+    return MemlabError(f"the server ended ({ended}): {what}{shown}\n", where=str(log), fix=fix)
+
+
+def _quoted(lines: Sequence[str]) -> str:
+    return "".join(f"\n  | {line}" for line in lines)

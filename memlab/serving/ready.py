@@ -1,4 +1,4 @@
-"""Ready means that one real request was answered: a server's /health says yes to models that crash at the first."""
+"""Readiness: one real request is answered, since a server's /health says yes to models that crash at the first."""
 
 from __future__ import annotations
 
@@ -22,48 +22,48 @@ PROBES: dict[Runner, dict[str, tuple[str, dict[str, Any], str]]] = {
     "pooling": {"embeddings": ("/embeddings", {"input": ["hello"]}, "data"),
                 "score": ("/score", {"text_1": "hello", "text_2": "hello"}, "data")},
 }
-"""Runner -> what a server may do -> (path, request, the field that a real answer fills)."""
+"""Runner -> task -> (path, request, the field that a real answer fills)."""
 
-_BETWEEN = 0.5  # seconds between two looks at a server that does not listen yet
-_ANSWER = 300.0  # seconds that the first answer may take: a CPU may compile for minutes
+_BETWEEN = 0.5  # seconds between two requests to a server that does not listen yet
+_ANSWER = 300.0  # seconds for the first answer: a CPU may compile for minutes
 
 
 @dataclass(frozen=True)
 class Ready:
-    """What a server that answers does: "chat", "embeddings" or "score"; the length of an embedding; its window."""
+    """A ready server's task ("chat", "embeddings" or "score"), the length of an embedding, and the window."""
 
-    does: str
+    task: str
     dimensions: int | None
     window: int | None
 
 
 def wait(server: subprocess.Popen[bytes], url: str, key: str, model: str, runner: Runner, log: Path, *,
          timeout: float, show: Callable[[float, str], None]) -> Ready:
-    """Return what the server does as soon as it has answered a real request.
+    """Return a server's task as soon as it has answered a real request.
 
-    ``show(seconds, last line of the log)`` is called twice a second. Raises MemlabError when the server ends, refuses
-    every kind of request, or is not ready in ``timeout`` seconds.
+    ``show(seconds, last line of the log)`` is called twice a second. Raises MemlabError if the server ends, refuses
+    each kind of request, or is not ready within ``timeout`` seconds.
     """
     start = time.monotonic()
     with httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=httpx.Timeout(_ANSWER, connect=5),
-                      trust_env=False) as client:  # a proxy that the environment names is no way to this machine itself
+                      trust_env=False) as client:  # a proxy of the environment does not lead to this machine itself
         while True:
             if (status := server.poll()) is not None:
                 raise processes.death(status, log)
             passed = time.monotonic() - start
             if passed > timeout:
-                lines = "".join(f"\n  | {line}" for line in processes.tail(log)[-6:])
-                raise MemlabError(f"not ready after {clock(passed)}{lines}\n", where=str(log), fix="--timeout SECONDS")
-            if answered := _ask(client, url, model, runner, timeout - passed):
-                return answered
+                raise MemlabError(f"not ready after {clock(passed)}{processes.last_lines(log)}\n", where=str(log),
+                                  fix="--timeout SECONDS")
+            if ready := _ask(client, url, model, runner, timeout - passed):
+                return ready
             show(passed, next(reversed(processes.tail(log, 4000)), ""))
             time.sleep(_BETWEEN)
 
 
 def _ask(client: httpx.Client, url: str, model: str, runner: Runner, left: float) -> Ready | None:
-    """Send each request that would prove readiness; None means that the server does not answer yet."""
+    """Send each request that would prove readiness; return None if the server does not answer yet."""
     refusals = []
-    for does, (path, request, field) in PROBES[runner].items():
+    for task, (path, request, field) in PROBES[runner].items():
         try:
             reply = client.post(url + path, json={"model": model, **request},
                                 timeout=httpx.Timeout(min(_ANSWER, max(left, 1.0)), connect=5))
@@ -72,8 +72,8 @@ def _ask(client: httpx.Client, url: str, model: str, runner: Runner, left: float
         if reply.status_code == 503:  # up, and still loading
             return None
         if reply.status_code == 200 and _filled(reply, field):
-            length = len(reply.json()["data"][0]["embedding"]) if does == "embeddings" else None
-            return Ready(does, length, _window(client, url))
+            length = len(reply.json()["data"][0]["embedding"]) if task == "embeddings" else None
+            return Ready(task, length, _window(client, url))
         refusals.append(f"{path}: status {reply.status_code}, {reply.text[:200]}")
     raise MemlabError("the server is up and answers no request: " + "; ".join(refusals), where=url,
                       fix="a chat model needs a chat template; encoders and rerankers need --runner pooling")
@@ -87,7 +87,7 @@ def _filled(reply: httpx.Response, field: str) -> bool:
 
 
 def _window(client: httpx.Client, url: str) -> int | None:
-    """Return the tokens that prompt and reply may have together, where the server tells."""
+    """Return the tokens that prompt and reply may have together; None if the server does not say."""
     try:
         return int(client.get(url + "/models").json()["data"][0]["max_model_len"])
     except (httpx.TransportError, ValueError, LookupError, TypeError):

@@ -1,16 +1,14 @@
-"""What runs: one small file a server in ``$MEMLAB_HOME/serving``, which holds its address and its key.
+"""Records of the running servers: one file per server in ``$MEMLAB_HOME/serving``, with its address and its key.
 
-The files are for their owner alone (0600, in a folder 0700). On a cluster the folder is shared: any node finds there
-the servers of all. One whose process is gone is removed when it is met; that of another node's server when its SLURM
-job is gone too and nobody answers.
+Only their owner can read the files (0600, in a folder 0700). On a cluster the folder is shared: each node finds the
+servers of all nodes there. The record of a dead process is removed when it is read; that of another node's server when
+its SLURM job is gone too and nothing answers.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import secrets
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -20,21 +18,30 @@ from urllib.parse import urlsplit
 import psutil
 
 from memlab.errors import MemlabError
+from memlab.runtime.files import atomic_path
 from memlab.runtime.home import home
 from memlab.serving import node
+
+_NO_RECORD = (ValueError, TypeError, LookupError, AttributeError)
 
 
 @dataclass(frozen=True)
 class Server:
     """One server that memlab started.
 
-    ``name`` is what the user called the model, ``model`` what requests call it. ``pid`` leads the process group;
-    ``born`` is the time that the system gives for its start, since a process id alone may have been given anew.
-    ``does`` is "chat", "embeddings" or "score", and "" while the server is not ready. ``command`` is what was
-    started (the key is not in it), ``dimensions`` the length of an embedding, ``window`` the tokens
-    that prompt and reply may have together, ``folder`` where the model's files lie. ``names`` is all that requests may
-    call the model, ``shared`` whether other nodes reach the server, ``job`` and ``restart`` the SLURM job that it runs
-    in and how often that was requeued.
+    Attributes:
+        name: The user's name of the model.
+        model: Its name in requests; ``names`` are all that requests may use.
+        pid: Leader of the process group.
+        create_time: When that process started, according to the system: a process id alone may be reused.
+        started: When the record was written, for people.
+        command: What was started, without the key.
+        task: "chat", "embeddings" or "score"; "" while the server is not ready.
+        dimensions: Length of an embedding.
+        window: Tokens that prompt and reply may have together.
+        folder: Where the model's files lie.
+        shared: Whether other nodes reach the server.
+        job: The SLURM job that it runs in; ``restart`` is how often that was requeued.
     """
 
     name: str
@@ -42,12 +49,12 @@ class Server:
     url: str
     key: str
     pid: int
-    born: float
+    create_time: float
     host: str
     log: str
     started: str
     command: tuple[str, ...]
-    does: str = ""
+    task: str = ""
     dimensions: int | None = None
     window: int | None = None
     revision: str | None = None
@@ -64,44 +71,43 @@ class Server:
 
     @property
     def file(self) -> Path:
-        """Where its record lies."""
+        """The file of its record."""
         return folder() / f"{file_stem(self.name, self.host, self.port)}.json"
 
     @property
-    def here(self) -> bool:
-        """Whether it was started on this machine; of another machine's processes nothing is known."""
-        return node.same(self.host, node.name())
+    def is_local(self) -> bool:
+        """Whether it was started on this machine, named with its domain or without."""
+        return self.host.partition(".")[0] == node.name().partition(".")[0]
 
     @property
     def reachable(self) -> bool:
-        """Whether its address means that server here: a loopback address is another one's on every machine."""
-        return self.shared or self.here
+        """Whether its address leads to it from here: a loopback address is another one's on each machine."""
+        return self.shared or self.is_local
 
     def alive(self) -> bool:
-        """Tell whether its process still runs (True for another machine's)."""
-        if not self.here:
+        """Return whether its process still runs (True for another machine's)."""
+        if not self.is_local:
             return True
         try:
             process = psutil.Process(self.pid)
-            return abs(process.create_time() - self.born) < 2 and process.status() != psutil.STATUS_ZOMBIE
+            return abs(process.create_time() - self.create_time) < 2 and process.status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return False
 
     def save(self) -> None:
-        """Write the record, readable by its owner alone, whole or not at all."""
-        aside = self.file.with_suffix(f".{secrets.token_hex(4)}")
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
-            json.dump(asdict(self), handle, indent=1)
-        aside.replace(self.file)
+        """Write the record, readable by its owner alone."""
+        with atomic_path(self.file) as temporary:
+            temporary.touch(0o600)
+            temporary.write_text(json.dumps(asdict(self), indent=1))
 
-    def forget(self) -> None:
+    def remove(self) -> None:
         """Remove the record."""
         self.file.unlink(missing_ok=True)
 
 
 def folder() -> Path:
-    """Return the folder of records and logs, made if need be: ``$MEMLAB_HOME/serving``."""
-    path = _place()
+    """Return the folder of records and logs, ``$MEMLAB_HOME/serving``; it is created."""
+    path = home() / "serving"
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.chmod(0o700)
@@ -112,7 +118,7 @@ def folder() -> Path:
 
 
 def file_name(name: str) -> str:
-    """Make a model's name fit for a file.
+    """Return a model's name as a file name.
 
     >>> file_name("Qwen/Qwen2.5-7B-Instruct")
     'Qwen_Qwen2.5-7B-Instruct'
@@ -121,7 +127,7 @@ def file_name(name: str) -> str:
 
 
 def file_stem(name: str, host: str, port: int) -> str:
-    """Name a server's files; two nodes that share the folder may serve one model at the same port.
+    """Return the file name of a server; two nodes that share the folder may serve one model at the same port.
 
     >>> file_stem("a/b", "n1.cluster", 8000)
     'a_b-n1-8000'
@@ -130,58 +136,45 @@ def file_stem(name: str, host: str, port: int) -> str:
 
 
 def now() -> str:
-    """The time of day for a record, in UTC."""
+    """Return the time for a record, in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def servers() -> list[Server]:
-    """List the servers that live, by name and port; records of dead ones are removed."""
-    found: list[Server] = []
-    elsewhere: list[tuple[Path, Server]] = []
-    for path in sorted(folder().glob("*.json")):
+    """List the running servers, by name and port; records of dead ones are removed."""
+    running: dict[Path, Server] = {}
+    for path in folder().glob("*.json"):
         try:
-            server = _read(path)
-            lives = server.alive()
+            running[path] = _read(path)
         except FileNotFoundError:  # another command removed it meanwhile
             continue
-        except (ValueError, TypeError, LookupError, AttributeError) as error:
+        except _NO_RECORD as error:
             raise MemlabError("no record of a server", where=str(path), fix="remove the file") from error
-        if not lives:
+    jobs = node.jobs() if any(server.job and not server.is_local for server in running.values()) else None
+    for path, server in list(running.items()):
+        # the jobs may be those of another cluster that shares the folder: a server that answers is not gone
+        gone = not server.is_local and server.job and jobs is not None and server.job not in jobs
+        if not server.alive() or (gone and not node.answers(server.url, server.key)):
             path.unlink(missing_ok=True)
-        elif server.here or server.job is None:
-            found.append(server)
-        else:
-            elsewhere.append((path, server))
-    jobs = node.jobs() if elsewhere else None
-    for path, server in elsewhere:
-        # the jobs may be another cluster's that shares the folder: a server that answers is not gone
-        if jobs is None or server.job in jobs or node.answers(server.url, server.key):
-            found.append(server)
-        else:
-            path.unlink(missing_ok=True)
-    return sorted(found, key=lambda server: (server.name, server.host, server.port))
+            del running[path]
+    return sorted(running.values(), key=lambda server: (server.name, server.host, server.port))
 
 
 def readable() -> list[Server]:
-    """List the servers that live and can be reached, the newest first; what cannot be read is passed over.
+    """List the running servers that can be reached, the newest first; unreadable records are skipped.
 
-    Nothing is changed, and nobody is asked: of another node's server only its record is known.
+    Changes nothing and asks no server: another node's is taken for running.
     """
     found = []
-    for path in _place().glob("*.json"):
-        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError):
+    for path in (home() / "serving").glob("*.json"):
+        with suppress(OSError, *_NO_RECORD):
             server = _read(path)
             if server.reachable and server.alive():
                 found.append(server)
-    return sorted(found, key=lambda server: (-server.born, server.name, server.port))
-
-
-def _place() -> Path:
-    return home() / "serving"
+    return sorted(found, key=lambda server: (-server.create_time, server.name, server.port))
 
 
 def _read(path: Path) -> Server:
-    """Read a record; raises what a file raises that is none."""
-    known = {f.name for f in fields(Server)}
-    said = {name: value for name, value in json.loads(path.read_text()).items() if name in known}
-    return Server(**said | {name: tuple(said.get(name, ())) for name in ("command", "names")})
+    row = json.loads(path.read_text())
+    content = {field.name: row[field.name] for field in fields(Server) if field.name in row}
+    return Server(**content | {name: tuple(row.get(name, ())) for name in ("command", "names")})

@@ -1,7 +1,6 @@
-"""What a model is served with: ``conf/serve/NAME.yaml``, a model of the hub, or a folder.
+"""Settings of a served model: from ``conf/serve/NAME.yaml``, or the defaults for a hub model or a folder.
 
-A file of ``conf/serve`` holds the fields of ``Settings``, one to one; any other name means a hub model or a folder
-with the defaults below, and the command line overrides each of them.
+A file of ``conf/serve`` holds the fields of ``Settings``, one to one; the command line overrides each of them.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from memlab.errors import Faults, MemlabError, did_you_mean
 Runner = Literal["generate", "pooling"]
 ServedType = Literal["auto", "float32", "float16", "bfloat16"]
 
-_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
 class Settings:
-    """How one model is served.
+    """Settings of one served model.
 
     Attributes:
         model: Name on the hub, folder, or the name of a model whose weights come inside a package.
         revision: Commit on the hub; None is the newest, which the server's record then names.
         runner: "generate" for chat, "pooling" for encoders and rerankers.
         dtype: "auto" is the model's own on a GPU, and float32 on a CPU, where bf16 was measured to be slower.
-        max_len: Tokens that prompt and reply may have together; None is what the model was made for.
+        max_len: Tokens that prompt and reply may have together; None is the model's own window.
         tensor_parallel: GPUs that share the weights.
         data_parallel: Copies of the weights, each on ``tensor_parallel`` GPUs, that share the requests.
         gpu_memory: Share of each GPU's memory that the server takes.
-        weights_gb: Size of the published weights, to tell in time that they do not fit; None: unknown.
+        weights_gb: Size of the published weights, to report before loading that they do not fit; None: unknown.
         kv_cache: GiB for the attention cache on a CPU.
         options: Further options of vLLM's own.
     """
@@ -71,16 +70,16 @@ def settings(name: str) -> Settings:
     >>> settings("qwen2.5-7b") == settings("Qwen/Qwen2.5-7B-Instruct"), settings("someone/a-model").max_len
     (True, None)
     """
-    known = {listed: _read(listed) for listed in names()}
-    for listed, found in known.items():
-        if name in {listed, found.model}:
-            return found
+    known = {stem: _read(stem) for stem in names()}
+    for stem, one in known.items():
+        if name in {stem, one.model}:
+            return one
     folder = Path(name).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise MemlabError("this folder holds no config.json", where=str(folder), fix="give a model's own folder")
         return Settings(model=str(folder.resolve()))
-    if _HUB_NAME.fullmatch(name) and not name.startswith("."):
+    if _HUB_NAME.fullmatch(name):
         return Settings(model=name)
     if "/" in name:
         raise MemlabError("there is no such model folder", where=str(folder), fix="give the folder with config.json")

@@ -179,8 +179,8 @@ def publish(url: str, **fields: Any) -> records.Server:
     """Leave the record of a chat server that this very process is."""
     records.folder()
     known: dict[str, Any] = {"name": "tiny", "model": "tiny", "url": url, "key": "a key of ours", "pid": os.getpid(),
-                             "born": psutil.Process().create_time(), "host": socket.gethostname(), "log": "log",
-                             "started": records.now(), "command": (), "does": "chat"}
+                             "create_time": psutil.Process().create_time(), "host": socket.gethostname(), "log": "log",
+                             "started": records.now(), "command": (), "task": "chat"}
     server = records.Server(**known | fields)
     server.save()
     return server

@@ -58,7 +58,7 @@ def test_variables(tmp_path: Path) -> None:
     assert "HF_HUB_OFFLINE" not in gpu
     cpu = command.variables(Settings(model=str(tmp_path), kv_cache=3), "cpu", 4)
     assert (cpu["OMP_NUM_THREADS"], cpu["VLLM_CPU_KVCACHE_SPACE"], cpu["HF_HUB_OFFLINE"]) == ("4", "3", "1")
-    assert command.around({"PYTHONPATH": "x", "HF_TOKEN": "y"}) == {"HF_TOKEN": "y"}
+    assert command.outer_variables({"PYTHONPATH": "x", "HF_TOKEN": "y"}) == {"HF_TOKEN": "y"}
 
 
 def test_the_device() -> None:

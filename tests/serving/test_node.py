@@ -74,8 +74,8 @@ def test_this_node_is_called_as_slurm_calls_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("SLURMD_NODENAME", raising=False)
     assert node.name() == socket.gethostname()
     monkeypatch.setenv("SLURMD_NODENAME", "n7")
-    assert publish("http://127.0.0.1:9/v1", host="n7.cluster").here
-    assert not publish("http://127.0.0.1:9/v1", host="n70").here
+    assert publish("http://127.0.0.1:9/v1", host="n7.cluster").is_local
+    assert not publish("http://127.0.0.1:9/v1", host="n70").is_local
 
 
 def test_the_record_of_a_job_that_is_gone_is_removed_unless_its_server_answers(slurm: Path) -> None:

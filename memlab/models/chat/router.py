@@ -45,7 +45,7 @@ _STEP = 64  # what all prompts share ends at another character in the next call;
 def published(model: str, revision: str | None = None) -> list[records.Server]:
     """List a model's chat servers that can be reached from here; revisions are compared where both sides name one."""
     return [server for server in records.readable()
-            if server.does == "chat" and model in {server.model, *server.names}
+            if server.task == "chat" and model in {server.model, *server.names}
             and (revision is None or server.revision in {None, revision})]
 
 
@@ -89,7 +89,7 @@ def describe_records(model: str) -> str:
     """Describe what the records hold of a model's servers, or else of others'."""
     servers = records.readable()
     same = [f"{s.url} on {s.host}{f', SLURM job {s.job},' if s.job else ''} "
-            f"{'does not answer' if s.does else 'is starting'}" for s in servers if model in {s.model, *s.names}]
+            f"{'does not answer' if s.task else 'is starting'}" for s in servers if model in {s.model, *s.names}]
     others = sorted({s.name for s in servers} - {model})
     return "; ".join(same) or (f"there are servers of {', '.join(others)}" if others else "none has been started")
 

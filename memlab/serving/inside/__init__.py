@@ -1,1 +1,1 @@
-"""What runs inside the server's own environment: standard library alone, found by PYTHONPATH."""
+"""Code that runs inside the server's own environment: standard library alone, found by PYTHONPATH."""

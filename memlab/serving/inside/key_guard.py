@@ -1,4 +1,4 @@
-"""No answer without the key: vLLM itself asks for it under /v1 and a few more, and generates under others without."""
+"""ASGI middleware that asks for the key on all paths; vLLM itself asks only under /v1 and a few more."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 OPEN = frozenset({"/health"})
-"""Asked by what watches over machines; it tells nothing and costs nothing."""
+"""For health checks of machines; it reveals nothing and costs nothing."""
 
 
 class KeyGuard:
-    """ASGI middleware: whoever does not give the key of ``VLLM_API_KEY`` gets status 401."""
+    """Answers requests without the key of ``VLLM_API_KEY`` with status 401."""
 
     def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
         self._app = app
-        self._wanted = f"Bearer {os.environ['VLLM_API_KEY']}".encode()
+        self._expected = f"Bearer {os.environ['VLLM_API_KEY']}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or refuse it."""
-        if scope["type"] == "lifespan" or scope["path"] in OPEN or self._knows(scope):
+        """Pass one request on, or refuse it."""
+        if scope["type"] == "lifespan" or scope["path"] in OPEN or self._has_key(scope):
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -32,6 +32,6 @@ class KeyGuard:
             await send({"type": "http.response.start", "status": 401, "headers": [(b"content-length", b"0")]})
             await send({"type": "http.response.body", "body": b""})
 
-    def _knows(self, scope: Scope) -> bool:
+    def _has_key(self, scope: Scope) -> bool:
         given = dict(scope["headers"]).get(b"authorization", b"")
-        return hmac.compare_digest(given, self._wanted)
+        return hmac.compare_digest(given, self._expected)

