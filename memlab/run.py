@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import hydra
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, open_dict
+from omegaconf import OmegaConf
 from rich.console import Console
 from rich.markup import escape
 
@@ -22,27 +20,50 @@ from memlab.cluster import shards
 from memlab.cluster.local import Local
 from memlab.cluster.slurm import Slurm
 from memlab.cluster.submit import run_local, submit, wait
-from memlab.config.instantiate import CONF
-from memlab.config.overrides import HELP
+from memlab.config.compose import compose
+from memlab.config.instantiate import options
+from memlab.config.overrides import HELP, faults, groups
 from memlab.errors import Faults, MemlabError
 from memlab.harness.plan import print_plan
 from memlab.harness.runner import run_arm
-from memlab.harness.sweep import Sweep, arm_of, read
+from memlab.harness.sweep import Sweep, read
 from memlab.report.publish import publish, show
 from memlab.runtime.interrupt import one_interrupt
 from memlab.store import store_at
 
 MULTIRUN = ("-m", "--multirun")
+USAGE = """memlab: what makes retrieval for long-term conversational memory work
+
+  python -m memlab.run                      one arm on embedded data, all defaults
+  python -m memlab.run rank/select=gap      another technique in one slot
+  python -m memlab.run rank.select.k=5      another value
+  python -m memlab.run -m rank.select.k=5,10,20            a sweep: one arm per value
+  python -m memlab.run +exp=adaptive_k      a declared experiment: arms, contrasts, report
+  python -m memlab.run ... plan=true        what would run, what is cached, what it costs
+  python -m memlab.run ... hydra/launcher=local|slurm      in processes, or as jobs
+
+Exit status: 0 done, 1 an arm failed, 2 the configuration is faulty, 130 interrupted.
+
+== Slots, and the techniques for each (slot=technique) ==
+
+{slots}
+
+== Settings of what is chosen by these words (slot.setting=value) ==
+
+{settings}"""
 
 _out = Console(soft_wrap=True, highlight=False)
 
 
-@hydra.main(config_path=str(CONF), config_name="config", version_base="1.3")
-def job(cfg: DictConfig) -> None:
-    """Run one arm, in whatever process the launcher chose."""
-    with open_dict(cfg):
-        cfg.hydra = HydraConfig.instance().cfg.hydra  # type: ignore[union-attr]
-    run_arm(arm_of(cfg), store_at(cfg.store), _out)
+def help_page(words: Sequence[str], multirun: bool = False) -> str:
+    """Describe the command, all slots, and the settings of what these words choose; raise Faults if they are bad."""
+    bad = faults(words)
+    configs = compose(words, multirun, bad)
+    if configs is None or bad:
+        raise Faults(f"{word}: {fault}" if word else fault for word, fault in bad)
+    slots = (f"{slot}: {', '.join(options(slot))}" for slot in sorted(groups()) if not slot.startswith("hydra"))
+    shown = OmegaConf.masked_copy(configs.base, [str(key) for key in configs.base if key not in ("hydra", "swept")])
+    return USAGE.format(slots="\n".join(slots), settings=OmegaConf.to_yaml(shown))
 
 
 def report(sweep: Sweep, before: Sequence[Path] = ()) -> None:
@@ -60,12 +81,13 @@ def main(argv: list[str] | None = None) -> int:
 def _main(argv: list[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    if any(w in HELP for w in words):
-        _hydra_job(words)
-        return 0
-    plain = [w for w in words if w not in MULTIRUN]
+    plain = [w for w in words if w not in (*MULTIRUN, *HELP)]
+    multirun = any(w in MULTIRUN for w in words)
     try:
-        sweep = read(plain, multirun=plain != words)
+        if any(w in HELP for w in words):
+            print(help_page(plain, multirun))
+            return 0
+        sweep = read(plain, multirun)
         if sweep.settings.plan:
             print_plan(sweep, store_at(sweep.settings.store), _out)
             return 0
@@ -96,11 +118,7 @@ def _run(sweep: Sweep, words: list[str]) -> int:
             built = frozen.reported()
     elif isinstance(sweep.launcher, Local):
         run_local(sweep.launcher, *asked)
-    elif sweep.launched():
-        if ready < len(sweep.arms):  # else there is nothing to launch
-            swept = [f"+swept=[{','.join(repr(s) for s in sweep.swept)}]"] if sweep.swept else []
-            _hydra_job([*(["-m"] if sweep.multirun else []), *words, *swept])
-    else:  # the arms are composed and constructed already; Hydra's basic launcher would compose each again, twice
+    else:
         store = store_at(settings.store)
         for arm in sweep.arms:
             parts = partial(shards.run_all, arm, store, settings.shards) if settings.shards > 1 else None
@@ -111,16 +129,6 @@ def _run(sweep: Sweep, words: list[str]) -> int:
     if failed:
         _out.print(f"[red]{len(failed)} of {len(sweep.arms)} arms failed[/red]: {escape(', '.join(failed))}")
     return 1 if failed else 0
-
-
-def _hydra_job(words: list[str]) -> None:
-    """Hand a command line to Hydra's launcher, which reads it from ``sys.argv``."""
-    before = sys.argv
-    sys.argv = [before[0], *words]
-    try:
-        job()
-    finally:
-        sys.argv = before
 
 
 if __name__ == "__main__":

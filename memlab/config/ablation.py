@@ -10,13 +10,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.utils import create_config_search_path
 from hydra.errors import HydraException
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from memlab.config.instantiate import CONF
+from memlab.config.compose import compose_arm, error_message
 from memlab.errors import Faults, did_you_mean
 from memlab.pipeline import SLOTS
 
@@ -94,9 +91,10 @@ def _read(word: str) -> tuple[str, str, str]:
 @lru_cache(maxsize=8)
 def _plain(words: tuple[str, ...]) -> DictConfig:
     """Compose the words of a command line with ``system=plain``, once for all ablations."""
-    loader = ConfigLoaderImpl(config_search_path=create_config_search_path(str(CONF)))
     try:
-        return loader.load_configuration("config", [*words, f"system={PLAIN}"], RunMode.RUN)
+        plain, faults = compose_arm([*words, f"system={PLAIN}"])
     except HydraException as error:
-        raise Faults([f"ablate: the plain baseline cannot be composed with these words: {str(error).splitlines()[0]}"
-                      ]) from None
+        plain, faults = DictConfig({}), {"": error_message(error)}
+    for fault in faults.values():
+        raise Faults([f"ablate: the plain baseline cannot be composed with these words: {fault}"])
+    return plain

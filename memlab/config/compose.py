@@ -1,137 +1,168 @@
-"""A command line as Hydra reads it: the configuration of every arm, and all that is wrong with its words.
+"""The configuration of each arm that a command line asks for, and everything that is wrong with its overrides.
 
-Composed through Hydra's own parts rather than its entry point: arms are constructed before any of them runs, and Hydra
-stops at the first fault, and suggests nothing.
+Hydra puts the chosen files together. Values are set here, after every part has been completed with the defaults of its
+class: a setting can be overridden whether or not a file states it, and all faults are reported at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import copy
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 from typing import Any
 
-from hydra import initialize_config_dir
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-from hydra._internal.hydra import Hydra
+import hydra
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf.errors import OmegaConfBaseException
 
 from memlab.config import overrides
+from memlab.config.defaults import with_defaults
 from memlab.config.instantiate import CONF
+from memlab.config.overrides import Fault
+
+LAUNCHER = "hydra.launcher"
 
 
 @dataclass(frozen=True)
-class Composed:
-    """A command line as Hydra reads it: the configuration of every arm, and what they have in common."""
+class ArmConfigs:
+    """One configuration for each arm of a command line."""
 
-    base: DictConfig
     arms: list[DictConfig]
     swept: list[str]
     multirun: bool
 
+    @property
+    def base(self) -> DictConfig:
+        """Where the settings of the whole run stand: they are the same in all arms."""
+        return self.arms[0]
 
-def compose(words: list[str], multirun: bool, bad: list[overrides.Fault]) -> Composed | None:
+
+def compose(words: Sequence[str], multirun: bool, bad: list[Fault]) -> ArmConfigs | None:
     """Compose what can be composed without the bad overrides; append what is wrong with the others."""
-    with _hydra() as hydra:
-        return _composed(hydra, words, multirun, bad)
-
-
-@contextmanager
-def _hydra() -> Iterator[Hydra]:
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(config_dir=str(CONF), version_base="1.3"):
-        hydra = GlobalHydra.instance().hydra
-        assert hydra is not None
-        yield hydra
-    GlobalHydra.instance().clear()
-
-
-def _composed(hydra: Hydra, words: list[str], multirun: bool, bad: list[overrides.Fault]) -> Composed | None:
-    kept = overrides.settled(words, [word for word, _ in bad])
+    _completed.cache_clear()  # files may have changed since the last command line
     try:
-        return _compose(hydra, kept, multirun)
+        return _compose(overrides.valid_overrides(words, [word for word, _ in bad]), multirun, bad)
     except HydraException as error:
-        more = _misspelt(hydra, kept)
-        if more:
-            bad += more
-            return _composed(hydra, kept, multirun, bad)
-        try:  # a setting that the default of a swept slot lacks, and all that is swept there have
-            first = [f"{slot}={names[0]}" for slot, names in _swept(hydra, kept).items()]
-            return _compose(hydra, kept, multirun, first)
-        except HydraException:
-            bad.append(("", _told(error)))
-            return None
+        bad.append(("", error_message(error)))
+        return None
 
 
-def _compose(hydra: Hydra, words: list[str], multirun: bool, first: Sequence[str] = ()) -> Composed:
-    """Compose every arm; ``first`` are the techniques that what all arms have in common is composed with."""
-    base = hydra.compose_config("config", [*words, *first], RunMode.MULTIRUN, with_log_configuration=False)
-    multirun = multirun or base.hydra.mode == RunMode.MULTIRUN
-    params = _params(base) if multirun else {}
-    given = [word for word in base.hydra.overrides.task if word not in first]
-    parsed = OverridesParser.create(config_loader=hydra.config_loader).parse_overrides(
-        [*(f"{k}={v}" for k, v in params.items()), *given])
-    several = {o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()}
-    if several and not multirun:
-        raise HydraException(f"{', '.join(sorted(several))} has several values; add -m to run one arm each")
-    swept = sorted(several | {key.lstrip("+") for key in params}) if multirun else []
-    jobs = BasicSweeper.split_arguments(parsed, None)[0] if multirun else [given]
-    arms = [hydra.config_loader.load_sweep_config(base, list(job)) for job in jobs]
-    for arm in arms:
-        OmegaConf.update(arm, "swept", swept, force_add=True)
-    return Composed(base, arms, swept, multirun)
+def _compose(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConfigs:
+    single = [word for word, override in overrides.parse_all(words) if not override.is_sweep_override()]
+    first, _ = compose_arm(single)
+    multirun = multirun or first.hydra.mode == RunMode.MULTIRUN
+    params = [f"{key}={value}" for key, value in (first.hydra.sweeper.params or {}).items()] if multirun else []
+    swept = {_key(word).lstrip("+") for word in [*params, *(word for word in words if word not in single)]}
+    if swept and not multirun:
+        bad.append(("", f"{', '.join(sorted(swept))} has several values; add -m to run one arm each"))
+    jobs = _jobs([override for _, override in overrides.parse_all([*params, *words])])
+    composed = [compose_arm([f"{key}={value}" for key, value in job.items()] if swept or multirun else words)
+                for job in jobs]
+    bad += _faults_of_settings([*params, *words], jobs, [faults for _, faults in composed])
+    for arm, _ in composed:
+        OmegaConf.update(arm, "swept", sorted(swept), force_add=True)
+    return ArmConfigs([arm for arm, _ in composed], sorted(swept), multirun)
 
 
-def _params(base: DictConfig) -> dict[str, Any]:
-    return {str(key): value for key, value in (base.hydra.sweeper.params or {}).items()}
+def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
+    """Return the configuration that overrides without sweeps describe, and override -> what is wrong with it.
 
-
-def _misspelt(hydra: Hydra, words: list[str]) -> list[overrides.Fault]:
-    """Find the settings that the chosen techniques do not have; a swept slot's, where none of its techniques has them.
-
-    Of a setting that some of the swept techniques have, the others are named.
+    Raises:
+        HydraException: The chosen files cannot be put together.
     """
-    chosen = _chosen(words)
-
-    def lacking(*more: str) -> dict[str, str]:
-        base = hydra.compose_config("config", [*chosen, *more], RunMode.MULTIRUN, with_log_configuration=False)
-        plain: Any = OmegaConf.to_container(base, resolve=False)
-        return dict(overrides.misspelt(words, plain))
-
-    try:
-        found = lacking()
-        for slot, names in _swept(hydra, words).items():
-            without = {name: lacking(f"{slot}={name}") for name in names}
-            for word in [w for w in words if w.startswith(f"{slot.replace('/', '.')}.")]:
-                told = {name: faults[word] for name, faults in without.items() if word in faults}
-                found.pop(word, None)  # told of the slot's default, whatever it is
-                if told:
-                    having = [name for name in names if name not in told]
-                    found[word] = next(iter(told.values())) if not having else (
-                        f"{slot} is swept, and there is no such setting in {', '.join(told)}. Fix: give what has it, "
-                        f"{slot}={','.join(having)}")
-    except HydraException:
-        return []
-    return list(found.items())
+    values = {word: override for word, override in overrides.parse_all(words) if not _for_hydra(override)}
+    config = copy.deepcopy(_completed(tuple(word for word in words if word not in values)))
+    plain: Any = OmegaConf.to_container(config, resolve=False)
+    faults = dict(overrides.misspelt(values, plain))
+    for word, override in values.items():
+        if word not in faults:
+            try:
+                _set(config, override)
+            except OmegaConfBaseException as error:
+                faults[word] = str(error).splitlines()[0]
+    config.hydra.overrides.task = list(words)
+    return config, faults
 
 
-def _swept(hydra: Hydra, words: list[str]) -> dict[str, list[str]]:
-    """Return the slots in which several techniques are swept, by these words or by their experiment."""
-    base = hydra.compose_config("config", _chosen(words), RunMode.MULTIRUN, with_log_configuration=False)
-    return overrides.swept([*(f"{key}={value}" for key, value in _params(base).items()), *words])
+def _for_hydra(override: Override) -> bool:
+    """Return True for the choice of a file, and for a setting of Hydra itself."""
+    key = override.key_or_group
+    if (CONF / key).is_dir():
+        return not isinstance(override.value(), dict)
+    return key.startswith("hydra.") and not f"{key}.".startswith(f"{LAUNCHER}.")
 
 
-def _chosen(words: list[str]) -> list[str]:
-    """Leave the words that choose one technique for a slot."""
-    slots = overrides.groups()
-    return [w for w in words if (o := overrides.parsed(w)) and o.key_or_group in slots and not o.is_sweep_override()]
+@lru_cache(maxsize=64)
+def _completed(choices: tuple[str, ...]) -> DictConfig:
+    """Return what Hydra composes of these words, with the defaults of every class; arms of a sweep share it."""
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        config = hydra.compose("config", list(choices), return_hydra_config=True)
+    plain: Any = OmegaConf.to_container(config, resolve=False)
+    with open_dict(config):
+        for key, node in plain.items():
+            if key != "hydra" and isinstance(node, dict):
+                config[key] = with_defaults(node)
+        config.hydra.launcher = with_defaults(plain["hydra"]["launcher"])
+    return config
 
 
-def _told(error: BaseException) -> str:
-    """Take the line of Hydra's message that says what is wrong; its advice to print traces is left out."""
+def _set(config: DictConfig, override: Override) -> None:
+    """Set, add or delete one value, as Hydra does."""
+    key, value = override.key_or_group, override.value()
+    if override.is_delete():
+        place, _, name = key.rpartition(".")
+        node = OmegaConf.select(config, place) if place else config
+        with open_dict(node):
+            del node[name]
+    elif (override.is_add() and not isinstance(value, dict | list)
+          and OmegaConf.select(config, key, throw_on_missing=False) is not None):
+        raise OmegaConfBaseException("there is such a setting; leave the + out")
+    else:
+        OmegaConf.update(config, key, value, merge=True, force_add=override.is_add() or override.is_force_add())
+
+
+def _jobs(given: Iterable[Override]) -> list[dict[str, str]]:
+    """Return for each arm the value of each key; of several overrides of one key the last counts."""
+    values = {override.get_key_element(): list(override.sweep_string_iterator()) if override.is_sweep_override()
+              else [override.get_value_element_as_str()] for override in given}
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+
+
+def _faults_of_settings(words: Iterable[str], jobs: list[dict[str, str]], faults: list[dict[str, str]]) -> list[Fault]:
+    """Return the faults of all arms, each once; a setting that only some have is reported with those that lack it."""
+    by_key = [{_key(word): fault for word, fault in one.items()} for one in faults]
+    found: list[Fault] = []
+    for word in dict.fromkeys(words):
+        lacking = [_key(word) in one for one in by_key]
+        if any(lacking):
+            fault = next(one[_key(word)] for one in by_key if _key(word) in one)
+            found.append((word, fault if all(lacking) else _lacking(jobs, lacking) or fault))
+    return found
+
+
+def _lacking(jobs: list[dict[str, str]], lacking: list[bool]) -> str:
+    """Name the swept techniques that lack a setting, and those to sweep instead."""
+    for key in jobs[0]:
+        without = {job[key]: None for job, lacks in zip(jobs, lacking, strict=True) if lacks}
+        having = {job[key]: None for job, lacks in zip(jobs, lacking, strict=True) if not lacks}
+        if (CONF / key.lstrip("+")).is_dir() and not {*without} & {*having}:
+            return (f"{key.lstrip('+')} is swept, and there is no such setting in {', '.join(without)}. Fix: give "
+                    f"what has it, {key}={','.join(having)}")
+    return ""
+
+
+def _key(word: str) -> str:
+    return word.partition("=")[0]
+
+
+def error_message(error: BaseException) -> str:
+    """Return the lines of Hydra's message that say what is wrong, without its advice to print traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and "HYDRA_FULL_ERROR" not in line]
     return " ".join(lines[:6])

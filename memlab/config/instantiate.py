@@ -33,7 +33,7 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
     if "_target_" not in node:
         return fields
     before = len(faults)
-    made = _find(str(node["_target_"]), where, faults)
+    made = find_class(str(node["_target_"]), where, faults)
     if made is None:
         return None
     known = [f.name for f in dataclasses.fields(made) if f.init]
@@ -65,7 +65,8 @@ def told_already(node: Any, made: Any) -> bool:
     return made is None and isinstance(node, dict)
 
 
-def _find(target: str, where: str, faults: list[str]) -> Any:
+def find_class(target: str, where: str, faults: list[str]) -> Any:
+    """Return the class of memlab that a ``_target_`` names; None, with a fault appended, where there is none."""
     module, _, name = target.rpartition(".")
     if not target.startswith("memlab."):
         faults.append(f"{where}._target_: '{target}' is outside memlab; only memlab's own classes are made from "
@@ -116,13 +117,12 @@ def _borrowed(node: Any, where: str) -> Iterator[tuple[str, str]]:
 
 
 def options(slot: str) -> list[str]:
-    """List the techniques of a slot: the files in its configuration folder.
+    """List the techniques of a slot, ``rank.select`` or ``rank/select``: the files in its configuration folder.
 
     >>> "fixed" in options("rank.select")
     True
     """
-    folder = CONF.joinpath(*slot.split("."))
-    return sorted(p.stem for p in folder.glob("*.yaml"))
+    return sorted(p.stem for p in (CONF / slot.replace(".", "/")).glob("*.yaml"))
 
 
 def make_dataset(name: str, **fields: Any) -> Any:
@@ -139,7 +139,7 @@ def make_dataset(name: str, **fields: Any) -> Any:
         raise MemlabError(f"dataset '{name}' has no option '{unknown[0]}'",
                           fix=did_you_mean(unknown[0], [key for key in settings if key != "_target_"]))
     faults: list[str] = []
-    made = _find(str(settings.pop("_target_")), f"conf/data/{name}.yaml", faults)
+    made = find_class(str(settings.pop("_target_")), f"conf/data/{name}.yaml", faults)
     if made is None:
         raise MemlabError(faults[0])
     return made(**{**settings, **fields})

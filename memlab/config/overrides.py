@@ -6,26 +6,27 @@ Hydra stops at the first bad override and suggests nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
-from memlab.config.instantiate import CONF
+from memlab.config.instantiate import CONF, options
 from memlab.errors import did_you_mean
 
 Fault = tuple[str, str]
 """An override, and what is wrong with it."""
 
+HELP = ("-h", "--help")
+"""Flags that ask for help."""
 
-HELP = ("--help", "-h", "--cfg", "-c", "--info", "-i", "--hydra-help")
-"""Words that ask Hydra to explain itself."""
 
-
-def groups() -> set[str]:
+@lru_cache
+def groups() -> frozenset[str]:
     """Name the slots: every configuration folder that holds files, as ``rank/select``."""
-    return {p.parent.relative_to(CONF).as_posix() for p in CONF.rglob("*.yaml")} - {"."}
+    return frozenset({p.parent.relative_to(CONF).as_posix() for p in CONF.rglob("*.yaml")} - {"."})
 
 
 def faults(words: Iterable[str]) -> list[Fault]:
@@ -48,6 +49,8 @@ def faults(words: Iterable[str]) -> list[Fault]:
         key = override.key_or_group
         if key == "exp" and not override.is_add() and not override.is_delete():
             found.append((word, f"an experiment is added to the defaults; write +{word}"))
+        elif override.is_hydra_override() and override.is_sweep_override():
+            found.append((word, "settings of Hydra and of the launcher cannot be swept"))
         elif key in slots:
             found.extend((word, fault) for fault in _unknown_files(key, override))
         elif "." not in key and not override.is_delete() and (below := [s for s in slots if s.startswith(f"{key}/")]):
@@ -99,36 +102,33 @@ def _launcher_lacks(name: str, config: Mapping[str, Any]) -> list[str]:
     return [f"hydra.launcher has no setting '{name}'; {did_you_mean(name, [str(k) for k in node if k != '_target_'])}"]
 
 
-def swept(words: Iterable[str]) -> dict[str, list[str]]:
-    """Return the slots in which several techniques are swept, with the techniques; what is given last counts.
-
-    >>> swept(["rank/select=gap,fixed", "rank.select.k=1,2", "rank/score=rrf"])
-    {'rank/select': ['gap', 'fixed']}
-    """
-    slots = groups()
-    given = {o.key_or_group: o for word in words if (o := parsed(word)) and o.key_or_group in slots}
-    return {slot: [str(value) for value in o.sweep_string_iterator()]
-            for slot, o in given.items() if o.is_sweep_override()}
-
-
-def settled(words: Sequence[str], bad: Iterable[str]) -> list[str]:
+def valid_overrides(words: Sequence[str], bad: Iterable[str]) -> list[str]:
     """Return the overrides that can be judged without the bad ones: neither bad nor a setting of a bad slot."""
     dropped = set(bad)
     slots = [word.lstrip("+~").partition("=")[0].replace("/", ".") + "." for word in dropped]
     return [w for w in words if w not in dropped and not w.lstrip("+~").startswith(tuple(slots))]
 
 
+def parse_all(words: Iterable[str]) -> list[tuple[str, Override]]:
+    """Parse overrides; raises HydraException for the first that cannot be read."""
+    return [(word, _parse(word)) for word in words]
+
+
 def parsed(word: str) -> Override | None:
     """Parse an override; None where it cannot be read."""
     try:
-        return OverridesParser.create().parse_override(word)
+        return _parse(word)
     except HydraException:
         return None
 
 
-def _unknown_files(key: str, override: Override) -> list[str]:
-    files = {p.stem for p in (CONF / key).rglob("*.yaml")} | {
-        p.relative_to(CONF / key).with_suffix("").as_posix() for p in (CONF / key).rglob("*.yaml")}
+@lru_cache(maxsize=1024)
+def _parse(word: str) -> Override:
+    return OverridesParser.create().parse_override(word)
+
+
+def _unknown_files(slot: str, override: Override) -> list[str]:
+    files = options(slot)
     given = (override.input_line or "").partition("=")[2]  # empty for a deletion, ~slot
     values = [v.strip() for v in given.strip("[]").split(",")]
     return [f"there is no '{v}' here; {did_you_mean(v, files)}"

@@ -24,9 +24,6 @@ QUIET = ("data", "out", "store", "plan", "shards", "track", "name", "contrasts",
            for field in ("url", "key_env", "concurrency", "timeout", "patience", "retries")))
 """Overrides that say where and on what, not how: they do not enter the name of a single arm."""
 
-BASIC_LAUNCHER = "hydra._internal.core_plugins.basic_launcher.BasicLauncher"
-"""Hydra's default: the jobs of a sweep one after another in this process."""
-
 MOST_CONTRASTS = 3
 """Every further declared contrast costs the others power."""
 
@@ -43,12 +40,7 @@ class Sweep:
     settings: DictConfig
     left_out: dict[str, str]
     launcher: Any = None
-    """One of memlab.cluster; None for this process, or a launcher of Hydra's."""
-
-    def launched(self) -> bool:
-        """Tell whether a launcher of Hydra's other than its own for one process was chosen."""
-        named = str(self.settings.hydra.launcher._target_)
-        return self.multirun and self.launcher is None and named != BASIC_LAUNCHER
+    """One of memlab.cluster; None for this process."""
 
 
 def read(words: list[str], multirun: bool = False) -> Sweep:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memlab.config.overrides import faults, groups, misspelt, settled
+from memlab.config.overrides import faults, groups, misspelt, valid_overrides
 
 
 @pytest.mark.parametrize(("word", "expected"), [
@@ -44,8 +44,8 @@ def test_settings_are_held_against_what_was_composed() -> None:
 
 def test_settings_of_a_bad_slot_are_not_judged() -> None:
     words = ["rank/select=budgt", "rank.select.tokens=5", "rank.score.level=turn"]
-    assert settled(words, ["rank/select=budgt"]) == ["rank.score.level=turn"]
-    assert settled(words, []) == words
+    assert valid_overrides(words, ["rank/select=budgt"]) == ["rank.score.level=turn"]
+    assert valid_overrides(words, []) == words
 
 
 def test_groups_are_the_folders_that_hold_files() -> None:

@@ -1,0 +1,71 @@
+"""Class defaults as plain configuration: a file states only what differs from its class, and the rest is filled in."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from memlab.config.instantiate import find_class
+
+REQUIRED = "???"
+"""What OmegaConf calls missing: the class has no default for it."""
+
+
+def with_defaults(node: Any) -> Any:
+    """Return a plain configuration node in which each part with a ``_target_`` has all settings of its class.
+
+    They stand in the order of the class's fields. A setting that the class does not know, and a part whose class
+    cannot be found, are left as they are: constructing them names the fault.
+
+    >>> with_defaults({"_target_": "memlab.rank.select.Fixed"})
+    {'_target_': 'memlab.rank.select.Fixed', 'k': 10}
+    """
+    if isinstance(node, list):
+        return [with_defaults(item) for item in node]
+    if not isinstance(node, Mapping):
+        return node
+    made = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
+    if made is None:
+        return {key: with_defaults(value) for key, value in node.items()}
+    defaults = class_defaults(made)
+    stated = {key: _over(defaults[key], value) if key in defaults else value for key, value in node.items()}
+    head = {"_target_": stated.pop("_target_")}
+    return {**head, **{key: with_defaults(value) for key, value in {**defaults, **stated}.items()}}
+
+
+@cache
+def class_defaults(cls: type) -> dict[str, Any]:
+    """Return the settings of a class with their defaults as plain values, objects as nodes with a ``_target_``."""
+    return {field.name: _plain(_default(field)) for field in dataclasses.fields(cls) if field.init}
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    if isinstance(value, FieldInfo):  # pydantic keeps the default there
+        value = value.get_default(call_default_factory=True)
+    return REQUIRED if value is dataclasses.MISSING or value is PydanticUndefined else value
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        cls = type(value)
+        return {"_target_": f"{cls.__module__}.{cls.__qualname__}",
+                **{f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _over(default: Any, stated: Any) -> Any:
+    """Complete what is stated of a part without naming its class: it is a part of the class that stands there."""
+    if isinstance(default, dict) and isinstance(stated, Mapping) and "_target_" in default and "_target_" not in stated:
+        return {**default, **{key: _over(default.get(key), value) for key, value in stated.items()}}
+    return stated

@@ -1,0 +1,96 @@
+"""A file need not state what its class has as default: arms, their digests and their config.yaml are the same."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from memlab.config import compose, instantiate, overrides
+from memlab.config.defaults import class_defaults, with_defaults
+from memlab.config.instantiate import CONF, find_class
+from memlab.errors import Faults
+from memlab.harness.sweep import read
+from memlab.learn.coverage.stage import LoadedCoverage
+from memlab.search.exact import Flat
+from tests.small import LIVES
+
+
+def without_defaults(node: Any) -> Any:
+    """Leave out what the class has as default; a dictionary with entries stays, since presets add entries to it."""
+    if isinstance(node, list):
+        return [without_defaults(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    cls = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
+    defaults = class_defaults(cls) if cls else {}
+    return {key: without_defaults(value) for key, value in node.items()
+            if key not in defaults or value != defaults[key] or (isinstance(value, dict) and value)}
+
+
+def rewritten(folder: Path, change: Callable[[Any], Any]) -> Path:
+    """Copy the configuration with each part changed; what is put over another file stays as it is."""
+    shutil.copytree(CONF, folder)
+    for path in folder.rglob("*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        if "# @package" not in text and "defaults:" not in text:
+            OmegaConf.save(OmegaConf.create(change(OmegaConf.to_container(OmegaConf.load(path)))), path)
+    return folder
+
+
+@pytest.fixture(params=[without_defaults, with_defaults])
+def other(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return rewritten(tmp_path / "conf", request.param)
+
+
+@pytest.mark.parametrize("words", [
+    ("embedder.max_length=128", "search.dense.index.device=cpu", "rank.select.k=5"),
+    ("-m", "rank/select=gap,fixed,budget", "search.dense.depth=50,100"),
+    ("system=memorystack", "rank/rerank=late_interaction"), ("system=best", "chat.temperature=0.5"),
+    ("-m", "+arm/hybrid=rrf,minmax,late_idf"), ("+exp=header_context",),
+    ("-m", "system=oltramem", "ablate=whole,plain,whole-chunk,plain+score"),
+])
+def test_what_a_file_restates_changes_no_arm(words: tuple[str, ...], other: Path,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    def arms() -> list[tuple[str, str, str]]:
+        line = [word for word in words if word != "-m"]
+        return [(arm.name, arm.digest(), arm.config) for arm in read([*LIVES, *line], "-m" in words).arms]
+
+    before = arms()
+    for module in (compose, instantiate, overrides):
+        monkeypatch.setattr(module, "CONF", other)
+    assert arms() == before
+
+
+def test_settings_that_no_file_states_are_overridden_and_misspelt_ones_reported(tmp_path: Path,
+                                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = rewritten(tmp_path / "conf", without_defaults)
+    monkeypatch.setattr(compose, "CONF", conf)
+    (conf / "exp" / "few.yaml").write_text(
+        "# @package _global_\nrank:\n  select:\n    k: 3\nsearch:\n  dense:\n    index:\n      block: 64\n")
+    assert "k" not in OmegaConf.load(conf / "rank" / "select" / "fixed.yaml")
+    (arm,) = read(["embedder.max_length=128", *LIVES]).arms
+    assert arm.pipeline.dense.embedder.max_length == 128  # type: ignore[attr-defined]
+    assert [arm.pipeline.select.k for arm in read(["rank.select.k=3,5"], True).arms] == [3, 5]  # type: ignore[attr-defined]
+    monkeypatch.setattr(instantiate, "CONF", conf)
+    (arm,) = read(["+exp=few"]).arms
+    assert arm.pipeline.select.k == 3  # type: ignore[attr-defined]
+    assert arm.pipeline.dense.index == Flat(block=64)  # type: ignore[attr-defined]
+    with pytest.raises(Faults) as told:
+        read(["rank.select.kk=5", "embedder.max_lenth=3", "data.livs=2"])
+    for nearest in ("'k'", "'max_length'", "'lives'"):
+        assert any(f"did you mean {nearest}?" in fault for fault in told.value.faults)
+
+
+def test_defaults_are_plain_values_and_objects_are_parts() -> None:
+    assert class_defaults(LoadedCoverage)["path"] == "???"
+    dense = with_defaults({"_target_": "memlab.search.dense.Dense", "index": {"device": "cpu"}, "depth": 7})
+    assert dense["index"] == {"_target_": "memlab.search.exact.Flat", "device": "cpu", "block": 65536}
+    assert (dense["depth"], dense["kinds"]) == (7, None)
+    assert with_defaults({"_target_": "os.system", "x": 1}) == {"_target_": "os.system", "x": 1}
+    assert with_defaults([{"_target_": "memlab.rank.select.Fixed", "kk": 1}]) == [
+        {"_target_": "memlab.rank.select.Fixed", "k": 10, "kk": 1}]
