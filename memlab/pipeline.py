@@ -1,8 +1,8 @@
 """The pipeline: the only file that wires stages together.
 
-Sessions are written to memories, questions become queries, lanes search, scores are fused, reranked, rolled up, and
-as many units as the selection allows are packed; a reader answers and a judge judges, where there is one. Every slot
-holds one stage; the constructor checks all of them before a model loads. Usable without Hydra::
+Sessions are written to memories, questions become queries, lanes search, scores are fused, reranked and rolled up, and
+the selected units are packed; then a reader answers and a judge judges, if there is one. Each slot holds one stage; the
+constructor checks all stages before a model loads. Usable without Hydra::
 
     tables = Pipeline(select=Fixed(k=5)).run(LoCoMo(path="locomo10.json").load(), Store())
 """
@@ -37,16 +37,16 @@ from memlab.token_counter import TokenCounter, Words, counter, counting
 from memlab.write.chunk.turns import Turn
 
 MAY_SEE_GOLD = ("memlab.learn.", "memlab.oracle.")
-"""Packages whose stages may read gold; whatever they touch is marked in the report."""
+"""Packages whose stages may read gold; the report marks the arms that use them."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
-    """A place in the pipeline that one stage fills, and what other modules derive from it.
+    """A place for one stage in the pipeline, and all that other modules need to know of it.
 
-    name: the field of ``Pipeline``. config: where its configuration lies. part: the part of a system that an ablation
-    swaps, of one slot or of several; None where there is nothing to swap. scope: what its stage may look at together:
-    one session, one corpus, or all questions. empty: tables that an empty slot returns without rows. gold: package
+    name: the field of ``Pipeline``. config: the place of its configuration. part: the part of a system that an ablation
+    swaps, which may have several slots; None if no ablation does. scope: the most that its stage looks at together: one
+    session, one corpus, or all questions. empty: the tables that an empty slot returns without rows. gold: the package
     whose stages may read gold in this slot.
     """
 
@@ -59,23 +59,23 @@ class Slot:
 
     @property
     def phase(self) -> str:
-        """The first word of where its configuration lies: write, query, search, rank, read, judge or attribute."""
+        """The first word of ``config``: write, query, search, rank, read, judge or attribute."""
         return self.config.partition(".")[0]
 
     def nothing(self) -> Nothing:
-        """Return what fills the slot when it is empty."""
+        """Return the stage of the slot when it is empty."""
         return Nothing(writes=self.empty)
 
 
 def slot(config: str, default: Callable[[], Stage] | None = None, *, empty: tuple[str, ...] = (), **about: Any) -> Any:
-    """Declare a field of ``Pipeline`` that is a slot; without a default it is empty. ``about`` goes to ``Slot``."""
+    """Declare a field of ``Pipeline`` that is a slot, empty by default; ``about`` are further fields of ``Slot``."""
     return dataclasses.field(default_factory=default or (lambda: Nothing(writes=empty)),
                              metadata={"config": config, "empty": empty, **about})
 
 
 @dataclass(frozen=True, config=STRICT)
 class Pipeline:
-    """One configuration of every slot, in the order in which the tables flow; and what counts tokens in all of them."""
+    """A stage for each slot, in the order in which they run, and the token counter that all of them share."""
 
     chunk: Stage = slot("write.chunk", Turn, scope="session")
     extract: Stage = slot("write.extract", scope="session")
@@ -98,7 +98,7 @@ class Pipeline:
     fuse: Stage = slot("rank.fuse")
     window: Stage = slot("rank.window", Forward)
     rollup: Stage = slot("rank.rollup")
-    measure: Stage = slot("read.measure", Measure, part="rollup")  # it measures what the roll-up ranks
+    measure: Stage = slot("read.measure", Measure, part="rollup")  # measures what the roll-up ranks
     select: Stage = slot("rank.select", Fixed, scope="all")
     pack: Stage = slot("read.pack", ByRank, empty=("context",), scope="all")
     graph: Stage = slot("read.graph", scope="all")
@@ -128,21 +128,21 @@ class Pipeline:
         return self
 
     def stages(self) -> Iterator[tuple[str, Stage]]:
-        """Give (slot, stage) in the order in which they run."""
+        """Yield (slot, stage) in the order in which they run."""
         for slot in SLOTS:
             yield slot.name, getattr(self, slot.name)
 
     def uses_oracle(self) -> bool:
-        """Tell whether a stage looks at gold at the moment of ranking, so that the arm is no system."""
+        """Return whether a stage looks at gold while it ranks, so that the arm is no system."""
         return any(type(stage).__module__.startswith("memlab.oracle.") and not getattr(stage, "tainted", False)
                    for _, stage in self.stages())
 
     def tainted(self) -> bool:
-        """Tell whether a stage shows the benchmark's own ids, so that no figure of the arm counts."""
+        """Return whether a stage shows the benchmark's own ids, so that no figure of the arm counts."""
         return any(getattr(stage, "tainted", False) for _, stage in self.stages())
 
     def replace(self, **slots: Any) -> Pipeline:
-        """Return this pipeline with some slots filled otherwise: stages, or ``tokens``."""
+        """Return this pipeline with other stages in these slots, or with other ``tokens``."""
         return dataclasses.replace(self, **slots)
 
     def without(self, *slots: str) -> Pipeline:
@@ -151,16 +151,16 @@ class Pipeline:
 
     def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None, *,
             after: str | None = None, until: str | None = None) -> Tables:
-        """Run every stage; return all tables. ``watch(slot, seconds)`` is called as each slot ends.
+        """Run every stage and return all tables. ``watch(slot, seconds)`` is called after each slot.
 
-        ``until`` names the last slot that runs; ``after`` the one whose tables are at hand already, made by an
-        earlier call on the same data.
+        ``until`` names the last slot to run. ``after`` names the last slot that an earlier call on the same data has
+        run; ``tables`` are then its result.
         """
         with counting(self.tokens):
             return self._run(tables, store, watch, self.between(after, until))
 
     def between(self, after: str | None, until: str | None) -> list[tuple[str, Stage]]:
-        """Give (slot, stage) of the slots behind ``after`` up to and with ``until``, in their order."""
+        """Return (slot, stage) of the slots after ``after`` up to and including ``until``."""
         slots = [slot for slot, _ in self.stages()]
         first = slots.index(after) + 1 if after else 0
         last = slots.index(until) + 1 if until else len(slots)
@@ -168,7 +168,7 @@ class Pipeline:
 
     def _run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None,
              stages: Sequence[tuple[str, Stage]]) -> Tables:
-        tables = tables.updated({name: empty(name) for name in WRITTEN_BY_FEW if name not in tables})
+        tables = tables.updated({name: empty(name) for name in OPTIONAL_TABLES if name not in tables})
         lanes: list[Tables] = []
         notes = [tables["notes"]]
         for slot, stage in stages:
@@ -177,7 +177,7 @@ class Pipeline:
             notes += [new["notes"]] if "notes" in new else []
             if slot in LANES:
                 lanes.append(new)
-                new = side_by_side(lanes, tables)
+                new = concat_hits(lanes, tables)
             tables = tables.updated(new)
             if watch:
                 watch(slot, time.perf_counter() - start)
@@ -189,47 +189,47 @@ SLOTS = tuple(Slot(**{"name": field.name, "part": field.name, **field.metadata})
 """All slots, in the order in which their stages run: the fields of ``Pipeline`` but ``tokens``."""
 
 LANES = tuple(slot.name for slot in SLOTS if slot.phase == "search")
-"""Slots whose hits are put side by side."""
+"""Slots whose hits are concatenated."""
 
 PER_SESSION = tuple(slot.name for slot in SLOTS if slot.scope == "session")
-"""Slots whose stages look at each session for itself."""
+"""Slots whose stages look at one session at a time."""
 
 LAST_WRITTEN = SLOTS[[slot.name for slot in SLOTS].index(LANES[0]) - 1].name
 """The last slot before the searches: keys and queries are final behind it."""
 
 LAST_RANKED = [slot.name for slot in SLOTS if slot.scope != "all"][-1]
-"""The last slot that looks at no more than one corpus; those behind it may look at all questions together."""
+"""The last slot that looks at one corpus at a time; later ones may look at all questions together."""
 
 AFTER_ANSWERS = {slot.name: slot.gold for slot in SLOTS if slot.gold}
-"""Slots behind the answers, and the package whose stages may read gold there and nowhere else."""
+"""Slots after the answers, and the package whose stages may read gold there and nowhere else."""
 
-WRITTEN_BY_FEW = ("edges", "entities", "links", "notes")
+OPTIONAL_TABLES = ("edges", "entities", "links", "notes")
 """Tables that most configurations leave empty."""
 
 _MEMO: OrderedDict[tuple[str, str], Tables] = OrderedDict()
-"""Tables that stages returned, notes included: each arm that shares a result has its notes."""
+"""Results of stages, notes included: each arm that shares a result has its notes."""
 
 _MEMO_SIZE = 96
 
 
 def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
-    """Run one stage on just the tables that it declares, or return what the same stage made of them before.
+    """Run one stage on just the tables that it declares, or return its earlier result on the same tables.
 
-    Arms of a sweep run in one process and share all that they have in common: a result is remembered by the
-    stage's specification, what counts tokens, and the digest of its inputs.
+    Arms of a sweep run in one process and share all that they have in common: the key of a result is the stage's
+    specification, the token counter, and the digest of the stage's inputs.
     """
     key = (spec_digest([stage, counter()]), tables.digest(stage.reads))
     if key in _MEMO:
         _MEMO.move_to_end(key)
         return _MEMO[key]
-    made = stage.run(tables.only(stage.reads), store)
-    if set(made) - {"notes"} != set(stage.writes):
-        raise MemlabError(f"{type(stage).__name__} returned {sorted(made)}, declared {sorted(stage.writes)}")
-    return _remember(key, made)
+    result = stage.run(tables.only(stage.reads), store)
+    if set(result) - {"notes"} != set(stage.writes):
+        raise MemlabError(f"{type(stage).__name__} returned {sorted(result)}, declared {sorted(stage.writes)}")
+    return _remember(key, result)
 
 
-def side_by_side(lanes: Sequence[Tables], tables: Tables) -> Tables:
-    """Put the hits of several lanes into one table, once for the same lanes; refuse hits of a later day."""
+def concat_hits(lanes: Sequence[Tables], tables: Tables) -> Tables:
+    """Concatenate the hits of several lanes, once for the same lanes; refuse hits of a later day."""
     names = ("memories", "queries", "questions")
     key = ("lanes", " ".join([*(lane.digest(("hits",)) for lane in lanes), tables.digest(names)]))
     if key in _MEMO:
@@ -238,16 +238,16 @@ def side_by_side(lanes: Sequence[Tables], tables: Tables) -> Tables:
     return _remember(key, Tables(hits=pl.concat([lane["hits"] for lane in lanes])))
 
 
-def _remember(key: tuple[str, str], made: Tables) -> Tables:
-    made.digest(made)  # kept with the tables, so that no later arm computes it again
-    _MEMO[key] = made
+def _remember(key: tuple[str, str], result: Tables) -> Tables:
+    result.digest(result)  # kept with the tables, so that no later arm computes it again
+    _MEMO[key] = result
     if len(_MEMO) > _MEMO_SIZE:
         _MEMO.popitem(last=False)
-    return made
+    return result
 
 
 def refuse_later_days(tables: Tables) -> None:
-    """Raise if a hit was said on a later day than its question was asked: a second guard behind the lanes' own."""
+    """Raise if a hit was said on a later day than its question was asked: a second guard after the lanes' own."""
     asked = tables["queries"].select("query", "question").join(
         tables["questions"].select("question", "asked_on"), on="question")
     late = (
@@ -259,4 +259,4 @@ def refuse_later_days(tables: Tables) -> None:
     )
     if late.height:
         raise MemlabError(f"lane {late['lane'][0]} retrieved memory {late['memory'][0]}, said on a later day than "
-                          "its question was asked", fix="filter by search.eligible before ranking")
+                          "its question was asked", fix="filter by search.as_of before ranking")

@@ -1,4 +1,4 @@
-"""What a stage is: a small frozen class whose fields are its configuration, checked when it is made.
+"""The contract of a stage: a small frozen class whose fields are its configuration, checked when it is made.
 
 A stage declares the tables that it reads and writes, is handed only those, and returns the new ones. It may return
 the table ``notes`` as well (``memlab.tables.Notes``), which the run folder's manifest sums up::
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
-"""Unknown fields are refused, and ``true`` never becomes 1."""
+"""Refuse unknown fields; never read ``true`` as 1."""
 
 Names = Annotated[tuple[str, ...], Field(strict=False)]
-"""A list of names, as YAML gives it."""
+"""A tuple of names, which YAML gives as a list."""
 
 LocalPath = Annotated[Path, Field(strict=False)]
-"""A path, as YAML gives it."""
+"""A path, which YAML gives as a string."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(Field, dataclasses.field))
@@ -51,12 +51,12 @@ class Stage(Protocol):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Tables that the stage is handed; a class attribute."""
+        """Names of the tables that the stage is handed; a class attribute."""
         ...
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """Tables that the stage returns; a class attribute."""
+        """Names of the tables that the stage returns; a class attribute."""
         ...
 
     def run(self, tables: Tables, store: Store) -> Tables:
@@ -67,8 +67,8 @@ class Stage(Protocol):
 def spec(thing: Any) -> Any:
     """Describe a stage by everything that can change its result, as plain JSON values.
 
-    A part that has an ``identity`` method (a model) speaks for itself, so that a path, an address or a device
-    number never enters; of any other dataclass the class and the fields count.
+    A part with an ``identity`` method (a model) describes itself, so that a path, an address or a device number never
+    enters. Any other dataclass is described by its class and its fields.
     """
     if hasattr(thing, "identity"):
         return thing.identity()
@@ -83,14 +83,14 @@ def spec(thing: Any) -> Any:
 
 
 def spec_digest(thing: Any) -> str:
-    """Digest a specification; equal specifications give equal digests in any process."""
+    """Return the digest of a specification; equal specifications have equal digests in any process."""
     text = json.dumps(spec(thing), sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @stage
 class Nothing:
-    """An empty slot: it returns the tables that a stage there would write, without rows; by default none.
+    """An empty slot: it returns the tables that a stage in the slot would write, without rows; by default none.
 
     >>> Nothing(writes=("hits",)).run(Tables(), None)["hits"].height
     0

@@ -243,13 +243,13 @@ def test_a_nan_from_a_model_fails_its_arm_alone(tmp_path: Path, capsys: pytest.C
     assert repr(bad)[:20] in told
     assert "well: " in told
     assert not sick.finished()
-    built = build(well.beside(), contrasts=[], expected=["sick", "well"])
+    built = build(well.arms_folder(), contrasts=[], expected=["sick", "well"])
     assert built.comparison["missing"] == ["sick"]
     assert store.made["vectors"] > 0  # what was made before it is kept
     cured = arm(tmp_path, lexical(dense=Dense(embedder=DigestEmbedder("sick"))), name="sick")
     run_arm(cured, store, Console())
     assert cured.finished()
-    assert not list(cured.beside().glob("*.failed.txt"))
+    assert not list(cured.arms_folder().glob("*.failed.txt"))
 
 
 def with_oddities() -> Tables:
@@ -320,7 +320,7 @@ def test_no_gold_at_all_still_gives_a_report(tmp_path: Path) -> None:
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["context/tokens_mean"] > 0
     assert not [name for name in metrics if name.startswith(("session/", "turn/", "selected/session"))]
-    assert build(one.beside(), contrasts=[]).html.is_file()
+    assert build(one.arms_folder(), contrasts=[]).html.is_file()
 
 
 def test_a_conversation_with_a_silent_session_and_no_evidence_by_the_command(tmp_path: Path) -> None:

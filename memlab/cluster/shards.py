@@ -21,12 +21,12 @@ from memlab.data.dataset import Dataset
 from memlab.data.subset import keep
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked, load
-from memlab.pipeline import LAST_RANKED, WRITTEN_BY_FEW, Pipeline
+from memlab.pipeline import LAST_RANKED, OPTIONAL_TABLES, Pipeline
 from memlab.runtime.files import atomic_dir, read_json, write_errors, write_json
 from memlab.store import Store
 from memlab.tables import Tables, merge_texts
 
-KEPT = ("memories", "queries", "units", "ranking", "classes", *WRITTEN_BY_FEW)
+KEPT = ("memories", "queries", "units", "ranking", "classes", *OPTIONAL_TABLES)
 """Tables of a part that later slots and the run folder need, beside texts that stages wrote."""
 
 NUMBERED = {"memory": "memories", "query": "queries"}
@@ -59,7 +59,7 @@ def cut(dataset: Dataset, part: int, of: int) -> Tables:
 
 def place(arm: Arm, part: int, of: int) -> Path:
     """Where a part of an arm lies until it is merged."""
-    return arm.beside() / f"{arm.folder().name}.shards" / f"{part}-of-{of}"
+    return arm.arms_folder() / f"{arm.folder().name}.shards" / f"{part}-of-{of}"
 
 
 def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
@@ -126,7 +126,7 @@ def run_all(arm: Arm, store: Store, of: int) -> Ranked:
 
 def forget(arm: Arm) -> None:
     """Remove the parts of an arm that is finished."""
-    shutil.rmtree(arm.beside() / f"{arm.folder().name}.shards", ignore_errors=True)
+    shutil.rmtree(arm.arms_folder() / f"{arm.folder().name}.shards", ignore_errors=True)
 
 
 def _kept(pipeline: Pipeline) -> list[str]:

@@ -25,7 +25,7 @@ from memlab.config.instantiate import part
 from memlab.errors import Faults, MemlabError
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
-from memlab.harness.runner import run_arm, worded_error
+from memlab.harness.runner import run_arm, error_message
 from memlab.report.publish import publish
 from memlab.store import Store, store_at
 
@@ -86,7 +86,7 @@ def _told(work: Any, out: Console) -> bool:
     try:
         work()
     except MemlabError as error:
-        out.print(worded_error(error), markup=False)
+        out.print(error_message(error), markup=False)
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""One arm: a pipeline on a data set, and the folder that its finished run leaves behind."""
+"""An arm: a pipeline on a data set, and the run folder that it leaves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 from omegaconf import OmegaConf
@@ -24,7 +24,7 @@ from memlab.evaluate.memo import by_order
 from memlab.evaluate.noop import KEPT_RANKS
 from memlab.evaluate.per_question import per_question
 from memlab.harness import manifest
-from memlab.harness.snippets import shown
+from memlab.harness.snippets import snippets
 from memlab.harness.truncation import truncated_share
 from memlab.pipeline import LAST_RANKED, Pipeline
 from memlab.rank.token_matched import Matched, twin
@@ -38,19 +38,19 @@ _constant_k = by_order(constant_k)
 
 
 def load(dataset: Dataset) -> Tables:
-    """Load a data set once a process, whatever the number of arms."""
+    """Load a data set once per process, whatever the number of arms."""
     key = spec_digest(dataset.identity())
     if key not in _LOADED:
         _LOADED.clear()  # a sweep stays on one data set; two of them need not fit in memory
-        made = dataset.load()
-        made.digest(made)  # kept with the tables, so that no stage of any arm computes it again
-        _LOADED[key] = made
+        tables = dataset.load()
+        tables.digest(tables)  # kept with the tables, so that no stage of any arm computes it again
+        _LOADED[key] = tables
     return _LOADED[key]
 
 
 @runtime_checkable
 class Learned(Protocol):
-    """A selection that learns how probable complete evidence is, and can be compared with the outcomes."""
+    """A selection with a learned probability of complete evidence, which can be compared with the outcomes."""
 
     def reliability(self, tables: Tables) -> list[dict[str, float]]:
         """Return one row for each bin of estimates: low, high, n, estimated, observed."""
@@ -59,7 +59,7 @@ class Learned(Protocol):
 
 @dataclass(frozen=True)
 class Ranked:
-    """The tables of an arm up to the slot ``LAST_RANKED``, made before, and what was spent on the way."""
+    """An arm's tables up to the slot ``LAST_RANKED``, with the seconds of each slot and the counts of what was made."""
 
     tables: Tables
     seconds: dict[str, float]
@@ -68,7 +68,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Arm:
-    """One configuration on one data set, under its name in an experiment."""
+    """One configuration on one data set, with its name in an experiment."""
 
     name: str
     experiment: str
@@ -79,43 +79,43 @@ class Arm:
     config: str
 
     def digest(self) -> str:
-        """All that can change a result: stages, models, data and memlab's own source; no path, URL or device."""
+        """Return the digest of all that can change a result: stages, models, data and memlab's source, but no path or device."""
         return self._digest
 
     @cached_property
     def _digest(self) -> str:
-        drawn = self.seed if self.adaptive() else None  # it decides the twin, which belongs to the arm
-        return spec_digest({"seed": drawn, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
+        seed = self.seed if self.adaptive() else None  # the twin, which belongs to the arm, is drawn by it
+        return spec_digest({"seed": seed, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
                             "source": manifest.source_digest()})
 
     def adaptive(self) -> bool:
-        """Tell whether K differs by question, so that the arm is compared with a token-matched twin."""
+        """Return whether K differs by question, so that the arm is compared with a token-matched twin."""
         return bool(getattr(self.pipeline.select, "adaptive", False))
 
-    def beside(self) -> Path:
-        """The folder of all arms of this experiment on this data."""
+    def arms_folder(self) -> Path:
+        """Return the folder that holds all arms of this experiment on this data set."""
         return self.out / self.experiment / self.dataset.name
 
     def folder(self) -> Path:
-        """The run folder: the arm's name and the first figures of its digest."""
-        return self.beside() / f"{safe(self.name)}-{self.digest()[:10]}"
+        """Return the run folder, named by the arm and the first ten digits of its digest."""
+        return self.arms_folder() / f"{safe(self.name)}-{self.digest()[:10]}"
 
     def finished(self) -> bool:
-        """Tell whether the run folder is complete: its manifest is written last."""
+        """Return whether the run folder is complete: its manifest is written last."""
         return (self.folder() / "manifest.json").is_file()
 
     def run(self, store: Store, watch: Callable[[str, float], None] | None = None,
             ranked: Ranked | None = None) -> Path:
-        """Run the arm, and the token-matched twin of an adaptive one; return the run folder.
+        """Run the arm, and its token-matched twin if it is adaptive; return the run folder.
 
         A finished arm returns at once. The twin is finished first, so that a finished arm has one. Where shards have
-        ``ranked`` already, only the slots behind that run.
+        ``ranked`` already, only the slots after ``LAST_RANKED`` run.
         """
         folder = self.folder()
         if self.finished():
             return folder
-        seconds = dict(ranked.seconds) if ranked else {}
         start, before = time.perf_counter(), Counter(store.made)
+        seconds = dict(ranked.seconds) if ranked else {}
         if ranked:
             before.subtract(ranked.made)
         tables = ranked.tables if ranked else load(self.dataset)
@@ -129,10 +129,19 @@ class Arm:
         tables = self.pipeline.run(tables, store, note, after=LAST_RANKED if ranked else None)
         total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
         matched = self._twin(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
-        self._write(folder, tables, store, before, seconds, total, matched)
+        start = time.perf_counter()
+        questions = per_question(tables)
+        seconds["evaluate"] = time.perf_counter() - start
+        self._write(folder, tables, questions)
+        write_json(folder / "manifest.json", {
+            **self._description(tables, store), "questions": questions.height, "twin": matched,
+            "seconds": {slot: round(spent, 4) for slot, spent in seconds.items()}, "total_seconds": round(total, 3),
+            "made": {what: store.made[what] - before[what] for what in sorted({*store.made, *before})},
+            **manifest.environment()})
         return folder
 
     def _twin(self, tables: Tables, store: Store, ranked: Ranked | None) -> str:
+        """Run the token-matched twin; return the name of its run folder."""
         matched = twin(tables["ranking"], seed=self.seed)
         config = OmegaConf.create(self.config)
         OmegaConf.update(config, "rank.select", {"_target_": f"{Matched.__module__}.Matched", "k": matched.k,
@@ -141,12 +150,18 @@ class Arm:
                         config=OmegaConf.to_yaml(config))
         return other.run(store, ranked=ranked).name
 
-    def _write(self, folder: Path, tables: Tables, store: Store, before: Counter[str], seconds: dict[str, float],
-               total: float, matched: str | None) -> None:
-        """Write the run folder aside and rename it, then its manifest: two processes may finish one arm at once."""
-        start = time.perf_counter()
-        questions = per_question(tables)
-        seconds["evaluate"] = time.perf_counter() - start
+    def _description(self, tables: Tables, store: Store) -> dict[str, Any]:
+        """Return the part of the manifest that depends on the arm and its tables, not on time and machine."""
+        return {
+            "arm": self.name, "experiment": self.experiment, "digest": self.digest(), "seed": self.seed,
+            "dataset": self.dataset.name, "data": self.dataset.identity(), "clustered": self.dataset.clusters(),
+            "notes": self.dataset.notes(), "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
+            "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(),
+            "truncated": truncated_share(self.pipeline, tables, store), "constant_k": _constant_k(tables),
+            "reliability": reliability(self.pipeline.select, tables), "told": note_counts(tables["notes"])}
+
+    def _write(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
+        """Write the run folder under a temporary name and rename it: two processes may finish one arm at once."""
         with write_errors("the run folder", folder.parent, kept="vectors and scores are kept in the store", fix="free "
                           "some space there, or choose another place with out=DIR, and run the same line again"):
             for leftover in folder.parent.glob(f".{folder.name}.*"):  # of a process that was killed
@@ -154,20 +169,6 @@ class Arm:
                     shutil.rmtree(leftover, ignore_errors=True)
             with atomic_dir(folder) as temporary:
                 self._fill(temporary, tables, questions)
-        write_json(folder / "manifest.json", {
-            "arm": self.name, "experiment": self.experiment, "data": self.dataset.identity(), "digest": self.digest(),
-            "dataset": self.dataset.name, "questions": questions.height, "clustered": self.dataset.clusters(),
-            "notes": self.dataset.notes(), "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
-            "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(), "twin": matched,
-            "truncated": truncated_share(self.pipeline, tables, store),
-            "reliability": reliability(self.pipeline.select, tables), "constant_k": _constant_k(tables),
-            "seconds": {k: round(v, 4) for k, v in seconds.items()}, "total_seconds": round(total, 3),
-            "made": {k: store.made[k] - before[k] for k in sorted({*store.made, *before})},
-            "told": note_counts(tables["notes"]), "seed": self.seed,
-            "peak_memory_gb": manifest.peak_memory_gb(), "hardware": manifest.hardware(),
-            "versions": manifest.versions(), "source": manifest.source_digest(), **manifest.commit(),
-            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        })
 
     def _fill(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
         ranked = tables["ranking"].join(tables["units"].select("unit", "level", "session", "turns"), on="unit")
@@ -175,20 +176,20 @@ class Arm:
         (folder / "config.yaml").write_text(self.config, encoding="utf-8")
         write_answers(tables, folder)
         frames = {"ranking": kept, "context": tables["context"], "questions": questions, "ids": tables["ids"],
-                  "shown": shown(kept, tables), "classes": tables["classes"]}
+                  "shown": snippets(kept, tables), "classes": tables["classes"]}
         if "attribution" in tables and tables["attribution"].height:
             frames["attribution"] = tables["attribution"]
         for name, frame in frames.items():
             buffer = io.BytesIO()
             frame.write_parquet(buffer)
-            (folder / f"{name}.parquet").write_bytes(buffer.getbuffer())  # polars hides what a full disk says
+            (folder / f"{name}.parquet").write_bytes(buffer.getbuffer())  # polars would hide the error of a full disk
         write_run(kept, tables, folder / "run.trec", name=self.name)
         write_qrels(tables, folder / "qrels.trec")
         write_json(folder / "metrics.json", averages(questions))
 
 
 def safe(name: str) -> str:
-    """Make a folder name of an arm's name; what was dropped is told apart by the digest that follows.
+    """Return an arm's name as a part of a folder name; the digest after it tells apart what became equal.
 
     >>> safe("rank.select.k=5, x/y")
     'rank.select.k=5_x_y'
@@ -197,7 +198,7 @@ def safe(name: str) -> str:
 
 
 def reliability(select: Stage, tables: Tables) -> list[dict[str, float]]:
-    """Return a learned selection's estimates against the outcomes, by bin; empty where nothing was learned."""
+    """Return a learned selection's estimates and outcomes by bin; empty if nothing was learned."""
     return select.reliability(tables) if isinstance(select, Learned) else []
 
 
@@ -208,7 +209,7 @@ def note_counts(notes: pl.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def refusal(pipeline: Pipeline) -> str | None:
-    """Say why an arm cannot be sharded; None where it can."""
+    """Return why an arm cannot be sharded; None if it can."""
     for slot, stage in pipeline.between(None, LAST_RANKED):
         if type(stage).__module__.startswith("memlab.learn."):
             return (f"{slot}: {type(stage).__name__} learns from all questions, which no shard has; choose another "

@@ -1,4 +1,4 @@
-"""From a composed configuration to a pipeline and a data set."""
+"""Construction of a pipeline and a data set from a composed configuration."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from memlab.errors import Faults
 from memlab.pipeline import SLOTS, Pipeline
 
 PLACES = {**{slot.name: slot.config for slot in SLOTS}, "tokens": "read.tokens"}
-"""Pipeline field -> where its configuration lies."""
+"""Pipeline field -> place of its configuration."""
 
 
 def build(cfg: DictConfig) -> tuple[Pipeline, Dataset]:
-    """Make an arm's pipeline and data set; raise Faults with everything that is wrong."""
+    """Construct an arm's pipeline and data set; raise Faults with everything that is wrong."""
     faults: list[str] = []
-    stages = {slot: part(cfg, where, faults) for slot, where in PLACES.items()}
+    stages = {slot: part(cfg, place, faults) for slot, place in PLACES.items()}
     dataset = part(cfg, "data", faults)
     if dataset is not None and not isinstance(dataset, Dataset):
         faults.append(f"data: {type(dataset).__name__} is not a data set")

@@ -1,4 +1,4 @@
-"""What a reviewer needs to judge a run again: source, versions, hardware, costs; written last into a run folder."""
+"""Source, versions and hardware of a run, for its manifest; and the digest that decides whether a run is stale."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import platform
 import resource
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from memlab.runtime.files import read_json
 
 PACKAGE = Path(__file__).resolve().parents[1]
 COMMIT = "commit.json"
-"""Lies beside a copy of memlab's source, and says which commit was copied."""
+"""A file beside a copy of memlab's source that names the copied commit."""
 
 RESULT = ("pipeline.py", "stage.py", "tables.py", "token_counter.py", "question_types.py", "data", "models", "store",
           "text", "write", "query", "search", "rank", "read", "learn", "oracle", "judge", "evaluate", "scenarios",
@@ -27,9 +29,9 @@ RESULT = ("pipeline.py", "stage.py", "tables.py", "token_counter.py", "question_
 
 COMMANDS = ("data/__main__.py", "data/fetch.py", "data/show.py", "data/inspect.py", "data/mteb.py", "store/__main__.py",
             "judge/__main__.py", "judge/calibrate.py", "judge/calibration", "judge/command.py", "judge/hypotheses.py",
-            "judge/tally.py", "learn/coverage/__main__.py", "learn/reranker/__main__.py", "learn/reranker/config.py",
-            "learn/reranker/examples.py", "learn/reranker/train.py", "learn/reranker/record.py", "scenarios/report.py")
-"""Commands and their parts inside those folders: no stage runs them."""
+            "judge/tally.py", "learn/fit_coverage.py", "learn/coverage/__main__.py", "learn/reranker/__main__.py",
+            "learn/reranker/config.py", "learn/reranker/train.py", "scenarios/report.py")
+"""Commands and their parts inside those folders, which no stage imports."""
 
 LIBRARIES = ("numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers", "faiss-cpu",
              "faiss-gpu", "bm25s", "PyStemmer", "hydra-core", "pydantic", "wandb", "FlagEmbedding")
@@ -37,7 +39,7 @@ LIBRARIES = ("numpy", "scipy", "polars", "torch", "transformers", "sentence-tran
 
 @functools.cache
 def source_digest() -> str:
-    """Return the digest of memlab's own source as far as it can change a result."""
+    """Return the digest of the part of memlab's own source that can change a result."""
     total = hashlib.blake2b(digest_size=16)
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
@@ -52,20 +54,18 @@ def _within(name: str, places: tuple[str, ...]) -> bool:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Name the version of Python and of every library that a result can depend on, as far as installed."""
-    found = {"python": platform.python_version()}
+    """Return the versions of Python and of every installed library that a result can depend on."""
+    numbers = {"python": platform.python_version()}
     for name in LIBRARIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+        with suppress(metadata.PackageNotFoundError):
+            numbers[name] = metadata.version(name)
+    return numbers
 
 
 def hardware() -> dict[str, Any]:
-    """Name the processor, the cores that this process may use, the memory and the GPUs."""
+    """Return the processor, the cores that this process may use, the memory and the GPUs."""
     gpus: list[str] = []
-    if "torch" in sys.modules:  # not loaded just to say that there is no GPU
+    if "torch" in sys.modules:  # not loaded just to learn that there is no GPU
         import torch
 
         gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
@@ -86,9 +86,9 @@ def _processor() -> str:
 
 @functools.cache
 def commit() -> dict[str, Any]:
-    """Name the commit of the checkout, or of the one that this is a copy of, and whether files differ from it.
+    """Return the commit of this checkout, or of the checkout that this is a copy of, and whether files differ from it.
 
-    Nulls outside a checkout.
+    Both are null outside a checkout.
     """
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(PACKAGE.parent), *words],  # noqa: S603, S607 (fixed words, user's git)
@@ -104,6 +104,12 @@ def commit() -> dict[str, Any]:
 
 
 def peak_memory_gb() -> float:
-    """Peak resident memory of this process so far, in GiB."""
+    """Return the peak resident memory of this process so far, in GiB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / (2**30 if sys.platform == "darwin" else 2**20), 3)
+
+
+def environment() -> dict[str, Any]:
+    """Return source, versions, hardware and peak memory of the run that ends now, and the time."""
+    return {"peak_memory_gb": peak_memory_gb(), "hardware": hardware(), "versions": versions(),
+            "source": source_digest(), **commit(), "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}

@@ -157,7 +157,7 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
         table.add_row(arm.name, "to run", f"{one.texts:,}", f"{one.characters:,}", f"{one.pairs:,}",
                       f"{one.replies:,}")
     out.print(table)
-    out.print(f"folders: {', '.join(dict.fromkeys(str(arm.beside()) for arm in sweep.arms))}/<arm>-<hash>")
+    out.print(f"folders: {', '.join(dict.fromkeys(str(arm.arms_folder()) for arm in sweep.arms))}/<arm>-<hash>")
     out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "
               f"{total.characters // 4:,} tokens), at most {total.pairs:,} pairs and {total.replies:,} replies")
     out.print(_time(total, rates(Path(str(sweep.settings.out)))))

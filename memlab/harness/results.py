@@ -1,7 +1,7 @@
-"""Finished run folders: which there are, and what lies in them.
+"""Finished run folders and their contents.
 
-A folder is finished when its manifest is there, since that is written last. Of several finished folders of one
-arm (its configuration or the code has changed) the newest counts; the others are named, never mixed in.
+A run folder is finished when its manifest is there, since that is written last. Of several finished folders of one arm
+(its configuration or the code has changed) the newest counts; the others are listed, never mixed in.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from memlab.errors import MemlabError
 
 @dataclass(frozen=True)
 class ArmRun:
-    """One arm's finished run folder; tables are read when first asked for."""
+    """The finished run folder of one arm; each table is read on first use."""
 
     name: str
     digest: str
@@ -32,43 +32,43 @@ class ArmRun:
 
     @cached_property
     def questions(self) -> pl.DataFrame:
-        """Per-question metrics, with the question's text, answer and type."""
+        """Return the metrics of each question, with its text, answer and type."""
         return self._table("questions")
 
     @cached_property
     def ranking(self) -> pl.DataFrame:
-        """The ranked units with their signals (at most 200 a question)."""
+        """Return the ranked units with their signals (at most 200 per question)."""
         return self._table("ranking")
 
     @cached_property
     def context(self) -> pl.DataFrame:
-        """What the reader would be shown."""
+        """Return the context of each question, which the reader is shown."""
         return self._table("context").rename({"text": "text_id"}, strict=False)  # its name in older folders
 
     @cached_property
     def shown(self) -> pl.DataFrame:
-        """The first 20 units of each question as text."""
+        """Return the text of the first 20 units of each question."""
         return self._table("shown")
 
     @cached_property
     def classes(self) -> pl.DataFrame | None:
-        """The classes that questions were told; None in a folder from before they were kept."""
+        """Return the question types that the classifier assigned; None in a folder that is older than this table."""
         return self._table("classes") if (self.folder / "classes.parquet").is_file() else None
 
     @cached_property
     def attribution(self) -> pl.DataFrame | None:
-        """Why answers are wrong; None where nobody asked."""
+        """Return why answers are wrong; None without an attribution."""
         return self._table("attribution") if (self.folder / "attribution.parquet").is_file() else None
 
     @cached_property
     def verdicts(self) -> pl.DataFrame | None:
-        """What the judges said of the answers (question, judge, correct, score, reply); None without a judge."""
+        """Return the judges' verdicts (question, judge, correct, score, reply); None without a judge."""
         path = self.folder / "verdicts.jsonl"
         return pl.read_ndjson(path, infer_schema_length=None) if path.is_file() else None
 
     @cached_property
     def answers(self) -> pl.DataFrame | None:
-        """What a reader said (question, sample, text); None where no reader was asked."""
+        """Return the reader's answers (question, sample, text); None without a reader."""
         path = self.folder / "answers.jsonl"
         if not path.is_file():
             return None
@@ -77,33 +77,33 @@ class ArmRun:
 
     @property
     def oracle(self) -> bool:
-        """Whether the arm looked at gold, so that it is no system."""
+        """Return whether the arm looked at gold, so that it is no system."""
         return bool(self.manifest.get("oracle")) or "memlab.oracle" in self.config
 
     @property
     def seconds(self) -> float | None:
-        """Wall-clock seconds of the run; what came from the store was not computed again."""
+        """Return the wall-clock seconds of the run; what came from the store was not computed again."""
         value = self.manifest.get("total_seconds")
         return float(value) if isinstance(value, int | float) else None
 
     @property
     def tainted(self) -> bool:
-        """Whether the arm was shown what a system must not see (benchmark ids), and says so."""
+        """Return whether the arm saw what a system must not see (benchmark ids)."""
         return bool(self.manifest.get("tainted"))
 
     @cached_property
     def config(self) -> str:
-        """The configuration as YAML text; empty when the file is missing."""
+        """Return the configuration as YAML text; empty if the file is missing."""
         path = self.folder / "config.yaml"
         return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """The configuration as it was resolved; empty when the file is missing."""
+        """Return the resolved configuration; empty if the file is missing."""
         from omegaconf import OmegaConf
 
-        found = OmegaConf.to_container(OmegaConf.create(self.config)) if self.config else {}
-        return {str(k): v for k, v in found.items()} if isinstance(found, dict) else {"config": found}
+        content = OmegaConf.to_container(OmegaConf.create(self.config)) if self.config else {}
+        return {str(k): v for k, v in content.items()} if isinstance(content, dict) else {"config": content}
 
     def _table(self, name: str) -> pl.DataFrame:
         path = self.folder / f"{name}.parquet"
@@ -115,8 +115,8 @@ class ArmRun:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a data folder of an experiment holds."""
+class FinishedArms:
+    """The finished arms of an experiment on one data set, the folders of older runs, and what cannot be read."""
 
     arms: tuple[ArmRun, ...]
     older: tuple[Path, ...]
@@ -131,11 +131,11 @@ def read_arm(folder: Path) -> ArmRun:
                   manifest, metrics)
 
 
-def finished(folder: Path, order: Iterable[str] = (), exact: Mapping[str, str] | None = None) -> Found:
-    """Find the finished arms in ``runs/<exp>/<data>``: those named in order first, those that look at gold last.
+def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, str] | None = None) -> FinishedArms:
+    """Return the finished arms in ``runs/<exp>/<data>``: those named in ``order`` first, those that look at gold last.
 
-    A twin follows its arm. ``exact`` names the run folder of arms of which no other counts: one of an earlier
-    configuration does not stand in for them. What cannot be read is told in ``broken`` and stops nothing.
+    A twin follows its arm. ``exact`` maps an arm's name to the only run folder that counts, so that no older
+    configuration stands in for it. Errors of folders that cannot be read go to ``broken`` and stop nothing.
     """
     newest: dict[str, ArmRun] = {}
     older: list[Path] = []
@@ -157,23 +157,23 @@ def finished(folder: Path, order: Iterable[str] = (), exact: Mapping[str, str] |
             older.append(rival.folder)
         newest[arm.name] = arm
     place = {name: i for i, name in enumerate(order)}
-    twin = ".twin"  # a token-matched constant K stands behind the arm that it matches
+    twin = ".twin"  # a token-matched constant K, which follows the arm that it matches
 
-    def order_of(arm: ArmRun) -> tuple[bool, int, list[str | int], str]:
+    def sort_key(arm: ArmRun) -> tuple[bool, int, list[str | int], str]:
         base = arm.name.removesuffix(twin)
         return arm.oracle, place.get(base, len(place)), _natural(base), arm.name
 
-    arms = sorted(newest.values(), key=order_of)
-    return Found(tuple(arms), tuple(sorted(older)), tuple(broken))
+    arms = sorted(newest.values(), key=sort_key)
+    return FinishedArms(tuple(arms), tuple(sorted(older)), tuple(broken))
 
 
 def _natural(name: str) -> list[str | int]:
-    """Order numbers in names as numbers: fixed_5 before fixed_10."""
+    """Return a sort key that orders numbers in names as numbers: fixed_5 before fixed_10."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
 
 
 def _written(arm: ArmRun) -> float:
-    """When the manifest says that the run ended, else when the file was written; seconds since 1970."""
+    """Return when the run ended by its manifest, else when the file was written, in seconds since 1970."""
     try:
         return datetime.fromisoformat(str(arm.manifest.get("finished"))).timestamp()
     except ValueError:
@@ -192,7 +192,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def failure_file(folder: Path) -> Path:
-    """Name the file that tells why the arm of this run folder failed.
+    """Return the path of the file with the traceback of this run folder's arm.
 
     >>> failure_file(Path("runs/adaptive_k/locomo/gap-1f2e")).name
     'gap-1f2e.failed.txt'

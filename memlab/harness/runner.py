@@ -1,4 +1,4 @@
-"""Running arms and reporting them, in whatever process: a laptop's shell or a cluster's job."""
+"""Running one arm in a shell or in a job of a cluster, with its outcome on the console."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from memlab.store import Store
 
 
 def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] | None = None) -> bool:
-    """Run one arm and tell how it ended; one that fails is told in a file beside its folder, and stops no other.
+    """Run one arm, print how it ended, and return whether it finished.
 
-    ``ranked`` gives what its shards have made, where it has any.
+    The traceback of an arm that fails goes to a file beside its folder, and stops no other arm. ``ranked`` returns the
+    result of the arm's shards, if it has any.
     """
     start, before = time.perf_counter(), Counter(store.made)
     if arm.finished():
@@ -32,7 +33,7 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
         arm.run(store, ranked=ranked() if ranked else None)
         failure_file(arm.folder()).unlink(missing_ok=True)
     except Exception as error:
-        out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(worded_error(error))}\n"
+        out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(error_message(error))}\n"
                   f"    {escape(keep_traceback(failure_file(arm.folder())))}")
         return False
     made = ", ".join(f"{n:,} {what}" for what, n in in_plan_terms(store.made - before).items())
@@ -41,20 +42,20 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
     return True
 
 
-def worded_error(error: Exception) -> str:
-    """Say what went wrong in a line: memlab's own words, or the exception's with its name."""
+def error_message(error: Exception) -> str:
+    """Return one line: the message of a MemlabError, or the message of another exception after its name."""
     return str(error) if isinstance(error, MemlabError) else f"{type(error).__name__}: {error}"
 
 
 def keep_traceback(path: Path) -> str:
-    """Keep the traceback of the exception at hand; where the disk is what failed, return it instead."""
+    """Write the current traceback to a file and return its path; return the traceback itself if writing fails."""
     trace = traceback.format_exc()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(trace, encoding="utf-8")
     except OSError:
         with suppress(OSError):
-            path.unlink()  # half a traceback says nothing; the log and the exit status do
+            path.unlink()  # half a traceback helps nobody; the log and the exit status do
         return trace
     return f"details: {path}"
 

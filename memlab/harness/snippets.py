@@ -1,4 +1,4 @@
-"""The drill-down's table: what the first ranks of a question say, and whether they hold evidence."""
+"""Text snippets of the top ranks of each question, and whether they hold evidence: the table of the drill-down."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from memlab.tables import Tables, with_text
 
 SHOWN_RANKS = 20
 """Ranks that the report's drill-down shows."""
-LETTERS = 400
-"""Letters of a unit's text that it shows."""
+MAX_CHARACTERS = 400
+"""Length of a snippet."""
 
 
-def shown(ranked: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+def snippets(ranked: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Return (question, rank, unit, session, turns, said_on, text, gold, selected) for the first ranks.
 
     ``ranked`` is a ranking with the columns session and turns of its units.
@@ -32,19 +32,19 @@ def shown(ranked: pl.DataFrame, tables: Tables) -> pl.DataFrame:
 
 
 def _lines(top: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Return (unit, text): who said what, a turn a line."""
+    """Return (unit, text), with a line "speaker: text" for each turn."""
     said = with_text(tables["turns"], tables["texts"]).select(
         "corpus", "session", "turn", (pl.coalesce("speaker", "role") + ": " + pl.col("text")).alias("line"))
     return (
         top.select("unit", "corpus", "session", "turns").unique("unit").explode("turns")
         .join(said, left_on=["corpus", "session", "turns"], right_on=["corpus", "session", "turn"])
         .sort("unit", "turns")
-        .group_by("unit", maintain_order=True).agg(pl.col("line").str.join("\n").str.slice(0, LETTERS).alias("text"))
+        .group_by("unit", maintain_order=True).agg(pl.col("line").str.join("\n").str.slice(0, MAX_CHARACTERS).alias("text"))
     )
 
 
 def _gold(top: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
-    """Return (question, unit, gold); evidence whose turn is unknown is anywhere in its session."""
+    """Return (question, unit, gold); evidence without a turn makes every turn of its session gold."""
     by_turn = evidence.filter(pl.col("turn").is_not_null()).with_columns(pl.lit(True).alias("gold"))
     by_session = evidence.filter(pl.col("turn").is_null()).select("question", "session").unique().with_columns(
         pl.lit(True).alias("gold_session"))

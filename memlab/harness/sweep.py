@@ -109,7 +109,7 @@ def _tell_apart(arms: list[Arm], wrong: list[str]) -> None:
     except MemlabError as error:  # a file that is there but cannot be read
         wrong.append(str(error))
         return
-    names = Counter((arm.beside(), arm.name) for arm in arms)
+    names = Counter((arm.arms_folder(), arm.name) for arm in arms)
     wrong += [f"{n} arms of this sweep are named '{name}'; leave name out" for (_, name), n in names.items() if n > 1]
     # two ablations of a system of two parts are one configuration with two comparators
     same = [arm.name for arm in arms if digests[arm.digest()] > 1 and not arm.name.startswith(ablation.SWAPPED)]

@@ -24,8 +24,8 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], befo
 
     comparisons: list[Path] = []
     arms = list(arms)
-    for place in dict.fromkeys(arm.beside() for arm in arms):
-        group = [a for a in arms if a.beside() == place]
+    for place in dict.fromkeys(arm.arms_folder() for arm in arms):
+        group = [a for a in arms if a.arms_folder() == place]
         exact: dict[str, str] = {}
         for arm in group:
             matched = str(read_json(arm.folder() / "manifest.json").get("twin") or "") if arm.finished() else ""
@@ -44,7 +44,7 @@ def show(path: Path, arms: Sequence[Arm], out: Console) -> None:
     from memlab.report.console import print_arm, print_comparison
 
     comparison = cast(Comparison, read_json(path))
-    names = [a.name for a in arms if a.beside().resolve() == path.parent.resolve()]
+    names = [a.name for a in arms if a.arms_folder().resolve() == path.parent.resolve()]
     if len(names) == 1 and names[0] in comparison["arms"]:
         print_arm(comparison, names[0], out)
     else:

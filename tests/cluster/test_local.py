@@ -42,7 +42,7 @@ def test_what_fails_is_told_with_its_last_words_and_the_same_line_goes_on(
         tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "500")
     line = words(tmp_path, "-m", "rank/select=fixed,gap", "hydra/launcher=local", "hydra.launcher.workers=2")
-    folder = read(line[1:], multirun=True).arms[1].beside()
+    folder = read(line[1:], multirun=True).arms[1].arms_folder()
     folder.parent.mkdir(parents=True)
     folder.write_text("a file where the run folders should be")
     assert main(line) == 1

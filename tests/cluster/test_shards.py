@@ -70,7 +70,7 @@ def test_an_adaptive_arm_and_its_twin_are_the_same_in_parts(select: object, of: 
     same(whole.folder(), parts.folder())
     twin = read_json(whole.folder() / "manifest.json")["twin"]
     assert twin is not None
-    same(whole.beside() / twin, parts.beside() / read_json(parts.folder() / "manifest.json")["twin"])
+    same(whole.arms_folder() / twin, parts.arms_folder() / read_json(parts.folder() / "manifest.json")["twin"])
 
 
 def test_a_merge_asks_a_reader_nothing_that_a_part_was_answered(tmp_path: Path) -> None:

@@ -60,8 +60,8 @@ def test_a_sharded_arm_is_under_way_until_its_merge_has_ended(tmp_path: Path) ->
 
 def test_what_raised_shows_its_own_traceback(frozen: Frozen) -> None:
     arm = frozen.arm(0)
-    arm.beside().mkdir(parents=True)
-    failed_txt = arm.beside() / f"{arm.folder().name}.failed.txt"
+    arm.arms_folder().mkdir(parents=True)
+    failed_txt = arm.arms_folder() / f"{arm.folder().name}.failed.txt"
     failed_txt.write_text("Traceback\n  File x\nMemlabError: 2 faults:\n  * one\n  * two\n")
     failed = look(frozen, j1=State("COMPLETED"), j2_0=State("FAILED", "n1", "exit status 1"))
     assert (failed.state, failed.told) == ("failed", "MemlabError: 2 faults:\n  * one\n  * two")

@@ -70,6 +70,16 @@ def test_a_new_name_of_a_file_counts(copy: Path, monkeypatch: pytest.MonkeyPatch
         (copy / "rank/scores.py").rename(copy / "rank/score.py")
 
 
+def test_what_can_change_a_result_imports_nothing_that_the_digest_leaves_out() -> None:
+    """But process and files, the text of errors, where a model server is, and the manifest itself."""
+    neutral = ("memlab.errors", "memlab.runtime", "memlab.serving.records", "memlab.harness.manifest")
+    files = {module: file.relative_to(manifest.PACKAGE).as_posix() for module, file in modules().items()}
+    inside = {module for module, file in files.items() if manifest._within(file, manifest.RESULT)
+              and not manifest._within(file, manifest.COMMANDS)}
+    left_out = files.keys() - inside - {module for module in files if module.startswith(neutral)}
+    assert {(module, *imports(module) & left_out) for module in inside if imports(module) & left_out} == set()
+
+
 def test_every_place_of_the_digest_exists() -> None:
     assert all((manifest.PACKAGE / name).exists() for name in (*manifest.RESULT, *manifest.COMMANDS))
 

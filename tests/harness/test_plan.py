@@ -75,7 +75,7 @@ def test_the_plan_names_arms_and_where_they_go_and_runs_nothing(tmp_path: Path) 
             for k in (3, 5)]
     told = printed(tmp_path, store, *some)
     assert all(f" {a.name} " in told for a in some)
-    assert f"folders: {some[0].beside()}/" in told
+    assert f"folders: {some[0].arms_folder()}/" in told
     assert told.count("to run") == 2
     assert "no finished run here tells the rate of: vectors" in told
     assert not (tmp_path / "runs").exists()

@@ -43,4 +43,4 @@ def test_what_a_job_has_built_is_published_and_not_built_again(
     elsewhere = tmp_path / "comparison.json"
     assert publish([one], Off(), [], before=[elsewhere]) == [elsewhere]
     assert seen == [one.folder()]
-    assert not (one.beside() / "comparison.json").exists()
+    assert not (one.arms_folder() / "comparison.json").exists()

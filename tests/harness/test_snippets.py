@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.harness.snippets import LETTERS, SHOWN_RANKS, shown
+from memlab.harness.snippets import MAX_CHARACTERS, SHOWN_RANKS, snippets
 from memlab.rank.score import Score
 from memlab.store import Store
 from memlab.tables import Tables
@@ -16,7 +16,7 @@ from tests.small import lexical, lives
 def made(tmp_path: Path, tables: Tables | None = None, **stages) -> tuple[pl.DataFrame, Tables]:
     tables = lexical(**stages).run(tables or lives().load(), Store(tmp_path))
     ranked = tables["ranking"].join(tables["units"].select("unit", "session", "turns"), on="unit")
-    return shown(ranked, tables), tables
+    return snippets(ranked, tables), tables
 
 
 def test_the_first_ranks_with_speaker_text_and_date(tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_the_first_ranks_with_speaker_text_and_date(tmp_path: Path) -> None:
     turn = tables["turns"].row(by_predicate=(pl.col("corpus") == unit["corpus"]) & (
         pl.col("session") == unit["session"]) & (pl.col("turn") == unit["turns"][0]), named=True)
     said = tables["texts"].row(by_predicate=pl.col("text_id") == turn["text_id"], named=True)["text"]
-    assert row["text"] == f"{turn['role']}: {said}"[:LETTERS]
+    assert row["text"] == f"{turn['role']}: {said}"[:MAX_CHARACTERS]
     assert row["said_on"] == tables["sessions"].row(by_predicate=(pl.col("corpus") == unit["corpus"]) & (
         pl.col("session") == unit["session"]), named=True)["said_on"]
 
@@ -52,5 +52,5 @@ def test_evidence_of_unknown_turn_is_anywhere_in_its_session(tmp_path: Path) -> 
 
 def test_a_long_unit_is_cut(tmp_path: Path) -> None:
     table, _ = made(tmp_path, score=Score(level="session"))
-    assert table["text"].str.len_chars().max() == LETTERS
+    assert table["text"].str.len_chars().max() == MAX_CHARACTERS
     assert table["text"].str.contains("\n").any()
