@@ -168,7 +168,7 @@ class Pipeline:
 
     def _run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None,
              stages: Sequence[tuple[str, Stage]]) -> Tables:
-        tables = tables.updated({name: empty(name) for name in OPTIONAL_TABLES if name not in tables})
+        tables = tables.updated({name: empty(name) for name in OPTIONAL if name not in tables})
         lanes: list[Tables] = []
         notes = [tables["notes"]]
         for slot, stage in stages:
@@ -203,7 +203,7 @@ LAST_RANKED = [slot.name for slot in SLOTS if slot.scope != "all"][-1]
 AFTER_ANSWERS = {slot.name: slot.gold for slot in SLOTS if slot.gold}
 """Slots after the answers, and the package whose stages may read gold there and nowhere else."""
 
-OPTIONAL_TABLES = ("edges", "entities", "links", "notes")
+OPTIONAL = ("edges", "entities", "links", "notes")
 """Tables that most configurations leave empty."""
 
 _MEMO: OrderedDict[tuple[str, str], Tables] = OrderedDict()

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from memlab.evaluate.contrast import Contrast, measure
 from memlab.evaluate.statistics import holm
-from memlab.harness.results import finished
+from memlab.harness.results import finished_arms
 
 
 def main(folder: Path, best: str, metric: str) -> None:
     """Print one row for each other arm."""
-    arms = {arm.name: arm for arm in finished(folder, []).arms}
+    arms = {arm.name: arm for arm in finished_arms(folder, []).arms}
     clustered = any(arm.manifest.get("clustered") for arm in arms.values())
     others = [name for name, arm in arms.items() if name != best and not arm.oracle]
     rows = [measure(Contrast(best, name, metric), arms[best].questions, arms[name].questions, clustered=clustered,

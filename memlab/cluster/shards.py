@@ -21,12 +21,12 @@ from memlab.data.dataset import Dataset
 from memlab.data.subset import keep
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked, load
-from memlab.pipeline import LAST_RANKED, OPTIONAL_TABLES, Pipeline
+from memlab.pipeline import LAST_RANKED, OPTIONAL, Pipeline
 from memlab.runtime.files import atomic_dir, read_json, write_errors, write_json
 from memlab.store import Store
 from memlab.tables import Tables, merge_texts
 
-KEPT = ("memories", "queries", "units", "ranking", "classes", *OPTIONAL_TABLES)
+KEPT = ("memories", "queries", "units", "ranking", "classes", *OPTIONAL)
 """Tables of a part that later slots and the run folder need, beside texts that stages wrote."""
 
 NUMBERED = {"memory": "memories", "query": "queries"}

@@ -25,7 +25,7 @@ from memlab.config.instantiate import part
 from memlab.errors import Faults, MemlabError
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
-from memlab.harness.runner import run_arm, error_message
+from memlab.harness.runner import error_message, run_arm
 from memlab.report.publish import publish
 from memlab.store import Store, store_at
 

@@ -79,7 +79,7 @@ class Arm:
     config: str
 
     def digest(self) -> str:
-        """Return the digest of all that can change a result: stages, models, data and memlab's source, but no path or device."""
+        """Return the digest of all that can change a result: stages, models, data and source, but no path or device."""
         return self._digest
 
     @cached_property

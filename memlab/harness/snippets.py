@@ -39,7 +39,8 @@ def _lines(top: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         top.select("unit", "corpus", "session", "turns").unique("unit").explode("turns")
         .join(said, left_on=["corpus", "session", "turns"], right_on=["corpus", "session", "turn"])
         .sort("unit", "turns")
-        .group_by("unit", maintain_order=True).agg(pl.col("line").str.join("\n").str.slice(0, MAX_CHARACTERS).alias("text"))
+        .group_by("unit", maintain_order=True)
+        .agg(pl.col("line").str.join("\n").str.slice(0, MAX_CHARACTERS).alias("text"))
     )
 
 

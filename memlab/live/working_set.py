@@ -10,7 +10,7 @@ from memlab.data.build import Builder
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.sessions import Entry
 from memlab.models.protocols import embedders_in
-from memlab.pipeline import PER_SESSION, SLOTS, OPTIONAL_TABLES, Pipeline
+from memlab.pipeline import OPTIONAL, PER_SESSION, SLOTS, Pipeline
 from memlab.search.as_of import of_kinds
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, empty, merge_texts
@@ -32,7 +32,7 @@ def write(entries: Iterable[Entry], pipeline: Pipeline, store: Store) -> Tables:
         for number, turn in zip(entry.numbers, entry.session.turns):
             build.turn(corpus=0, session=entry.id, turn=number, role=turn.role, speaker=turn.speaker, text=turn.text,
                        name="")
-    tables = build.tables().only(("texts", "sessions", "turns")).updated({name: empty(name) for name in OPTIONAL_TABLES})
+    tables = build.tables().only(("texts", "sessions", "turns")).updated({name: empty(name) for name in OPTIONAL})
     for slot in PER_SESSION:
         stage = getattr(pipeline, slot)
         tables = tables.updated(stage.run(tables.only(stage.reads), store))

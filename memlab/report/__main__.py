@@ -59,13 +59,13 @@ def _not_ready() -> str | None:
 
 def _publish(report: ReportFiles, entity: str, project: str) -> str:
     """Send the arms that are not in the project yet, then the report over them."""
-    from memlab.harness.results import finished
+    from memlab.harness.results import finished_arms
     from memlab.report.wandb_report import publish
     from memlab.track.record import find_record
     from memlab.track.sync import sync
 
     folder = report.html.parent
-    arms = finished(folder, report.comparison["arms"]).arms
+    arms = finished_arms(folder, report.comparison["arms"]).arms
     absent = [record for arm in arms if not (record := find_record(arm.folder)).is_online(entity, project)]
     failed = [result.folder.name for result in sync(absent, project, entity) if result.where is None]
     if failed:

@@ -15,7 +15,7 @@ from memlab.errors import MemlabError
 from memlab.evaluate.answers import PREFIX
 from memlab.evaluate.compare import ArmResult, Comparison, compare
 from memlab.evaluate.contrast import Contrast
-from memlab.harness.results import ArmRun, finished
+from memlab.harness.results import ArmRun, finished_arms
 from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.report import view_model
 from memlab.report.html import Extras, page
@@ -45,7 +45,7 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
     finished.
     """
     expected = list(expected)
-    runs = finished(folder, expected or _last_order(folder), exact)
+    runs = finished_arms(folder, expected or _last_order(folder), exact)
     if not runs.arms:
         raise MemlabError("no finished run is here" + (f" ({'; '.join(runs.broken)})" if runs.broken else ""),
                           where=str(folder), fix="run the experiment, or give the folder runs/<experiment>/<data>")

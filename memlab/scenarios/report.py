@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.harness.results import ArmRun, finished
+from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.markdown import code, escape, table
 from memlab.scenarios.cases import CASES, CATEGORIES, Scenario
 from memlab.scenarios.check import Outcome, outcomes, piece_places
@@ -97,7 +97,7 @@ def systems(folder: Path) -> tuple[list[System], list[str]]:
 
     Raises MemlabError where there is none, or where they ran on other data.
     """
-    runs = finished(folder)
+    runs = finished_arms(folder)
     if not runs.arms:
         raise MemlabError("no finished run is here", where=str(folder), fix="give runs/EXPERIMENT/scenarios")
     out = []

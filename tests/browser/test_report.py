@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.harness.results import finished
+from memlab.harness.results import finished_arms
 from memlab.report.build import ReportFiles
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def listed(page: Any) -> set[int]:
 
 
 def values(report: ReportFiles, arm: str, metric: str) -> dict[int, float | None]:
-    table = next(a.questions for a in finished(report.html.parent).arms if a.name == arm)
+    table = next(a.questions for a in finished_arms(report.html.parent).arms if a.name == arm)
     return dict(table.select("question", metric).iter_rows())
 
 
@@ -72,7 +72,7 @@ def test_only_questions_on_which_the_chosen_arms_differ(page: Any, report: Repor
 def test_words_and_types_filter_and_combine(page: Any, report: ReportFiles) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    table = finished(report.html.parent).arms[0].questions
+    table = finished_arms(report.html.parent).arms[0].questions
     page.find_element("id", "f-text").send_keys("CELLO")  # in answers only, and whatever the case
     assert listed(page) == set(table.filter(pl.col("answer").str.contains("cello"))["question"])
     choose(page, "f-type", "multi-session")
@@ -85,7 +85,7 @@ def test_words_and_types_filter_and_combine(page: Any, report: ReportFiles) -> N
 
 
 def test_a_question_opens_with_answer_evidence_and_cut(page: Any, report: ReportFiles) -> None:
-    gap = next(a for a in finished(report.html.parent).arms if a.name == "gap")
+    gap = next(a for a in finished_arms(report.html.parent).arms if a.name == "gap")
     rows = gap.shown.sort("question", "rank")
     cut = rows.filter(pl.col("gold") & ~pl.col("selected"))["question"][0]
     mine = rows.filter(question=cut)

@@ -12,6 +12,7 @@ from memlab.harness import manifest
 from memlab.runtime.files import read_json, write_json
 from memlab.store import Store
 from tests.small import arm
+from tests.test_structure import imports, modules
 
 
 def digest_of(root: Path, monkeypatch: pytest.MonkeyPatch) -> str:

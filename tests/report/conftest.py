@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from memlab.harness.results import ArmRun, finished
+from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.build import ReportFiles, build
 
 HERE = Path(__file__).resolve().parent
@@ -50,4 +50,4 @@ def report(made: Path, tmp_path_factory: pytest.TempPathFactory) -> ReportFiles:
 @pytest.fixture(scope="session")
 def arms(report: ReportFiles) -> tuple[ArmRun, ...]:
     """The arms of that report."""
-    return finished(report.html.parent, ["fixed_10", "fixed_5"]).arms
+    return finished_arms(report.html.parent, ["fixed_10", "fixed_5"]).arms

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.harness.results import ArmRun, finished
+from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.drill_down import SHOWN, drill_down
 
 METRICS = ["selected/session/recall_all", "session/recall_any@5"]
@@ -57,10 +57,10 @@ def test_a_small_budget_keeps_the_questions_on_which_arms_differ(arms: tuple[Arm
 
 
 def test_rows_come_best_first_however_the_files_are_sorted(runs: Path) -> None:
-    before = drill_down(finished(runs).arms, METRICS)
+    before = drill_down(finished_arms(runs).arms, METRICS)
     for path in runs.glob("*/*.parquet"):
         pl.read_parquet(path).sample(fraction=1.0, shuffle=True, seed=1).write_parquet(path)
-    after = drill_down(finished(runs).arms, METRICS)
+    after = drill_down(finished_arms(runs).arms, METRICS)
     assert after["questions"][5]["which"] == before["questions"][5]["which"]
     ranks = [[after["texts"][row[6]] for row in e["rankings"][0]] for e in after["questions"]]
     assert ranks == [[before["texts"][row[6]] for row in e["rankings"][0]] for e in before["questions"]]

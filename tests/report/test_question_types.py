@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.harness.results import ArmRun, finished
+from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.html import page
 from memlab.report.markdown import document
 from memlab.report.question_types import class_tables
@@ -13,13 +13,13 @@ from memlab.report.question_types import class_tables
 
 def classed(folder: Path, **classes: list[str]) -> tuple[ArmRun, ...]:
     """The finished arms, these of which (by name) have classes, a question each in turn."""
-    for arm in finished(folder).arms:
+    for arm in finished_arms(folder).arms:
         if arm.name in classes:
             names = classes[arm.name]
             asked = arm.questions["question"]
             rows = pl.DataFrame({"question": asked, "class": [names[i % len(names)] for i in range(len(asked))]})
             rows.write_parquet(arm.folder / "classes.parquet")
-    return finished(folder).arms
+    return finished_arms(folder).arms
 
 
 SIX = ["factual", "counting", "temporal", "factual", "preference", "assistant"]
@@ -39,7 +39,7 @@ def test_arms_with_the_same_classes_share_a_table(runs: Path) -> None:
 
 
 def test_runs_from_before_classes_were_kept_have_none(runs: Path) -> None:
-    arms = finished(runs).arms
+    arms = finished_arms(runs).arms
     assert arms[0].classes is None
     assert class_tables(arms) == []
 
@@ -60,10 +60,10 @@ def test_html_and_markdown_tell_the_same_once(runs: Path, report) -> None:
     assert html.count("50 of 60 questions (83%)") == 1
     assert text.count("## Question classes") == 1
     assert "| knowledge-update | 0 | 0 | 0 | 0 | 10 | 0 | 10 |" in text
-    bare = finished(runs).arms
+    bare = finished_arms(runs).arms
     for a in bare:
         (a.folder / "classes.parquet").unlink(missing_ok=True)
-    bare = finished(runs).arms
+    bare = finished_arms(runs).arms
     assert 'id="classes"' not in page(report.comparison, bare)
     assert "Question classes" not in document(report.comparison, bare)
 
@@ -72,7 +72,7 @@ def test_a_hostile_type_stays_text(runs: Path, report) -> None:
     gap = next(a for a in classed(runs, gap=SIX) if a.name == "gap")
     odd = gap.questions.with_columns(category=pl.lit("</td><script>x|y"))
     odd.write_parquet(gap.folder / "questions.parquet")
-    (again,) = [a for a in finished(runs).arms if a.name == "gap"]
+    (again,) = [a for a in finished_arms(runs).arms if a.name == "gap"]
     (one,) = class_tables([again])
     assert one.rows[0][2] is None  # a type that no class stands for
     assert one.words.endswith("no type here has a class")

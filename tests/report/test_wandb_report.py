@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memlab.harness.results import finished
+from memlab.harness.results import finished_arms
 from memlab.report.__main__ import main
 from memlab.report.wandb_report import FILE, sections
 from memlab.track.wandb import run_id
@@ -59,7 +59,7 @@ def panels(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_the_report_is_complete_and_its_panels_show_the_arms_of_the_comparison(runs: Path, server: Any) -> None:
     assert main([str(runs), "--wandb", "team/memory"]) == 0
-    spec, arms = spec_of(server), finished(runs).arms
+    spec, arms = spec_of(server), finished_arms(runs).arms
     headings = [b["children"][0]["text"] for b in spec["blocks"] if b["type"] == "heading"]
     assert headings[:5] == ["Finding", "Arms", "By question type", "Recall against context tokens", "Settings"]
     found = panels(spec)
@@ -99,7 +99,7 @@ def test_publishing_again_updates_the_same_report_and_sends_no_arm_twice(runs: P
     first = json.loads((runs / FILE).read_text())
     sent = len(server.named("RunResumeStatus"))
     assert main([str(runs), "--wandb", "team/memory"]) == 0
-    assert len(server.named("RunResumeStatus")) == sent == len(finished(runs).arms)
+    assert len(server.named("RunResumeStatus")) == sent == len(finished_arms(runs).arms)
     assert (list(server.views), json.loads((runs / FILE).read_text())) == ([first["id"]], first)
     (view,) = server.views.values()
     assert len(view["displayName"]) <= 128
