@@ -1,7 +1,7 @@
-"""Build reports from finished runs: ``python -m memlab.report RUNS``, RUNS a data folder or one above some.
+"""Reports from finished runs: ``python -m memlab.report RUNS``, RUNS a data folder or one above several.
 
-``--wandb entity/project`` also sends the compared arms to W&B, those that are not there yet, and publishes each report
-there as a W&B Report; the local one is complete without any account.
+``--wandb entity/project`` also sends those compared arms to W&B that are not there yet, and publishes each report
+there as a W&B Report; the local report is complete without an account.
 """
 
 from __future__ import annotations

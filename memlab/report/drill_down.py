@@ -1,7 +1,7 @@
-"""The data behind the report's per-question drill-down, small enough to travel inside the page.
+"""The data of the report's per-question view, small enough to be part of the page.
 
-Arms that rank alike share one ranking, texts are stored once, and questions on which arms differ come first, so
-that a large benchmark keeps what is worth reading when the budget is spent.
+Arms with the same ranking share it, texts are stored once, and questions on which arms differ come first, so that a
+large benchmark keeps the most useful ones within the budget.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BUDGET = 4_000_000
 """Bytes of JSON; with plotly's 4.8 MB a page stays under 10 MB."""
 
 SHOWN, SIGNALS, LETTERS = 20, 8, 320
-"""Units a question, signals a unit, letters a text."""
+"""Units per question, signals per unit, letters per text."""
 
 ANSWER_LETTERS = 1_200
 """Letters of a reader's answer."""
@@ -32,21 +32,21 @@ _FIXED = {"question", "unit", "level", "session", "turns", "tokens", "score", "r
 def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], budget: int = BUDGET) -> dict[str, Any]:
     """Collect the questions with every arm's ranking, evidence, selection and cut.
 
-    Rankings are shared between arms: an arm's entry names one by number, and its own selection as a string of 0
-    and 1, one a row. A row is [unit, session, date, tokens, score, gold, text number, signals...].
+    Rankings are shared between arms: an arm's entry has the number of one, and its own selection as a string with a 0
+    or 1 for each row. A row is [unit, session, date, tokens, score, gold, text number, signals...].
     """
     signals = list(dict.fromkeys(c for arm in arms for c in arm.ranking.columns if c not in _FIXED))[:SIGNALS]
-    details = _details(arms, signals)
+    units = _units(arms, signals)
     heads = _heads(arms, metrics)
     texts: dict[str, int] = {}
     out: list[dict[str, Any]] = []
     spent, left_out = 0, 0
     for head in sorted(heads, key=lambda h: (not h["differs"], h["q"])):
-        fresh = len(texts)
-        entry = _entry(head, details, texts)
-        size = _bytes(entry) + sum(_bytes(t) + 1 for t in islice(texts, fresh, None))
+        stored = len(texts)
+        entry = _entry(head, units, texts)
+        size = _bytes(entry) + sum(_bytes(t) + 1 for t in islice(texts, stored, None))
         if spent + size > budget:
-            for text in list(islice(texts, fresh, None)):
+            for text in list(islice(texts, stored, None)):
                 del texts[text]
             left_out += 1
             continue
@@ -58,7 +58,7 @@ def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], budget: int = BUD
 
 
 def _heads(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[dict[str, Any]]:
-    """One head a question: its words and, an arm, its metrics (None where undefined or absent)."""
+    """Return one head per question: its text and, for each arm, its metrics (None where undefined or absent)."""
     heads: dict[int, dict[str, Any]] = {}
     for i, arm in enumerate(arms):
         for row in arm.questions.iter_rows(named=True):
@@ -69,57 +69,57 @@ def _heads(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[dict[str, Any
                 "values": [[None] * len(metrics) for _ in arms]})
             head["values"][i] = [round(row[m], 4) if is_number(row.get(m)) else None for m in metrics]
     for i, arm in enumerate(arms):
-        for question, text, verdict in _said(arm):
+        for question, text, verdicts in _answers(arm):
             if question in heads:
-                heads[question].setdefault("said", [None] * len(arms))[i] = [clean(text)[:ANSWER_LETTERS], verdict]
+                heads[question].setdefault("answers", [None] * len(arms))[i] = [clean(text)[:ANSWER_LETTERS], verdicts]
     for head in heads.values():
         columns = zip(*head["values"])
         head["differs"] = any(len({v for v in column if v is not None}) > 1 for column in columns)
     return list(heads.values())
 
 
-def _said(arm: ArmRun) -> list[tuple[int, str, str]]:
+def _answers(arm: ArmRun) -> list[tuple[int, str, str]]:
     """Return (question, the first sample's answer, the judges' verdicts in words)."""
     if arm.answers is None:
         return []
-    told: dict[int, list[str]] = {}
+    verdicts: dict[int, list[str]] = {}
     for row in [] if arm.verdicts is None else arm.verdicts.iter_rows(named=True):
         word = {True: "right", False: "wrong", None: "unreadable"}[row["correct"]]
-        told.setdefault(row["question"], []).append(f"{one_line(row['judge'])}: {word}")
+        verdicts.setdefault(row["question"], []).append(f"{one_line(row['judge'])}: {word}")
     first = arm.answers.filter(pl.col("sample") == 0)
-    return [(question, text or "", ", ".join(told.get(question, [])))
+    return [(question, text or "", ", ".join(verdicts.get(question, [])))
             for question, text in first.select("question", "text").iter_rows()]
 
 
 @dataclass(frozen=True)
-class _Detail:
-    """One arm's shown units: question -> rows, best first, and question -> which were selected, as 0 and 1."""
+class _ArmUnits:
+    """One arm's top units: question -> rows, best first, and question -> whether each is selected, as 0 and 1."""
 
     frame: pl.DataFrame
     rows: dict[int, list[list[Any]]]
     chosen: dict[int, str]
 
 
-def _details(arms: Sequence[ArmRun], signals: Sequence[str]) -> list[_Detail]:
-    """Read every arm's units; arms that rank alike get the same row objects, made once."""
-    out: list[_Detail] = []
+def _units(arms: Sequence[ArmRun], signals: Sequence[str]) -> list[_ArmUnits]:
+    """Read the units of all arms; arms with the same ranking share their row objects."""
+    out: list[_ArmUnits] = []
     for arm in arms:
         frame, chosen = _frame(arm, signals)
-        like = next((made for made in out if made.frame.equals(frame)), None)
+        same = next((units for units in out if units.frame.equals(frame)), None)
         rows: dict[int, list[list[Any]]] = {}
-        if like is None:
+        if same is None:
             for question, *row in frame.iter_rows():
                 rows.setdefault(question, []).append(row)
-        out.append(_Detail(frame, like.rows if like else rows, chosen))
+        out.append(_ArmUnits(frame, same.rows if same else rows, chosen))
     return out
 
 
 def _frame(arm: ArmRun, signals: Sequence[str]) -> tuple[pl.DataFrame, dict[int, str]]:
     keys, figures = ["question", "rank"], ["tokens", "score", *signals]
-    have = [c for c in figures if c in arm.ranking.columns]
+    present = [c for c in figures if c in arm.ranking.columns]
     table = (arm.shown.filter(pl.col("rank") <= SHOWN)
-             .join(arm.ranking.select(*keys, *have).unique(keys), on=keys, how="left").sort(keys)
-             .with_columns(pl.lit(None, pl.Float64).alias(c) for c in figures if c not in have))
+             .join(arm.ranking.select(*keys, *present).unique(keys), on=keys, how="left").sort(keys)
+             .with_columns(pl.lit(None, pl.Float64).alias(c) for c in figures if c not in present))
     texts = table["text"].unique().drop_nulls()
     short = pl.DataFrame({"text": texts, "short": [_trim(t) for t in texts]}, schema=dict.fromkeys(
         ("text", "short"), pl.String))
@@ -136,12 +136,13 @@ def _rounded(column: str) -> pl.Expr:
     return pl.when(value.is_finite()).then(value.round(3)).alias(column)
 
 
-def _entry(head: dict[str, Any], details: Sequence[_Detail], texts: dict[str, int]) -> dict[str, Any]:
+def _entry(head: dict[str, Any], arms: Sequence[_ArmUnits], texts: dict[str, int]) -> dict[str, Any]:
+    """Add the distinct rankings of a question, and for each arm [number of its ranking, selection]."""
     rankings: list[list[list[Any]]] = []
     place: dict[int, int] = {}
     which: list[list[Any] | None] = []
-    for detail in details:
-        rows = detail.rows.get(head["q"])
+    for units in arms:
+        rows = units.rows.get(head["q"])
         if rows is None:
             which.append(None)
             continue
@@ -150,7 +151,7 @@ def _entry(head: dict[str, Any], details: Sequence[_Detail], texts: dict[str, in
             if numbered not in rankings:
                 rankings.append(numbered)
             place[id(rows)] = rankings.index(numbered)
-        which.append([place[id(rows)], detail.chosen[head["q"]]])
+        which.append([place[id(rows)], units.chosen[head["q"]]])
     return {**head, "rankings": rankings, "which": which}
 
 

@@ -1,4 +1,4 @@
-"""Publishing finished arms and building their report."""
+"""Publication of finished arms, and their report."""
 
 from __future__ import annotations
 

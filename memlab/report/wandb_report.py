@@ -1,7 +1,7 @@
 """The report as a W&B Report: the same findings and tables as text, and panels over the arms' runs.
 
-Words come from ``report.md``, whose foreign text is escaped; panels name runs by their id, so that a report shows the
-arms of its comparison and no others. Publishing again updates the report, whose id is kept beside ``report.html``.
+Text comes from ``report.md``, in which foreign text is escaped; panels name runs by their id, so that a report shows
+only the arms of its comparison. Publishing again updates the report, whose id is kept beside ``report.html``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from memlab.text.display import one_line
 from memlab.track.wandb import run_id
 
 FILE = "wandb_report.json"
-"""Lies beside report.html and tells which W&B Report is its twin; delete it to publish a new one."""
+"""Lies beside report.html with the id of its W&B Report; delete it to publish a new one."""
 
 TITLE, WIDTH = 128, 24
-"""Letters of a title that W&B accepts, and columns of its grid of panels."""
+"""Longest title that W&B accepts, in letters, and columns of its grid of panels."""
 
 TOKENS = "context/tokens_mean"
 
@@ -37,20 +37,20 @@ def publish(folder: Path, comparison: Comparison, arms: Sequence[ArmRun], entity
     """
     api = client()
     try:
-        made = report(api, comparison, arms, entity, project)
-        made.id = _before(folder, entity, project)
-        made.save()
+        report = build_report(api, comparison, arms, entity, project)
+        report.id = _last_id(folder, entity, project)
+        report.save()
     except MemlabError:
         raise
     except Exception as error:  # whatever the client raises: connection, login, permission, a server's refusal
         raise MemlabError(f"the W&B Report was not published ({type(error).__name__}: {one_line(error)[:300]})",
                           where=str(folder), fix="check wandb login, the entity and the project; the local report is "
                           "complete") from error
-    write_json(folder / FILE, {"entity": entity, "project": project, "id": made.id, "url": made.url})
-    return str(made.url)
+    write_json(folder / FILE, {"entity": entity, "project": project, "id": report.id, "url": report.url})
+    return str(report.url)
 
 
-def report(api: Any, comparison: Comparison, arms: Sequence[ArmRun], entity: str, project: str) -> Any:
+def build_report(api: Any, comparison: Comparison, arms: Sequence[ArmRun], entity: str, project: str) -> Any:
     """Build the report without saving it; ``api`` is ``wandb_workspaces.reports.v2``."""
     parts = sections(document(comparison, arms))
     metrics = [m for m in view_model.metric_columns(comparison) if any(m in arm.metrics for arm in arms)]
@@ -66,18 +66,18 @@ def report(api: Any, comparison: Comparison, arms: Sequence[ArmRun], entity: str
         if panels:
             blocks.append(api.PanelGrid(runsets=[_runs(api, arms, entity, project, metrics)], panels=panels))
     title = f"{one_line(comparison['experiment'])} on {one_line(comparison['data'])}"[:TITLE]
-    told = f"memlab: {len(comparison['arms'])} arms, {comparison['questions']:,} questions"
-    return api.Report(entity=entity, project=project, title=title, description=told, blocks=blocks, width="fluid")
+    summary = f"memlab: {len(comparison['arms'])} arms, {comparison['questions']:,} questions"
+    return api.Report(entity=entity, project=project, title=title, description=summary, blocks=blocks, width="fluid")
 
 
 def sections(markdown: str) -> dict[str, str]:
-    """Split a document at its second headings; foreign text cannot make one, since it is escaped and on one line.
+    """Split a document at its second-level headings; foreign text is escaped and on one line, so it cannot add one.
 
     >>> sections("# a on b\\n\\ntwo arms\\n\\n## Finding\\n\\nnone\\n\\n## Arms\\n\\n### gap\\n")
     {'Finding': 'none', 'Arms': '### gap'}
     """
-    found = [part.partition("\n") for part in f"\n{markdown}".split("\n## ")[1:]]
-    return {name.strip(): text.strip() for name, _, text in found}
+    parts = [part.partition("\n") for part in f"\n{markdown}".split("\n## ")[1:]]
+    return {name.strip(): text.strip() for name, _, text in parts}
 
 
 def _runs(api: Any, arms: Sequence[ArmRun], entity: str, project: str, metrics: Sequence[str]) -> Any:
@@ -97,11 +97,11 @@ def _types(api: Any, arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[Any
     kinds = [name for name, _ in view_model.types(arms)]
     panels: list[Any] = []
     for metric in metrics:
-        named = [f"type={kind}/{metric}" for kind in kinds]
-        there = [name for name in named if any(name in arm.metrics for arm in arms)]
-        if there:
+        names = [f"type={kind}/{metric}" for kind in kinds]
+        names = [name for name in names if any(name in arm.metrics for arm in arms)]
+        if names:
             panels.append(api.BarPlot(title=_title(f"{metric} by type"), layout=_place(api, len(panels), 2),
-                                      metrics=[api.SummaryMetric(name) for name in there]))
+                                      metrics=[api.SummaryMetric(name) for name in names]))
     return panels
 
 
@@ -116,7 +116,7 @@ def _sweep(api: Any, arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[Any
     columns = [column(metric=api.Config(name), display_name=name) for name in settings.axes(arms)]
     columns += [column(metric=api.SummaryMetric(name), display_name=name)
                 for name in [TOKENS, *metrics[:settings.RESULTS]]]
-    return [api.ParallelCoordinatesPlot(title="settings and what came of them", columns=columns,
+    return [api.ParallelCoordinatesPlot(title="settings and results", columns=columns,
                                         layout=api.Layout(x=0, y=0, w=WIDTH, h=10)),
             api.RunComparer(diff_only="split", layout=api.Layout(x=0, y=10, w=WIDTH, h=12))]
 
@@ -130,8 +130,8 @@ def _place(api: Any, at: int, beside: int) -> Any:
     return api.Layout(x=width * (at % beside), y=8 * (at // beside), w=width, h=8)
 
 
-def _before(folder: Path, entity: str, project: str) -> str:
-    """The id of the report published before to the same project; empty makes a new one."""
+def _last_id(folder: Path, entity: str, project: str) -> str:
+    """Return the id of the report that was published to the same project; "" if there is none."""
     try:
         kept = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -63,19 +63,19 @@
     });
   }
   const names = drill.arms.map((arm) => arm.name + (arm.oracle ? " (looks at gold)" : ""));
-  const at = (name, otherwise) => {
-    const place = drill.arms.findIndex((arm) => arm.name === name);
-    return place < 0 ? otherwise : place;
+  const indexOf = (name, fallback) => {
+    const index = drill.arms.findIndex((arm) => arm.name === name);
+    return index < 0 ? fallback : index;
   };
-  fill(controls.a, names, at(drill.first, 0));
-  fill(controls.b, names, at(drill.second, Math.min(1, names.length - 1)));
+  fill(controls.a, names, indexOf(drill.first, 0));
+  fill(controls.b, names, indexOf(drill.second, Math.min(1, names.length - 1)));
   fill(controls.metric, drill.metrics, 0);
   for (const type of [...new Set(drill.questions.map((q) => q.type))].filter(Boolean).sort()) {
     controls.type.append(el("option", "", type));
   }
   if (drill.left_out) {
     byId("f-left").hidden = false;
-    byId("f-left").textContent = `${drill.left_out} further questions are left out to keep this file small: ` +
+    byId("f-left").textContent = `${drill.left_out} more questions are left out to keep this file small, ` +
       "first those on which all arms agree. Their figures are in questions.parquet of each run folder.";
   }
 
@@ -85,8 +85,8 @@
     return drill.questions.filter((q) => {
       if (controls.type.value && q.type !== controls.type.value) return false;
       if (controls.differ.checked && !(q.values[a]?.[m] !== q.values[b]?.[m])) return false;
-      const hay = (`#${q.q} ` + q.text + " " + q.answer).toLowerCase();
-      return words.every((word) => word.startsWith("#") ? word === `#${q.q}` : hay.includes(word));
+      const searched = (`#${q.q} ` + q.text + " " + q.answer).toLowerCase();
+      return words.every((word) => word.startsWith("#") ? word === `#${q.q}` : searched.includes(word));
     });
   }
 
@@ -133,12 +133,13 @@
     const values = drill.metrics.map((metric, i) => `${metric} ${show(question.values[arm]?.[i])}`).join(" · ");
     head.append(el("small", "", values));
     box.append(head);
-    const said = question.said?.[arm];
-    if (said) {
-      const spoken = el("p", "answer said");
-      spoken.dir = "auto";
-      spoken.append(el("b", "", `Said${said[1] ? ` (${said[1]})` : ""}`), said[0]);
-      box.append(spoken);
+    const answer = question.answers?.[arm];
+    if (answer) {
+      const [text, verdicts] = answer;
+      const line = el("p", "answer given");
+      line.dir = "auto";
+      line.append(el("b", "", `Answer${verdicts ? ` (${verdicts})` : ""}`), text);
+      box.append(line);
     }
     const which = question.which[arm];
     if (!which) {
@@ -163,7 +164,7 @@
     answer.dir = "auto";
     answer.append(el("b", "", question.abstain ? "Gold: no answer is possible" : "Gold answer"), question.answer);
     box.append(answer);
-    if (question.error) box.append(el("p", "notice", `An audit doubts this label: ${question.error}`));
+    if (question.error) box.append(el("p", "notice", `An audit questions this label: ${question.error}`));
     if (!question.scored) box.append(el("p", "hint", "Not counted in the retrieval averages."));
     const sides = el("div", "sides");
     for (const arm of new Set([+controls.a.value, +controls.b.value])) sides.append(side(question, arm));
@@ -181,7 +182,7 @@
     const text = el("span", "q", question.text);
     text.dir = "auto";
     const end = el("span", "side");
-    if (question.error) end.append(el("span", "chip err", "label doubted"));
+    if (question.error) end.append(el("span", "chip err", "label in doubt"));
     end.append(el("span", "chip", question.type), dots(question));
     row.append(el("span", "id", `#${question.q}`), text, end);
     row.addEventListener("click", () => {
@@ -195,15 +196,14 @@
   }
 
   function refresh() {
-    const found = matching();
-    byId("list").replaceChildren(...found.slice(0, state.shown).map(item));
-    byId("f-count").textContent = `${found.length} of ${drill.questions.length} questions. ` +
-      "Dots are the arms in the order of the list: full = 1, half = in part, empty = 0, dotted = undefined; ringed = the two compared.";
-    byId("more").hidden = found.length <= state.shown;
+    const matches = matching();
+    byId("list").replaceChildren(...matches.slice(0, state.shown).map(item));
+    byId("f-count").textContent = `${matches.length} of ${drill.questions.length} questions. ` +
+      "Each dot is an arm, in the order of the list: full = 1, half = in part, empty = 0, dotted = undefined; a ring marks the two compared.";
+    byId("more").hidden = matches.length <= state.shown;
   }
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
-  // A text field tells of each letter (a change on leaving it would rebuild the list under the moving focus), the
-  // others of a change.
+  // "input" for the text field: "change" would fire when it loses focus, and rebuild the list under the click.
   for (const [name, control] of Object.entries(controls)) {
     control.addEventListener(name === "text" ? "input" : "change", () => { state.shown = PAGE; refresh(); });
   }
