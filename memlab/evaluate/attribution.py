@@ -110,5 +110,5 @@ class Attribution:
         return shown.updated(notes.include(self.reader.ask(shown, store)))
 
     def _verdict(self, tables: Tables, judge: Stage, store: Store, notes: Notes) -> pl.DataFrame:
-        made = notes.include(judge.run(tables.only(judge.reads), store))
-        return made["verdicts"].unique("question", keep="first", maintain_order=True)
+        judged = notes.include(judge.run(tables.only(judge.reads), store))
+        return judged["verdicts"].unique("question", keep="first", maintain_order=True)

@@ -19,17 +19,17 @@ KS = (1, 3, 5, 10, 30, 50)
 
 
 def official_recall_any(ranks: Ranks, k: int) -> Values:
-    """1 if any gold unit is among the first k; 0 for a question without gold. (q, g) -> (q,)."""
+    """Return 1 if any gold unit is among the first k; 0 for a question without gold. (q, g) -> (q,)."""
     return (ranks <= k).any(axis=1).astype(float)
 
 
 def official_recall_all(ranks: Ranks, k: int) -> Values:
-    """1 if all gold units are among the first k; 1 for a question without gold. (q, g) -> (q,)."""
+    """Return 1 if all gold units are among the first k; 1 for a question without gold. (q, g) -> (q,)."""
     return ((ranks <= k).sum(axis=1) == count(ranks)).astype(float)
 
 
 def official_ndcg(ranks: Ranks, k: int) -> Values:
-    """NDCG with DCG = rel[0] + sum over i >= 1 of rel[i] / log2(i + 1), i from 0: ranks 1 and 2 both weigh 1.
+    """Return nDCG with DCG = rel[0] + sum over i >= 1 of rel[i] / log2(i + 1), i from 0: ranks 1 and 2 both weigh 1.
 
     The ideal is taken over the whole corpus and cut at k; 0 for a question without gold. (q, g) -> (q,).
 

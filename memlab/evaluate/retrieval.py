@@ -18,7 +18,7 @@ KS = (1, 3, 5, 10, 20, 30, 50)
 
 
 def recall_any(ranks: Ranks, k: float) -> Values:
-    """1 if any evidence is among the first k, else 0 (also called hit or success at k).
+    """Return 1 if any evidence is among the first k, else 0 (also called hit or success at k).
 
     >>> recall_any(np.array([[2.0, np.inf], [7.0, np.nan]]), 5)
     array([1., 0.])
@@ -27,7 +27,7 @@ def recall_any(ranks: Ranks, k: float) -> Values:
 
 
 def recall_all(ranks: Ranks, k: float) -> Values:
-    """1 if all evidence is among the first k, else 0 (LongMemEval's recall_all, Wu et al., ICLR 2025).
+    """Return 1 if all evidence is among the first k, else 0 (LongMemEval's recall_all, Wu et al., ICLR 2025).
 
     >>> recall_all(np.array([[2.0, np.inf], [3.0, np.nan]]), 5)
     array([0., 1.])
@@ -36,7 +36,7 @@ def recall_all(ranks: Ranks, k: float) -> Values:
 
 
 def recall(ranks: Ranks, k: float) -> Values:
-    """Share of the evidence among the first k: |evidence in the first k| / |evidence|.
+    """Return the share of the evidence among the first k: |evidence in the first k| / |evidence|.
 
     >>> recall(np.array([[2.0, 9.0], [3.0, np.nan]]), 5)
     array([0.5, 1. ])
@@ -45,7 +45,7 @@ def recall(ranks: Ranks, k: float) -> Values:
 
 
 def precision(ranks: Ranks, k: int) -> Values:
-    """Share of the first k that adds evidence: ranks up to k at which some evidence appears first, over k.
+    """Return the share of the first k that adds evidence: ranks up to k at which evidence appears first, over k.
 
     Divided by k even where fewer than k units exist, as trec_eval does. A unit that covers two pieces of
     evidence counts once.
@@ -57,7 +57,7 @@ def precision(ranks: Ranks, k: int) -> Values:
 
 
 def reciprocal_rank(ranks: Ranks) -> Values:
-    """1 / rank of the first evidence, 0 where none is retrieved; its mean is the MRR (Voorhees, TREC-8, 1999).
+    """Return 1 / rank of the first evidence, 0 where none is retrieved; its mean is the MRR (Voorhees, TREC-8, 1999).
 
     >>> reciprocal_rank(np.array([[4.0, 2.0], [np.inf, np.nan]]))
     array([0.5, 0. ])
@@ -66,7 +66,7 @@ def reciprocal_rank(ranks: Ranks) -> Values:
 
 
 def ndcg(ranks: Ranks, k: int) -> Values:
-    """Normalised discounted cumulative gain, nDCG@k (Jarvelin and Kekalainen, TOIS 2002), discount log2(rank + 1).
+    """Return nDCG@k, the normalised discounted cumulative gain (Jarvelin and Kekalainen, TOIS 2002).
 
     DCG@k = sum over evidence at rank r <= k of 1 / log2(r + 1); the ideal puts the largest gains first.
     With one piece of evidence per rank (sessions, turns) this is the binary nDCG of trec_eval. A unit that covers
@@ -87,7 +87,7 @@ def ndcg(ranks: Ranks, k: int) -> Values:
 
 
 def count(ranks: Ranks) -> Values:
-    """Number of pieces of evidence a question has. Shape (q,)."""
+    """Return the number of pieces of evidence of each question, (q,)."""
     return (~np.isnan(ranks)).sum(axis=1).astype(float)
 
 
