@@ -1,7 +1,7 @@
-"""What long work says of itself: done of total, rate, time left.
+"""Progress of long work: done of total, rate, time left.
 
 On a terminal a bar that disappears when the work is done; elsewhere (a log file, a cluster job) one line every
-half minute, and nothing at all for work that is shorter than that.
+half minute, and nothing for work that is shorter than that.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from typing import TextIO
 
 Step = Callable[..., None]
-"""``step(n, note="")``: n more units are done; the note (a padding share, say) is shown after the rate."""
+"""``step(n, note="")``: n more units are done; the note (a padding share, for example) is shown after the rate."""
 
-_LINE_EVERY = 30.0  # seconds: often enough to see that a job lives, seldom enough to leave its log readable
-_SURE_SHARE, _SURE_SECONDS = 0.02, 10.0  # the first estimate: what is told earlier is far off, and remembered
+_LINE_EVERY = 30.0  # seconds: often enough to see that a job runs, seldom enough to leave its log readable
+_SURE_SHARE, _SURE_SECONDS = 0.02, 10.0  # before the first estimate: an earlier one is far off, and remembered
 _WAIT = 0.5  # seconds before a bar appears, so that short work does not flicker
 _live: list[object] = []  # bars on the screen; an inner one stays silent, since two would overwrite each other
 
 
 def clock(seconds: float) -> str:
-    """Write a duration for people.
+    """Format a duration for people.
 
     >>> clock(7.2), clock(150), clock(7300)
     ('7 s', '2 min 30 s', '2 h 01 min')
@@ -55,7 +55,7 @@ def progress(label: str, total: int, unit: str, *, stream: TextIO | None = None,
              every: float = _LINE_EVERY) -> Iterator[Step]:
     """Show work of ``total`` units while the block runs; call the yielded ``step(n, note="")`` as it is done.
 
-    ``stream`` is standard error unless told; ``every`` is the time between two lines off a terminal, in seconds.
+    ``stream`` is standard error by default; ``every`` is the time between two lines off a terminal, in seconds.
     """
     stream = stream or sys.stderr
     if _live or total == 0:
