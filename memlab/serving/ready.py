@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,24 +72,27 @@ def _ask(client: httpx.Client, url: str, model: str, runner: Runner, left: float
             return None
         if reply.status_code == 503:  # up, and still loading
             return None
-        if reply.status_code == 200 and _filled(reply, field):
-            length = len(reply.json()["data"][0]["embedding"]) if task == "embeddings" else None
+        if reply.status_code == 200 and _field(reply, field):
+            length = len(_field(reply, "data", 0, "embedding")) if task == "embeddings" else None
             return Ready(task, length, _window(client, url))
         refusals.append(f"{path}: status {reply.status_code}, {reply.text[:200]}")
     raise MemlabError("the server is up and answers no request: " + "; ".join(refusals), where=url,
                       fix="a chat model needs a chat template; encoders and rerankers need --runner pooling")
 
 
-def _filled(reply: httpx.Response, field: str) -> bool:
-    try:
-        return bool(reply.json()[field])
-    except (ValueError, KeyError, TypeError):
-        return False
-
-
 def _window(client: httpx.Client, url: str) -> int | None:
     """Return the tokens that prompt and reply may have together; None if the server does not say."""
+    with suppress(httpx.TransportError, ValueError, TypeError):
+        return int(_field(client.get(url + "/models"), "data", 0, "max_model_len"))
+    return None
+
+
+def _field(reply: httpx.Response, *path: str | int) -> Any:
+    """Return a field of a JSON reply; None if it has no such field, or is no JSON."""
     try:
-        return int(client.get(url + "/models").json()["data"][0]["max_model_len"])
-    except (httpx.TransportError, ValueError, LookupError, TypeError):
+        value = reply.json()
+        for key in path:
+            value = value[key]
+    except (ValueError, LookupError, TypeError):
         return None
+    return value
