@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -10,8 +11,6 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
-
-from memlab.config.instantiate import find_class
 
 REQUIRED = "???"
 """What OmegaConf calls missing: the class has no default for it."""
@@ -69,3 +68,21 @@ def _over(default: Any, stated: Any) -> Any:
     if isinstance(default, dict) and isinstance(stated, Mapping) and "_target_" in default and "_target_" not in stated:
         return {**default, **{key: _over(default.get(key), value) for key, value in stated.items()}}
     return stated
+
+
+def find_class(target: str, where: str, faults: list[str]) -> Any:
+    """Return the class of memlab that a ``_target_`` names; None, with a fault appended, where there is none."""
+    module, _, name = target.rpartition(".")
+    if not target.startswith("memlab."):
+        faults.append(f"{where}._target_: '{target}' is outside memlab; only memlab's own classes are made from "
+                      "configuration")
+        return None
+    try:
+        made = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        faults.append(f"{where}._target_: '{target}' cannot be found ({error})")
+        return None
+    if not (isinstance(made, type) and dataclasses.is_dataclass(made) and made.__module__.startswith("memlab.")):
+        faults.append(f"{where}._target_: '{target}' is not a class of memlab that is made from configuration")
+        return None
+    return made

@@ -7,7 +7,6 @@ nearest one that it does.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
+from memlab.config.defaults import find_class, with_defaults
 from memlab.errors import MemlabError, did_you_mean
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -63,24 +63,6 @@ def told_already(node: Any, made: Any) -> bool:
     if isinstance(node, list):
         return any(told_already(item, one) for item, one in zip(node, made))
     return made is None and isinstance(node, dict)
-
-
-def find_class(target: str, where: str, faults: list[str]) -> Any:
-    """Return the class of memlab that a ``_target_`` names; None, with a fault appended, where there is none."""
-    module, _, name = target.rpartition(".")
-    if not target.startswith("memlab."):
-        faults.append(f"{where}._target_: '{target}' is outside memlab; only memlab's own classes are made from "
-                      "configuration")
-        return None
-    try:
-        made = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        faults.append(f"{where}._target_: '{target}' cannot be found ({error})")
-        return None
-    if not (isinstance(made, type) and dataclasses.is_dataclass(made) and made.__module__.startswith("memlab.")):
-        faults.append(f"{where}._target_: '{target}' is not a class of memlab that is made from configuration")
-        return None
-    return made
 
 
 def _short(value: object) -> str:
@@ -133,7 +115,7 @@ def make_dataset(name: str, **fields: Any) -> Any:
     """
     if name not in options("data"):
         raise MemlabError(f"there is no dataset '{name}'", fix=did_you_mean(name, options("data")))
-    settings: Any = OmegaConf.to_container(OmegaConf.load(CONF / "data" / f"{name}.yaml"))
+    settings = with_defaults(OmegaConf.to_container(OmegaConf.load(CONF / "data" / f"{name}.yaml")))
     unknown = [field for field in fields if field not in settings]
     if unknown:
         raise MemlabError(f"dataset '{name}' has no option '{unknown[0]}'",

@@ -11,9 +11,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from memlab.config import compose, instantiate, overrides
-from memlab.config.defaults import class_defaults, with_defaults
-from memlab.config.instantiate import CONF, find_class
-from memlab.errors import Faults
+from memlab.config.defaults import class_defaults, find_class, with_defaults
+from memlab.config.instantiate import CONF, make_dataset
+from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
 from memlab.learn.coverage.stage import LoadedCoverage
 from memlab.search.exact import Flat
@@ -80,6 +80,9 @@ def test_settings_that_no_file_states_are_overridden_and_misspelt_ones_reported(
     (arm,) = read(["+exp=few"]).arms
     assert arm.pipeline.select.k == 3  # type: ignore[attr-defined]
     assert arm.pipeline.dense.index == Flat(block=64)  # type: ignore[attr-defined]
+    assert make_dataset("synthetic", lives=2).lives == 2
+    with pytest.raises(MemlabError, match="did you mean 'lives'"):
+        make_dataset("synthetic", livs=2)
     with pytest.raises(Faults) as told:
         read(["rank.select.kk=5", "embedder.max_lenth=3", "data.livs=2"])
     for nearest in ("'k'", "'max_length'", "'lives'"):
