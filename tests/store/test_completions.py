@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.models.chat import retry
+from memlab.models.chat import connection
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.store import Store
@@ -226,7 +226,7 @@ def test_a_killed_run_repeats_no_finished_request(tmp_path: Path, how: signal.Si
 
 def test_a_server_killed_and_restarted_gives_the_same_and_a_second_run_asks_nothing(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(connection, "FIRST_WAIT", 0.01)
     with serving() as server:
         model = OpenAIChat(model="tiny", url=server.url, concurrency=4, patience=0.3)
         want = [c.text for c in Store(tmp_path / "calm").completions(model, prompts(50))]

@@ -29,12 +29,12 @@ def fault(text: str, schema: str) -> str | None:
 
 
 def mend(text: str, schema: str) -> str | None:
-    """Return the JSON inside a reply that fits a schema: out of a code fence, or the outermost braces or brackets.
+    """Return the JSON in a reply that fits a schema: all of it, in a code fence, or the outermost braces or brackets.
 
     >>> mend('Sure: {"k": 1} - anything else?', '{"type": "object"}')
     '{"k": 1}'
     """
-    candidates = [match.strip() for match in _FENCED.findall(text)]
+    candidates = [text, *(match.strip() for match in _FENCED.findall(text))]
     for opening, closing in ("{}", "[]"):
         start, end = text.find(opening), text.rfind(closing)
         if 0 <= start < end:

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from memlab.models.chat.background import Emit, background
-from memlab.models.chat.client import ChatSettings, ask_all
+from memlab.models.chat.client import ask_all
+from memlab.models.chat.connection import ChatSettings
 from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.router import AUTO, route
 from memlab.models.chat.tokenizer import PromptCounter, Tokenizer, has_tokenizer, prompt_counter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from memlab.models.chat.json_schema import fault, mend
+from memlab.models.chat.json_schema import mend
 from memlab.models.chat.protocol import Chat, Completion
 
 MARGIN = 64
@@ -26,5 +26,5 @@ def parse_json(reply: Completion, schema: str) -> Any:
     >>> parse_json(Completion('Sure: {"k": 1}', 0, 0, 0.0), '{"type": "object"}')
     {'k': 1}
     """
-    text = reply.text if fault(reply.text, schema) is None else mend(reply.text, schema)
+    text = mend(reply.text, schema)
     return None if text is None else json.loads(text)

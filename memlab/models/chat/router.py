@@ -18,11 +18,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from memlab.errors import MemlabError
-from memlab.models.chat import retry
+from memlab.models.chat import connection
 from memlab.models.chat.background import Emit
-from memlab.models.chat.client import ChatSettings, Client, Fits
+from memlab.models.chat.client import Client, Fits
+from memlab.models.chat.connection import ChatSettings
+from memlab.models.chat.failures import ServerUnavailable
 from memlab.models.chat.protocol import Completion, Prompt
-from memlab.models.chat.retry import ServerUnavailable
 from memlab.models.http.backoff import LONGEST_WAIT
 from memlab.runtime.progress import clock
 from memlab.serving import records
@@ -97,13 +98,11 @@ def describe_records(model: str) -> str:
 async def route(settings: ChatSettings, revision: str | None, fits: Fits, prompts: Sequence[Prompt],
                 order: Iterator[int], emit: Emit[tuple[int, Completion]]) -> None:
     """Emit (position, completion) of every prompt, asked in about the given order; raises MemlabError."""
-    router = Router(settings, revision, fits, prompts, list(order), emit)
     try:
-        await router.run()
+        async with contextlib.AsyncExitStack() as connections:
+            await Router(settings, revision, fits, prompts, list(order), emit, connections).run()
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    finally:
-        await router.close()
 
 
 @dataclass(eq=False)
@@ -129,11 +128,12 @@ class Router:
     """
 
     def __init__(self, settings: ChatSettings, revision: str | None, fits: Fits, prompts: Sequence[Prompt],
-                 order: Sequence[int], emit: Emit[tuple[int, Completion]]) -> None:
+                 order: Sequence[int], emit: Emit[tuple[int, Completion]],
+                 connections: contextlib.AsyncExitStack) -> None:
         # one repeat at the same server, after the wait that it asks for; further ones are assigned here
         self._settings = replace(settings, patience=0.0, retries=min(1, settings.retries))
         self._retries, self._patience, self._revision = settings.retries, settings.patience, revision
-        self._fits, self._prompts, self._emit = fits, prompts, emit
+        self._fits, self._prompts, self._emit, self._connections = fits, prompts, emit, connections
         self._rank = {position: rank for rank, position in enumerate(order)}
         self._prefixes = dict(zip(order, prefix_digests([prompts[position] for position in order])))
         self._unassigned, self._unanswered = list(order), len(order)
@@ -150,11 +150,6 @@ class Router:
             search = group.create_task(self._search())
             await self._finished.wait()
             search.cancel()
-
-    async def close(self) -> None:
-        """Close all connections."""
-        for client in self._clients.values():
-            await client.close()
 
     async def _search(self) -> None:
         """Look for servers again and again."""
@@ -190,7 +185,8 @@ class Router:
             if record.url not in self._up:
                 key = record.url, record.key
                 if key not in self._clients:
-                    self._clients[key] = Client(replace(self._settings, url=record.url), self._fits)
+                    client = Client(replace(self._settings, url=record.url), self._fits)
+                    self._clients[key] = await self._connections.enter_async_context(client)
                 new.append(self._clients[key])
         await asyncio.gather(*(self._greet(client, announce) for client in new),
                              *(self._check_alive(server) for server in list(self._up.values())))
@@ -287,7 +283,7 @@ class Router:
     async def _ask_elsewhere(self, server: _Server, position: int, reason: str) -> None:
         """Queue a prompt that failed at a server that answers otherwise first at another, if there is one."""
         self._count_failure(position, reason)
-        await asyncio.sleep(min(retry.FIRST_WAIT * 2 ** self._failures[position], LONGEST_WAIT))
+        await asyncio.sleep(min(connection.FIRST_WAIT * 2 ** self._failures[position], LONGEST_WAIT))
         others = [other for other in self._up.values() if other is not server]
         self._failed_at[position] = server
         min(others or [server], key=lambda one: len(one.queue)).queue.appendleft(position)

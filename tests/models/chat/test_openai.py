@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from memlab.config.instantiate import CONF
 from memlab.errors import MemlabError
-from memlab.models.chat import retry
+from memlab.models.chat import connection
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.serving import records
@@ -34,8 +34,8 @@ SCHEMA = json.dumps({"type": "object", "properties": {"label": {"enum": ["yes", 
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "FIRST_WAIT", 0.01)
-    monkeypatch.setattr(retry, "PROBE_WAIT", 0.05)
+    monkeypatch.setattr(connection, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(connection, "PROBE_WAIT", 0.05)
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_server_elsewhere_is_named(server: ChatServer) -> None:
 
 def test_an_address_where_nothing_has_ever_listened_ends_the_run_soon(
         server: ChatServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(retry, "UNREACHABLE_WAIT", 0.2)
+    monkeypatch.setattr(connection, "UNREACHABLE_WAIT", 0.2)
     server.stop()
     note("http://127.0.0.1:9/v1", "secret", "another")
     note("http://127.0.0.1:8/v1", "secret", "dead", pid=2**22)
@@ -201,7 +201,7 @@ def test_an_address_where_nothing_has_ever_listened_ends_the_run_soon(
 
 def test_a_server_that_is_being_started_here_is_waited_for(
         server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "UNREACHABLE_WAIT", 0.0)
+    monkeypatch.setattr(connection, "UNREACHABLE_WAIT", 0.0)
     with serving() as another:  # so that the client's own start takes no part of the time
         texts(chat(another), prompts(1))
     server.stop()
@@ -218,7 +218,7 @@ def test_a_server_that_comes_up_meanwhile_is_used(server: ChatServer) -> None:
 
 def test_a_server_that_has_answered_before_is_waited_for_in_the_next_call(
         server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "UNREACHABLE_WAIT", 0.0)
+    monkeypatch.setattr(connection, "UNREACHABLE_WAIT", 0.0)
     model = chat(server)
     assert texts(model, prompts(5)) == EXPECTED[:5]
     server.stop()

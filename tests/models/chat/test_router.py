@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.models.chat import client, retry, router
+from memlab.models.chat import connection, router
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Message, Prompt
 from memlab.models.chat.router import choose, prefix_digests
@@ -23,9 +23,9 @@ from tests.models.chatserver import ChatServer, publish, serving
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(connection, "FIRST_WAIT", 0.01)
     monkeypatch.setattr(router, "LOOK", 0.05)
-    monkeypatch.setattr(client, "_PROBE", 0.5)
+    monkeypatch.setattr(connection, "PROBE_TIMEOUT", 0.5)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_one_that_is_lost_in_mid_run_costs_nothing_that_was_answered(
 def test_one_that_says_nothing_any_more_is_lost_too(pair: tuple[ChatServer, ChatServer],
                                                     monkeypatch: pytest.MonkeyPatch,
                                                     capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(client, "_PROBE", 0.1)
+    monkeypatch.setattr(connection, "PROBE_TIMEOUT", 0.1)
     found = []
     for reply in chat(timeout=60).complete(prompts(100)):
         found.append(reply)

@@ -1,0 +1,226 @@
+"""The connection to one chat server: what is sent again, what is waited for, and what ends the run.
+
+Busy (429, 5xx, broken replies): that request is sent again, after a growing, jittered wait or as long as the server
+asks for. Away (no connection, time-outs, 502 to 504): all requests wait while one asks whether the server is back. A
+refused key, an unknown model, a wrong request, or an address where nothing has ever listened end the run at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sys
+import time
+from typing import Annotated, Any, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field
+from tenacity import AsyncRetrying
+
+from memlab.errors import MemlabError, did_you_mean
+from memlab.models.chat.failures import ErrorKind, ServerUnavailable, classify
+from memlab.models.chat.protocol import Completion
+from memlab.models.chat.server_key import NO_KEY, key_fix, server_key, start_fix, starting
+from memlab.models.chat.tokenizer import valid
+from memlab.models.http.backoff import LONGEST_WAIT, TemporaryFailure, asked_wait, retry_options
+from memlab.models.http.client import Variable
+from memlab.runtime.progress import clock
+from memlab.stage import stage
+
+FIRST_WAIT = 0.5
+"""Seconds before the first repeat."""
+
+PROBE_WAIT = 5.0
+"""Longest seconds between two probes of a server that is away: a new vLLM takes 40 s, and should not wait long."""
+
+PROBE_TIMEOUT = 5.0
+"""Seconds that a living server may take to answer a probe."""
+
+UNREACHABLE_WAIT = 3.0
+"""Seconds that an address is tried at which nothing listens and nothing ever has since this process began."""
+
+_answered: set[str] = set()  # addresses that have answered this process, be it with an error or too late
+_SHOWN = 300  # characters of a server's own words in a message
+
+
+@stage
+class ChatSettings:
+    """The settings of a chat model that its connections need."""
+
+    model: Annotated[str, Field(min_length=1)]
+    url: Annotated[str, Field(pattern=r"^(auto$|https?://)")] = "http://127.0.0.1:8000/v1"
+    key_env: Variable | None = None
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    seed: int = 0
+    max_tokens: Annotated[int, Field(ge=1)] = 256
+    concurrency: Annotated[int, Field(ge=1)] = 16
+    timeout: Annotated[float, Field(gt=0)] = 300.0
+    patience: Annotated[float, Field(ge=0)] = 600.0
+    retries: Annotated[int, Field(ge=0)] = 6
+
+
+class Connection:
+    """The connection to one server, shared by all requests to it within one event loop."""
+
+    def __init__(self, settings: ChatSettings) -> None:
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+
+        address = urlsplit(settings.url)
+        self.settings = settings
+        self.where = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
+        self._key = server_key(settings.url, settings.key_env)
+        # a proxy that the environment names is no way to this machine itself, nor to another node
+        local = address.hostname in ("127.0.0.1", "localhost", "::1") or starting(settings.url)
+        self._client = AsyncOpenAI(
+            base_url=settings.url, api_key=self._key, max_retries=0, timeout=settings.timeout,
+            http_client=DefaultAsyncHttpxClient(trust_env=False) if local else None)
+        self._probing, self._alive_at, self._pause_until = asyncio.Lock(), 0.0, 0.0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+    async def serves(self) -> bool:
+        """Return whether the server takes the key and knows the model."""
+        return self.settings.model in await self._models()
+
+    async def alive(self) -> bool:
+        """Return whether the server answers anything at all; a gateway's 502 to 504 does not count."""
+        import openai
+
+        try:
+            async with asyncio.timeout(PROBE_TIMEOUT):
+                await self._client.models.list()
+        except openai.APIStatusError as error:
+            return error.status_code not in (502, 503, 504)
+        except (openai.APIConnectionError, TimeoutError):
+            return False
+        except Exception:  # noqa: S110  an answer that the client cannot read is an answer
+            pass
+        return True
+
+    async def post(self, body: dict[str, Any]) -> Completion:
+        """Return the reply; raises MemlabError (ServerUnavailable where another may help), TooLong or NoSchema."""
+        try:
+            return await AsyncRetrying(**retry_options(self.settings.retries, FIRST_WAIT))(self._attempt, body)
+        except TemporaryFailure as failure:
+            last = failure
+        raise ServerUnavailable(f"no answer after {self.settings.retries + 1} attempts, last: {last}", where=self.where,
+                                answers=True, fix="look into the server's log, then give the same line again: what was "
+                                                  "answered is stored")
+
+    async def _send(self, body: dict[str, Any]) -> Completion:
+        start = time.monotonic()
+        async with asyncio.timeout(self.settings.timeout):  # for the whole reply; the client's own is for each read
+            # not chat.completions.create: a third of its time goes into types that nothing here uses
+            reply = await self._client.post("/chat/completions", cast_to=bytes, body=body)
+        return parse_completion(reply, time.monotonic() - start)
+
+    async def _attempt(self, body: dict[str, Any]) -> Completion:
+        await self._wait_turn()
+        try:
+            reply = await self._send(body)
+            _answered.add(self.where)
+            return reply
+        except Exception as error:
+            failure, failed_at = classify(error), time.monotonic()
+        if failure.kind != "unreachable":
+            _answered.add(self.where)
+        message = self._redact(failure.message)
+        if failure.kind == "key" and self._renew_key():
+            raise TemporaryFailure(message, "0")  # at once, with the new key
+        if failure.kind in ("key", "unknown", "wrong"):
+            raise await self._refused(failure.kind, message)
+        if failure.kind in ("away", "unreachable"):
+            await self._until_back(failed_at, message)
+        if pause := min(asked_wait(failure.retry_after, 0.0), LONGEST_WAIT):  # a server that names a time means all
+            self._pause_until = max(self._pause_until, time.monotonic() + pause)
+        raise TemporaryFailure(message, failure.retry_after)
+
+    async def _refused(self, kind: ErrorKind, message: str) -> MemlabError:
+        what = f"the {'key' if kind == 'key' else 'request'} is refused ({message})"
+        error = MemlabError if kind == "wrong" else ServerUnavailable
+        return error(what, where=self.where, fix=await self._fix(kind))
+
+    async def _wait_turn(self) -> None:
+        """Wait while the server is away, or has asked for a pause."""
+        if self._probing.locked():
+            async with self._probing:
+                pass
+        while (left := self._pause_until - time.monotonic()) > 0:
+            await asyncio.sleep(left)
+
+    async def _until_back(self, failed_at: float, message: str) -> None:
+        """Return when the server lives: one request probes, the others wait; raises MemlabError when patience ends."""
+        async with self._probing:
+            if self._alive_at > failed_at:  # another request has probed meanwhile
+                return
+            start, pause = time.monotonic(), FIRST_WAIT
+            known = self.where in _answered or starting(self.settings.url)
+            patience = min(self.settings.patience, math.inf if known else UNREACHABLE_WAIT)
+            while not await self.alive():
+                waited, fix = time.monotonic() - start, await self._fix("away")
+                if waited >= patience:
+                    away = f"the server has been away for {clock(waited)}" if patience else "the server is away"
+                    raise ServerUnavailable(
+                        f"{away if known else 'no server is there'} ({message})", where=self.where,
+                        fix=f"{fix}; then give the same line again: what was answered is stored")
+                if known and pause == FIRST_WAIT:
+                    print(f"{self.where} does not answer ({message}); it is waited for, at most {clock(patience)}. "
+                          f"Fix: {fix}", file=sys.stderr, flush=True)
+                await asyncio.sleep(min(pause, patience - waited))
+                pause = min(2 * pause, max(PROBE_WAIT, FIRST_WAIT))
+            self._alive_at = time.monotonic()
+            if known and pause != FIRST_WAIT:
+                print(f"{self.where} answers again", file=sys.stderr, flush=True)
+
+    async def _fix(self, kind: ErrorKind) -> str:
+        """Return the remedy for a failure."""
+        settings = self.settings
+        if kind == "key":
+            return key_fix(settings.key_env, self._key)
+        if kind == "wrong":
+            return "check the chat's settings, and the server's log"
+        if kind == "unknown":
+            names = await self._models()
+            return (f"chat.model=NAME; {did_you_mean(settings.model, names)}" if names
+                    else "check chat.url, which mostly ends in /v1")
+        return start_fix(settings.url, settings.model)
+
+    async def _models(self) -> list[str]:
+        """Return the models that a server names; none where it is no chat server."""
+        try:
+            async with asyncio.timeout(PROBE_TIMEOUT):
+                return [model.id for model in (await self._client.models.list()).data]
+        except Exception:
+            return []
+
+    def _renew_key(self) -> bool:
+        """Take the key of a server that was started anew; return False if there is none."""
+        old, self._key = self._key, server_key(self.settings.url, self.settings.key_env)
+        self._client.api_key = self._key
+        return self._key != old
+
+    def _redact(self, message: str) -> str:
+        """Return a server's words in one line, without the key and without control characters."""
+        if self._key != NO_KEY:
+            message = message.replace(self._key, "***")
+        return " ".join("".join(c if c.isprintable() else " " for c in message).split())[:_SHOWN]
+
+
+def parse_completion(reply: bytes, seconds: float) -> Completion:
+    """Read a server's reply; raises ValueError."""
+    try:
+        content = json.loads(reply)
+        choice, usage = content["choices"][0], content.get("usage")
+        text = choice["message"].get("content")
+        tokens = (int(usage["prompt_tokens"]), int(usage["completion_tokens"])) if usage else (0, 0)
+        finish = choice.get("finish_reason")
+    except (AttributeError, KeyError, TypeError, IndexError, ValueError, RecursionError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+    if not isinstance(text, str | None):
+        raise ValueError("its content is no text")
+    return Completion(valid(text or ""), *tokens, seconds, str(finish or "stop"))

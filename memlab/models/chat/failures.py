@@ -1,0 +1,68 @@
+"""Failed requests to a chat server, sorted by what helps."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from memlab.errors import MemlabError
+
+ErrorKind = Literal["unreachable", "away", "busy", "key", "unknown", "wrong"]
+
+_KINDS: dict[int, ErrorKind] = {401: "key", 403: "key", 404: "unknown", 408: "busy", 409: "busy", 425: "busy",
+                                429: "busy", 502: "away", 503: "away", 504: "away"}
+_LONG = re.compile(r"context.(length|window)|maximum model length|max_model_len|(prompt|input).{0,40}too long|"
+                   r"reduce the length", re.IGNORECASE)
+_SCHEMA = re.compile(r"response_?format|json_?schema|guided|structured.?output|grammar", re.IGNORECASE)
+
+
+class TooLong(Exception):
+    """The server says that the prompt does not fit into its window."""
+
+
+class NoSchema(Exception):
+    """The server cannot bind a reply to this schema."""
+
+
+class ServerUnavailable(MemlabError):
+    """This server does not answer, or not this request (``answers``); another one may."""
+
+    def __init__(self, what: str, *, where: str, fix: str, answers: bool = False) -> None:
+        super().__init__(what, where=where, fix=fix)
+        self.answers = answers
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failed request; ``message`` may hold the server's own words, and ``retry_after`` its header."""
+
+    kind: ErrorKind
+    message: str
+    retry_after: str | None = None
+
+
+def classify(error: Exception) -> Failure:
+    """Return the failure that a client's error stands for; raises TooLong, NoSchema, or an error of another kind."""
+    import openai
+
+    if isinstance(error, openai.APIStatusError):
+        return _refusal(error.status_code, str(error.message), error.response.headers.get("retry-after"))
+    if isinstance(error, TimeoutError | openai.APITimeoutError):
+        return Failure("away", "no reply in time")
+    if isinstance(error, openai.APIConnectionError):
+        cause = error.__cause__ or error
+        name = type(cause).__name__  # of httpx or of its successor: both name it so where there is no connection at all
+        return Failure("unreachable" if name == "ConnectError" else "away", f"{name}: {cause}")
+    if isinstance(error, ValueError | openai.APIError):  # a ValueError: the body is no chat completion, or no JSON
+        return Failure("busy", f"the reply is no chat completion ({error})")
+    raise error
+
+
+def _refusal(status: int, message: str, retry_after: str | None) -> Failure:
+    if status == 413 or (status in (400, 422) and _LONG.search(message)):
+        raise TooLong(message)
+    if status in (400, 422) and _SCHEMA.search(message):
+        raise NoSchema(message)
+    kind = _KINDS.get(status, "busy" if status >= 500 else "wrong")
+    return Failure(kind, f"status {status}: {message}", retry_after)
