@@ -1,4 +1,4 @@
-"""What the rest of memlab asks of a model: three small protocols, one an expensive call.
+"""Protocols of the models that memlab calls, one for each kind of expensive call.
 
 Models are constructed without loading weights; they load on first use, and stay loaded for the process.
 """
@@ -24,19 +24,19 @@ class Embedder(Protocol):
     """Texts to vectors of unit length, so that an inner product is a cosine."""
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a vector: weights digest, pooling, prefixes, max length, dtype, backend."""
+        """Return all that can change a vector: weights digest, pooling, prefixes, max length, dtype, backend."""
         ...
 
     def dim(self) -> int:
-        """Length of a vector."""
+        """Return the length of a vector."""
         ...
 
     def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
-        """Yield (positions (b,), vectors (b, dim)) until every text has been given exactly once, in any order."""
+        """Yield (positions (b,), vectors (b, dim)) until every text has come exactly once, in any order."""
         ...
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
-        """Tell, a text, whether the model sees only its beginning. Shape (n,)."""
+        """Return, for each text, whether the model sees only its beginning: shape (n,)."""
         ...
 
 
@@ -45,7 +45,7 @@ class PairScorer(Protocol):
     """(query, passage) pairs to scores: a cross-encoder, or late interaction over token vectors."""
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a score."""
+        """Return all that can change a score."""
         ...
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
@@ -55,12 +55,12 @@ class PairScorer(Protocol):
 
 @runtime_checkable
 class TokenMatcher(Protocol):
-    """(query, passage) pairs to one number a query token: how well the passage answers that token."""
+    """(query, passage) pairs to one number per query token: how well the passage answers that token."""
 
     query_tokens: int
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a match."""
+        """Return all that can change a match."""
         ...
 
     def match(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
@@ -68,7 +68,7 @@ class TokenMatcher(Protocol):
         ...
 
     def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
-        """Return, a text, the vocabulary ids of the tokens that count, in the order of the matches."""
+        """Return, for each text, the vocabulary ids of the tokens that count, in the order of the matches."""
         ...
 
 

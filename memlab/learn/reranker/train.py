@@ -23,8 +23,8 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.learn.reranker.config import TrainConfig
-from memlab.models.local.backend import quietly
-from memlab.models.local.batching import Tokens, join, tokenise
+from memlab.models.local.backend import disable_progress_bars
+from memlab.models.local.batching import TokenRows, join, tokenise
 from memlab.models.local.cross_encoder import PairTemplate, cut_longest_first
 from memlab.models.protocols import Ints
 from memlab.runtime.files import atomic_path
@@ -87,7 +87,7 @@ class Trainer:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
         from transformers.utils import logging
 
-        quietly()
+        disable_progress_bars()
         logging.set_verbosity_error()  # transformers warns that the head is new, which is what we want
         source = str(config.base_folder())
         torch.manual_seed(config.seed)
@@ -163,7 +163,7 @@ class Trainer:
 
         room = self.config.max_length - self.template.size
         heads, tails = cut_longest_first(self.left.lengths[query], self.right.lengths[passage], room)
-        rows: Tokens = join([self.template.row(self.left.row(q)[:h], self.right.row(p)[:t])
+        rows: TokenRows = join([self.template.row(self.left.row(q)[:h], self.right.row(p)[:t])
                              for q, p, h, t in zip(query, passage, heads, tails)])
         ids, mask = rows.padded(np.arange(len(query)), int(self.tokenizer.pad_token_id or 0))
         inputs = {"input_ids": ids, "attention_mask": mask}

@@ -65,7 +65,7 @@ class Client(Connection):
         return await self._reply(prompt, _asking(prompt.messages, schema))
 
     async def _checked(self, prompt: Prompt, schema: str, reply: Completion) -> Completion:
-        """Return a reply that fits the schema, repaired or asked for once more if need be, or the reply as it is."""
+        """Return a reply that fits the schema, mended or asked for once more if need be, or the reply as it is."""
         fault = json_schema.fault(reply.text, schema)
         if fault is None:
             return reply

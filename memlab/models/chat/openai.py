@@ -20,13 +20,13 @@ from memlab.stage import LocalPath, stage
 
 @stage
 class OpenAIChat(ChatSettings):
-    """Asks ``{url}/chat/completions``; many prompts at a time, each as often as it takes.
+    """Asks ``{url}/chat/completions``: many prompts at a time, each as often as it takes.
 
-    A request's seed is ``seed`` plus the prompt's sample, so that samples differ and can be had again. Prompts are
-    sent in the order of their contents: those that share a beginning follow each other, and a server's prefix cache
-    serves them. A prompt that does not fit into ``window`` beside its reply is refused without a call.
+    A request's seed is ``seed`` plus the prompt's sample, so that samples differ and can be repeated. Prompts are sent
+    in the order of their contents: those that share a beginning follow each other, and a server's prefix cache serves
+    them. A prompt that does not fit into ``window`` beside its reply is refused without a call.
 
-    The url "auto" is every server of the model that ``python -m memlab.serve`` started on this machine, or with
+    The url "auto" means every server of the model that ``python -m memlab.serve`` started on this machine, or with
     ``--host`` on another one that shares ``$MEMLAB_HOME``: requests are spread over those that are up
     (``memlab.models.chat.router``), ``concurrency`` at a time to each.
 
@@ -52,7 +52,7 @@ class OpenAIChat(ChatSettings):
         return self.model
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a reply, as far as a caller can know; neither the address nor the key."""
+        """Return all that can change a reply, as far as a caller can know; neither the address nor the key."""
         return {"is": "OpenAIChat", "model": self.model, "revision": self.revision, "temperature": self.temperature,
                 "seed": self.seed, "max_tokens": self.max_tokens, "window": self.window,
                 "counter": self._counter().name}

@@ -1,4 +1,4 @@
-"""What is asked of a chat model, and what comes back; ``memlab.models.chat.openai`` speaks to servers."""
+"""Prompts, completions, and the protocol of a chat model; ``memlab.models.chat.openai`` speaks to servers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Message:
 class Prompt:
     """Everything that is sent for one reply, besides the model's own settings.
 
-    ``sample`` tells repeated requests apart: sample 1 asks again, sample 0 is answered from the store. ``schema`` is a
-    JSON schema as text that the reply must fit; ``temperature`` overrides the model's, for votes.
+    ``sample`` numbers repeated requests: sample 1 is asked again where sample 0 is in the store. ``schema`` is the text
+    of a JSON schema that the reply must fit; ``temperature`` overrides the model's, for votes.
     """
 
     messages: tuple[Message, ...]
@@ -32,7 +32,7 @@ class Prompt:
     max_tokens: int | None = None
 
     def key(self) -> str:
-        """Digest all that can change the reply.
+        """Return a digest of all that can change the reply.
 
         >>> one = Prompt((Message("user", "hi"),))
         >>> one.key() == Prompt((Message("user", "hi"),)).key() != Prompt((Message("user", "hi"),), sample=1).key()
@@ -44,10 +44,10 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Completion:
-    """One reply. ``finish`` is "stop", or "length" where the reply was cut off at its limit.
+    """One reply; ``finish`` is "stop", or "length" where the reply was cut off at its limit.
 
-    ``repaired`` tells that the reply broke the schema and was mended or asked for again; ``text`` is "" with finish
-    "refused" where the prompt does not fit into the model's window.
+    ``repaired`` is true if the reply broke the schema and was mended or asked for again. Where the prompt does not fit
+    into the model's window, ``text`` is "" and ``finish`` is "refused".
     """
 
     text: str
@@ -64,16 +64,16 @@ class Chat(Protocol):
 
     @property
     def window(self) -> int:
-        """Tokens that prompt and completion may have together."""
+        """Most tokens of prompt and completion together."""
         ...
 
     @property
     def max_tokens(self) -> int:
-        """Tokens that a completion may have unless a prompt says otherwise."""
+        """Most tokens of a completion, unless a prompt says otherwise."""
         ...
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a reply: model name and revision, temperature, seed, limits; no address, no key."""
+        """Return all that can change a reply: model, revision, temperature, seed, limits; no address, no key."""
         ...
 
     def count(self, text: str) -> int:
@@ -81,5 +81,5 @@ class Chat(Protocol):
         ...
 
     def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
-        """Yield (position, completion) until every prompt was answered once, in any order."""
+        """Yield (position, completion) until every prompt is answered once, in any order."""
         ...

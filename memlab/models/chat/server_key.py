@@ -25,7 +25,7 @@ def server_key(url: str, key_env: str | None) -> str:
 
 
 def key_fix(key_env: str | None, key: str) -> str:
-    """Say what helps where a server refuses a key."""
+    """Return what to do where a server refuses a key."""
     if key_env is not None:
         return f"export {key_env}=YOUR_KEY with a key that this server takes"
     if key != NO_KEY:
@@ -34,12 +34,12 @@ def key_fix(key_env: str | None, key: str) -> str:
 
 
 def starting(url: str) -> bool:
-    """Tell whether a server that was started here is to answer at this address, now or when it is ready."""
+    """Return whether a server that was started here answers at this address, now or when it is ready."""
     return any(_same(server.url, url) for server in records.readable())
 
 
 def start_fix(url: str, model: str) -> str:
-    """Say what helps where no server answers; names the one that serves the model elsewhere, or those that run."""
+    """Return what to do where no server answers; names the one that serves the model elsewhere, or those that run."""
     running = [server for server in records.readable() if not _same(server.url, url)]
     for server in running:
         if server.model == model:
@@ -49,9 +49,5 @@ def start_fix(url: str, model: str) -> str:
         f"; running (`python -m memlab.serve list`): {others}" if others else "")
 
 
-def _same(one: str, other: str) -> bool:
-    return _plain(one) == _plain(other)
-
-
-def _plain(url: str) -> str:
-    return url.rstrip("/").replace("//localhost", "//127.0.0.1").removesuffix("/v1")
+def _same(*urls: str) -> bool:
+    return len({url.rstrip("/").replace("//localhost", "//127.0.0.1").removesuffix("/v1") for url in urls}) == 1

@@ -36,11 +36,11 @@ class M3Embedder(FlagModel):
     path_option: ClassVar = "embedder.path"
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a vector."""
+        """Return all that can change a vector."""
         return self._identity("M3Embedder")
 
     def dim(self) -> int:
-        """Length of a vector."""
+        """Return the length of a vector."""
         return int(json.loads((self._folder() / "config.json").read_text())["hidden_size"])
 
     def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
@@ -56,23 +56,21 @@ class M3Embedder(FlagModel):
         yield from spread(by_length(texts, BLOCK * self.batch), [partial(work, m) for m in self._models()])
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
-        """Tell, a text, whether the model sees only its beginning. Shape (n,)."""
+        """Return, for each text, whether the model sees only its beginning: shape (n,)."""
         del role
-        cut: NDArray[np.bool_] = (tokenise(self._models()[0].tokenizer, texts, self.max_length + 1).lengths
-                                  > self.max_length)
-        return cut
+        return tokenise(self._models()[0].tokenizer, texts, self.max_length + 1).lengths > self.max_length
 
 
 @stage
 class M3Scorer(FlagModel):
-    """The sparse or the multi-vector score of bge-m3 for pairs; every text is encoded once a call."""
+    """The sparse or the multi-vector score of bge-m3 for pairs; every text is encoded once per call."""
 
     path: str | LocalPath | None = "BAAI/bge-m3"
     name: str = "bge-m3"
     mode: Literal["sparse", "colbert"] = field(kw_only=True)
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a score."""
+        """Return all that can change a score."""
         return self._identity("M3Scorer", mode=self.mode)
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
@@ -81,11 +79,11 @@ class M3Scorer(FlagModel):
         Passages are encoded in blocks and scored at once, so that only a block's token vectors are held.
         """
         models = self._models()
-        asked = sorted(set(pairs[:, 0].tolist()))
-        known: dict[int, Any] = {}
-        for block in by_length([queries[q] for q in asked], BLOCK * self.batch):
-            rows = [asked[i] for i in block]
-            known.update(zip(rows, self._encode(models[0], [queries[q] for q in rows])))
+        used_queries = sorted(set(pairs[:, 0].tolist()))
+        encoded_queries: dict[int, Any] = {}
+        for block in by_length([queries[q] for q in used_queries], BLOCK * self.batch):
+            rows = [used_queries[i] for i in block]
+            encoded_queries.update(zip(rows, self._encode(models[0], [queries[q] for q in rows])))
         used, where = np.unique(pairs[:, 1], return_inverse=True)
         order = np.argsort(where, kind="stable")
         bounds = np.searchsorted(where[order], np.arange(len(used) + 1))
@@ -94,7 +92,7 @@ class M3Scorer(FlagModel):
         def work(model: Any, block: Ints) -> tuple[Ints, Floats]:
             encoded = self._encode(model, [passages[used[p]] for p in block])
             at = [order[bounds[p] : bounds[p + 1]] for p in block]
-            scores = [match(known[int(pairs[i, 0])], passage)
+            scores = [match(encoded_queries[int(pairs[i, 0])], passage)
                       for rows, passage in zip(at, encoded) for i in rows]
             return np.concatenate(at), np.array(scores, np.float32)
 
@@ -106,8 +104,8 @@ class M3Scorer(FlagModel):
         sparse = self.mode == "sparse"
         out = model.encode(texts, batch_size=self.batch, max_length=self.max_length, return_dense=False,
                            return_sparse=sparse, return_colbert_vecs=not sparse)
-        found: list[Any] = out["lexical_weights" if sparse else "colbert_vecs"]
-        return found
+        encoded: list[Any] = out["lexical_weights" if sparse else "colbert_vecs"]
+        return encoded
 
     def _models(self) -> tuple[Any, ...]:
         folder = self._folder()

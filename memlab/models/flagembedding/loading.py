@@ -1,4 +1,4 @@
-"""What memlab's uses of FlagEmbedding share: loading, one copy a device, and what names a model.
+"""The base of models that FlagEmbedding runs: loading, one copy per device, and the digest of the weights.
 
 FlagEmbedding is an extra (``pip install -e '.[flag]'``) and is imported when a model loads. It runs the first batch
 of every call twice, to find a batch size that fits, so it is handed long blocks of texts sorted by length.
@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import quietly, resolve
+from memlab.models.local.backend import disable_progress_bars, resolve
 from memlab.models.local.base import ModelFiles
 from memlab.models.local.files import files_digest
 from memlab.models.protocols import Ints
@@ -27,14 +27,14 @@ FlagDtype = Literal["auto", "fp32", "fp16"]
 Batch = Annotated[int, Field(ge=1)]
 
 BLOCK = 16
-"""Batches a call: the batch that runs twice costs 6 %, and results still come often enough to be stored."""
+"""Batches per call: the batch that runs twice costs 6 %, and results still come often enough to be stored."""
 
 _WITH_BARS = ("FlagEmbedding.inference.embedder.encoder_only.m3", "FlagEmbedding.inference.reranker.encoder_only.base",
               "FlagEmbedding.inference.reranker.decoder_only.base")
 
 
 def flag_embedding() -> Any:
-    """Import FlagEmbedding, or say how to install it."""
+    """Return the package FlagEmbedding; raises MemlabError if it is not installed."""
     try:
         package = importlib.import_module("FlagEmbedding")
     except ImportError as error:
@@ -55,15 +55,15 @@ def _no_range_bar(*bounds: int, **_: Any) -> range:
 
 @lru_cache(maxsize=4)
 def load(kind: str, folder: Path, devices: tuple[str, ...], half: bool) -> tuple[Any, ...]:
-    """Load FlagEmbedding's class ``kind`` on each device, once for the process."""
+    """Load FlagEmbedding's class ``kind`` on each device, once per process."""
     make = getattr(flag_embedding(), kind)
-    quietly()
+    disable_progress_bars()
     return tuple(make(str(folder), use_fp16=half, devices=[device]) for device in devices)
 
 
 @lru_cache(maxsize=8)
 def weights_digest(folder: Path) -> str:
-    """Digest a model folder, the heads that bge-m3 keeps in ``.pt`` files included."""
+    """Return a digest of a model folder, with the heads that bge-m3 keeps in ``.pt`` files."""
     total = hashlib.blake2b(files_digest(folder).encode(), digest_size=16)
     for file in sorted(folder.glob("*.pt")):
         with file.open("rb") as handle:

@@ -31,7 +31,7 @@ class FlagPairScorer(FlagModel):
     batch: Batch = 32
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a score."""
+        """Return all that can change a score."""
         return self._identity("FlagPairScorer", kind=self.kind)
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:

@@ -1,4 +1,4 @@
-"""One JSON service over HTTP: bounded retries with back-off, a rate limit, and errors that name the remedy.
+"""A JSON service over HTTP: bounded retries with back-off, a rate limit, and errors that name the remedy.
 
 The key is read from the environment when a call starts; it enters no message, no log and no identity.
 """
@@ -52,7 +52,7 @@ class Service:
         self._client.close()
 
     def post(self, body: dict[str, Any]) -> Any:
-        """Return the reply to ``body``, both JSON; raises MemlabError when the service refuses or stays away."""
+        """Return the reply to ``body``, both JSON; raises MemlabError if the service refuses or does not answer."""
         try:
             return Retrying(**retry_options(self.retries, FIRST_WAIT))(self._send, body)
         except TemporaryFailure as failure:

@@ -20,8 +20,8 @@ from memlab.stage import stage
 class HttpEmbedder(HttpModel):
     """Posts texts to ``{url}/embeddings`` and returns unit vectors.
 
-    ``form: voyage`` also says whether a text is a query or a document (``input_type``); to other services a prefix
-    says it. A text longer than ``max_characters`` is cut before it is sent, so that the cut is ours and known.
+    ``form: voyage`` also sends whether a text is a query or a document (``input_type``); for other services a prefix
+    does so. A text longer than ``max_characters`` is cut before it is sent, so that the cut is known.
     """
 
     dimensions: Annotated[int, Field(ge=1)] = field(kw_only=True)
@@ -33,17 +33,17 @@ class HttpEmbedder(HttpModel):
     batch_characters: Annotated[int, Field(ge=1)] = 200_000
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a vector, as far as a caller can know; neither the address nor the key."""
+        """Return all that can change a vector, as far as a caller can know; neither the address nor the key."""
         return {"is": "HttpEmbedder", "form": self.form, "model": self.model, "dimensions": self.dimensions,
                 "ask_dimensions": self.ask_dimensions, "max_characters": self.max_characters,
                 "prefix": {"query": self.query_prefix, "document": self.document_prefix}}
 
     def dim(self) -> int:
-        """Length of a vector."""
+        """Return the length of a vector."""
         return self.dimensions
 
     def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
-        """Yield (positions (b,), unit vectors (b, dim)), a request's texts at a time, as replies come in."""
+        """Yield (positions (b,), unit vectors (b, dim)), one request's texts at a time, as replies come in."""
         prefix = self.query_prefix if role == "query" else self.document_prefix
         # services refuse an empty text; a space is the nearest thing
         sent = [(prefix + text)[: self.max_characters] or " " for text in texts]
@@ -56,7 +56,7 @@ class HttpEmbedder(HttpModel):
             yield from spread(self._batches(sent), [work] * self.parallel)
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
-        """Tell, a text, whether it is cut to ``max_characters``; cuts by the service itself cannot be seen."""
+        """Return, for each text, whether it is cut to ``max_characters``; cuts by the service cannot be seen."""
         prefix = len(self.query_prefix if role == "query" else self.document_prefix)
         limit = self.max_characters or 10**12
         return np.array([prefix + len(text) > limit for text in texts], np.bool_)
@@ -82,7 +82,7 @@ class HttpEmbedder(HttpModel):
 
 
 def _vectors(service: Service, reply: Any, count: int, width: int) -> Floats:
-    """Read ``{"data": [{"index": i, "embedding": [...]}, ...]}``; a null or NaN stays NaN, which the store refuses."""
+    """Read ``{"data": [{"index": i, "embedding": [...]}, ...]}``; null and NaN stay NaN, which the store refuses."""
     try:
         rows = {int(item["index"]): item["embedding"] for item in reply["data"]}
         vectors = np.array([rows[i] for i in range(count)], np.float32)

@@ -18,7 +18,7 @@ class HttpReranker(HttpModel):
     """Posts one query and its passages to ``{url}/rerank``; scores are the service's own, usually in [0, 1]."""
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a score, as far as a caller can know; neither the address nor the key."""
+        """Return all that can change a score, as far as a caller can know; neither the address nor the key."""
         return {"is": "HttpReranker", "model": self.model, "max_characters": self.max_characters}
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
@@ -34,7 +34,7 @@ class HttpReranker(HttpModel):
             yield from spread(self._batches(pairs), [work] * self.parallel)
 
     def _batches(self, pairs: Ints) -> Iterator[Ints]:
-        """Group positions of pairs by query, a request's worth at a time."""
+        """Group positions of pairs by query, one request's worth at a time."""
         order = np.argsort(pairs[:, 0], kind="stable")
         for group in np.split(order, np.flatnonzero(np.diff(pairs[order, 0])) + 1):
             for start in range(0, len(group), self.batch):
@@ -42,7 +42,7 @@ class HttpReranker(HttpModel):
 
 
 def _scores(service: Service, reply: Any, count: int) -> Floats:
-    """Read ``{"results": [{"index": i, "relevance_score": s}, ...]}``; a null or NaN stays NaN."""
+    """Read ``{"results": [{"index": i, "relevance_score": s}, ...]}``; null and NaN stay NaN."""
     try:
         rows = {int(item["index"]): item["relevance_score"] for item in reply["results"]}
         scores = np.array([rows[i] for i in range(count)], np.float32)

@@ -1,4 +1,4 @@
-"""One loaded encoder on one device: padded token ids to sentence vectors and token vectors.
+"""Devices, number formats and backends, and one loaded encoder on one device.
 
 Sentence-transformers reads the model's own modules (transformer, pooling, dense, normalise), so that every model
 keeps the pooling it was trained with; memlab brings its own batches.
@@ -24,12 +24,12 @@ Device = Literal["auto", "cpu", "cuda"]
 Backend = Literal["auto", "torch", "onednn"]
 
 CPU_BUDGET, GPU_BUDGET = 2048, 65536
-"""Padded tokens a batch: on a CPU what its caches like, on a GPU what keeps it busy."""
+"""Padded tokens per batch: on a CPU what suits its caches, on a GPU what keeps it busy."""
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """What ``auto`` came to on this machine."""
+    """The devices, number format and backend that ``auto`` stands for on this machine."""
 
     devices: tuple[str, ...]
     dtype: Literal["fp32", "fp16", "bf16"]
@@ -37,13 +37,13 @@ class Runtime:
 
     @property
     def cpu(self) -> bool:
-        """Whether the model runs on the processor."""
+        """Whether the model runs on the CPU."""
         return self.devices == ("cpu",)
 
 
 @lru_cache(maxsize=32)
 def resolve(device: Device, dtype: Dtype, backend: Backend) -> Runtime:
-    """Settle ``auto``: every GPU in fp16 if there is one, else the CPU in fp32 with oneDNN's linear layers."""
+    """Resolve ``auto``: every GPU in fp16 if there is one, else the CPU in fp32 with oneDNN's linear layers."""
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
@@ -64,12 +64,12 @@ def resolve(device: Device, dtype: Dtype, backend: Backend) -> Runtime:
 
 
 def budget_for(runtime: Runtime) -> int:
-    """Padded tokens a batch where the configuration names none."""
+    """Return the padded tokens per batch where the configuration names none."""
     return CPU_BUDGET if runtime.cpu else GPU_BUDGET
 
 
 def prepare(model: Any, runtime: Runtime) -> None:
-    """Give a loaded model the layers of its backend, in place."""
+    """Replace a loaded model's layers by those of its backend, in place."""
     if runtime.backend == "onednn":
         from memlab.models.local.onednn import pack_linears
 
@@ -83,8 +83,8 @@ def torch_dtype(name: str) -> Any:
     return {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[name]
 
 
-def quietly() -> None:
-    """Keep the libraries' progress bars for the loading of weights out of memlab's console."""
+def disable_progress_bars() -> None:
+    """Keep the progress bars of libraries that load weights out of memlab's console."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -97,7 +97,7 @@ class Encoder:
     def __init__(self, folder: Path, device: str, runtime: Runtime, pooling: Pooling | None, trust: bool) -> None:
         from sentence_transformers import SentenceTransformer
 
-        quietly()
+        disable_progress_bars()
         model = SentenceTransformer(str(folder), device=device, trust_remote_code=trust,
                                     model_kwargs={"dtype": torch_dtype(runtime.dtype)})
         self.model = cast(Any, model.eval())
@@ -121,16 +121,16 @@ class Encoder:
         raise MemlabError(f"pooling={pooling}, and this model has no pooling module", fix="pooling=null")
 
     def _positions(self) -> int:
-        """Tokens that the model has positions for; RoBERTa and its kin begin to count after the padding index."""
+        """Return the number of positions; RoBERTa and its kin begin to count after the padding index."""
         embeddings = getattr(self.model[0].auto_model, "embeddings", None)
         padding = getattr(embeddings, "padding_idx", None)
         positions = int(getattr(self.config, "max_position_embeddings", None) or 10**9)
         return positions if padding is None else positions - int(padding) - 1
 
     def _width(self) -> int:
-        """Length of a sentence vector; sentence-transformers renamed the method in version 6."""
-        ask = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
-        return int(ask())
+        """Return the length of a sentence vector; sentence-transformers renamed the method in version 6."""
+        width = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
+        return int(width())
 
     def _forward(self, ids: Ints, mask: Ints) -> Any:
         import torch
@@ -148,18 +148,18 @@ class Encoder:
             return unit
 
     def tokens(self, ids: Ints, mask: Ints) -> Any:
-        """Return unit vectors (b, length, width), one a token, as a float32 tensor on the model's device."""
+        """Return unit vectors (b, length, width), one per token, as a float32 tensor on the model's device."""
         import torch
 
         with torch.inference_mode():
             return torch.nn.functional.normalize(self._forward(ids, mask)["token_embeddings"].float(), dim=2)
 
     def outside_text(self) -> Ints:
-        """Token ids that the tokenizer adds around a text ([CLS], [SEP], ...)."""
+        """Return the token ids that the tokenizer adds around a text ([CLS], [SEP], ...)."""
         return np.array(sorted(set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}), np.int64)
 
     def punctuation(self) -> Ints:
-        """Token ids that spell nothing but punctuation; ColBERT leaves them out of passages."""
+        """Return the token ids that spell nothing but punctuation; ColBERT leaves them out of passages."""
         pieces = self.tokenizer.convert_ids_to_tokens(list(range(len(self.tokenizer))))
         bare = [(piece or "").lstrip("\u2581\u0120#") or (piece or "") for piece in pieces]
         return np.array([i for i, piece in enumerate(bare) if piece and all(c in string.punctuation for c in piece)],
@@ -168,5 +168,5 @@ class Encoder:
 
 @lru_cache(maxsize=4)
 def load_encoders(folder: Path, runtime: Runtime, pooling: Pooling | None, trust: bool) -> tuple[Encoder, ...]:
-    """Load a model on each of its devices, once for the process."""
+    """Load a model on each of its devices, once per process."""
     return tuple(Encoder(folder, device, runtime, pooling, trust) for device in runtime.devices)

@@ -1,7 +1,7 @@
 """Texts to batches of tokens: tokenised once, sorted by token length, packed to a token budget.
 
 Knows nothing of models. A batch costs its padded size (longest text x number of texts), so texts of one length
-belong together; with the whole list at hand the padding share falls to a percent or two, whatever the texts.
+belong together; with the whole list at hand the padding share falls to a percent or two for any texts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from memlab.models.protocols import Ints
 
 CHUNK = 8192
-"""Texts handed to the tokenizer at a time: enough for its threads, little beside the texts themselves."""
+"""Texts handed to the tokenizer at a time: enough for its threads, and little beside the texts themselves."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TokenRows:
     """Token ids of n texts, end to end: text i has ``ids[starts[i]:starts[i + 1]]``."""
 
     ids: NDArray[np.int32]
@@ -32,11 +32,11 @@ class Tokens:
 
     @property
     def lengths(self) -> Ints:
-        """Tokens a text, shape (n,)."""
+        """Tokens per text, shape (n,)."""
         return np.diff(self.starts)
 
     def row(self, i: int) -> NDArray[np.int32]:
-        """Token ids of text i."""
+        """Return the token ids of text i."""
         return self.ids[self.starts[i]:self.starts[i + 1]]
 
     def padded(self, positions: Ints, pad: int) -> tuple[Ints, Ints]:
@@ -49,27 +49,26 @@ class Tokens:
         return ids, mask.astype(np.int64)
 
 
-def join(rows: Iterable[Sequence[int]]) -> Tokens:
-    """Lay rows of token ids end to end.
+def join(rows: Iterable[Sequence[int]]) -> TokenRows:
+    """Return rows of token ids, end to end.
 
     >>> join([[5, 6], [7]]).padded(np.array([0, 1]), pad=0)[0].tolist()
     [[5, 6], [7, 0]]
     """
     parts = [np.asarray(row, np.int32) for row in rows]
     starts = np.concatenate([[0], np.cumsum([len(part) for part in parts], dtype=np.int64)]).astype(np.int64)
-    return Tokens(np.concatenate([*parts, np.zeros(0, np.int32)]), starts)
+    return TokenRows(np.concatenate([*parts, np.zeros(0, np.int32)]), starts)
 
 
-def tokenise(tokenizer: Any, texts: Sequence[str], max_length: int, *, special: bool = True) -> Tokens:
+def tokenise(tokenizer: Any, texts: Sequence[str], max_length: int, *, special: bool = True) -> TokenRows:
     """Tokenise texts with a transformers tokenizer, each cut to ``max_length`` tokens."""
-    parts = []
-    for start in range(0, len(texts), CHUNK):
-        rows = tokenizer(list(texts[start:start + CHUNK]), truncation=True, max_length=max_length, padding=False,
-                         add_special_tokens=special, return_attention_mask=False, return_token_type_ids=False)
-        parts.append(join(rows["input_ids"]))
-    lengths = np.concatenate([part.lengths for part in parts] or [np.zeros(0, np.int64)])
-    return Tokens(np.concatenate([part.ids for part in parts] or [np.zeros(0, np.int32)]),
-                  np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+    def rows() -> Iterator[list[int]]:
+        for start in range(0, len(texts), CHUNK):
+            yield from tokenizer(list(texts[start:start + CHUNK]), truncation=True, max_length=max_length,
+                                 padding=False, add_special_tokens=special, return_attention_mask=False,
+                                 return_token_type_ids=False)["input_ids"]
+
+    return join(rows())
 
 
 def pack(lengths: Ints, budget: int) -> list[Ints]:
@@ -90,7 +89,7 @@ def pack(lengths: Ints, budget: int) -> list[Ints]:
 
 
 def padding_share(lengths: Ints, batches: Sequence[Ints]) -> float:
-    """Share of the padded tokens that is padding, 0 when there are none.
+    """Return the share of the padded tokens that is padding; 0 when there are none.
 
     >>> padding_share(np.array([4, 2]), [np.array([0, 1])])
     0.25
@@ -100,7 +99,7 @@ def padding_share(lengths: Ints, batches: Sequence[Ints]) -> float:
 
 
 def spread(jobs: Iterable[Job], workers: Sequence[Callable[[Job], Result]]) -> Iterator[tuple[Job, Result]]:
-    """Run each job on whichever worker is free, one thread a worker; yield (job, result) as they come.
+    """Run each job on whichever worker is free, one thread per worker; yield (job, result) as they come.
 
     One worker runs in the calling thread. Workers are devices: with several, each holds its own copy of a model.
     """

@@ -1,8 +1,8 @@
-"""ColBERT models: encoders trained for late interaction, with token vectors of their own making.
+"""ColBERT models: encoders trained for late interaction, with their own token vectors.
 
 Sentence-transformers (6 and later) reads the files that PyLate and Stanford's ColBERT write, and keeps what they
 fix: marker tokens, query expansion, which tokens count. PyLate itself pins older versions of sentence-transformers
-and transformers than memlab runs on, so it is not asked for.
+and transformers than memlab runs on, so it is not used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import Runtime, prepare, quietly, torch_dtype
+from memlab.models.local.backend import Runtime, disable_progress_bars, prepare, torch_dtype
 from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import pack, spread
 from memlab.models.protocols import Ints, Role
@@ -35,7 +35,7 @@ class ColbertEncoder(LocalModel):
     path_option: ClassVar = "cross_encoder.embedder.path"
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a token vector."""
+        """Return all that can change a token vector."""
         return self._identity("ColbertEncoder")
 
     def token_vectors(
@@ -60,19 +60,19 @@ class ColbertEncoder(LocalModel):
             yield batch, vectors, kept
 
     def token_ids(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> list[Ints]:  # noqa: ARG002
-        """Raise: a ColBERT model pads its queries with tokens that stand for no word, so none can be weighted."""
+        """Raise MemlabError: a ColBERT model pads queries with tokens that stand for no word, which have no weight."""
         raise MemlabError("token weights need an ordinary encoder, not a ColBERT model", fix="weight no tokens")
 
 
 @lru_cache(maxsize=2)
 def load_colberts(folder: Path, runtime: Runtime, trust: bool) -> tuple[Any, ...]:
-    """Load a ColBERT model on each of its devices, once for the process."""
+    """Load a ColBERT model on each of its devices, once per process."""
     try:
         from sentence_transformers import MultiVectorEncoder
     except ImportError as error:
         raise MemlabError("ColBERT models need sentence-transformers 6",
                           fix="pip install 'sentence-transformers>=6'") from error
-    quietly()
+    disable_progress_bars()
     models = tuple(MultiVectorEncoder(str(folder), device=device, trust_remote_code=trust,
                                       model_kwargs={"dtype": torch_dtype(runtime.dtype)}).eval()
                    for device in runtime.devices)

@@ -18,14 +18,14 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, prepare, torch_dtype
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import Tokens, join, pack, spread, tokenise
+from memlab.models.local.batching import TokenRows, join, pack, spread, tokenise
 from memlab.models.protocols import Floats, Ints
 from memlab.stage import LocalPath, stage
 
 
 @dataclass(frozen=True)
 class PairTemplate:
-    """What a tokenizer puts before, between and after the two texts of a pair."""
+    """The tokens that a tokenizer puts before, between and after the two texts of a pair."""
 
     before: Ints
     between: Ints
@@ -35,7 +35,7 @@ class PairTemplate:
 
     @classmethod
     def of(cls, tokenizer: Any) -> PairTemplate:
-        """Read the template off one joined pair."""
+        """Return the template of a tokenizer, read off one joined pair."""
         first, second = (tokenizer(word, add_special_tokens=False)["input_ids"] for word in ("question", "passage"))
         whole = tokenizer("question", "passage", return_token_type_ids=True)
         ids = whole["input_ids"]
@@ -50,11 +50,11 @@ class PairTemplate:
 
     @property
     def size(self) -> int:
-        """Tokens that the template adds to a pair."""
+        """Number of tokens that the template adds to a pair."""
         return len(self.before) + len(self.between) + len(self.after)
 
     def row(self, query: Any, passage: Any) -> Any:
-        """Join two rows of token ids."""
+        """Return two rows of token ids as one."""
         return np.concatenate([self.before, query, self.between, passage, self.after])
 
 
@@ -82,7 +82,7 @@ class CrossEncoderScorer(LocalModel):
     max_length: Annotated[int, Field(ge=16)] | None = None
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a score."""
+        """Return all that can change a score."""
         return self._identity("CrossEncoderScorer", max_length=self.max_length)
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
@@ -90,10 +90,10 @@ class CrossEncoderScorer(LocalModel):
         first = self._models()[0]
         limit = self.max_length or first.max_length
         template = PairTemplate.of(first.tokenizer)
-        asked, query_of = np.unique(pairs[:, 0], return_inverse=True)
-        used, passage_of = np.unique(pairs[:, 1], return_inverse=True)
-        left = tokenise(first.tokenizer, [queries[i] for i in asked], limit, special=False)
-        right = tokenise(first.tokenizer, [passages[i] for i in used], limit, special=False)
+        used_queries, query_of = np.unique(pairs[:, 0], return_inverse=True)
+        used_passages, passage_of = np.unique(pairs[:, 1], return_inverse=True)
+        left = tokenise(first.tokenizer, [queries[i] for i in used_queries], limit, special=False)
+        right = tokenise(first.tokenizer, [passages[i] for i in used_passages], limit, special=False)
         heads, tails = cut_longest_first(left.lengths[query_of], right.lengths[passage_of], limit - template.size)
 
         def work(model: LoadedCrossEncoder, batch: Ints) -> Floats:
@@ -127,7 +127,7 @@ class LoadedCrossEncoder:
         self.typed = "token_type_ids" in self.tokenizer.model_input_names
         prepare(self.model, runtime)
 
-    def logits(self, rows: Tokens, second: Ints, second_type: int) -> Floats:
+    def logits(self, rows: TokenRows, second: Ints, second_type: int) -> Floats:
         """Return the logits (b,) of rows of token ids whose last ``second`` (b,) tokens have ``second_type``."""
         import torch
 
@@ -144,5 +144,5 @@ class LoadedCrossEncoder:
 
 @lru_cache(maxsize=4)
 def load_cross_encoders(folder: Path, runtime: Runtime, trust: bool) -> tuple[LoadedCrossEncoder, ...]:
-    """Load a cross-encoder on each of its devices, once for the process."""
+    """Load a cross-encoder on each of its devices, once per process."""
     return tuple(LoadedCrossEncoder(folder, device, runtime, trust) for device in runtime.devices)

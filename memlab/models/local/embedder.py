@@ -1,4 +1,4 @@
-"""Sentence-transformers encoders as memlab embedders: texts to unit vectors, or to one unit vector a token."""
+"""Sentence-transformers encoders: texts to unit vectors, or to one unit vector per token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError
 from memlab.models.local.backend import Encoder, Pooling, load_encoders
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import Tokens, pack, spread, tokenise
+from memlab.models.local.batching import TokenRows, pack, spread, tokenise
 from memlab.models.local.files import check_path
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.runtime.home import bundled_encoder
@@ -26,7 +26,7 @@ Block = tuple[Ints, Any, Any]
 
 @stage
 class SentenceEmbedder(LocalModel):
-    """An encoder that sentence-transformers can read, from a folder or the hub; null is the embedded MiniLM.
+    """An encoder that sentence-transformers can read, from a folder or the hub; null is the bundled MiniLM.
 
     Fields with null keep what the model's own files say. Loading waits for the first call.
     """
@@ -50,17 +50,17 @@ class SentenceEmbedder(LocalModel):
         return self
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a vector."""
+        """Return all that can change a vector."""
         return self._identity("SentenceEmbedder", pooling=self.pooling,
                               prefix={"query": self.query_prefix, "document": self.document_prefix},
                               max_length=self.max_length, dimensions=self.dimensions)
 
     def dim(self) -> int:
-        """Length of a vector."""
-        own = self._encoders()[0].width
-        if self.dimensions is not None and self.dimensions > own:
-            raise MemlabError(f"dimensions={self.dimensions}, and {self.name} has {own}", fix=f"at most {own}")
-        return self.dimensions or own
+        """Return the length of a vector."""
+        width = self._encoders()[0].width
+        if self.dimensions is not None and self.dimensions > width:
+            raise MemlabError(f"dimensions={self.dimensions}, and {self.name} has {width}", fix=f"at most {width}")
+        return self.dimensions or width
 
     def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
         """Yield (positions (b,), unit vectors (b, dim)), longest texts first; a text given twice is encoded once."""
@@ -79,7 +79,7 @@ class SentenceEmbedder(LocalModel):
             yield np.concatenate(positions), np.repeat(vectors, [len(p) for p in positions], axis=0)
 
     def token_vectors(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> Iterator[Block]:
-        """Yield blocks of one unit vector a token; the flags tell whether [CLS]-like and punctuation tokens count.
+        """Yield blocks of one unit vector per token; the flags say whether [CLS]-like and punctuation tokens count.
 
         A block lives on the model's device, since all the token vectors of a corpus rarely fit in memory.
         """
@@ -98,25 +98,16 @@ class SentenceEmbedder(LocalModel):
             yield batch, vectors, kept
 
     def token_ids(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> list[Ints]:
-        """Return, a text, the vocabulary ids of the tokens that ``token_vectors`` counts, in order."""
+        """Return, for each text, the vocabulary ids of the tokens that ``token_vectors`` counts, in order."""
         tokens = self._tokenise(texts, role)
         dropped = self._dropped(special, punctuation)
-        found = []
-        for i in range(len(texts)):
-            row = tokens.row(i).astype(np.int64)
-            kept = row[~np.isin(row, dropped)]
-            found.append(kept if len(kept) else row)
-        return found
+        rows = [tokens.row(i).astype(np.int64) for i in range(len(texts))]
+        return [row if np.isin(row, dropped).all() else row[~np.isin(row, dropped)] for row in rows]
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
-        """Tell, a text, whether the model sees only its beginning. Shape (n,)."""
+        """Return, for each text, whether the model sees only its beginning: shape (n,)."""
         limit = self._limit()
-        distinct, rows = unique(texts)
-        cut = np.zeros(len(texts), np.bool_)
-        lengths = self._tokenise(distinct, role, limit + 1).lengths
-        for i in np.flatnonzero(lengths > limit):
-            cut[rows[i]] = True
-        return cut
+        return self._tokenise(texts, role, limit + 1).lengths > limit
 
     def _dropped(self, special: bool, punctuation: bool) -> Ints:
         """Return the vocabulary ids that do not count."""
@@ -131,18 +122,18 @@ class SentenceEmbedder(LocalModel):
         return load_encoders(self._folder(), self._runtime(), self.pooling, self.trust_remote_code)
 
     def _limit(self) -> int:
-        """Tokens that the model reads of a text."""
+        """Return the number of tokens that the model reads of a text."""
         encoder = self._encoders()[0]
         if self.max_length is not None and self.max_length > encoder.position_limit:
             raise MemlabError(f"max_length={self.max_length}, and {self.name} has {encoder.position_limit} positions",
                               fix=f"embedder.max_length={encoder.position_limit} or less")
         return self.max_length or min(encoder.max_length, encoder.position_limit)
 
-    def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> Tokens:
+    def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> TokenRows:
         prefix = self.query_prefix if role == "query" else self.document_prefix
         return tokenise(self._encoders()[0].tokenizer, [prefix + text for text in texts], limit or self._limit())
 
-    def _spread(self, tokens: Tokens, work: Any) -> Iterator[tuple[Ints, Any]]:
+    def _spread(self, tokens: TokenRows, work: Any) -> Iterator[tuple[Ints, Any]]:
         batches = pack(tokens.lengths, self._budget())
         return spread(batches, [partial(work, encoder) for encoder in self._encoders()])
 

@@ -1,4 +1,4 @@
-"""Where a model's files lie, and the digest that names them.
+"""The folder of a model's files, and the digest that identifies them.
 
 A local folder and the same model from the hub have the same digest, so that vectors made with one serve the other.
 """
@@ -20,7 +20,7 @@ _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 def is_local(path: str | Path) -> bool:
-    """Tell whether a path means a folder rather than a model on the hub."""
+    """Return whether a path means a folder rather than a model on the hub."""
     return isinstance(path, Path) or Path(path).expanduser().is_dir() or not _HUB_NAME.fullmatch(path)
 
 
@@ -59,11 +59,11 @@ def resolved_revision(folder: Path) -> str | None:
 
 @lru_cache(maxsize=32)
 def files_digest(folder: Path) -> str:
-    """Digest the weights, tokenizer and configuration of a model folder (BLAKE2b, 128 bits, hexadecimal)."""
+    """Return a digest of a model folder's weights, tokenizer and configuration (BLAKE2b, 128 bits, hexadecimal)."""
     files = sorted(f for f in folder.rglob("*") if f.is_file() and f.suffix in _WEIGHTS
                    and f.relative_to(folder).parts[0] not in {"onnx", "openvino"})
-    twins = {f.parent for f in files if f.suffix == ".safetensors"}
-    files = [f for f in files if not (f.suffix == ".bin" and f.parent in twins)]
+    safe = {f.parent for f in files if f.suffix == ".safetensors"}
+    files = [f for f in files if not (f.suffix == ".bin" and f.parent in safe)]
     if not any(f.suffix in {".safetensors", ".bin"} for f in files):
         raise MemlabError("there are no weights (*.safetensors or *.bin)", where=str(folder))
     total = hashlib.blake2b(digest_size=16)

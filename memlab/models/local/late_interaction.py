@@ -21,12 +21,12 @@ from memlab.models.protocols import Floats, Ints, Role
 from memlab.stage import stage
 
 _CELLS = 1 << 24
-"""Token products held at a time (64 MB in fp32)."""
+"""Token products in memory at a time (64 MB in fp32)."""
 
 
 @stage
 class LateInteraction:
-    """MaxSim over the token vectors of an encoder; every passage is encoded once a call and scored at once."""
+    """MaxSim over the token vectors of an encoder; every passage is encoded once per call and scored at once."""
 
     embedder: SentenceEmbedder | ColbertEncoder
     special: bool = False
@@ -37,7 +37,7 @@ class LateInteraction:
     version: ClassVar[int] = 1
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a score."""
+        """Return all that can change a score."""
         return {"is": "LateInteraction", "version": self.version, "embedder": self.embedder.identity(),
                 "special": self.special, "query_punctuation": self.query_punctuation,
                 "passage_punctuation": self.passage_punctuation, "query_tokens": self.query_tokens}
@@ -62,7 +62,7 @@ class LateInteraction:
             yield where.reshape(-1), rows.reshape(-1, self.query_tokens)
 
     def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
-        """Return, a text, the vocabulary ids of the tokens that count, in order."""
+        """Return, for each text, the vocabulary ids of the tokens that count, in order."""
         return self.embedder.token_ids(texts, role, special=self.special, punctuation=self._punctuation(role))
 
     def _punctuation(self, role: Role) -> bool:
@@ -78,9 +78,9 @@ class LateInteraction:
 
         if not len(pairs):
             return
-        asked, query_of = np.unique(pairs[:, 0], return_inverse=True)
+        used_queries, query_of = np.unique(pairs[:, 0], return_inverse=True)
         used, passage_of = np.unique(pairs[:, 1], return_inverse=True)
-        vectors, starts = self._query_vectors([queries[i] for i in asked])
+        vectors, starts = self._query_vectors([queries[i] for i in used_queries])
         order = np.lexsort((query_of, passage_of))  # pairs by passage, then by query
         bounds = np.searchsorted(passage_of[order], np.arange(len(used) + 1))
         blocks = self.embedder.token_vectors([passages[i] for i in used], "document", special=self.special,
@@ -124,11 +124,11 @@ def _best_products(query: Any, passages: Any, kept: Any) -> Floats:
 
     b, length, dim = passages.shape
     flat = passages.reshape(b * length, dim)
-    shut = torch.where(kept, 0.0, -torch.inf).to(flat.dtype)
+    mask = torch.where(kept, 0.0, -torch.inf).to(flat.dtype)
     best = []
     step = max(1, _CELLS // (b * length))
     with torch.inference_mode():
         for start in range(0, len(query), step):
             products = (query[start:start + step] @ flat.T).view(-1, b, length)  # (step, b, length)
-            best.append((products + shut).amax(dim=2))
+            best.append((products + mask).amax(dim=2))
         return torch.cat(best).cpu().numpy()

@@ -1,6 +1,6 @@
 """Linear layers on a CPU through oneDNN, with weights packed once.
 
-PyTorch's own ``Linear`` asks MKL, which keeps to AVX2 on processors that are not Intel's; oneDNN uses what the
+PyTorch's own ``Linear`` uses MKL, which keeps to AVX2 on processors that are not Intel's; oneDNN uses what the
 processor has (AVX512 there: more than twice the speed in fp32, the same arithmetic up to summation order). These
 are the operators that ``torch.compile`` emits, called without compiling anything.
 """
@@ -26,7 +26,7 @@ class PackedLinear(nn.Module):
 
 
 def usable() -> bool:
-    """Tell whether this PyTorch has the operators and this processor runs them."""
+    """Return whether this PyTorch has the operators and this processor runs them."""
     if not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return False
     try:
