@@ -45,8 +45,8 @@ def test_the_opening_is_the_same_when_other_prompts_are_asked_beside() -> None:
 
 
 @pytest.mark.parametrize(("fields", "taken"), [
-    ({}, True), ({"host": "n7", "shared": True}, True), ({"host": "n7"}, False), ({"does": ""}, False),
-    ({"does": "embeddings"}, False), ({"model": "other"}, False),
+    ({}, True), ({"host": "n7", "shared": True}, True), ({"host": "n7"}, False), ({"task": ""}, False),
+    ({"task": "embeddings"}, False), ({"model": "other"}, False),
     ({"model": "short", "names": ("short", "tiny")}, True),
     ({"revision": "abc"}, True), ({"revision": "xyz"}, False), ({"pid": 2**22}, False)])
 def test_which_servers_take_part(fields: dict[str, Any], taken: bool, memlab_home: Path) -> None:
