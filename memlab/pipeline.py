@@ -114,7 +114,7 @@ class Pipeline:
             allowed = (*MAY_SEE_GOLD, *(package for place, package in AFTER_ANSWERS.items() if place == slot))
             if seen and not type(stage).__module__.startswith(allowed):
                 raise ValueError(f"{slot}: {type(stage).__name__} reads {', '.join(sorted(seen))}; only stages of "
-                                 "memlab.learn and oracle may, and judges behind the answers")
+                                 "memlab.learn and oracle may, and judges after the answers")
         return self
 
     @model_validator(mode="after")
@@ -195,7 +195,7 @@ PER_SESSION = tuple(slot.name for slot in SLOTS if slot.scope == "session")
 """Slots whose stages look at one session at a time."""
 
 LAST_WRITTEN = SLOTS[[slot.name for slot in SLOTS].index(LANES[0]) - 1].name
-"""The last slot before the searches: keys and queries are final behind it."""
+"""The last slot before the searches: keys and queries are final after it."""
 
 LAST_RANKED = [slot.name for slot in SLOTS if slot.scope != "all"][-1]
 """The last slot that looks at one corpus at a time; later ones may look at all questions together."""
@@ -248,12 +248,12 @@ def _remember(key: tuple[str, str], result: Tables) -> Tables:
 
 def refuse_later_days(tables: Tables) -> None:
     """Raise if a hit was said on a later day than its question was asked: a second guard after the lanes' own."""
-    asked = tables["queries"].select("query", "question").join(
+    dates = tables["queries"].select("query", "question").join(
         tables["questions"].select("question", "asked_on"), on="question")
     late = (
         tables["hits"].lazy().select("query", "memory", "lane")
         .join(tables["memories"].lazy().select("memory", "said_on"), on="memory")
-        .join(asked.lazy().select("query", "asked_on"), on="query")
+        .join(dates.lazy().select("query", "asked_on"), on="query")
         .filter(pl.col("said_on").dt.date() > pl.col("asked_on").dt.date())
         .collect()
     )

@@ -47,7 +47,7 @@ def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
     for slot, stage in arm.pipeline.stages():
         if slot in CHEAP and not any(models_in(stage)):
             tables = tables.updated(apply(stage, tables, store))
-    if chats(arm.pipeline.context) or chats(arm.pipeline.extract):  # their keys are not known before they are asked for
+    if chats(arm.pipeline.context) or chats(arm.pipeline.extract):  # the model's replies decide the keys
         return replace(_cost(arm, tables, store, set()), texts=int(tables["memories"].height))
     return _cost(arm, tables, store, counted)
 
@@ -63,12 +63,11 @@ def _cost(arm: Arm, tables: Tables, store: Store, counted: set[tuple[str, str]])
                 if key in counted:
                     continue
                 counted.add(key)
-                asked = tables["texts"].filter(pl.col("text_id").is_in(ids.implode()))
-                missing = store.missing(embedder, asked, role)
+                rows = tables["texts"].filter(pl.col("text_id").is_in(ids.implode()))
+                missing = store.missing(embedder, rows, role)
                 texts += missing
-                if asked.height:
-                    share = missing / asked.height
-                    characters += round(share * int(asked["text"].str.len_chars().sum()))
+                if rows.height:
+                    characters += round(missing / rows.height * int(rows["text"].str.len_chars().sum()))
         if any(isinstance(model, PairScorer | TokenMatcher) for model in models_in(stage)):
             pairs += _pairs(slot, stage, tables)
         replies += _replies(slot, stage, tables)
@@ -81,7 +80,7 @@ def chats(stage: Any) -> int:
 
 
 def _replies(slot: str, stage: Any, tables: Tables) -> int:
-    """Count the replies that a stage asks for, at most: what the store holds is not looked up."""
+    """Return the maximum number of replies that a stage asks for; some may be in the store."""
     if not chats(stage):
         return 0
     questions = int(tables["questions"].height)
@@ -102,14 +101,14 @@ def _per_question(stage: Any) -> int:
 
 
 def _pairs(slot: str, stage: Any, tables: Tables) -> int:
-    """Count the pairs that a scorer is asked for, at most: a lane's whole corpora, a reranker's pools."""
+    """Return the maximum number of pairs that a stage scores: the whole corpora of a lane, the pools of a reranker."""
     if slot == "rerank":
         return tables["queries"].height * int(stage.pool)
     memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
     sizes = memories.group_by("corpus").len()
-    asked = tables["queries"].join(tables["questions"], on="question").group_by("corpus").len(name="queries")
-    joined = sizes.join(asked, on="corpus").select((pl.col("len").cast(pl.Int64) * pl.col("queries")).sum())
-    return int(joined.item() or 0)
+    queries = tables["queries"].join(tables["questions"], on="question").group_by("corpus").len(name="queries")
+    pairs = sizes.join(queries, on="corpus").select((pl.col("len").cast(pl.Int64) * pl.col("queries")).sum())
+    return int(pairs.item() or 0)
 
 
 def in_plan_terms(made: Mapping[str, int]) -> Counter[str]:
@@ -142,7 +141,7 @@ def rates(out: Path) -> dict[str, float]:
 
 
 def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
-    """Print one row per arm, and what all of them would take."""
+    """Print the cost of each arm and of all arms together."""
     numbers = ("texts to\nencode", "characters", "pairs,\nat most", "replies,\nat most")
     table = Table(Column("arm", overflow="fold"), Column("state", no_wrap=True),
                   *(Column(name, justify="right", no_wrap=True) for name in numbers), show_edge=False)
@@ -151,12 +150,17 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
         if arm.finished():
             table.add_row(arm.name, "finished", "", "", "", "")
             continue
+        if any(models_in(arm.pipeline.chunk)):
+            table.add_row(arm.name, "to run", "?", "?", "?", "?")
+            continue
         one = cost(arm, store, counted)
         total = Cost(total.texts + one.texts, total.characters + one.characters, max(total.pairs, one.pairs),
                      total.replies + one.replies)
         table.add_row(arm.name, "to run", f"{one.texts:,}", f"{one.characters:,}", f"{one.pairs:,}",
                       f"{one.replies:,}")
     out.print(table)
+    if any(any(models_in(arm.pipeline.chunk)) for arm in sweep.arms if not arm.finished()):
+        out.print("?: not known before a model has split the sessions (write/chunk); not counted below")
     out.print(f"folders: {', '.join(dict.fromkeys(str(arm.arms_folder()) for arm in sweep.arms))}/<arm>-<hash>")
     out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "
               f"{total.characters // 4:,} tokens), at most {total.pairs:,} pairs and {total.replies:,} replies")

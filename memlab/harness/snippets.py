@@ -33,11 +33,11 @@ def snippets(ranked: pl.DataFrame, tables: Tables) -> pl.DataFrame:
 
 def _lines(top: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Return (unit, text), with a line "speaker: text" for each turn."""
-    said = with_text(tables["turns"], tables["texts"]).select(
+    lines = with_text(tables["turns"], tables["texts"]).select(
         "corpus", "session", "turn", (pl.coalesce("speaker", "role") + ": " + pl.col("text")).alias("line"))
     return (
         top.select("unit", "corpus", "session", "turns").unique("unit").explode("turns")
-        .join(said, left_on=["corpus", "session", "turns"], right_on=["corpus", "session", "turn"])
+        .join(lines, left_on=["corpus", "session", "turns"], right_on=["corpus", "session", "turn"])
         .sort("unit", "turns")
         .group_by("unit", maintain_order=True)
         .agg(pl.col("line").str.join("\n").str.slice(0, MAX_CHARACTERS).alias("text"))
