@@ -113,9 +113,9 @@ def _run(sweep: Sweep, words: list[str]) -> int:
     asked = (sweep.arms, words, settings.store, settings.shards, _out)
     built: list[Path] = []
     if isinstance(sweep.launcher, Slurm):
-        if frozen := submit(sweep.launcher, *asked):
-            wait(frozen, _out)
-            built = frozen.reported()
+        if snapshot := submit(sweep.launcher, *asked):
+            wait(snapshot, _out)
+            built = snapshot.current_reports()
     elif isinstance(sweep.launcher, Local):
         run_local(sweep.launcher, *asked)
     else:
@@ -123,7 +123,7 @@ def _run(sweep: Sweep, words: list[str]) -> int:
         for arm in sweep.arms:
             parts = partial(shards.run_all, arm, store, settings.shards) if settings.shards > 1 else None
             if run_arm(arm, store, _out, parts):
-                shards.forget(arm)
+                shards.remove_parts(arm)
     report(sweep, built)
     failed = [a.name for a in sweep.arms if not a.finished()]  # told by the folders, wherever the arms ran
     if failed:

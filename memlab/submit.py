@@ -1,7 +1,8 @@
-"""Submit a sweep and leave: ``python -m memlab.submit +exp=adaptive_k``, the words of ``memlab.run``.
+"""Submit a sweep and return at once: ``python -m memlab.submit +exp=adaptive_k``, with the arguments of ``memlab.run``.
 
-Prints the jobs' ids; ``python -m memlab.status`` tells how they stand. The launcher is ``hydra/launcher=slurm`` unless
-another profile is named. Exit status 0 submitted (or nothing to do), 1 SLURM took nothing, 2 a faulty configuration.
+Prints the ids of the jobs; ``python -m memlab.status`` shows their state. The launcher is ``hydra/launcher=slurm``
+unless another profile is named. Exit status 0 submitted (or nothing to do), 1 SLURM accepted nothing, 2 a faulty
+configuration.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LAUNCHER = "hydra/launcher="
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Submit what a command line asks for, as far as it is neither finished nor under way."""
+    """Submit the arms of a command line that are neither finished nor under way; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
     if any(word in ("-h", "--help") for word in words):
         print(__doc__)
@@ -33,20 +34,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         words.append(f"{LAUNCHER}slurm")
     try:
         sweep = read(words, multirun=multirun)
-        ready = sum(arm.finished() for arm in sweep.arms)
+        finished = sum(arm.finished() for arm in sweep.arms)
         if not isinstance(sweep.launcher, Slurm):
-            raise MemlabError("this launcher works in the shell that calls it", where="hydra/launcher",
-                              fix="python -m memlab.run with the same words, or a profile of SLURM")
-        frozen = submit(sweep.launcher, sweep.arms, words, sweep.settings.store, sweep.settings.shards, out)
+            raise MemlabError("this launcher runs in the shell that calls it", where="hydra/launcher",
+                              fix="python -m memlab.run with the same arguments, or a SLURM profile")
+        snapshot = submit(sweep.launcher, sweep.arms, words, sweep.settings.store, sweep.settings.shards, out)
     except MemlabError as error:
         out.print(f"[red]memlab:[/red] {escape(str(error))}")
         return 2 if isinstance(error, Faults) else 1
-    if ready:
-        out.print(f"{ready} of {len(sweep.arms)} arms are finished, before this sweep or in another")
-    if frozen is None:
+    if finished:
+        out.print(f"{finished} of {len(sweep.arms)} arms are finished, before this sweep or in another")
+    if snapshot is None:
         out.print("nothing to submit: every arm is finished")
     else:
-        out.print(f"how it stands: python -m memlab.status --out {frozen.note()['out']}", markup=False)
+        out.print(f"status: python -m memlab.status --out {snapshot.metadata()['out']}", markup=False)
     return 0
 
 

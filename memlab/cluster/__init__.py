@@ -1,1 +1,1 @@
-"""Running a sweep as jobs: what they are, what they run from, what becomes of them. SLURM does the scheduling."""
+"""Sweeps as jobs: their snapshot, schedule, submission and status. SLURM does the scheduling."""

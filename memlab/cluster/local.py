@@ -1,4 +1,4 @@
-"""The cores of one machine as a launcher: every step of a sweep is a process, so many of them at a time."""
+"""Launcher for this machine: each step of a sweep is a process, ``workers`` of them at a time."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ from typing import Annotated
 
 from pydantic import Field
 
-from memlab.cluster.schedule import Step, packed
-from memlab.cluster.slurm import THREADS, models
-from memlab.cluster.snapshot import Frozen, Job
+from memlab.cluster.schedule import Step, bundle_arms
+from memlab.cluster.slurm import THREAD_VARIABLES
+from memlab.cluster.snapshot import Job, Snapshot
 from memlab.harness.arm import Arm
 from memlab.runtime.cores import usable_cores
 from memlab.stage import spec_digest, stage
 
-MOST = 100
-"""Letters of a log's name that arms may take; file systems take 255 in all."""
+MAX_NUMBERS = 100
+"""Characters that the numbers of arms may take in the name of a log file; file systems allow 255 in all."""
 
-_POLL = 0.1  # seconds between two looks at the processes
+_POLL = 0.1  # seconds
 
 
 @stage
 class Local:
     """Run arms side by side on this machine, ``workers`` processes at a time; null: one for every two cores.
 
-    Each process is told its share of the cores. As many arms as that leaves to each worker go into one process, so
-    that data and models are loaded once for them; arms that load the same models stand together.
+    Each process gets its share of the cores. Each worker gets the same number of arms, in one process, so that data
+    and models are loaded once for them; arms that load the same models share a process.
     """
 
     workers: Annotated[int, Field(ge=1)] | None = None
 
     def count(self) -> int:
-        """How many processes run at a time."""
+        """Return the number of processes that run at a time."""
         return self.workers or max(usable_cores() // 2, 1)
 
-    def packs(self, arms: Sequence[Arm]) -> list[list[int]]:
-        """Put arms into processes, by number."""
-        return packed([models(arm) for arm in arms], -(-len(arms) // self.count()))
+    def bundles(self, arms: Sequence[Arm]) -> list[list[int]]:
+        """Assign arms, by number, to processes."""
+        return bundle_arms(arms, -(-len(arms) // self.count()))
 
-    def run(self, frozen: Frozen, waves: Sequence[Sequence[Step]], told: Callable[[Job, int], None]) -> None:
-        """Run the waves one after another; ``told(job, exit status)`` is called as each process ends.
+    def run(self, snapshot: Snapshot, levels: Sequence[Sequence[Step]], on_end: Callable[[Job, int], None]) -> None:
+        """Run one level after another; ``on_end(job, exit status)`` is called as each process ends.
 
         An interruption ends the processes; what they finished is kept.
         """
         running: dict[str, tuple[Job, subprocess.Popen[bytes]]] = {}
         try:
-            for wave in waves:
-                waiting = list(wave)
+            for level in levels:
+                waiting = list(level)
                 while waiting or running:
                     while waiting and len(running) < self.count():
-                        job, process = self._start(frozen, waiting.pop(0))
+                        job, process = self._start(snapshot, waiting.pop(0))
                         running[job.id] = (job, process)
                     for name, (job, process) in list(running.items()):
                         if (status := process.poll()) is not None:
                             del running[name]
-                            told(job, status)
+                            on_end(job, status)
                     time.sleep(_POLL)
         finally:
             for _, process in running.values():
@@ -67,22 +67,22 @@ class Local:
             for _, process in running.values():
                 process.wait()
 
-    def _start(self, frozen: Frozen, step: Step) -> tuple[Job, subprocess.Popen[bytes]]:
-        share = str(max(usable_cores() // self.count(), 1))
-        environment = {**os.environ, **dict.fromkeys(THREADS, share), "PYTHONDONTWRITEBYTECODE": "1",
-                       "PYTHONPATH": os.pathsep.join(
-                           [str(frozen.source), *filter(None, [os.environ.get("PYTHONPATH")])])}
-        with log(frozen, step)[0].open("ab") as handle:
+    def _start(self, snapshot: Snapshot, step: Step) -> tuple[Job, subprocess.Popen[bytes]]:
+        cores = str(max(usable_cores() // self.count(), 1))
+        paths = [str(snapshot.source), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, cores), "PYTHONDONTWRITEBYTECODE": "1",
+                       "PYTHONPATH": os.pathsep.join(paths)}
+        with log_file(snapshot, step).open("ab") as handle:
             process = subprocess.Popen(  # noqa: S603 (this interpreter, words of our own)
-                [sys.executable, "-u", "-m", "memlab.cluster.worker", str(frozen.folder), str(step)],
+                [sys.executable, "-u", "-m", "memlab.cluster.worker", str(snapshot.folder), str(step)],
                 stdout=handle, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment)
         job = Job(f"pid{process.pid}", step)
-        frozen.record([job])
+        snapshot.add_jobs([job])
         return job, process
 
 
-def log(frozen: Frozen, step: Step) -> list[Path]:
-    """Where the process of a step writes; the name holds its arms' numbers, or a digest where they are many."""
-    arms = ",".join(map(str, step.arms))
-    arms = arms if len(arms) < MOST else spec_digest(arms)
-    return [frozen.logs / f"{step.does}:{arms}:{step.part}-of-{step.of}.log"]
+def log_file(snapshot: Snapshot, step: Step) -> Path:
+    """Return the log file of a step; its name holds the numbers of the arms, or a digest where they are many."""
+    numbers = ",".join(map(str, step.arms))
+    numbers = numbers if len(numbers) < MAX_NUMBERS else spec_digest(numbers)
+    return snapshot.logs / f"{step.task}:{numbers}:{step.part}-of-{step.of}.log"

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.cluster.shards import cut
+from memlab.cluster.shards import load_part
 from memlab.harness.arm import Arm, load
 from memlab.harness.truncation import lane_embedders, truncated
 from memlab.models.protocols import Embedder, Role, models_in
@@ -24,7 +24,7 @@ def asks_before_search(arm: Arm) -> bool:
 
 
 def write(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None:
-    """Run the slots before the searches on the whole data, so that no two parts ask a model about the same session."""
+    """Run the slots before the searches on all data, so that no two parts ask a model about the same session."""
     del part, of
     for arm in arms:
         if not arm.finished():
@@ -32,7 +32,7 @@ def write(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None
 
 
 def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None:
-    """Encode the union of the arms' keys and queries; each of several parts takes the texts of its share of hashes.
+    """Encode the union of the arms' keys and queries; each of several parts takes its share of the text hashes.
 
     The slots before the searches run here as well, so that the store also holds what they ask models for.
     """
@@ -70,7 +70,7 @@ def work_keys(arm: Arm) -> dict[str, str]:
     pipeline = arm.pipeline
     for slot, stage in pipeline.between(LAST_WRITTEN, LAST_RANKED):
         if any(slot not in LANES or not isinstance(model, Embedder) for model in models_in(stage)):
-            stages = [one for _, one in pipeline.between(None, slot)]
+            stages = [stage for _, stage in pipeline.between(None, slot)]
             keys[slot] = spec_digest([arm.dataset.identity(), pipeline.tokens, *stages])
     return keys
 
@@ -97,10 +97,10 @@ def shared_groups(arms: Sequence[Arm], bundles: Sequence[Sequence[int]]) -> list
 def score(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None:
     """Rank one part of the corpora as far as these arms share work, so that the store holds all of that work."""
     keys = [{} if arm.finished() else work_keys(arm) for arm in arms]
-    every = [key for of_arm in keys for key in of_arm.values()]
+    every = [key for own in keys for key in own.values()]
     done: set[str] = set()
-    for arm, of_arm in zip(arms, keys):
-        common = [(slot, key) for slot, key in of_arm.items() if every.count(key) > 1]
+    for arm, own in zip(arms, keys):
+        common = [(slot, key) for slot, key in own.items() if every.count(key) > 1]
         if common and common[-1][1] not in done:
             done.add(common[-1][1])
-            arm.pipeline.run(cut(arm.dataset, part, of), store, until=common[-1][0])
+            arm.pipeline.run(load_part(arm.dataset, part, of), store, until=common[-1][0])

@@ -1,9 +1,9 @@
-"""One arm over several jobs: each ranks a part of the corpora, one joins the parts and does the rest.
+"""Shards of an arm: several jobs rank one part of the corpora each, one job merges the parts and does the rest.
 
-Up to the slot ``LAST_RANKED`` a question meets its own corpus alone, so that a part gives what the whole would. Numbers
-of memories, queries and units count from 0 in every part; they are moved behind those of the parts before, which
-gives the numbers, and so the ties, of one job over all. Selection, packing, answers and judges come after the merge,
-since a selection may have been learned on all questions; what a model answered for a part is in the store by then.
+Up to the slot ``LAST_RANKED`` a question depends on its own corpus alone, so a part gives the same ranking as the
+whole. Ids of memories, queries and units count from 0 in every part; the merge adds the counts of the parts before,
+which gives the ids, and so the ties, of a single job. Selection, packing, answers and judges follow the merge, since a
+selection may be fitted on all questions; the replies of models for a part are in the store by then.
 """
 
 from __future__ import annotations
@@ -26,90 +26,97 @@ from memlab.runtime.files import atomic_dir, read_json, write_errors, write_json
 from memlab.store import Store
 from memlab.tables import Tables, merge_texts
 
-KEPT = ("memories", "queries", "units", "ranking", "classes", *OPTIONAL)
-"""Tables of a part that later slots and the run folder need, beside texts that stages wrote."""
+MERGED_TABLES = ("memories", "queries", "units", "ranking", "classes", *OPTIONAL)
+"""Tables of a part that later slots and the run folder need, beside the texts that stages wrote."""
 
-NUMBERED = {"memory": "memories", "query": "queries"}
-"""Columns that number the rows of a table of the part."""
+ID_TABLES = {"memory": "memories", "query": "queries"}
+"""Id columns, and the tables whose rows they number."""
 
-SORTED = {"memories": ["memory"], "queries": ["query"], "units": ["unit"], "ranking": ["question", "rank"]}
+SORT_KEYS = {"memories": ["memory"], "queries": ["query"], "units": ["unit"], "ranking": ["question", "rank"]}
+
+UNIT_TABLES = {"turn": "turns", "session": "sessions", "memory": "memories"}
+"""The table whose rows number the units of each level (memlab.rank.units)."""
 
 
-def corpora_of(tables: Tables, part: int, of: int) -> list[int]:
-    """Name the corpora of a part: a run of numbers, so that all parts have nearly the same number of turns.
+def corpora_of_part(tables: Tables, part: int, of: int) -> list[int]:
+    """Return the corpora of a part: consecutive numbers, with nearly the same number of turns in each part.
 
-    More parts than corpora leave some parts without any.
+    If there are more parts than corpora, some parts are empty.
     """
     sizes = tables["sessions"].select("corpus").unique().join(
         tables["turns"].group_by("corpus").len(), on="corpus", how="left").sort("corpus").fill_null(0)
     turns = sizes["len"].to_numpy().astype(np.float64)
-    middle = np.cumsum(turns) - turns / 2  # a corpus belongs where its middle lies
+    middle = np.cumsum(turns) - turns / 2  # a corpus belongs to the part that its middle falls into
     owner = np.minimum((middle * of / max(turns.sum(), 1.0)).astype(np.int64), of - 1)
     return sizes["corpus"].filter(pl.Series(owner == part)).to_list()
 
 
-def cut(dataset: Dataset, part: int, of: int) -> Tables:
-    """Return the tables of one part of the corpora; the whole data set where there is one part."""
+def load_part(dataset: Dataset, part: int, of: int) -> Tables:
+    """Load the tables of one part of the corpora; the whole data set if there is one part."""
     whole = load(dataset)
     if of == 1:
         return whole
-    corpora = corpora_of(whole, part, of)
+    corpora = corpora_of_part(whole, part, of)
     return keep(whole, whole["questions"].filter(pl.col("corpus").is_in(corpora)), corpora)
 
 
-def place(arm: Arm, part: int, of: int) -> Path:
-    """Where a part of an arm lies until it is merged."""
-    return arm.arms_folder() / f"{arm.folder().name}.shards" / f"{part}-of-{of}"
+def _shards_folder(arm: Arm) -> Path:
+    return arm.arms_folder() / f"{arm.folder().name}.shards"
+
+
+def part_folder(arm: Arm, part: int, of: int) -> Path:
+    """Return the folder of a part of an arm until the merge."""
+    return _shards_folder(arm) / f"{part}-of-{of}"
 
 
 def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
-    """Rank the corpora of one part, and ask what models are asked about them; a part that is there returns at once."""
-    folder = place(arm, part, of)
+    """Rank the corpora of one part and ask models about them; return the part's folder, at once if it is there."""
+    folder = part_folder(arm, part, of)
     if arm.finished() or (folder / "part.json").is_file():
         return folder
     load(arm.dataset)
     start, before = time.perf_counter(), Counter(store.made)
-    mine = cut(arm.dataset, part, of)
+    mine = load_part(arm.dataset, part, of)
     seconds: dict[str, float] = {"data": time.perf_counter() - start}
     tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED)
-    if not type(arm.pipeline.select).__module__.startswith("memlab.learn."):  # else it would ask for other contexts
+    if not type(arm.pipeline.select).__module__.startswith("memlab.learn."):  # it would be fitted on a part alone
         arm.pipeline.run(tables, store, after=LAST_RANKED)
     written = tables["texts"].join(mine["texts"], on="text_id", how="anti")
     rows = {name: mine[name].height for name in ("turns", "sessions")} | {
-        name: tables[name].height for name in NUMBERED.values()}
+        name: tables[name].height for name in ID_TABLES.values()}
     record = {"rows": rows, "seconds": seconds, "made": store.made - before}
-    _place(folder, {name: tables[name] for name in _kept(arm.pipeline)} | {"texts": written}, record)
+    _write_part(folder, {name: tables[name] for name in _merged_tables(arm.pipeline)} | {"texts": written}, record)
     return folder
 
 
-def _place(folder: Path, frames: dict[str, pl.DataFrame], record: dict[str, Any]) -> None:
-    """Write a part whole or not at all."""
-    fix = "free some space there and run the same line again"
+def _write_part(folder: Path, frames: dict[str, pl.DataFrame], record: dict[str, Any]) -> None:
+    """Write a part completely or not at all."""
+    fix = "free some space there and run the same command again"
     with write_errors("a shard", folder.parent, fix), atomic_dir(folder) as temporary:
         for name, frame in frames.items():
             frame.write_parquet(temporary / f"{name}.parquet")
         write_json(temporary / "part.json", record)
 
 
-def merged(arm: Arm, of: int) -> Ranked:
-    """Join the parts of an arm; raises MemlabError that names the parts that are missing."""
-    folders = [place(arm, part, of) for part in range(of)]
+def merge_parts(arm: Arm, of: int) -> Ranked:
+    """Join the parts of an arm; raise MemlabError that names the missing parts."""
+    folders = [part_folder(arm, part, of) for part in range(of)]
     missing = [str(i + 1) for i, folder in enumerate(folders) if not (folder / "part.json").is_file()]
     if missing:
         raise MemlabError(f"{len(missing)} of {of} shards did not end: {', '.join(missing)}", where=arm.name,
-                          fix="run the same line again: only what is missing is done")
+                          fix="run the same command again: only what is missing is done")
     records = [read_json(folder / "part.json") for folder in folders]
     whole = load(arm.dataset)
     shift: Counter[str] = Counter()
-    parts: dict[str, list[pl.DataFrame]] = {}
+    frames: dict[str, list[pl.DataFrame]] = {}
     for folder, record in zip(folders, records):
-        for name in (*_kept(arm.pipeline), "texts"):
+        for name in (*_merged_tables(arm.pipeline), "texts"):
             frame = pl.read_parquet(folder / f"{name}.parquet")
-            parts.setdefault(name, []).append(_shifted(frame, name, folder, shift))
+            frames.setdefault(name, []).append(_shift_ids(frame, name, folder, shift))
         shift.update(record["rows"])
-    joined = {name: pl.concat(some, how="diagonal") for name, some in parts.items()}
+    joined = {name: pl.concat(several, how="diagonal") for name, several in frames.items()}
     joined["texts"] = merge_texts(whole["texts"], joined["texts"])
-    tables = whole.updated({name: frame.sort(SORTED[name]) if name in SORTED else frame
+    tables = whole.updated({name: frame.sort(SORT_KEYS[name]) if name in SORT_KEYS else frame
                             for name, frame in joined.items()})
     seconds: Counter[str] = Counter()
     for record in records:
@@ -118,38 +125,31 @@ def merged(arm: Arm, of: int) -> Ranked:
 
 
 def run_all(arm: Arm, store: Store, of: int) -> Ranked:
-    """Run the parts of an arm one after another, and join them: the same figures, in one process."""
+    """Run the parts of an arm one after another in this process, and merge them: the figures stay the same."""
     for part in range(of):
         run_part(arm, store, part, of)
-    return merged(arm, of)
+    return merge_parts(arm, of)
 
 
-def forget(arm: Arm) -> None:
-    """Remove the parts of an arm that is finished."""
-    shutil.rmtree(arm.arms_folder() / f"{arm.folder().name}.shards", ignore_errors=True)
+def remove_parts(arm: Arm) -> None:
+    """Remove the parts of a finished arm."""
+    shutil.rmtree(_shards_folder(arm), ignore_errors=True)
 
 
-def _kept(pipeline: Pipeline) -> list[str]:
+def _merged_tables(pipeline: Pipeline) -> list[str]:
     hits = any("hits" in stage.reads for _, stage in pipeline.between(LAST_RANKED, None))
-    return [*KEPT, "hits"] if hits else list(KEPT)
+    return [*MERGED_TABLES, "hits"] if hits else list(MERGED_TABLES)
 
 
-def _shifted(frame: pl.DataFrame, name: str, folder: Path, shift: Counter[str]) -> pl.DataFrame:
-    """Move the numbers of a part behind those of the parts before."""
-    moved: list[Any] = [pl.col(c) + shift[rows] for c, rows in NUMBERED.items() if c in frame.columns]
+def _shift_ids(frame: pl.DataFrame, name: str, folder: Path, shift: Counter[str]) -> pl.DataFrame:
+    """Add to the ids in a table of a part the number of rows in the parts before."""
+    columns: list[Any] = [pl.col(c) + shift[table] for c, table in ID_TABLES.items() if c in frame.columns]
     if name == "edges":
-        moved += [pl.col(c) + shift["memories"] for c in ("source", "target")]
+        columns += [pl.col(c) + shift["memories"] for c in ("source", "target")]
     if name == "units":
-        moved.append(pl.col("unit") + _by_level(pl.col("level"), shift))
+        columns.append(pl.col("unit") + pl.col("level").replace_strict(
+            {level: shift[table] for level, table in UNIT_TABLES.items()}, return_dtype=pl.Int64))
     if name == "ranking" and frame.height:
         level = pl.read_parquet(folder / "units.parquet", columns=["level"])["level"][0]
-        moved.append(pl.col("unit") + shift[LEVELS[level]])
-    return frame.with_columns(moved)
-
-
-LEVELS = {"turn": "turns", "session": "sessions", "memory": "memories"}
-"""What numbers the units of a level (memlab.rank.units)."""
-
-
-def _by_level(level: pl.Expr, shift: Counter[str]) -> pl.Expr:
-    return level.replace_strict({name: shift[rows] for name, rows in LEVELS.items()}, return_dtype=pl.Int64)
+        columns.append(pl.col("unit") + shift[UNIT_TABLES[level]])
+    return frame.with_columns(columns)

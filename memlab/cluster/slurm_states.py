@@ -1,4 +1,4 @@
-"""What became of jobs, in SLURM's own words: from its queue, its accounting, or, without that, its short memory."""
+"""States of SLURM jobs: from the queue, else from accounting, else from the controller's short memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from memlab.errors import MemlabError
 
-ENDED_WELL, OUT_OF_MEMORY = "COMPLETED", "OUT_OF_MEMORY"
+COMPLETED, OUT_OF_MEMORY = "COMPLETED", "OUT_OF_MEMORY"
 
-WORDS = {
+DESCRIPTIONS = {
     "PENDING": "queued", "CONFIGURING": "queued", "REQUEUED": "queued again", "RUNNING": "running",
     "COMPLETING": "running", "SUSPENDED": "suspended", "COMPLETED": "ended", "FAILED": "failed",
     "TIMEOUT": "ran out of time", "OUT_OF_MEMORY": "ran out of memory", "CANCELLED": "cancelled",
@@ -24,101 +24,102 @@ WORDS = {
 
 LIVE = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RUNNING", "COMPLETING", "SUSPENDED",
         "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING", "SPECIAL_EXIT")
+"""States of jobs that wait or run."""
 
 
 @dataclass(frozen=True)
-class State:
-    """The state of a job: SLURM's word, where it runs or ran, and why it waits or how it ended."""
+class JobState:
+    """The state of a job: SLURM's name for it, the node where it runs or ran, and why it waits or how it ended."""
 
-    word: str
+    name: str
     node: str = ""
-    why: str = ""
+    reason: str = ""
 
     @property
     def live(self) -> bool:
         """Whether the job waits or runs."""
-        return self.word in LIVE
+        return self.name in LIVE
 
     def __str__(self) -> str:
         """Describe the state for people.
 
-        >>> str(State("RUNNING", "n1")), str(State("PENDING", why="Dependency")), str(State("OUT_OF_MEMORY"))
-        ('running on n1', 'queued (Dependency)', 'ran out of memory')
+        >>> str(JobState("RUNNING", "n1")), str(JobState("PENDING", reason="Dependency")), str(JobState("TIMEOUT"))
+        ('running on n1', 'queued (Dependency)', 'ran out of time')
         """
-        told = WORDS.get(self.word, self.word.lower())
-        if self.word == "RUNNING" and self.node:
-            return f"{told} on {self.node}"
-        return f"{told} ({self.why})" if self.why else told
+        text = DESCRIPTIONS.get(self.name, self.name.lower())
+        if self.name == "RUNNING" and self.node:
+            return f"{text} on {self.node}"
+        return f"{text} ({self.reason})" if self.reason else text
 
 
-LOST = State("LOST")
-"""A job that SLURM knows nothing of: its accounting is off, or has forgotten it."""
+LOST = JobState("LOST")
+"""State of a job that SLURM does not know: accounting is off, or has forgotten the job."""
 
 
 class Unreachable(MemlabError):
     """SLURM does not answer: its controller may be restarting."""
 
 
-def states(ids: Iterable[str]) -> dict[str, State]:
-    """Ask for the states of jobs (``12`` or ``12_3``); raises Unreachable where no controller answers."""
-    wanted = list(dict.fromkeys(ids))
-    found = {name: state for name, state in queued().items() if name in wanted}
-    rest = [name for name in wanted if name not in found]
+def slurm_states(ids: Iterable[str]) -> dict[str, JobState]:
+    """Return the states of jobs (``12`` or ``12_3``); raise Unreachable if no controller answers."""
+    names = list(dict.fromkeys(ids))
+    states = {name: state for name, state in queued_states().items() if name in names}
+    rest = [name for name in names if name not in states]
     if rest:
-        found |= _accounted(rest)
+        states |= _accounted_states(rest)
     for name in rest:
-        if name not in found:
-            found[name] = _remembered(name)
-    if LOST in found.values():
-        queued()  # a controller that went away meanwhile has lost no job
-    return found
+        if name not in states:
+            states[name] = _controller_state(name)
+    if LOST in states.values():
+        queued_states()  # raises if the controller went away meanwhile: then no job is lost
+    return states
 
 
-def queued() -> dict[str, State]:
-    """Ask the queue for this user's jobs; raises Unreachable."""
-    told = _asked("squeue", "-h", "-r", "-u", getpass.getuser(), "-o", "%i|%T|%N|%r")
-    if told is None:
-        raise Unreachable("squeue does not answer", fix="the jobs go on: ask again when the controller is back")
-    found = {}
-    for line in told.splitlines():
-        name, word, node, why = line.split("|", 3)
-        found[name] = State(word, node, "" if why == "None" or word != "PENDING" else why)
-    return found
+def queued_states() -> dict[str, JobState]:
+    """Return the states of this user's jobs in the queue; raise Unreachable if no controller answers."""
+    output = _output_of("squeue", "-h", "-r", "-u", getpass.getuser(), "-o", "%i|%T|%N|%r")
+    if output is None:
+        raise Unreachable("squeue does not answer", fix="the jobs continue: ask again when the controller is back")
+    states = {}
+    for line in output.splitlines():
+        job, name, node, reason = line.split("|", 3)
+        states[job] = JobState(name, node, "" if reason == "None" or name != "PENDING" else reason)
+    return states
 
 
-def _accounted(ids: list[str]) -> dict[str, State]:
-    """Ask the accounting; nothing where there is none.
+def _accounted_states(ids: list[str]) -> dict[str, JobState]:
+    """Return the states of the jobs that accounting knows.
 
-    A task that the kernel killed for its memory is told of its step alone: the job itself only failed.
+    Where the kernel kills a task for its memory, only its step is OUT_OF_MEMORY; the job itself is FAILED.
     """
-    told = _asked("sacct", "-n", "-P", "-j", ",".join(ids), "-o", "JobID,State,NodeList,ExitCode")
-    found: dict[str, State] = {}
-    for line in (told or "").splitlines():
-        name, word, node, code = line.split("|", 3)
-        job, _, step = name.partition(".")
-        if job not in ids or not word:
+    output = _output_of("sacct", "-n", "-P", "-j", ",".join(ids), "-o", "JobID,State,NodeList,ExitCode")
+    states: dict[str, JobState] = {}
+    for line in (output or "").splitlines():
+        job_step, name, node, code = line.split("|", 3)
+        job, _, step = job_step.partition(".")
+        if job not in ids or not name:
             continue
         if not step:
-            found[job] = State(word.split()[0], "" if node == "None assigned" else node, _code(code))
-        elif word == OUT_OF_MEMORY and found[job].word == "FAILED":
-            found[job] = State(OUT_OF_MEMORY, found[job].node)
-    return found
+            states[job] = JobState(name.split()[0], "" if node == "None assigned" else node, _describe_exit(code))
+        elif name == OUT_OF_MEMORY and states[job].name == "FAILED":
+            states[job] = JobState(OUT_OF_MEMORY, states[job].node)
+    return states
 
 
-def _remembered(name: str) -> State:
+def _controller_state(job: str) -> JobState:
     """Ask the controller, which remembers an ended job for some minutes."""
-    told = _asked("scontrol", "-o", "show", "job", name) or ""
-    fields = dict(re.findall(r"(\w+)=(\S+)", told))
+    output = _output_of("scontrol", "-o", "show", "job", job) or ""
+    fields = dict(re.findall(r"(\w+)=(\S+)", output))
     if "JobState" not in fields:
         return LOST
     node = fields.get("NodeList", "").replace("(null)", "")
-    return State(fields["JobState"], node, _code(fields.get("ExitCode", "")))
+    return JobState(fields["JobState"], node, _describe_exit(fields.get("ExitCode", "")))
 
 
-def _code(code: str) -> str:
-    """Word an exit code, ``status:signal``.
+def _describe_exit(code: str) -> str:
+    """Describe an exit code, ``status:signal``.
 
-    >>> _code("1:0"), _code("0:9"), _code("0:0")
+    >>> _describe_exit("1:0"), _describe_exit("0:9"), _describe_exit("0:0")
     ('exit status 1', 'signal 9', '')
     """
     status, _, signal = code.partition(":")
@@ -127,8 +128,8 @@ def _code(code: str) -> str:
     return f"exit status {status}" if status not in ("", "0") else ""
 
 
-def _asked(*words: str) -> str | None:
-    """Run one of SLURM's commands; None where it fails."""
+def _output_of(*words: str) -> str | None:
+    """Run one of SLURM's commands and return its output; None if it fails."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False,  # noqa: S603
                               env={**os.environ, "SLURM_TIME_FORMAT": "standard"})

@@ -1,8 +1,8 @@
-"""A submitted sweep as it lies on disk: what will run, what it runs from, and which job does what.
+"""Snapshot of a submitted sweep on disk: its arms, the source that its jobs run, and its jobs.
 
-``OUT/.sweeps/<id>/`` holds ``source/`` (memlab and its configuration as they were at submission: jobs run from
-there, so that an edit made afterwards changes nothing), ``arms/<n>.yaml`` (each arm's composed configuration),
-``logs/`` and ``sweep.json``. Everything is plain text; nothing in it is a secret.
+``OUT/.sweeps/<id>/`` holds ``source/`` (memlab and its configuration at submission: jobs run from there, so that a
+later edit changes nothing), ``arms/<n>.yaml`` (the composed configuration of each arm), ``logs/`` and ``sweep.json``.
+All files are plain text without secrets.
 """
 
 from __future__ import annotations
@@ -14,39 +14,40 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from memlab.cluster.schedule import Step, step_of
+from memlab.cluster.schedule import Step, parse_step
 from memlab.config.instantiate import CONF
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.build import build
 from memlab.harness.manifest import COMMIT, PACKAGE, commit
 from memlab.runtime.files import read_json, write_json
+from memlab.runtime.home import store_root
 
 SWEEPS = ".sweeps"
 """Folder of submitted sweeps below the root of the runs."""
 
 REPORTED = "reported.json"
-"""Names what its report job has built."""
+"""File that names the comparisons that the report job has built."""
 
 SERVE = "slurm/serve.sbatch"
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job that was submitted: the name that its scheduler gave it, and what it does."""
+    """A submitted job: the id from its scheduler, and its step."""
 
     id: str
     step: Step
 
 
 @dataclass(frozen=True)
-class Frozen:
+class Snapshot:
     """A submitted sweep, by its folder."""
 
     folder: Path
@@ -58,11 +59,11 @@ class Frozen:
 
     @property
     def logs(self) -> Path:
-        """Where its jobs write."""
+        """The folder of its jobs' logs."""
         return self.folder / "logs"
 
-    def note(self) -> dict[str, Any]:
-        """Return what ``sweep.json`` holds; raises MemlabError where it cannot be read."""
+    def metadata(self) -> dict[str, Any]:
+        """Return the content of ``sweep.json``; raise MemlabError if it cannot be read."""
         try:
             return read_json(self.folder / "sweep.json")
         except (OSError, ValueError) as error:
@@ -70,95 +71,98 @@ class Frozen:
                               fix="remove the folder, or submit again") from error
 
     def jobs(self) -> list[Job]:
-        """List its jobs in the order of their submission."""
-        return [Job(one["id"], step_of(one["step"])) for one in self.note()["jobs"]]
+        """Return its jobs in the order of their submission."""
+        return [Job(job["id"], parse_step(job["step"])) for job in self.metadata()["jobs"]]
 
-    def record(self, jobs: Sequence[Job], **more: Any) -> None:
-        """Note jobs that were submitted, behind those that are noted; raises MemlabError where the disk refuses."""
-        note = self.note() | more
-        note["jobs"] += [{"id": job.id, "step": str(job.step)} for job in jobs]
+    def add_jobs(self, jobs: Sequence[Job], **more: Any) -> None:
+        """Append submitted jobs to ``sweep.json`` and set further keys; raise MemlabError if it cannot be written."""
+        metadata = self.metadata() | more
+        metadata["jobs"] += [{"id": job.id, "step": str(job.step)} for job in jobs]
         try:
-            write_json(self.folder / "sweep.json", note)
+            write_json(self.folder / "sweep.json", metadata)
         except OSError as error:
-            raise MemlabError(f"the sweep's jobs cannot be noted: {_why(error)}", where=str(self.folder),
-                              fix="free some space there and give the same line again") from error
+            raise MemlabError(f"the sweep's jobs cannot be recorded: {_reason(error)}", where=str(self.folder),
+                              fix="free some space there and run the same command again") from error
 
-    def note_report(self, built: Sequence[Path]) -> None:
-        """Note the comparisons of all its arms that its report job has built, for a shell that waits for them."""
-        with suppress(OSError):  # without the note the shell builds the report again
-            write_json(self.folder / REPORTED, {str(path): path.stat().st_mtime_ns for path in built})
+    def record_reports(self, paths: Sequence[Path]) -> None:
+        """Record the comparisons of all arms that the report job has built, for a shell that waits for them."""
+        with suppress(OSError):  # without the record the shell builds the report again
+            write_json(self.folder / REPORTED, {str(path): path.stat().st_mtime_ns for path in paths})
 
-    def reported(self) -> list[Path]:
-        """Return what ``note_report`` noted; nothing where one of them cannot be seen, or has been built anew since."""
+    def current_reports(self) -> list[Path]:
+        """Return the recorded comparisons; none if one of them cannot be seen, or has been built again since."""
         try:
-            noted = read_json(self.folder / REPORTED)
-            fresh = all(Path(name).stat().st_mtime_ns == told for name, told in noted.items())
+            times = read_json(self.folder / REPORTED)
+            fresh = all(Path(name).stat().st_mtime_ns == time_ns for name, time_ns in times.items())
         except (OSError, ValueError, AttributeError):
             return []
-        return [Path(name) for name in noted] if fresh else []
+        return [Path(name) for name in times] if fresh else []
 
     def config(self, number: int) -> DictConfig:
         """Return the configuration of an arm, by its number in the sweep."""
-        loaded = OmegaConf.load(self.folder / "arms" / f"{number}.yaml")
-        assert isinstance(loaded, DictConfig)
-        return loaded
+        config = OmegaConf.load(self.folder / "arms" / f"{number}.yaml")
+        assert isinstance(config, DictConfig)
+        return config
 
     def arm(self, number: int) -> Arm:
-        """Make an arm again from what was frozen."""
-        note, config = self.note(), self.config(number)
-        one = note["arms"][number]
+        """Build an arm from the snapshot, by its number in the sweep."""
+        metadata, config = self.metadata(), self.config(number)
+        about = metadata["arms"][number]
         pipeline, dataset = build(config)
-        return Arm(name=one["name"], experiment=one["experiment"], pipeline=pipeline, dataset=dataset,
-                   out=Path(note["out"]), seed=config["seed"], config=OmegaConf.to_yaml(config))
+        return Arm(name=about["name"], experiment=about["experiment"], pipeline=pipeline, dataset=dataset,
+                   out=Path(metadata["out"]), seed=config["seed"], config=OmegaConf.to_yaml(config))
 
 
-def freeze(arms: Sequence[Arm], out: Path, store: Path, words: Sequence[str], shards: int) -> Frozen:
-    """Write a sweep down, with the source that it will run from; raises MemlabError where the disk refuses."""
-    out = out.resolve()
+def take_snapshot(arms: Sequence[Arm], words: Sequence[str], store: str | None, shards: int) -> Snapshot:
+    """Write a sweep and the source that it will run, with absolute paths; raise MemlabError if the disk refuses."""
+    out = arms[0].out.resolve()
     stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"  # two of the same second stay apart
-    frozen = Frozen(out / SWEEPS / stamp)
+    snapshot = Snapshot(out / SWEEPS / stamp)
     try:
-        frozen.folder.mkdir(parents=True)
+        snapshot.folder.mkdir(parents=True)
         try:
-            _write(frozen, arms, out, store, words, shards)
+            _copy_source(snapshot)
+            _write_arms(snapshot, [replace(arm, out=out) for arm in arms], {
+                "words": list(words), "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "from": os.getcwd(),
+                "out": str(out), "store": str((Path(store) if store else store_root()).resolve()), "shards": shards})
         except BaseException:
-            shutil.rmtree(frozen.folder, ignore_errors=True)
+            shutil.rmtree(snapshot.folder, ignore_errors=True)
             raise
     except OSError as error:
-        raise MemlabError(f"the sweep cannot be written down: {_why(error)}", where=str(frozen.folder),
-                          fix="free some space there, or choose another place with out=DIR") from error
-    return frozen
+        raise MemlabError(f"the sweep cannot be written: {_reason(error)}", where=str(snapshot.folder),
+                          fix="free some space there, or choose another folder with out=DIR") from error
+    return snapshot
 
 
-def _write(frozen: Frozen, arms: Sequence[Arm], out: Path, store: Path, words: Sequence[str], shards: int) -> None:
-    for folder in (frozen.source, frozen.folder / "arms", frozen.logs):
-        folder.mkdir()
-    shutil.copytree(PACKAGE, frozen.source / "memlab", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(CONF, frozen.source / "conf")
+def _copy_source(snapshot: Snapshot) -> None:
+    shutil.copytree(PACKAGE, snapshot.source / "memlab", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(CONF, snapshot.source / "conf")
     serve = PACKAGE.parent / SERVE
     if serve.is_file():
-        (frozen.source / SERVE).parent.mkdir()
-        shutil.copy2(serve, frozen.source / SERVE)
-    (frozen.source / COMMIT).write_text(json.dumps(commit()), encoding="utf-8")
+        (snapshot.source / SERVE).parent.mkdir()
+        shutil.copy2(serve, snapshot.source / SERVE)
+    (snapshot.source / COMMIT).write_text(json.dumps(commit()), encoding="utf-8")
+
+
+def _write_arms(snapshot: Snapshot, arms: Sequence[Arm], metadata: dict[str, Any]) -> None:
+    for folder in (snapshot.folder / "arms", snapshot.logs):
+        folder.mkdir()
     for number, arm in enumerate(arms):
-        (frozen.folder / "arms" / f"{number}.yaml").write_text(arm.config, encoding="utf-8")
-    write_json(frozen.folder / "sweep.json", {
-        "words": list(words), "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "from": os.getcwd(),
-        "out": str(out), "store": str(store.resolve()), "shards": shards,
-        "arms": [{"name": arm.name, "experiment": arm.experiment, "data": arm.dataset.name,
-                  "folder": str(out / arm.folder().relative_to(arm.out))} for arm in arms],
-        "jobs": []})
+        (snapshot.folder / "arms" / f"{number}.yaml").write_text(arm.config, encoding="utf-8")
+    about = [{"name": arm.name, "experiment": arm.experiment, "data": arm.dataset.name, "folder": str(arm.folder())}
+             for arm in arms]
+    write_json(snapshot.folder / "sweep.json", {**metadata, "arms": about, "jobs": []})
 
 
-def _why(error: OSError) -> str:
-    """Say what the disk refused; of a folder's files, each of which is told, the first."""
+def _reason(error: OSError) -> str:
+    """Describe an error of the disk; of copytree's list of errors, the first."""
     if isinstance(error, shutil.Error):
         first = str(error.args[0][0][-1])  # "[Errno 28] No space left on device: 'path'"
         return first.partition("] ")[2].partition(":")[0] or first
     return error.strerror or str(error)
 
 
-def sweeps(out: Path) -> Iterator[Frozen]:
-    """Yield the sweeps that were submitted below a root of runs, the newest first."""
+def sweeps(out: Path) -> Iterator[Snapshot]:
+    """Yield the sweeps that were submitted below a root of runs, newest first."""
     for path in sorted((out / SWEEPS).glob("*/sweep.json"), reverse=True):
-        yield Frozen(path.parent)
+        yield Snapshot(path.parent)

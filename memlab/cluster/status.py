@@ -1,4 +1,4 @@
-"""What has become of each arm of a submitted sweep, told from its folder, its jobs and their logs."""
+"""Status of each arm of a submitted sweep, from its run folder, its jobs and their logs."""
 
 from __future__ import annotations
 
@@ -11,104 +11,112 @@ from typing import Any
 import psutil
 
 from memlab.cluster import local, slurm
-from memlab.cluster.schedule import AHEAD
-from memlab.cluster.slurm_states import ENDED_WELL, LOST, OUT_OF_MEMORY, State, states
-from memlab.cluster.snapshot import Frozen, Job
+from memlab.cluster.schedule import SHARED_TASKS
+from memlab.cluster.slurm_states import COMPLETED, LOST, OUT_OF_MEMORY, JobState, slurm_states
+from memlab.cluster.snapshot import Job, Snapshot
 from memlab.errors import MemlabError
 from memlab.harness.results import failure_file
 from memlab.runtime.files import read_json
 
-WORKS = ("arms", "shard", "merge")
-"""Steps that belong to arms of their own."""
+ARM_TASKS = ("arms", "shard", "merge")
+"""Tasks that run arms."""
 
 _KILLED_FOR_MEMORY = "exceeded memory limit"
-"""What SLURM writes into the log of a job that it kills by sampling, where no cgroup holds it; the state is FAILED."""
+"""SLURM's line in the log of a job that it kills by sampling, where no cgroup limits it; the job's state is FAILED."""
 
-LINES = 3
-"""Lines of a failed arm's log that are shown."""
+_LAUNCHER_LINE = re.compile(r"# |submitit (INFO|WARNING|ERROR) |slurmstepd\S*: error: (\*\*\* |Detected )|"
+                            r"srun: (error|Terminating)")
+"""Lines of submitit and SLURM that repeat the state, and the line that names the step."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """One arm: its name, what has become of it (done, queued, running, failed, lost), and what there is to say."""
+class ArmStatus:
+    """One arm: its name, its state (done, queued, running, failed, lost), a message, and the ids of its jobs."""
 
     arm: str
     state: str
-    told: str
+    message: str
     job: str = ""
 
     @property
     def live(self) -> bool:
-        """Whether a job for it still waits or runs."""
+        """Whether a job of the arm waits or runs."""
         return self.state in ("queued", "running")
 
 
-def looks(frozen: Frozen, known: Mapping[str, State] | None = None) -> list[Look]:
-    """Look at every arm of a sweep; ``known`` are the states of its jobs, asked for unless given.
+def arm_statuses(snapshot: Snapshot, states: Mapping[str, JobState] | None = None) -> list[ArmStatus]:
+    """Return the status of each arm of a sweep; ``states`` of its jobs are looked up unless given.
 
-    Raises ``states.Unreachable`` where SLURM does not answer.
+    Raises Unreachable if SLURM does not answer.
     """
-    jobs = frozen.jobs()
-    known = job_states(jobs) if known is None else known
-    return [_look(frozen, number, one, jobs, known) for number, one in enumerate(frozen.note()["arms"])]
+    jobs = snapshot.jobs()
+    states = job_states(jobs) if states is None else states
+    return [_status(snapshot, number, arm, jobs, states) for number, arm in enumerate(snapshot.metadata()["arms"])]
 
 
-def job_states(jobs: Iterable[Job]) -> dict[str, State]:
-    """Ask for the states of jobs, SLURM's or processes of this machine; raises ``states.Unreachable``."""
-    names = [job.id for job in jobs]
-    own = {name: State("RUNNING") if psutil.pid_exists(int(name[3:])) else State("FAILED", why="its process is gone")
-           for name in names if name.startswith("pid")}
-    asked = [name for name in names if name not in own]
-    return own | (states(asked) if asked else {})
+def job_states(jobs: Iterable[Job]) -> dict[str, JobState]:
+    """Return the states of SLURM's jobs and of processes on this machine; raise Unreachable if SLURM is silent."""
+    ids = [job.id for job in jobs]
+    states = {name: JobState("RUNNING") if psutil.pid_exists(int(name[3:])) else
+              JobState("FAILED", reason="its process is gone") for name in ids if name.startswith("pid")}
+    rest = [name for name in ids if name not in states]
+    return states | (slurm_states(rest) if rest else {})
 
 
-def _look(frozen: Frozen, number: int, one: dict[str, Any], jobs: list[Job], known: Mapping[str, State]) -> Look:
-    folder, name = Path(one["folder"]), str(one["name"])
+def _status(snapshot: Snapshot, number: int, arm: dict[str, Any], jobs: list[Job],
+            states: Mapping[str, JobState]) -> ArmStatus:
+    folder, name = Path(arm["folder"]), str(arm["name"])
     if (folder / "manifest.json").is_file():
-        return Look(name, "done", _done(folder))
-    mine = {str(job.step): (job, known.get(job.id, LOST)) for job in jobs  # of a step given twice the last job counts
-            if number in job.step.arms and job.step.does in WORKS}
-    if any(state.live for _, state in mine.values()):
-        ahead = [(AHEAD[job.step.does], known.get(job.id, LOST)) for job in jobs if job.step.does in AHEAD]
-        return _under_way(frozen, name, list(mine.values()), [(does, state) for does, state in ahead if state.live])
-    return _ended(frozen, name, list(mine.values()), failure_file(folder))
+        return ArmStatus(name, "done", _duration(folder))
+    by_step = {str(job.step): (job, states.get(job.id, LOST)) for job in jobs  # the last job of a repeated step counts
+               if number in job.step.arms and job.step.task in ARM_TASKS}
+    mine = list(by_step.values())
+    if any(state.live for _, state in mine):
+        shared = [(SHARED_TASKS[job.step.task], states.get(job.id, LOST)) for job in jobs
+                  if job.step.task in SHARED_TASKS]
+        return _live_status(snapshot, name, mine, [(task, state) for task, state in shared if state.live])
+    return _ended_status(snapshot, name, mine, failure_file(folder))
 
 
-def _under_way(frozen: Frozen, name: str, mine: Sequence[tuple[Job, State]],
-               ahead: Sequence[tuple[str, State]]) -> Look:
-    """Tell where an arm runs and how far it is, or what it waits for."""
+def _live_status(snapshot: Snapshot, name: str, mine: Sequence[tuple[Job, JobState]],
+                 shared: Sequence[tuple[str, JobState]]) -> ArmStatus:
+    """Return where an arm runs and its progress, or what it waits for."""
     live = [(job, state) for job, state in mine if state.live]
-    running = [(job, state) for job, state in live if state.word in ("RUNNING", "COMPLETING")]
+    running = [(job, state) for job, state in live if state.name in ("RUNNING", "COMPLETING")]
     ids = ", ".join(job.id for job, _ in running or live)
-    parts = f"{len(mine) - len(live)} of {len(mine)} jobs ended, " if len(mine) > 1 else ""
+    ended = f"{len(mine) - len(live)} of {len(mine)} jobs ended, " if len(mine) > 1 else ""
     if not running:
-        began = "running" if len(live) < len(mine) else "queued"  # between its shards and their merge it is under way
-        depends = bool(ahead) and live[0][1].why == "Dependency"
-        waits = "waits for the {}, {}".format(*ahead[0]) if depends else f"{parts}{live[0][1]}"
-        return Look(name, began, waits, ids)
+        arm_state = "running" if len(live) < len(mine) else "queued"  # it is running between its shards and their merge
+        depends = bool(shared) and live[0][1].reason == "Dependency"
+        message = "waits for the {}, {}".format(*shared[0]) if depends else f"{ended}{live[0][1]}"
+        return ArmStatus(name, arm_state, message, ids)
     job, state = running[0]
-    return Look(name, "running", f"{parts}{state}; {_last_line(frozen, job)}".strip("; "), ids)
+    return ArmStatus(name, "running", _join(f"{ended}{state}", _last_lines(_log(snapshot, job), 1)), ids)
 
 
-def _ended(frozen: Frozen, name: str, mine: Sequence[tuple[Job, State]], failed: Path) -> Look:
-    """Tell why an arm without a result has none: by its own traceback, else by what became of its job."""
+def _ended_status(snapshot: Snapshot, name: str, mine: Sequence[tuple[Job, JobState]], failed: Path) -> ArmStatus:
+    """Return why an arm has no result: by its own traceback, else by the end of its job."""
     ids = ", ".join(job.id for job, _ in mine)
     if not mine:
-        return Look(name, "lost", "no job was submitted for it")
+        return ArmStatus(name, "lost", "no job was submitted for it")
     if failed.is_file():
-        return Look(name, "failed", _raised(failed.read_text(encoding="utf-8", errors="replace")), ids)
-    bad = [(job, state) for job, state in mine if state.word != ENDED_WELL]
-    if not bad:
-        return Look(name, "failed", "its job ended and left no result", ids)
-    job, state = bad[0]
+        return ArmStatus(name, "failed", _exception(failed.read_text(encoding="utf-8", errors="replace")), ids)
+    job, state = next(((job, state) for job, state in mine if state.name != COMPLETED), mine[0])
+    if state.name == COMPLETED:
+        return ArmStatus(name, "failed", "its job ended and left no result", ids)
+    log = _log(snapshot, job)
     if state == LOST:
-        return Look(name, "lost", f"{state}; {_last_line(frozen, job)}".strip("; "), ids)
-    if _KILLED_FOR_MEMORY in _log(frozen, job):
-        state = State(OUT_OF_MEMORY, state.node)
-    return Look(name, "failed", f"{state}; {_lines(_log(frozen, job))}".strip("; "), ids)
+        return ArmStatus(name, "lost", _join(str(state), _last_lines(log, 1)), ids)
+    if _KILLED_FOR_MEMORY in log:
+        state = JobState(OUT_OF_MEMORY, state.node)
+    return ArmStatus(name, "failed", _join(str(state), _last_lines(log)), ids)
 
 
-def _done(folder: Path) -> str:
+def _join(state: str, lines: str) -> str:
+    return f"{state}; {lines}" if lines else state
+
+
+def _duration(folder: Path) -> str:
     try:
         manifest = read_json(folder / "manifest.json")
     except (OSError, ValueError) as error:
@@ -117,29 +125,20 @@ def _done(folder: Path) -> str:
     return f"{manifest['total_seconds']:.0f} s, finished {manifest['finished']}"
 
 
-def _log(frozen: Frozen, job: Job) -> str:
+def _log(snapshot: Snapshot, job: Job) -> str:
     """Read what a job wrote."""
-    places = local.log(frozen, job.step) if job.id.startswith("pid") else slurm.log(frozen, job.id)
-    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in places if path.is_file())
+    files = [local.log_file(snapshot, job.step)] if job.id.startswith("pid") else slurm.log_files(snapshot, job.id)
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file())
 
 
-def _last_line(frozen: Frozen, job: Job) -> str:
-    return _lines(_log(frozen, job), 1)
-
-
-def _raised(traceback: str) -> str:
-    """Return what a traceback ends with: the exception and its message, whatever the number of its lines."""
+def _exception(traceback: str) -> str:
+    """Return the exception and its message at the end of a traceback, however many lines it has."""
     lines = traceback.strip().splitlines()
     last = max((n for n, line in enumerate(lines) if line[:1].strip()), default=0)
     return "\n".join(lines[last:])
 
 
-def _lines(text: str, most: int = LINES) -> str:
-    """Return the last lines that say something; the launcher's own are left out."""
-    said = [line.strip() for line in text.splitlines() if line.strip() and not _OWN.match(line)]
-    return "\n".join(said[-most:])
-
-
-_OWN = re.compile(r"# |submitit (INFO|WARNING|ERROR) |slurmstepd\S*: error: (\*\*\* |Detected )|"
-                  r"srun: (error|Terminating)")
-"""Lines of submitit and SLURM that repeat what the state says, and the line that says what a job does."""
+def _last_lines(text: str, count: int = 3) -> str:
+    """Return the last lines with content, without those of the launcher."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _LAUNCHER_LINE.match(line)]
+    return "\n".join(lines[-count:])

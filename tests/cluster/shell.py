@@ -7,8 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from memlab.cluster.snapshot import Frozen, Job, sweeps
-from memlab.cluster.status import Look, looks
+from memlab.cluster.snapshot import Job, Snapshot, sweeps
+from memlab.cluster.status import ArmStatus, arm_statuses
 from memlab.runtime.files import read_json
 from memlab.status import main as status
 from tests.cluster.bed import command_line, wait_until
@@ -68,18 +68,18 @@ class Shell:
         assert self.running is not None
         return self.running.poll() is not None
 
-    def sweep(self) -> Frozen:
+    def sweep(self) -> Snapshot:
         return next(sweeps(self.root / "runs"))
 
     def jobs(self, does: str) -> list[Job]:
         """The jobs that do this in the newest sweep."""
-        return [job for job in self.sweep().jobs() if job.step.does == does]
+        return [job for job in self.sweep().jobs() if job.step.task == does]
 
-    def arms(self) -> dict[str, Look]:
-        return {look.arm: look for look in looks(self.sweep())}
+    def arms(self) -> dict[str, ArmStatus]:
+        return {look.arm: look for look in arm_statuses(self.sweep())}
 
     def manifests(self) -> dict[str, dict]:
-        return {arm["name"]: read_json(Path(arm["folder"]) / "manifest.json") for arm in self.sweep().note()["arms"]
+        return {arm["name"]: read_json(Path(arm["folder"]) / "manifest.json") for arm in self.sweep().metadata()["arms"]
                 if (Path(arm["folder"]) / "manifest.json").is_file()}
 
     def status(self) -> int:

@@ -62,7 +62,7 @@ def test_each_process_has_its_share_of_the_cores() -> None:
 
 def test_arms_are_dealt_to_as_many_processes_as_there_are(tmp_path: Path) -> None:
     arms = [arm(tmp_path, name=str(n)) for n in range(5)]
-    assert Local(workers=2).packs(arms) == [[0, 1, 2], [3, 4]]
+    assert Local(workers=2).bundles(arms) == [[0, 1, 2], [3, 4]]
 
 
 def test_status_knows_what_was_submitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.cluster.snapshot import Frozen, sweeps
+from memlab.cluster.snapshot import Snapshot, sweeps
 from memlab.harness.manifest import PACKAGE
 from memlab.runtime.files import read_json
 from tests.cluster.bed import Bed, memlab
@@ -32,7 +32,7 @@ def figures(root: Path, place: str) -> dict[str, Any]:
     return {**told, "arms": arms}
 
 
-def the_sweep(root: Path) -> Frozen:
+def the_sweep(root: Path) -> Snapshot:
     return next(sweeps(root / "runs"))
 
 
@@ -56,12 +56,12 @@ def test_adaptive_k_gives_the_figures_of_one_machine_and_nothing_is_encoded_twic
     assert figures(here, "adaptive_k") == figures(there, "adaptive_k")
     keys = stored(there)
     assert keys.height == keys.unique().height == stored(here).height
-    arms = [read_json(Path(arm["folder"]) / "manifest.json") for arm in the_sweep(there).note()["arms"]]
+    arms = [read_json(Path(arm["folder"]) / "manifest.json") for arm in the_sweep(there).metadata()["arms"]]
     assert all(arm["made"].get("vectors", 0) == 0 for arm in arms)  # the preparation made them all
     status = subprocess.run([sys.executable, "-m", "memlab.status"], cwd=there, capture_output=True, text=True)
     assert status.returncode == 0
     assert "10 done" in status.stdout
-    (comparison,) = the_sweep(there).reported()
+    (comparison,) = the_sweep(there).current_reports()
     noted = the_sweep(there).folder / "reported.json"
     assert comparison.stat().st_mtime <= noted.stat().st_mtime  # by the report job, and not by the shell again
     assert testbed.ask("squeue", "-h") == ""
@@ -80,7 +80,7 @@ def test_eight_shards_merge_to_the_figures_of_one_job(testbed: Bed, tmp_path: Pa
     done = memlab("run", *words, "shards=8", *SLURM, root=there)
     assert done.returncode == 0, done.stdout + done.stderr
     assert figures(here, "single") == figures(there, "single")
-    assert [job.step.does for job in the_sweep(there).jobs()] == [
+    assert [job.step.task for job in the_sweep(there).jobs()] == [
         *["prepare"] * 8, *["shard"] * 8, "merge", "report"]
 
 
@@ -90,7 +90,7 @@ def test_thirty_arms_through_six_slots_share_one_store(testbed: Bed, tmp_path: P
                   "hydra.launcher.array_parallelism=6", root=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     jobs = the_sweep(tmp_path).jobs()
-    assert sum(job.step.does == "arms" for job in jobs) == 6
+    assert sum(job.step.task == "arms" for job in jobs) == 6
     assert len(read_json(tmp_path / "runs" / "single" / "synthetic" / "comparison.json")["arms"]) == 30
     keys = stored(tmp_path)
     assert keys.height == keys.unique().height
@@ -101,10 +101,10 @@ def test_what_jobs_score_alike_is_scored_once(testbed: Bed, tmp_path: Path) -> N
                   root=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     jobs = the_sweep(tmp_path).jobs()
-    assert [job.step.does for job in jobs] == ["prepare", "score", "arms", "arms", "report"]
+    assert [job.step.task for job in jobs] == ["prepare", "score", "arms", "arms", "report"]
     pairs = stored(tmp_path, "pairs")
     assert pairs.height == pairs.unique().height > 0
-    arms = [read_json(Path(arm["folder"]) / "manifest.json") for arm in the_sweep(tmp_path).note()["arms"]]
+    arms = [read_json(Path(arm["folder"]) / "manifest.json") for arm in the_sweep(tmp_path).metadata()["arms"]]
     assert all(arm["made"].get("pairs", 0) == 0 for arm in arms)
 
 

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from memlab.cluster.snapshot import sweeps
-from memlab.cluster.status import looks
+from memlab.cluster.status import arm_statuses
 from memlab.harness.manifest import PACKAGE, source_digest
 from memlab.harness.sweep import read
 from memlab.run import main
@@ -53,11 +53,11 @@ def test_arms_that_die_are_shown_as_what_they_died_of_and_the_same_line_does_onl
     arms = shell.arms()
     assert {name: arm.state for name, arm in arms.items()} == {
         "k=1": "failed", "k=2": "failed", "k=3": "failed", "k=4": "failed", "k=5": "failed", "k=6": "done"}
-    assert "NotADirectoryError" in arms["k=1"].told
-    assert arms["k=2"].told.startswith("failed (exit status 3)")
-    assert arms["k=3"].told.startswith("ran out of memory")
-    assert arms["k=4"].told.startswith("cancelled")
-    assert "timed-out too many times" in arms["k=5"].told
+    assert "NotADirectoryError" in arms["k=1"].message
+    assert arms["k=2"].message.startswith("failed (exit status 3)")
+    assert arms["k=3"].message.startswith("ran out of memory")
+    assert arms["k=4"].message.startswith("cancelled")
+    assert "timed-out too many times" in arms["k=5"].message
     assert shell.status() == 1
     comparison = figures(tmp_path, "single")
     assert list(comparison["arms"]) == ["k=6"]
@@ -179,12 +179,12 @@ def test_a_full_disk_costs_what_was_being_written_and_the_same_line_finishes(tes
         assert shell.ended() == 1
         assert "Traceback" not in shell.said
         assert {name: arm.state for name, arm in shell.arms().items()} == {"k=3": "done", "k=4": "failed"}
-        assert shell.arms()["k=4"].told.startswith("failed (exit status 1)")
+        assert shell.arms()["k=4"].message.startswith("failed (exit status 1)")
         before = shell.manifests()["k=3"]
 
         submitted = len(testbed.ask("sacct", "-X", "-n", "-o", "jobid").split())
         assert shell.start().ended() == 1
-        assert "the sweep cannot be written down: No space left on device" in " ".join(shell.said.split())
+        assert "the sweep cannot be written: No space left on device" in " ".join(shell.said.split())
         assert len(testbed.ask("sacct", "-X", "-n", "-o", "jobid").split()) == submitted
         assert len(list((disk / ".sweeps").iterdir())) == 1
 
@@ -208,10 +208,10 @@ def test_two_sweeps_of_the_same_second_both_end_well(testbed: Bed, tmp_path: Pat
     assert [shell.ended() for shell in both] == [0, 0], [shell.said for shell in both]
     made = list(sweeps(tmp_path / "runs"))
     assert len(made) == 2
-    ids = {job.id for frozen in made for job in frozen.jobs()}
+    ids = {job.id for snapshot in made for job in snapshot.jobs()}
     assert {state for job in ids for state in testbed.accounted(job)} == {"COMPLETED"}
-    for frozen in made:
-        assert {look.state for look in looks(frozen)} == {"done"}
+    for snapshot in made:
+        assert {look.state for look in arm_statuses(snapshot)} == {"done"}
     place = tmp_path / "runs" / "single" / "synthetic"
     assert sorted(re.sub("-.*", "", path.name) for path in place.iterdir() if path.is_dir()) == ["k=3", "k=4"]
     assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)

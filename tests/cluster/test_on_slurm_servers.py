@@ -46,7 +46,7 @@ def test_arms_use_every_server_survive_the_loss_of_one_and_end_the_one_of_their_
     spread = [len(some) for some in asked(heard).values()]
     assert len(spread) == 2
     assert min(spread) > 0
-    arm = Path(next(sweeps(tmp_path / "runs")).note()["arms"][0]["folder"])
+    arm = Path(next(sweeps(tmp_path / "runs")).metadata()["arms"][0]["folder"])
     answers = [json.loads(line) for line in (arm / "answers.jsonl").read_text().splitlines()]
     assert len({one["question_id"] for one in answers}) == 16
     assert all(one["hypothesis"] for one in answers)

@@ -1,4 +1,4 @@
-"""The waves of a sweep: who waits for whom, and which arms share a job."""
+"""The levels of a sweep: who waits for whom, and which arms share a job."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.cluster.schedule import Does, Step, packed, step_of, waves
+from memlab.cluster.schedule import Step, Task, bundle, levels, parse_step
 
 NUMBERS = st.lists(st.integers(0, 999), max_size=5).map(tuple)
 
 
-@given(st.sampled_from(get_args(Does)), NUMBERS, st.integers(0, 9), st.integers(1, 99))
-def test_a_step_survives_being_written_as_a_word(does: Does, arms: tuple[int, ...], part: int, of: int) -> None:
-    step = Step(does, arms, part, of)
-    assert step_of(str(step)) == step
+@given(st.sampled_from(get_args(Task)), NUMBERS, st.integers(0, 9), st.integers(1, 99))
+def test_a_step_survives_being_written_as_a_word(task: Task, arms: tuple[int, ...], part: int, of: int) -> None:
+    step = Step(task, arms, part, of)
+    assert parse_step(str(step)) == step
 
 
 def test_one_arm_waits_for_no_preparation() -> None:
-    assert [[str(s) for s in wave] for wave in waves([[0]], 1)] == [["arms:0:0/1"], ["report:0:0/1"]]
+    assert [[str(s) for s in level] for level in levels([[0]], 1)] == [["arms:0:0/1"], ["report:0:0/1"]]
 
 
 def test_shards_are_prepared_ranked_merged_and_reported() -> None:
-    laid = waves([[0], [2]], 3, shards=2)
-    assert [[str(s) for s in wave] for wave in laid] == [
+    laid = levels([[0], [2]], 3, shards=2)
+    assert [[str(s) for s in level] for level in laid] == [
         ["prepare:0,2:0/2", "prepare:0,2:1/2"],
         ["shard:0:0/2", "shard:0:1/2", "shard:2:0/2", "shard:2:1/2"],
         ["merge:0:0/2", "merge:2:0/2"],
@@ -32,20 +32,20 @@ def test_shards_are_prepared_ranked_merged_and_reported() -> None:
 
 
 def test_where_every_arm_is_under_way_elsewhere_only_the_report_is_left() -> None:
-    assert waves([], 2) == [[Step("report", (0, 1))]]
+    assert levels([], 2) == [[Step("report", (0, 1))]]
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=20), st.integers(1, 5))
-def test_every_arm_is_in_one_pack_of_its_own_models(keys: list[str], most: int) -> None:
-    packs = packed(keys, most)
-    assert sorted(n for pack in packs for n in pack) == list(range(len(keys)))
-    assert all(len({keys[n] for n in pack}) == 1 and 1 <= len(pack) <= most for pack in packs)
+def test_every_arm_is_in_one_bundle_of_its_own_models(keys: list[str], limit: int) -> None:
+    bundles = bundle(keys, limit)
+    assert sorted(n for some in bundles for n in some) == list(range(len(keys)))
+    assert all(len({keys[n] for n in some}) == 1 and 1 <= len(some) <= limit for some in bundles)
     for key in set(keys):  # no more jobs than there must be
-        assert sum(keys[pack[0]] == key for pack in packs) == -(-keys.count(key) // most)
+        assert sum(keys[some[0]] == key for some in bundles) == -(-keys.count(key) // limit)
 
 
 def test_what_is_shared_is_asked_encoded_and_scored_before_any_shard() -> None:
-    laid = waves([[0], [1]], 2, shards=2, alike=[(0, 1)], asking=[1])
-    assert [[str(s) for s in wave] for wave in laid[:3]] == [
+    laid = levels([[0], [1]], 2, shards=2, shared=[(0, 1)], writers=[1])
+    assert [[str(s) for s in level] for level in laid[:3]] == [
         ["write:1:0/1"], ["prepare:0,1:0/2", "prepare:0,1:1/2"], ["score:0,1:0/2", "score:0,1:1/2"]]
-    assert [step.does for step in waves([[0], [1]], 2, asking=[1])[0]] == ["prepare"]  # one part asks as it prepares
+    assert [step.task for step in levels([[0], [1]], 2, writers=[1])[0]] == ["prepare"]  # one part asks as it prepares

@@ -82,7 +82,7 @@ def test_a_merge_asks_a_reader_nothing_that_a_part_was_answered(tmp_path: Path) 
         shards.run_part(one, store, part, 4)
     asked = len(chat.asked)
     assert asked > 0
-    one.run(store, ranked=shards.merged(one, 4))
+    one.run(store, ranked=shards.merge_parts(one, 4))
     assert len(chat.asked) == asked
     assert read_json(one.folder() / "manifest.json")["made"]["completions"] == asked
 
@@ -92,13 +92,13 @@ def test_a_missing_part_is_named_and_the_others_stand(tmp_path: Path) -> None:
     for part in (0, 2):
         shards.run_part(one, store, part, 4)
     with pytest.raises(MemlabError, match="2 of 4 shards did not end: 2, 4"):
-        shards.merged(one, 4)
+        shards.merge_parts(one, 4)
     for part in range(4):
         shards.run_part(one, store, part, 4)
-    one.run(store, ranked=shards.merged(one, 4))
+    one.run(store, ranked=shards.merge_parts(one, 4))
     assert one.finished()
-    shards.forget(one)
-    assert not shards.place(one, 0, 4).parent.exists()
+    shards.remove_parts(one)
+    assert not shards.part_folder(one, 0, 4).parent.exists()
 
 
 def test_what_learns_from_all_questions_before_the_ranking_is_refused() -> None:
@@ -117,7 +117,7 @@ def test_every_corpus_is_in_one_part_and_the_parts_follow_each_other(turns: list
     told = pl.DataFrame(rows, schema={"corpus": pl.Int32, "session": pl.Int32, "turn": pl.Int32, "role": pl.String,
                                       "speaker": pl.String, "text_id": pl.String}, orient="row")
     tables = Tables(sessions=sessions, turns=told)
-    parts = [shards.corpora_of(tables, part, of) for part in range(of)]
+    parts = [shards.corpora_of_part(tables, part, of) for part in range(of)]
     assert [c for part in parts for c in part] == list(range(len(turns)))
     if sum(turns):  # no part is more than one corpus away from its share
         assert all(sum(turns[c] for c in part) <= sum(turns) / of + max(turns) for part in parts)

@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 from rich.console import Console
 
-from memlab.cluster.schedule import Step, waves
-from memlab.cluster.slurm import Slurm, models
+from memlab.cluster.schedule import Step, levels, models_key
+from memlab.cluster.slurm import Slurm
 from memlab.cluster.snapshot import sweeps
 from memlab.cluster.submit import submit
 from memlab.config.instantiate import CONF
@@ -18,7 +18,7 @@ from memlab.harness.sweep import read
 from memlab.pipeline import Pipeline
 from memlab.rank.select import Gap
 from memlab.search.dense import Dense
-from tests.cluster.test_snapshot import arms, freeze
+from tests.cluster.test_snapshot import arms, small_snapshot
 from tests.search.world import WordEmbedder
 from tests.small import arm, lexical, words
 
@@ -74,19 +74,19 @@ def test_options_are_written_as_for_sbatch() -> None:
 
 
 def test_what_sbatch_gets(tmp_path: Path) -> None:
-    frozen = freeze(tmp_path)
+    snapshot = small_snapshot(tmp_path)
     profile = Slurm(partition="gpu", mem_gb=1.5, gpus_per_node=2, setup=("module load cuda",),
                     options=("--nice=5", "--exclusive"))
-    asked = profile._parameters(frozen, [Step("arms", (0,))], ["afterany:7", "after:9"])
+    asked = profile._parameters(snapshot, [Step("arms", (0,))], ["afterany:7", "after:9"])
     assert asked["partition"] == "gpu"
     assert asked["mem"] == "1536MB"
     assert asked["gpus_per_node"] == 2
     assert asked["dependency"] == "afterany:7,after:9"
-    assert asked["setup"][0].startswith(f"export PYTHONPATH={frozen.source}")
+    assert asked["setup"][0].startswith(f"export PYTHONPATH={snapshot.source}")
     assert "export OMP_NUM_THREADS=4" in asked["setup"]  # as many as it asks for, whatever the shell has
     assert asked["setup"][-1] == "module load cuda"
     assert asked["additional_parameters"] == {"requeue": True, "nice": "5", "exclusive": True}
-    report = Slurm(gpus_per_node=2)._parameters(frozen, [Step("report")], [])
+    report = Slurm(gpus_per_node=2)._parameters(snapshot, [Step("report")], [])
     assert "gpus_per_node" not in report  # a report needs none
     assert "dependency" not in report
 
@@ -94,15 +94,15 @@ def test_what_sbatch_gets(tmp_path: Path) -> None:
 def test_arms_of_the_same_models_share_jobs(tmp_path: Path) -> None:
     dense = Pipeline(dense=Dense(embedder=WordEmbedder()))
     arms = [arm(tmp_path, pipeline) for pipeline in (dense, lexical(), dense.replace(select=Gap()), lexical())]
-    assert models(arms[0]) == models(arms[2]) != models(arms[1])
-    assert Slurm(arms_per_job=8).packs(arms) == [[0, 2], [1, 3]]
-    assert Slurm().packs(arms) == [[0], [2], [1], [3]]
+    assert models_key(arms[0]) == models_key(arms[2]) != models_key(arms[1])
+    assert Slurm(arms_per_job=8).bundles(arms) == [[0, 2], [1, 3]]
+    assert Slurm().bundles(arms) == [[0], [2], [1], [3]]
 
 
 def test_without_sbatch_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MemlabError, match="login node"):
-        Slurm().submit(freeze(tmp_path), waves([[0], [1]], 2))
+        Slurm().submit(small_snapshot(tmp_path), levels([[0], [1]], 2))
 
 
 def test_what_was_taken_is_cancelled_when_a_later_job_is_refused(
@@ -116,7 +116,7 @@ def test_what_was_taken_is_cancelled_when_a_later_job_is_refused(
         (bin_ / name).write_text(f"#!/bin/sh\n{text}\n")
         (bin_ / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{bin_}:/usr/bin:/bin")
-    with pytest.raises(MemlabError, match="SLURM took no job.*invalid partition"):
+    with pytest.raises(MemlabError, match="SLURM accepted no job.*invalid partition"):
         submit(Slurm(), arms(tmp_path), [], f"{tmp_path}/store", 1, Console())
     assert (tmp_path / "cancelled").read_text().split() == ["11"]
     assert not list(sweeps(tmp_path / "runs"))  # nothing of it runs, so that no status shows it

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab.cluster.slurm_states import LOST, WORDS, State, Unreachable, states
+from memlab.cluster.slurm_states import DESCRIPTIONS, LOST, JobState, Unreachable, slurm_states
 
 
 @pytest.fixture
@@ -24,14 +24,15 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_the_queue_is_asked_first(commands) -> None:
     commands(squeue="12|PENDING||Dependency\n13_0|RUNNING|n2|None", sacct="12|COMPLETED|n1|0:0")
-    assert states(["12", "13_0"]) == {"12": State("PENDING", "", "Dependency"), "13_0": State("RUNNING", "n2")}
+    assert slurm_states(["12", "13_0"]) == {
+        "12": JobState("PENDING", "", "Dependency"), "13_0": JobState("RUNNING", "n2")}
 
 
 def test_the_accounting_tells_how_a_job_ended(commands) -> None:
     commands(sacct="12|COMPLETED|n1|0:0\n13_0|OUT_OF_MEMORY|n2|0:125\n13_1|CANCELLED by 0|None assigned|0:0\n"
                    "14|FAILED|n3|1:0\n15|NODE_FAIL|n3|0:0\n16|TIMEOUT|n1|0:15")
-    known = states(["12", "13_0", "13_1", "14", "15", "16"])
-    assert [state.word for state in known.values()] == [
+    known = slurm_states(["12", "13_0", "13_1", "14", "15", "16"])
+    assert [state.name for state in known.values()] == [
         "COMPLETED", "OUT_OF_MEMORY", "CANCELLED", "FAILED", "NODE_FAIL", "TIMEOUT"]
     assert [str(state) for state in known.values()] == [
         "ended", "ran out of memory (signal 125)", "cancelled", "failed (exit status 1)", "its node died",
@@ -42,26 +43,27 @@ def test_the_accounting_tells_how_a_job_ended(commands) -> None:
 def test_a_step_that_ran_out_of_memory_says_why_its_job_failed(commands) -> None:
     commands(sacct="12|FAILED|n1|1:0\n12.batch|FAILED|n1|1:0\n12.0|OUT_OF_MEMORY|n1|0:125\n13|FAILED|n1|1:0\n"
                    "13.0|FAILED|n1|1:0")
-    assert states(["12", "13"]) == {"12": State("OUT_OF_MEMORY", "n1"), "13": State("FAILED", "n1", "exit status 1")}
+    assert slurm_states(["12", "13"]) == {
+        "12": JobState("OUT_OF_MEMORY", "n1"), "13": JobState("FAILED", "n1", "exit status 1")}
 
 
 def test_without_accounting_the_controller_is_asked(commands) -> None:
     commands(scontrol="JobId=12 JobName=x UserId=root(0) JobState=FAILED Reason=NonZeroExitCode ExitCode=3:0 "
                       "NodeList=n1 BatchHost=n1")
-    assert states(["12"]) == {"12": State("FAILED", "n1", "exit status 3")}
+    assert slurm_states(["12"]) == {"12": JobState("FAILED", "n1", "exit status 3")}
 
 
 def test_what_nobody_remembers_is_lost(commands) -> None:
-    assert states(["12"]) == {"12": LOST}
+    assert slurm_states(["12"]) == {"12": LOST}
     assert str(LOST) == "unknown to SLURM"
 
 
 def test_a_controller_that_does_not_answer_is_no_lost_job(commands) -> None:
     commands(squeue=None)
     with pytest.raises(Unreachable):
-        states(["12"])
+        slurm_states(["12"])
 
 
 def test_every_word_is_told_in_words() -> None:
-    assert all(str(State(word)) == told for word, told in WORDS.items())
-    assert str(State("REVOKED")) == "revoked"  # SLURM's own, where there is no other
+    assert all(str(JobState(word)) == told for word, told in DESCRIPTIONS.items())
+    assert str(JobState("REVOKED")) == "revoked"  # SLURM's own, where there is no other

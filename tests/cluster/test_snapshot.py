@@ -1,4 +1,4 @@
-"""A frozen sweep: what its jobs run is what was there when it was submitted."""
+"""A snapshot sweep: what its jobs run is what was there when it was submitted."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from memlab.cluster.schedule import Step
-from memlab.cluster.snapshot import Frozen, Job, sweeps
-from memlab.cluster.submit import frozen_of
+from memlab.cluster.snapshot import Job, Snapshot, sweeps, take_snapshot
 from memlab.errors import MemlabError
 from memlab.harness import manifest
 from memlab.harness.arm import Arm
@@ -30,75 +29,75 @@ def arms(root: Path) -> list[Arm]:
     return [replace(arm, out=root / "runs") for arm in composed().arms]
 
 
-def freeze(root: Path) -> Frozen:
+def small_snapshot(root: Path) -> Snapshot:
     """Two arms on tiny lives, without a model."""
-    return frozen_of(arms(root), ["rank/select=fixed,gap"], f"{root}/store", 1)
+    return take_snapshot(arms(root), ["rank/select=fixed,gap"], f"{root}/store", 1)
 
 
 def test_arms_come_back_as_they_were(tmp_path: Path) -> None:
-    before, frozen = arms(tmp_path), freeze(tmp_path)
-    after = [frozen.arm(number) for number in range(len(before))]
+    before, snapshot = arms(tmp_path), small_snapshot(tmp_path)
+    after = [snapshot.arm(number) for number in range(len(before))]
     assert [(arm.name, arm.digest(), arm.folder(), arm.config) for arm in after] == [
         (arm.name, arm.digest(), arm.folder(), arm.config) for arm in before]
 
 
 def test_jobs_import_the_source_of_the_submission(tmp_path: Path) -> None:
-    frozen = freeze(tmp_path)
+    snapshot = small_snapshot(tmp_path)
     said = ("import memlab.config.instantiate as c, memlab.harness.manifest as m; "
             "print(c.CONF, m.source_digest(), m.commit()['commit'])")
     told = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True, cwd=tmp_path,
-                          env={"PYTHONPATH": str(frozen.source), "PATH": ""})
-    assert told.stdout.split() == [str(frozen.source / "conf"), manifest.source_digest(),
+                          env={"PYTHONPATH": str(snapshot.source), "PATH": ""})
+    assert told.stdout.split() == [str(snapshot.source / "conf"), manifest.source_digest(),
                                    str(manifest.commit()["commit"])]
 
 
 def test_an_edit_after_submission_reaches_no_job(tmp_path: Path) -> None:
-    frozen = freeze(tmp_path)
-    copied = (frozen.source / "memlab" / "run.py").read_bytes()
+    snapshot = small_snapshot(tmp_path)
+    copied = (snapshot.source / "memlab" / "run.py").read_bytes()
     assert copied == (manifest.PACKAGE / "run.py").read_bytes()
-    assert not (frozen.source / "memlab" / "run.py").samefile(manifest.PACKAGE / "run.py")  # a copy, no link
+    assert not (snapshot.source / "memlab" / "run.py").samefile(manifest.PACKAGE / "run.py")  # a copy, no link
 
 
 def test_two_sweeps_of_one_second_stay_apart(tmp_path: Path) -> None:
-    made = {freeze(tmp_path).folder for _ in range(3)}
+    made = {small_snapshot(tmp_path).folder for _ in range(3)}
     assert len(made) == 3
     assert {one.folder for one in sweeps(tmp_path / "runs")} == made
 
 
 def test_a_report_is_known_until_it_is_built_again(tmp_path: Path) -> None:
-    frozen, comparison = freeze(tmp_path), tmp_path / "comparison.json"
-    assert frozen.reported() == []
+    snapshot, comparison = small_snapshot(tmp_path), tmp_path / "comparison.json"
+    assert snapshot.current_reports() == []
     comparison.write_text("{}")
-    frozen.note_report([comparison])
-    assert frozen.reported() == [comparison]
+    snapshot.record_reports([comparison])
+    assert snapshot.current_reports() == [comparison]
     os.utime(comparison, (1, 1))  # by another sweep of the same experiment
-    assert frozen.reported() == []
-    frozen.note_report([comparison])
+    assert snapshot.current_reports() == []
+    snapshot.record_reports([comparison])
     comparison.unlink()  # or not to be seen from here yet
-    assert frozen.reported() == []
+    assert snapshot.current_reports() == []
     for damage in ("", "[]", '{"a": ', '{"x": null}'):
-        (frozen.folder / "reported.json").write_text(damage)
-        assert frozen.reported() == []
+        (snapshot.folder / "reported.json").write_text(damage)
+        assert snapshot.current_reports() == []
 
 
 def test_jobs_are_noted_in_their_order(tmp_path: Path) -> None:
-    frozen = freeze(tmp_path)
+    snapshot = small_snapshot(tmp_path)
     jobs = [Job("12", Step("prepare", (0, 1))), Job("13_0", Step("arms", (0,))), Job("13_1", Step("arms", (1,)))]
-    frozen.record(jobs[:1])
-    frozen.record(jobs[1:], server="11")
-    assert frozen.jobs() == jobs
-    assert frozen.note()["server"] == "11"
+    snapshot.add_jobs(jobs[:1])
+    snapshot.add_jobs(jobs[1:], server="11")
+    assert snapshot.jobs() == jobs
+    assert snapshot.metadata()["server"] == "11"
 
 
 def test_a_damaged_record_is_named(tmp_path: Path) -> None:
-    frozen = freeze(tmp_path)
-    (frozen.folder / "sweep.json").write_text('{"arms": [')
+    snapshot = small_snapshot(tmp_path)
+    (snapshot.folder / "sweep.json").write_text('{"arms": [')
     with pytest.raises(MemlabError, match="no record of a sweep"):
-        frozen.jobs()
+        snapshot.jobs()
 
 
 def test_nothing_secret_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
-    frozen = freeze(tmp_path)
-    texts = [path.read_bytes() for path in (frozen.folder / "arms").iterdir()]
-    assert b"k" * 40 not in b"".join([*texts, (frozen.folder / "sweep.json").read_bytes()])
+    snapshot = small_snapshot(tmp_path)
+    texts = [path.read_bytes() for path in (snapshot.folder / "arms").iterdir()]
+    assert b"k" * 40 not in b"".join([*texts, (snapshot.folder / "sweep.json").read_bytes()])
