@@ -99,7 +99,7 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         row["verdict"] = "changed nothing" if unchanged else "exploratory"
         row["words"] = sentence(row, ALPHA)
     named = {name for c in contrasts for name in (c.arm, c.against)}
-    comparison: Comparison = _finite({
+    comparison: Comparison = finite({
         "experiment": experiment, "data": data, "clustered": clustered,
         "questions": max((arm.questions.height for arm in arms.values()), default=0),
         "scored": max((int(arm.questions["scored"].sum()) for arm in arms.values()), default=0),
@@ -196,12 +196,12 @@ def _notes(arms: Mapping[str, ArmResult], clustered: bool, tests: int, step: flo
     return notes
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """Replace what JSON cannot hold: numpy numbers by Python's, NaN and infinities by null."""
     if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}
+        return {str(k): finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
+        return [finite(v) for v in value]
     if hasattr(value, "item"):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

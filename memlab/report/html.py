@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from memlab.evaluate.compare import Comparison
+from memlab.evaluate.compare import Comparison, finite
 from memlab.evaluate.contrast import ContrastResult
 from memlab.harness.results import ArmRun
 from memlab.report import attribution, drill_down, figures, question_types, settings, view_model
-from memlab.text.display import clean, format_count, format_number, is_number, one_line
+from memlab.text.display import clean, format_count, format_number, one_line
 from memlab.text.unicode import replace_surrogates
 
 
@@ -96,19 +96,10 @@ def _json(value: Any) -> Any:
     try:
         text = write(value)
     except ValueError:  # NaN or infinity; replacing them in every case would take a third of the page's time
-        text = write(_finite(value))
+        text = write(finite(value))
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return _raw(replace_surrogates(text))
-
-
-def _finite(value: Any) -> Any:
-    """Replace NaN and infinity by null: JSON in a browser has neither."""
-    if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not is_number(value) else value
 
 
 def _raw(text: str) -> Any:

@@ -32,10 +32,8 @@ def differing(arms: Sequence[ArmRun]) -> dict[str, dict[str, str]]:
 
     A setting that an arm does not have is ``EMPTY``.
     """
-    by_arm = {arm.name: view_model.flat({k: v for k, v in arm.settings.items() if k not in ELSEWHERE + SHARED})
-              for arm in arms}
-    names = dict.fromkeys(name for table in by_arm.values() for name in table)
-    rows = {name: {arm: table.get(name, EMPTY) for arm, table in by_arm.items()} for name in names}
+    rows = view_model.transpose({arm.name: view_model.flat({
+        k: v for k, v in arm.settings.items() if k not in ELSEWHERE + SHARED}) for arm in arms})
     return {name: row for name, row in rows.items() if len(set(row.values())) > 1}
 
 

@@ -291,10 +291,14 @@ def _plain(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def transpose(tables: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Turn arm -> name -> value into name -> arm -> value; what an arm does not have is ``EMPTY``."""
+    names = dict.fromkeys(name for table in tables.values() for name in table)
+    return {name: {arm: table.get(name, EMPTY) for arm, table in tables.items()} for name in names}
+
+
 def manifests(arms: Sequence[ArmRun]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """Split the manifests into what all arms share and what differs: name -> value, name -> arm -> value."""
-    tables = {arm.name: flat({k: v for k, v in arm.manifest.items() if k not in ELSEWHERE}) for arm in arms}
-    names = dict.fromkeys(name for table in tables.values() for name in table)
-    rows = {name: {arm: table.get(name, EMPTY) for arm, table in tables.items()} for name in names}
+    rows = transpose({arm.name: flat({k: v for k, v in arm.manifest.items() if k not in ELSEWHERE}) for arm in arms})
     shared = {name: next(iter(row.values())) for name, row in rows.items() if len(set(row.values())) == 1}
     return shared, {name: row for name, row in rows.items() if name not in shared}

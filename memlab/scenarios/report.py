@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -143,23 +143,12 @@ def snippet(text: str, question: str, letters: int = LETTERS) -> Snippet:
     words = list(_WORD.finditer(line))
     terms = [word.span() for word, stem in zip(words, _stems(w[0].lower() for w in words)) if stem in wanted]
     start = max(min(terms[0][0] - letters // 3, len(line) - letters), 0) if terms else 0
-    return list(_parts(line, start, min(start + letters, len(line)), terms))
-
-
-def _parts(line: str, start: int, stop: int, terms: list[tuple[int, int]]) -> Iterator[tuple[str, bool]]:
-    at = start
-    if start > 0:
-        yield "…", False
-    for begin, end in terms:
-        if begin >= start and end <= stop:
-            if begin > at:
-                yield line[at:begin], False
-            yield line[begin:end], True
-            at = end
-    if at < stop:
-        yield line[at:stop], False
-    if stop < len(line):
-        yield "…", False
+    stop = min(start + letters, len(line))
+    parts, at = [("…" * (start > 0), False)], start
+    for begin, end in [*(span for span in terms if start <= span[0] and span[1] <= stop), (stop, stop)]:
+        parts += [(line[at:begin], False), (line[begin:end], True)]
+        at = end
+    return [part for part in [*parts, ("…" * (stop < len(line)), False)] if part[0]]
 
 
 def _stems(terms: Iterable[str]) -> list[str]:
