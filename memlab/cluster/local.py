@@ -33,7 +33,7 @@ class Local:
     and models are loaded once for them; arms that load the same models share a process.
     """
 
-    workers: Annotated[int, Field(ge=1)] | None = None
+    workers: Annotated[int, Field(ge=1)] | None = None  # processes at a time; null: one for every two cores
 
     def count(self) -> int:
         """Return the number of processes that run at a time."""

@@ -37,23 +37,23 @@ class Slurm:
     before, is queued again, and continues from the store, at most ``max_num_timeout`` times.
     """
 
-    partition: str | None = None
+    partition: str | None = None  # null: the cluster's default, here and below
     account: str | None = None
     qos: str | None = None
-    constraint: str | None = None
-    timeout_min: Count = 240
-    cpus_per_task: Count = 4
+    constraint: str | None = None  # a feature that the nodes must have
+    timeout_min: Count = 240  # a job that comes to it is queued again and goes on from the store
+    cpus_per_task: Count = 4  # libraries are told that so many are theirs
     mem_gb: Annotated[float, Field(gt=0)] | None = None
     gpus_per_node: Annotated[int, Field(ge=0)] = 0
-    array_parallelism: Count = 64
-    arms_per_job: Count = 1
-    max_num_timeout: Annotated[int, Field(ge=0)] = 3
-    signal_delay_s: Annotated[int, Field(ge=1)] = 120
-    setup: Names = ()
-    python: str | None = None
-    options: Names = ()
-    serve: str | None = None
-    serve_options: Names = ()
+    array_parallelism: Count = 64  # jobs of a sweep that run at once, at most
+    arms_per_job: Count = 1  # arms that load the same models, in one job; what they share is ranked once in each
+    max_num_timeout: Annotated[int, Field(ge=0)] = 3  # how often a job may come to its time limit or be pre-empted
+    signal_delay_s: Annotated[int, Field(ge=1)] = 120  # how long before its limit it is told
+    setup: Names = ()  # shell lines before the work: module load ..., source .../activate
+    python: str | None = None  # null: the Python that submits; "apptainer exec --nv image.sif python" for a container
+    options: Names = ()  # further options of sbatch, such as ["--gres=gpu:a100:1", "--exclusive"]
+    serve: str | None = None  # a model that a further job serves while the sweep runs (slurm/serve.sbatch)
+    serve_options: Names = ()  # options of sbatch for that job, such as ["--gres=gpu:4", "--mem=200G"]
 
     @model_validator(mode="after")
     def _options_are_long(self) -> Slurm:

@@ -32,11 +32,11 @@ def add_document(build: Builder, corpus: int, session: int, name: str, title: st
 class Beir:
     """Queries with a judgement in ``qrels`` are the questions; a document judged above 0 is evidence."""
 
-    path: LocalPath | None = None
-    qrels: str = "test"
-    limit: Annotated[int, Field(ge=1)] | None = None
-    sample: Annotated[int, Field(ge=1)] | None = None
-    split: Literal["a", "b"] | None = None
+    path: LocalPath | None = None  # the folder; needed
+    qrels: str = "test"  # the part whose judgements are used: qrels/test.tsv
+    limit: Annotated[int, Field(ge=1)] | None = None  # the first n queries, for a quick look; null = all
+    sample: Annotated[int, Field(ge=1)] | None = None  # n questions drawn, from every corpus in proportion; null = all
+    split: Literal["a", "b"] | None = None  # a or b: halves without shared evidence; null = all
 
     # every document lies in one pile as it is, and there is one type of question
     types = None

@@ -36,12 +36,13 @@ from memlab.tables import Tables
 class Custom:
     """The folder's sessions in the order of their days; a corpus is what one question may search."""
 
-    path: LocalPath | None = None
-    limit: Annotated[int, Field(ge=1)] | None = None
+    path: LocalPath | None = None  # the folder that holds sessions.jsonl and questions.jsonl; needed
+    limit: Annotated[int, Field(ge=1)] | None = None  # the first n questions, for a quick look; null = all
+    # n questions, from every type and corpus in proportion; null = all
     sample: Annotated[int, Field(ge=1)] | None = None
-    types: Names | None = None
-    split: Literal["a", "b"] | None = None
-    pool: bool = False
+    types: Names | None = None  # a list of your own categories; null = all
+    split: Literal["a", "b"] | None = None  # a or b: halves without shared conversations; null = all
+    pool: bool = False  # true: all corpora in one pile, a stress test
 
     def __post_init__(self) -> None:
         if self.path is None or not self.path.is_dir():

@@ -33,12 +33,15 @@ Turns = dict[tuple[int, int], tuple[int, int]]
 class LoCoMo:
     """A conversation is a corpus; both people are users with a name; a question is (sample_id, index)."""
 
+    # null = $MEMLAB_HOME/data/locomo10.json, where fetch puts it; .gz and .xz are read too
     path: LocalPath | None = None
-    limit: Annotated[int, Field(ge=1)] | None = None
+    limit: Annotated[int, Field(ge=1)] | None = None  # the first n questions, for a quick look; null = all
+    # n questions, from every type and corpus in proportion; null = all
     sample: Annotated[int, Field(ge=1)] | None = None
-    types: Names | None = None
-    split: Literal["a", "b"] | None = None
-    pool: bool = False
+    types: Names | None = None  # a list of multi-hop, temporal, open-domain, single-hop, adversarial; null = all
+    split: Literal["a", "b"] | None = None  # a or b: halves without shared conversations; null = all
+    pool: bool = False  # true: all conversations in one pile, a stress test
+    # audit of wrong labels (JSON of locomo-audit); adds results without them; null = none at hand
     label_errors: LocalPath | None = None
 
     def __post_init__(self) -> None:

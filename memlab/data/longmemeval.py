@@ -34,13 +34,15 @@ class LongMemEval:
     and a session id may occur twice in a haystack.
     """
 
-    variant: Literal["oracle", "s", "m"] = "s"
-    path: LocalPath | None = None
+    variant: Literal["oracle", "s", "m"] = "s"  # which of the three files; their dates differ, so they are never mixed
+    path: LocalPath | None = None  # null: where fetch puts it below $MEMLAB_HOME/data; .gz and .xz are read too
+    # the first n questions, for a quick look (reading stops there); null = all
     limit: Annotated[int, Field(ge=1)] | None = None
+    # n questions, from every type and corpus in proportion; null = all
     sample: Annotated[int, Field(ge=1)] | None = None
-    types: Names | None = None
-    split: Literal["a", "b"] | None = None
-    pool: bool = False
+    types: Names | None = None  # a list of question types, such as [multi-session, temporal-reasoning]; null = all
+    split: Literal["a", "b"] | None = None  # a or b: halves that share no evidence session; null = all
+    pool: bool = False  # true: all haystacks in one pile, a stress test (another user's session may also answer)
 
     def __post_init__(self) -> None:
         benchmarks.find(self._file(), self.path)

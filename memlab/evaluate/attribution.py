@@ -55,8 +55,8 @@ class Attribution:
     crowded: Stage
     alone: Stage
     nothing: Stage
-    wrong: Annotated[int, Field(ge=0)] = 40
-    right: Annotated[int, Field(ge=0)] = 20
+    wrong: Annotated[int, Field(ge=0)] = 40  # wrong answers drawn
+    right: Annotated[int, Field(ge=0)] = 20  # right answers drawn, so that the rates can be compared
     seed: int = 0
 
     def run(self, tables: Tables, store: Store) -> Tables:

@@ -73,8 +73,9 @@ class TokenF1:
     writes: ClassVar = ("verdicts",)
 
     name: str = "f1"
+    # F1 from which an answer counts as right; LoCoMo reports the mean F1 only, so this is memlab's choice
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.5
-    sample: Annotated[int, Field(ge=0)] = 0
+    sample: Annotated[int, Field(ge=0)] = 0  # which of a question's answers is judged
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return one verdict an answer."""

@@ -164,8 +164,9 @@ class LlmJudge:
 
     chat: Chat
     name: str = "official"
+    # temperature 0, at most 10 tokens; "yes" inside another word counts too, as in the official script
     style: Style = "official"
-    sample: Annotated[int, Field(ge=0)] = 0
+    sample: Annotated[int, Field(ge=0)] = 0  # which of a question's answers is judged
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return one verdict an answer; what the model judged before is not asked again."""

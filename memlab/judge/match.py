@@ -92,7 +92,7 @@ class ExactMatch:
     writes: ClassVar = ("verdicts",)
 
     name: str = "exact"
-    sample: Annotated[int, Field(ge=0)] = 0
+    sample: Annotated[int, Field(ge=0)] = 0  # which of a question's answers is judged
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return one verdict an answer."""
@@ -110,7 +110,7 @@ class Contains:
     writes: ClassVar = ("verdicts",)
 
     name: str = "contains"
-    sample: Annotated[int, Field(ge=0)] = 0
+    sample: Annotated[int, Field(ge=0)] = 0  # which of a question's answers is judged
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return one verdict an answer."""

@@ -32,8 +32,8 @@ class Centroids:
     writes: ClassVar = ("classes",)
 
     embedder: Embedder
-    folds: Annotated[int, Field(ge=2)] = 5
-    by: By = "auto"
+    folds: Annotated[int, Field(ge=2)] = 5  # fewer where the data has fewer groups
+    by: By = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
     seed: int = 0
 
     def run(self, tables: Tables, store: Store) -> Tables:

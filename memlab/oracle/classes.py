@@ -27,8 +27,9 @@ class OracleClasses:
     reads: ClassVar = ("questions", "gold")
     writes: ClassVar = ("classes",)
 
+    # type: class, for types beyond LongMemEval's, LoCoMo's and those of the synthetic lives
     classes: dict[str, str] = Field(default_factory=dict)
-    otherwise: str = "factual"
+    otherwise: str = "factual"  # the class of a type that nobody mapped
 
     @model_validator(mode="after")
     def _known(self) -> OracleClasses:

@@ -35,9 +35,9 @@ class OracleContext:
     reads: ClassVar = (*PACK_READS, "questions", "evidence")
     writes: ClassVar = PACK_WRITES
 
-    mode: Literal["turns", "sessions", "gold_first"] = "turns"
+    mode: Literal["turns", "sessions", "gold_first"] = "turns"  # turns | sessions | gold_first
     value: Value = "unit"
-    max_tokens: MaxTokens = None
+    max_tokens: MaxTokens = None  # a number: what does not fit into it is passed over
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the context and the texts that it needs; a row's unit is the first that holds the evidence."""

@@ -28,7 +28,7 @@ class OracleRerank:
     writes: ClassVar = ("ranking",)
 
     pool: Annotated[int, Field(ge=1)] = 50
-    level: EvidenceLevel = "session"
+    level: EvidenceLevel = "session"  # what counts as an item of evidence: session or turn
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the reordered ranking."""

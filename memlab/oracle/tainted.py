@@ -29,7 +29,7 @@ class ShownIds:
     writes: ClassVar = PACK_WRITES
 
     value: Value = "unit"
-    max_tokens: MaxTokens = None
+    max_tokens: MaxTokens = None  # a number: what does not fit into it is passed over, never cut
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the context and the texts that it needs."""

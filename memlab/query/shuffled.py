@@ -26,7 +26,7 @@ class WrongQuestion:
     reads: ClassVar = ("questions",)
     writes: ClassVar = ("queries",)
 
-    seed: int = 0
+    seed: int = 0  # another seed, other pairs of questions
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the queries; raises MemlabError where there is but one question."""

@@ -27,8 +27,8 @@ class RandomScore:
     reads: ClassVar = ("questions", "memories", "sessions", "turns")
     writes: ClassVar = ("units", "ranking")
 
-    level: Level = "auto"
-    seed: int = 0
+    level: Level = "auto"  # as rank.score.level of zscore: compare with arms of the same level
+    seed: int = 0  # another seed, another order
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""
@@ -46,7 +46,7 @@ class LongestFirst:
     reads: ClassVar = ("questions", "memories", "sessions", "turns", "texts")
     writes: ClassVar = ("units", "ranking")
 
-    level: Level = "auto"
+    level: Level = "auto"  # as rank.score.level of zscore: compare with arms of the same level
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""

@@ -49,9 +49,10 @@ class Boost(Scorer):
     writes: ClassVar = ("ranking",)
 
     signals: tuple[Signal, ...] = Field(default=(), strict=False)
+    # signal -> its value for units that it does not reach; else the lowest
     fill: dict[str, float] = Field(default_factory=dict)
-    depth: Annotated[int, Field(ge=1)] | None = 200
-    name: Annotated[str, Field(min_length=1)] | None = None
+    depth: Annotated[int, Field(ge=1)] | None = 200  # first units that are scored anew; the others follow
+    name: Annotated[str, Field(min_length=1)] | None = None  # a column that keeps the new score, for a later slot
 
     @model_validator(mode="after")
     def _something_to_do(self) -> Boost:

@@ -48,12 +48,13 @@ class Scorer:
     """
 
     method: Method = "weighted"
-    normaliser: Normalisers = "zscore"
+    normaliser: Normalisers = "zscore"  # what the logistic maps to (0, 1)
+    # a lane ("dense:turn") or a search ("dense") -> weight; those not named weigh 1
     weights: dict[str, NonNegative] = Field(default_factory=dict)
-    factors: dict[str, NonNegative] = Field(default_factory=dict)
-    floors: dict[str, float] = Field(default_factory=dict)
-    threshold: float | None = None
-    rrf_k: Annotated[int, Field(ge=1)] = 60
+    factors: dict[str, NonNegative] = Field(default_factory=dict)  # signal in [0, 1] -> factor, e.g. {preference: 1.3}
+    floors: dict[str, float] = Field(default_factory=dict)  # lane -> lowest raw score that a unit may have
+    threshold: float | None = None  # lowest score that is kept
+    rrf_k: Annotated[int, Field(ge=1)] = 60  # method rrf only
 
     @model_validator(mode="after")
     def _factors_need_a_sign(self) -> Scorer:

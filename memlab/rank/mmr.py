@@ -35,9 +35,10 @@ class MMR:
     writes: ClassVar = ("ranking",)
 
     embedder: Embedder
-    pool: Annotated[int, Field(ge=1)] = 50
+    pool: Annotated[int, Field(ge=1)] = 50  # first units that are reordered
+    # weight of the score; the rest is the weight of the likeness to what was chosen before
     balance: Annotated[float, Field(ge=0, le=1)] = 0.7
-    normaliser: Normaliser = "minmax"
+    normaliser: Normaliser = "minmax"  # over the pool, so that scores lie in [0, 1] as cosines do
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the ranking, its head in the order of choice."""

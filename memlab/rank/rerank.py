@@ -34,11 +34,13 @@ class Rerank:
     writes: ClassVar = ("ranking",)
 
     scorer: PairScorer
-    pool: Annotated[int, Field(ge=1)] = 50
+    pool: Annotated[int, Field(ge=1)] = 50  # first units that are judged; recall at 50 cannot change
     name: Annotated[str, Field(min_length=1)] = "rerank"
+    # whose turns are judged
     roles: tuple[Literal["user", "assistant"], ...] = Field(default=("user", "assistant"), strict=False)
+    # its opinion alone; {rerank: 1, first: 0.5} mixes in the first stage
     weights: dict[str, NonNegative] = Field(default_factory=lambda: {"rerank": 1.0})
-    normaliser: Normaliser = "zscore"
+    normaliser: Normaliser = "zscore"  # over the pool, so that both opinions have one scale
 
     @model_validator(mode="after")
     def _some_weight(self) -> Rerank:

@@ -166,15 +166,17 @@ class LlmRerank:
     writes: ClassVar = ("ranking",)
 
     chat: Chat
-    pool: Annotated[int, Field(ge=1, le=500)] = 20
+    pool: Annotated[int, Field(ge=1, le=500)] = 20  # units that are judged
     mode: Literal["pointwise", "listwise"] = "pointwise"
-    typed: bool = True
-    name: Annotated[str, Field(min_length=1)] = "llm"
+    typed: bool = True  # the model is told what counts for a question of its class
+    name: Annotated[str, Field(min_length=1)] = "llm"  # column of the ranking
+    # whose turns are judged
     roles: tuple[Literal["user", "assistant"], ...] = Field(default=("user", "assistant"), strict=False)
-    dates: bool = True
-    max_chars: Annotated[int, Field(ge=1)] | None = None
+    dates: bool = True  # the day of the question and of each unit are shown
+    max_chars: Annotated[int, Field(ge=1)] | None = None  # 200 is a published system's cut, which loses evidence
+    # its opinion alone; {rerank: 1, first: 0.5} mixes in the first stage
     weights: dict[str, NonNegative] = Field(default_factory=lambda: {"rerank": 1.0})
-    normaliser: Normaliser = "zscore"
+    normaliser: Normaliser = "zscore"  # over the pool, so that both opinions have one scale
 
     @model_validator(mode="after")
     def _some_weight(self) -> LlmRerank:

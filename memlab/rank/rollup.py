@@ -35,10 +35,11 @@ class Rollup:
     writes: ClassVar = ("ranking", "units")
 
     method: Literal["max", "dcg_sum", "mean_top", "logsumexp"] = "max"
-    to: Literal["session", "turn"] = "session"
-    top: Annotated[int, Field(ge=1)] = 3
+    to: Literal["session", "turn"] = "session"  # session, or turn for memories that span turns
+    top: Annotated[int, Field(ge=1)] = 3  # mean_top: how many best units count
+    # dcg_sum: how many first ranks count; null = all, which favours long sessions
     top_n: Annotated[int, Field(ge=1)] | None = 10
-    temperature: Annotated[float, Field(gt=0)] = 1.0
+    temperature: Annotated[float, Field(gt=0)] = 1.0  # logsumexp: near 0 it is max, large it counts units
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking of the wholes, and all wholes as ``units``."""

@@ -42,7 +42,7 @@ class Score(Scorer):
     reads: ClassVar = ("hits", "queries", "memories", "sessions", "turns")
     writes: ClassVar = ("units", "ranking")
 
-    level: Level = "auto"
+    level: Level = "auto"  # what is ranked: turn, session, memory; auto: the finest that the memories tell apart
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""

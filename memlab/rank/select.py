@@ -40,7 +40,7 @@ class Fixed:
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
 
-    k: Count = 10
+    k: Count = 10  # K of most published systems
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected``."""
@@ -61,13 +61,13 @@ class ByType:
     writes: ClassVar = ("ranking",)
     adaptive: ClassVar = True  # its K differs by question, so it is compared with a token-matched twin
 
-    counting: Count = 40
-    factual: Count = 10
-    temporal: Count = 20
-    update: Count = 10
-    preference: Count = 20
-    assistant: Count = 10
-    other: Count = 20
+    counting: Count = 40  # published: answers gathered from many sessions; multi_session takes it too
+    factual: Count = 10  # published: one place holds the answer
+    temporal: Count = 20  # two or more events to compare
+    update: Count = 10  # the newest of a few statements
+    preference: Count = 20  # traces of a taste lie in several places
+    assistant: Count = 10  # one earlier answer
+    other: Count = 20  # published default, for the classes of other classifiers: general, conceptual, procedural
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected``."""
@@ -93,9 +93,9 @@ class Gap:
     writes: ClassVar = ("ranking",)
     adaptive: ClassVar = True  # its K differs by question, so it is compared with a token-matched twin
 
-    min_k: Count = 1
-    max_k: Count = 40
-    buffer: Annotated[int, Field(ge=0)] = 5
+    min_k: Count = 1  # the drop after rank min_k is the first that counts
+    max_k: Count = 40  # never more; the paper bars cuts in the last tenth of all passages instead
+    buffer: Annotated[int, Field(ge=0)] = 5  # units shown beyond the drop; the paper's value
 
     @model_validator(mode="after")
     def _range(self) -> Gap:
@@ -131,8 +131,8 @@ class Budget:
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
 
-    tokens: Count = 1000
-    twin: bool = True
+    tokens: Count = 1000  # counted as all arms count them; the first unit is shown even if it is larger
+    twin: bool = True  # compare with one K for all of the same mean tokens; false where every arm has this budget
 
     @property
     def adaptive(self) -> bool:

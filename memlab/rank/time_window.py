@@ -28,7 +28,8 @@ class Forward:
     reads: ClassVar = ("ranking", "units", "queries", "sessions", "memories")
     writes: ClassVar = ("ranking",)
 
-    tolerance_days: Annotated[int, Field(ge=0)] = 2
+    tolerance_days: Annotated[int, Field(ge=0)] = 2  # a thing is often told of a day or two later
+    # standard deviations of the question's scores that are added inside the window; null: before
     strength: Annotated[float, Field(gt=0)] | None = 1.0
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)

@@ -32,11 +32,11 @@ class GraphBlock:
     reads: ClassVar = ("context", "texts", "entities", "links", "sessions", "questions")
     writes: ClassVar = ("context", "texts")
 
-    hops: Count = 2
-    most_entities: Count = 10
-    most_links: Count = 20
-    summary_chars: Count = 500
-    max_tokens: MaxTokens = None
+    hops: Count = 2  # v1's: friends of friends
+    most_entities: Count = 10  # v1's
+    most_links: Count = 20  # v1's
+    summary_chars: Count = 500  # v1's: of the summaries of one entity in all sessions
+    max_tokens: MaxTokens = None  # of the block, by the one counter; the last lines are left out until it fits
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the context with the blocks, and the texts that they need."""

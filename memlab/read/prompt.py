@@ -49,9 +49,9 @@ class PromptTemplate:
 
     instructions: str
     system: str = ""
-    history: Literal["plain", "json"] = "plain"
-    answer_mark: Annotated[str, Field(min_length=1)] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    history: Literal["plain", "json"] = "plain"  # plain | json
+    answer_mark: Annotated[str, Field(min_length=1)] | None = None  # the whole reply is the answer
+    max_tokens: Annotated[int, Field(ge=1)] | None = None  # as the model is set up
 
     @model_validator(mode="after")
     def _placeholders(self) -> PromptTemplate:

@@ -20,8 +20,8 @@ class Measure:
 
     reads: ClassVar = (*RENDER_READS, "ranking")
     writes: ClassVar = ("ranking",)
-    value: Value = "unit"
-    depth: Annotated[int, Field(ge=1)] = 200
+    value: Value = "unit"  # unit | turn | round | session
+    depth: Annotated[int, Field(ge=1)] = 200  # ranks that are measured: no selection goes deeper
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the ranking with the column ``tokens`` (Float64)."""

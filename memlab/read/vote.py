@@ -59,6 +59,7 @@ class SelfConsistency:
     """
 
     samples: Annotated[int, Field(ge=2)] = 5
+    # the paper's for most models; at 0 all samples would be alike
     temperature: Annotated[float, Field(gt=0, le=2)] = 0.7
 
     def decide(self, answers: Sequence[str]) -> int:

@@ -33,13 +33,14 @@ class Scenarios:
     named "case#piece" in the table ids.
     """
 
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0)] = 0  # another seed is another haystack around the same cases
+    # sessions around each case, of 4 turns: with the case about 120 turns, which run folders keep whole
     haystack: Annotated[int, Field(ge=0)] = 24
-    limit: Annotated[int, Field(ge=1)] | None = None
-    sample: Annotated[int, Field(ge=1)] | None = None
-    types: Names | None = None
-    split: Literal["a", "b"] | None = None
-    pool: bool = False
+    limit: Annotated[int, Field(ge=1)] | None = None  # the first n questions, for a quick look; null = all
+    sample: Annotated[int, Field(ge=1)] | None = None  # n questions, from every scenario in proportion; null = all
+    types: Names | None = None  # a list of scenarios, e.g. [exact-match, updates]; null = all
+    split: Literal["a", "b"] | None = None  # a or b: halves; null = all
+    pool: bool = False  # true: all cases in one pile
 
     def __post_init__(self) -> None:
         subset.known_types(self.types, CATEGORIES)

@@ -97,16 +97,17 @@ class BM25:
     reads: ClassVar = ("queries", "questions", "memories", "texts")
     writes: ClassVar = ("hits",)
 
-    k1: Annotated[float, Field(ge=0)] = 1.5
+    k1: Annotated[float, Field(ge=0)] = 1.5  # the defaults of bm25s and rank_bm25
     b: Annotated[float, Field(ge=0, le=1)] = 0.75
-    method: Form = "lucene"
-    delta: Annotated[float, Field(ge=0)] = 0.5
-    stop_words: Literal["none", "en"] | Names = "en"
-    stemmer: Literal["english", "none"] = "english"
-    pattern: str = r"\b\w\w+\b"
-    kinds: Names | None = None
-    depth: Annotated[int, Field(ge=1)] = 1000
-    name: str = "lexical"
+    method: Form = "lucene"  # idf form: lucene | robertson | atire | bm25l | bm25+
+    delta: Annotated[float, Field(ge=0)] = 0.5  # bm25l and bm25+ only
+    stop_words: Literal["none", "en"] | Names = "en"  # Lucene's 33; none, or a list
+    stemmer: Literal["english", "none"] = "english"  # Snowball; none
+    pattern: str = r"\b\w\w+\b"  # a word: two or more word characters
+    kinds: Names | None = None  # every kind of memory is a lane
+    depth: Annotated[int, Field(ge=1)] = 1000  # deep: zero-score memories are ranked too
+    name: str = "lexical"  # lanes are named lexical:<kind>
+    # lowest score of a hit; 1e-6: only what shares a word, as full-text engines do
     floor: Annotated[float, Field(ge=0)] | None = None
 
     @field_validator("pattern")
@@ -169,11 +170,11 @@ class BM25Official:
     reads: ClassVar = ("queries", "questions", "memories", "texts")
     writes: ClassVar = ("hits",)
 
-    k1: Annotated[float, Field(ge=0)] = 1.5
+    k1: Annotated[float, Field(ge=0)] = 1.5  # all three as in rank_bm25
     b: Annotated[float, Field(ge=0, le=1)] = 0.75
-    epsilon: float = 0.25
+    epsilon: float = 0.25  # share of the mean idf that a term with a negative idf gets
     kinds: Names | None = None
-    depth: Annotated[int, Field(ge=1)] = 1000
+    depth: Annotated[int, Field(ge=1)] = 1000  # more than any haystack of S: the official ndcg ranks every memory
     name: str = "lexical"
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002  (tokenising is cheaper than keeping it)

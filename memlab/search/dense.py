@@ -32,9 +32,10 @@ class Dense:
 
     embedder: Embedder
     index: Index = Flat()
-    kinds: Names | None = None
-    depth: Annotated[int, Field(ge=1)] = 1000
-    name: str = "dense"
+    kinds: Names | None = None  # every kind of memory is a lane
+    depth: Annotated[int, Field(ge=1)] = 1000  # deep: fusion and metrics at k <= 50 never see the cut
+    name: str = "dense"  # lanes are named dense:<kind>
+    # lowest cosine of a hit, e.g. 0.5 (ElizaOS); null: the depth alone limits
     floor: Annotated[float, Field(ge=-1, le=1)] | None = None
 
     def run(self, tables: Tables, store: Store) -> Tables:

@@ -29,11 +29,12 @@ class Approximate:
 
     on_gpu: ClassVar[bool] = True
 
-    exact_below: Annotated[int, Field(ge=0)] = 20_000
-    refine: Positive = 1
+    exact_below: Annotated[int, Field(ge=0)] = 20_000  # below this many vectors a matrix product is as fast, and exact
+    refine: Positive = 1  # lists hold whole vectors, nothing to refine
+    # all GPUs where FAISS finds any and no date filter is needed; cpu keeps off them
     device: Literal["auto", "cpu"] = "auto"
-    threads: Positive | None = None
-    build_threads: Positive | None = None
+    threads: Positive | None = None  # all cores
+    build_threads: Positive | None = None  # one, so that a build is reproducible; more is faster
     seed: Annotated[int, Field(ge=0)] = 0
 
     @abstractmethod
@@ -165,8 +166,8 @@ def _mapped(faiss: Any, path: Path) -> Any | None:
 class IVF(Approximate):
     """Inverted lists: vectors are grouped by k-means, and the lists nearest to the query are searched."""
 
-    nlist: Positive | None = None
-    nprobe: Positive = 32
+    nlist: Positive | None = None  # 4 sqrt(n)
+    nprobe: Positive = 32  # lists searched per query: more is slower and finds more
 
     def lists(self, n: int) -> int:
         """Return the number of lists: as configured, else 4 sqrt(n), FAISS's rule of thumb."""
@@ -207,8 +208,8 @@ class IVFPQ(IVF):
     """Inverted lists of product-quantised codes: m sub-vectors of ``bits`` bits each; ``refine`` times as many are
     taken from the codes as are wanted, and ranked by their exact products."""
 
-    refine: Positive = 8
-    m: Positive = 48
+    refine: Positive = 8  # exact products for 8 times as many as are wanted
+    m: Positive = 48  # bytes a vector at 8 bits (1,536 uncompressed at 384 dimensions); must divide them
     bits: Annotated[int, Field(ge=4, le=12)] = 8
 
     def made(self, faiss: Any, n: int, dim: int) -> Any:
@@ -234,10 +235,10 @@ class HNSW(Approximate):
 
     on_gpu: ClassVar[bool] = False
 
-    M: Annotated[int, Field(ge=4)] = 32
-    ef_construction: Positive = 100
-    ef_search: Positive = 128
-    storage: Literal["flat", "sq8"] = "flat"
+    M: Annotated[int, Field(ge=4)] = 32  # links a vector
+    ef_construction: Positive = 100  # breadth of the search that links a new vector
+    ef_search: Positive = 128  # breadth of a search; never less than depth
+    storage: Literal["flat", "sq8"] = "flat"  # sq8: 8-bit codes in the graph, a quarter of the memory
 
     def made(self, faiss: Any, n: int, dim: int) -> Any:  # noqa: ARG002  (a graph grows with its vectors)
         """Return an empty graph."""
@@ -266,7 +267,7 @@ class HNSW(Approximate):
 class SQ8(Approximate):
     """Every vector is compared, in 8 bits a dimension: a quarter of the memory."""
 
-    refine: Positive = 2
+    refine: Positive = 2  # exact products for twice as many as are wanted
 
     def made(self, faiss: Any, n: int, dim: int) -> Any:  # noqa: ARG002  (codes grow with their vectors)
         """Return an empty array of codes."""

@@ -75,10 +75,10 @@ class Late:
     writes: ClassVar = ("hits",)
 
     scorer: PairScorer
-    kinds: Names | None = None
+    kinds: Names | None = None  # every kind of memory is a lane
     depth: Annotated[int, Field(ge=1)] = 1000
-    max_pairs: MaxPairs = 2_000_000
-    name: str = "late"
+    max_pairs: MaxPairs = 2_000_000  # LoCoMo's 1,986 questions x 590 turns fit; minutes on a GPU, more on a CPU
+    name: str = "late"  # lanes are named late:<kind>
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every kind for every query.
@@ -115,12 +115,13 @@ class WeightedLate:
     writes: ClassVar = ("hits",)
 
     matcher: TokenMatcher
-    weighting: Weighting = "idf"
+    weighting: Weighting = "idf"  # uniform: plain MaxSim
+    # a lane late_window:<kind>: the best answer to each word up to 2 memories away; 0: no such lane
     window: Annotated[int, Field(ge=0)] = 2
-    sessions: bool = True
-    kinds: Names | None = None
+    sessions: bool = True  # a lane late_session:<kind>: the best answer to each word anywhere in the session
+    kinds: Names | None = None  # every kind of memory
     depth: Annotated[int, Field(ge=1)] = 1000
-    max_pairs: MaxPairs = 2_000_000
+    max_pairs: MaxPairs = 2_000_000  # LoCoMo's 1,986 questions x 590 turns fit
     name: str = "late"
 
     def run(self, tables: Tables, store: Store) -> Tables:

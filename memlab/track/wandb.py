@@ -40,12 +40,13 @@ class WandbTrack:
     the runs.
     """
 
+    # needs neither key nor network; send later with `python -m memlab.track sync`; or online
     mode: Literal["offline", "online"] = "offline"
     project: str = "memlab"
-    entity: str | None = None
-    group: str | None = None
-    tags: Names = ()
-    dir: LocalPath | None = None
+    entity: str | None = None  # your team; null = your own account
+    group: str | None = None  # null = the experiment's name, so that its arms stand together
+    tags: Names = ()  # beside experiment and data, which are always tags
+    dir: LocalPath | None = None  # where W&B keeps its files; null = <out>/wandb
 
     def publish(self, folder: Path) -> str | None:
         """Publish one run folder, finished or failed; return where, or None with a warning."""

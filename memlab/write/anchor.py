@@ -39,6 +39,7 @@ class Dates:
 
     reads: ClassVar = ("texts", "memories")
     writes: ClassVar = ("memories", "texts")
+    # the key is searched; the value is shown where memories are ranked (rank.score.level=memory)
     into: Into = "key_and_value"
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
@@ -124,9 +125,11 @@ class Coref:
 
     reads: ClassVar = ("texts", "turns", "memories")
     writes: ClassVar = ("memories", "texts")
+    # the key is searched; the value is shown where memories are ranked (rank.score.level=memory)
     into: Into = "key_and_value"
+    # turns after which a person is forgotten: further back, the last named is often another
     reach: Annotated[int, Field(ge=0)] = 3
-    speakers: bool = True
+    speakers: bool = True  # "I" and "you" too, where speakers have names
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the memories, with their persons told."""

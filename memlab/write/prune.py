@@ -75,8 +75,9 @@ class Age:
 
     reads: ClassVar = ("questions", "texts", "memories", "edges")
     writes: ClassVar = ("memories", "edges")
+    # before the corpus's earliest question: no question loses what it could still have
     days: Annotated[int, Field(ge=1)] = 90
-    important: Annotated[float, Field(ge=0)] = 0.6
+    important: Annotated[float, Field(ge=0)] = 0.6  # from this importance on a memory stays; above 1: nothing does
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the memories that stay, and the edges between them."""

@@ -47,11 +47,11 @@ class Question(jsonl.Question):
 class Documents:
     """The folder's documents in the order of their days, those without one first, then by name."""
 
-    path: LocalPath | None = None
-    max_mb: Annotated[float, Field(gt=0)] = 20.0
-    limit: Annotated[int, Field(ge=1)] | None = None
-    sample: Annotated[int, Field(ge=1)] | None = None
-    types: Names | None = None
+    path: LocalPath | None = None  # the folder; needed
+    max_mb: Annotated[float, Field(gt=0)] = 20.0  # a larger file is refused, so that a mistake does not fill the memory
+    limit: Annotated[int, Field(ge=1)] | None = None  # the first n questions, for a quick look; null = all
+    sample: Annotated[int, Field(ge=1)] | None = None  # n questions, from every type in proportion; null = all
+    types: Names | None = None  # a list of your own categories; null = all
 
     # all documents are one pile, which cannot be halved
     split = None

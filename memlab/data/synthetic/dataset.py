@@ -30,18 +30,22 @@ class Synthetic:
     least and greatest number of things that a counting question counts, 1 to 40.
     """
 
-    seed: Annotated[int, Field(ge=0)] = 0
-    lives: Count = 20
+    seed: Annotated[int, Field(ge=0)] = 0  # another seed is another set of lives
+    lives: Count = 20  # each is a corpus; 20 give the tests by life enough clusters
+    # a life, over about a year; 8 turns each, so 4,800 turns: under a minute to encode on a laptop
     sessions: Annotated[int, Field(ge=2)] = 30
+    # a life: 3 multi-session, 3 temporal, 2 user, 2 updates, 1 assistant, 1 preference, 1 unanswerable
     questions: Count = 13
+    # chance that a near-miss of evidence is told, and that a chat is about a topic asked about
     distractors: Share = 0.3
-    paraphrase: Share = 0.1
+    paraphrase: Share = 0.1  # chance that a statement, and that a question, is in other words
+    # least and most things that a counting question counts (1 to 40); small counts are commoner
     evidence: Annotated[tuple[int, int], Field(strict=False)] = (2, 10)
-    limit: Count | None = None
-    sample: Count | None = None
-    types: Names | None = None
-    split: Literal["a", "b"] | None = None
-    pool: bool = False
+    limit: Count | None = None  # the first n questions, for a quick look; null = all
+    sample: Count | None = None  # n questions, from every type and corpus in proportion; null = all
+    types: Names | None = None  # a list of LongMemEval's six types; null = all
+    split: Literal["a", "b"] | None = None  # a or b: halves without shared lives; null = all
+    pool: bool = False  # true: all lives in one pile, a stress test
 
     def __post_init__(self) -> None:
         subset.known_types(self.types, TYPES)

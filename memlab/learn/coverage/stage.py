@@ -49,11 +49,11 @@ class CrossFitCoverage:
     writes: ClassVar = ("ranking",)
 
     level: EvidenceLevel = "session"
-    folds: Annotated[int, Field(ge=2)] = 5
-    by: By = "auto"
+    folds: Annotated[int, Field(ge=2)] = 5  # fewer where the data has fewer groups
+    by: By = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
     seed: int = 0
-    depth: Depth = 100
-    l2: Annotated[float, Field(gt=0)] = 1.0
+    depth: Depth = 100  # ranks beyond take the estimate at this one
+    l2: Annotated[float, Field(gt=0)] = 1.0  # penalty on standardised weights, beside a loss summed over questions
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``coverage``."""
@@ -136,9 +136,9 @@ class LearnedK:
     adaptive: ClassVar = True
 
     coverage: CrossFitCoverage | LoadedCoverage
-    target: Annotated[float, Field(gt=0, lt=1)] = 0.9
+    target: Annotated[float, Field(gt=0, lt=1)] = 0.9  # estimated probability that all evidence is shown; no guarantee
     min_k: Count = 1
-    max_k: Count = 40
+    max_k: Count = 40  # shown where no K reaches the target, and marked unreachable
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the ranking with ``coverage``, ``selected`` and ``unreachable``."""

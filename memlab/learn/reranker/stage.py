@@ -39,13 +39,16 @@ class CrossFitRerank:
     writes: ClassVar = Rerank.writes
 
     paths: Annotated[tuple[LocalPath, ...], Field(strict=False)]
+    # controls: blank shows no question, wrong that of another corpus
     question: Literal["asked", "blank", "wrong"] = "asked"
-    seed: int = 0
-    pool: Annotated[int, Field(ge=1)] = 50
-    name: Annotated[str, Field(min_length=1)] = "cross_encoder"
+    seed: int = 0  # of the wrong questions
+    pool: Annotated[int, Field(ge=1)] = 50  # first units that are judged; recall at 50 cannot change
+    name: Annotated[str, Field(min_length=1)] = "cross_encoder"  # column of the ranking
+    # whose turns are judged
     roles: tuple[Literal["user", "assistant"], ...] = Field(default=("user", "assistant"), strict=False)
+    # its opinion alone; {rerank: 1, first: 1} mixes in the first stage
     weights: dict[str, NonNegative] = Field(default_factory=lambda: {"rerank": 1.0})
-    normaliser: Normaliser = "zscore"
+    normaliser: Normaliser = "zscore"  # over the pool, so that both opinions have one scale
 
     @model_validator(mode="after")
     def _readable(self) -> CrossFitRerank:

@@ -49,14 +49,18 @@ class ChatSettings:
     """The settings of a chat model that its connections need."""
 
     model: Annotated[str, Field(min_length=1)]
+    # or auto; no part of a completion's identity
     url: Annotated[str, Field(pattern=r"^(auto$|https?://)")] = "http://127.0.0.1:8000/v1"
-    key_env: Variable | None = None
-    temperature: Annotated[float, Field(ge=0)] = 0.0
-    seed: int = 0
-    max_tokens: Annotated[int, Field(ge=1)] = 256
+    key_env: Variable | None = None  # the variable that holds the key; null: the note of `memlab.serve`, else no key
+    temperature: Annotated[float, Field(ge=0)] = 0.0  # the likeliest word each time, so that a run can be repeated
+    seed: int = 0  # sent with every request, plus the number of the sample
+    max_tokens: Annotated[int, Field(ge=1)] = 256  # of a reply
+    # requests at a time (auto: to each server); a vLLM server on a GPU takes 64 and more
     concurrency: Annotated[int, Field(ge=1)] = 16
-    timeout: Annotated[float, Field(gt=0)] = 300.0
+    timeout: Annotated[float, Field(gt=0)] = 300.0  # seconds for one whole reply
+    # seconds that a server which went away is waited for; one never there: 3, with auto the same as any
     patience: Annotated[float, Field(ge=0)] = 600.0
+    # after 429, 5xx, time-outs and broken replies; waits 0.5, 1, 2 ... s, or as told
     retries: Annotated[int, Field(ge=0)] = 6
 
 

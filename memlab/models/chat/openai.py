@@ -34,8 +34,10 @@ class OpenAIChat(ChatSettings):
     there, else a heuristic, which gives an upper bound (``memlab.models.chat.tokenizer``).
     """
 
-    revision: str | None = None
+    revision: str | None = None  # of the weights, where you know it; part of the identity
+    # of prompt and reply together; what does not fit is refused before it is sent
     window: Annotated[int, Field(ge=2)] = 4096
+    # folder of its files; null: $MEMLAB_HOME/models/<model>, else 1.5 a word or mark
     tokenizer: LocalPath | None = None
 
     @model_validator(mode="after")

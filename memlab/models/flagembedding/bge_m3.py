@@ -30,7 +30,7 @@ _HEADS = ("sparse_linear.pt", "colbert_linear.pt")
 class M3Embedder(FlagModel):
     """The dense vectors of bge-m3; queries and documents are treated alike."""
 
-    path: str | LocalPath | None = "BAAI/bge-m3"
+    path: str | LocalPath | None = "BAAI/bge-m3"  # a folder, or a name on the hub
     name: str = "bge-m3"
 
     path_option: ClassVar = "embedder.path"
@@ -65,7 +65,7 @@ class M3Embedder(FlagModel):
 class M3Scorer(FlagModel):
     """The sparse or the multi-vector score of bge-m3 for pairs; every text is encoded once per call."""
 
-    path: str | LocalPath | None = "BAAI/bge-m3"
+    path: str | LocalPath | None = "BAAI/bge-m3"  # a folder, or a name on the hub
     name: str = "bge-m3"
     mode: Literal["sparse", "colbert"] = field(kw_only=True)
 

@@ -75,9 +75,9 @@ def weights_digest(folder: Path) -> str:
 class FlagModel(ModelFiles):
     """A model that FlagEmbedding runs."""
 
-    max_length: Annotated[int, Field(ge=8)] = 8192
-    batch: Batch = 16
-    dtype: FlagDtype = "auto"
+    max_length: Annotated[int, Field(ge=8)] = 8192  # tokens; the model's own limit
+    batch: Batch = 16  # texts per batch; FlagEmbedding makes it smaller when memory runs out
+    dtype: FlagDtype = "auto"  # fp16 on a GPU, fp32 on a CPU
 
     def _identity(self, kind: str, /, **settings: Any) -> dict[str, Any]:
         """Return a model's identity; the weights count by their digest, so a path never enters."""

@@ -27,8 +27,9 @@ class FlagPairScorer(FlagModel):
     """One of FlagEmbedding's rerankers, from a folder or the hub."""
 
     kind: Literal["encoder", "llm"] = "encoder"
+    # tokens per pair: a question and a turn; the model was trained up to 1,024
     max_length: Annotated[int, Field(ge=8)] = 512
-    batch: Batch = 32
+    batch: Batch = 32  # pairs per batch; FlagEmbedding makes it smaller when memory runs out
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a score."""

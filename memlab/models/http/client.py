@@ -105,12 +105,14 @@ class HttpModel:
     url: Url
     model: str
     key_env: Variable | None = None
+    # longer passages are cut here before they are sent; null: the service cuts
     max_characters: Annotated[int, Field(ge=1)] | None = None
-    batch: Annotated[int, Field(ge=1)] = 100
-    parallel: Annotated[int, Field(ge=1)] = 4
-    requests_per_minute: Annotated[float, Field(gt=0)] | None = None
+    batch: Annotated[int, Field(ge=1)] = 100  # passages per request; a request holds one question
+    parallel: Annotated[int, Field(ge=1)] = 4  # requests at a time
+    requests_per_minute: Annotated[float, Field(gt=0)] | None = None  # null: as fast as replies come
+    # after 429, 5xx, time-outs and broken replies; waits 1, 2, 4, 8, 16 s, or as told
     retries: Annotated[int, Field(ge=0)] = 5
-    timeout: Annotated[float, Field(gt=0)] = 60.0
+    timeout: Annotated[float, Field(gt=0)] = 60.0  # seconds per request
 
     @property
     def name(self) -> str:

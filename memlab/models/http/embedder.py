@@ -27,10 +27,10 @@ class HttpEmbedder(HttpModel):
     dimensions: Annotated[int, Field(ge=1)] = field(kw_only=True)
     form: Literal["openai", "voyage"] = "openai"
     ask_dimensions: bool = False
-    query_prefix: str = ""
-    document_prefix: str = ""
-    batch: Annotated[int, Field(ge=1)] = 128
-    batch_characters: Annotated[int, Field(ge=1)] = 200_000
+    query_prefix: str = ""  # what the model wants before a question
+    document_prefix: str = ""  # ... and before a passage
+    batch: Annotated[int, Field(ge=1)] = 128  # texts per request
+    batch_characters: Annotated[int, Field(ge=1)] = 200_000  # characters per request
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a vector, as far as a caller can know; neither the address nor the key."""

@@ -18,9 +18,9 @@ class ModelFiles:
 
     path: str | LocalPath | None
     name: str
-    revision: str | None = None
-    dtype: Dtype = "auto"
-    device: Device = "auto"
+    revision: str | None = None  # commit on the hub; null: the newest, recorded in the manifest
+    dtype: Dtype = "auto"  # fp16 on a GPU, fp32 on a CPU
+    device: Device = "auto"  # every GPU there is, else the CPU
 
     path_option: ClassVar[str] = "cross_encoder.path"
     """The override that sets the path, for messages."""
@@ -47,8 +47,9 @@ class ModelFiles:
 class LocalModel(ModelFiles):
     """A model that memlab batches itself, on every device there is."""
 
-    backend: Backend = "auto"
-    trust_remote_code: bool = False
+    backend: Backend = "auto"  # on a CPU oneDNN's packed linear layers, where PyTorch has them
+    trust_remote_code: bool = False  # no code from the hub is run
+    # padded tokens per batch; null: 2048 on a CPU, 65536 on a GPU
     token_budget: Annotated[int, Field(ge=256)] | None = None
 
     def _identity(self, kind: str, /, **settings: Any) -> dict[str, Any]:

@@ -77,9 +77,9 @@ def cut_longest_first(first: Ints, second: Ints, room: int) -> tuple[Ints, Ints]
 class CrossEncoderScorer(LocalModel):
     """A cross-encoder with one label, from a folder or the hub. Loading waits for the first call."""
 
-    path: str | LocalPath | None = None
+    path: str | LocalPath | None = None  # cross_encoder.path=FOLDER, with config.json, weights and tokenizer
     name: str = "cross_encoder"
-    max_length: Annotated[int, Field(ge=16)] | None = None
+    max_length: Annotated[int, Field(ge=16)] | None = None  # tokens per pair; null: as the model's own files say
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a score."""

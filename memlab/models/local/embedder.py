@@ -31,13 +31,13 @@ class SentenceEmbedder(LocalModel):
     Fields with null keep what the model's own files say. Loading waits for the first call.
     """
 
-    path: str | LocalPath | None = None
-    name: str = "minilm"
-    query_prefix: str = ""
-    document_prefix: str = ""
+    path: str | LocalPath | None = None  # null: the weights inside the package
+    name: str = "minilm"  # for messages and the manifest
+    query_prefix: str = ""  # what the model card puts before a question
+    document_prefix: str = ""  # ... and before a passage
     max_length: Annotated[int, Field(ge=8)] | None = None
-    dimensions: Annotated[int, Field(ge=1)] | None = None
-    pooling: Pooling | None = None
+    dimensions: Annotated[int, Field(ge=1)] | None = None  # null: all that the model has
+    pooling: Pooling | None = None  # null: as the model's own files say
 
     path_option: ClassVar = "embedder.path"
 

@@ -30,9 +30,9 @@ class LateInteraction:
 
     embedder: SentenceEmbedder | ColbertEncoder
     special: bool = False
-    query_punctuation: bool = False
+    query_punctuation: bool = False  # a question mark is rare in what was said, and says nothing
     passage_punctuation: bool = False
-    query_tokens: Annotated[int, Field(ge=1)] = 48
+    query_tokens: Annotated[int, Field(ge=1)] = 48  # of a longer question the first 48 tokens count
 
     version: ClassVar[int] = 1
 

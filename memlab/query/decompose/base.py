@@ -32,8 +32,8 @@ class RuleDecompose:
     reads: ClassVar = READS
     writes: ClassVar = WRITES
 
-    share: Share = 1.0
-    repeat: bool = False
+    share: Share = 1.0  # what all parts weigh together; the question weighs 1, never less than they
+    repeat: bool = False  # true: the control, see rules_repeat
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the queries with sub-queries behind them."""

@@ -38,9 +38,9 @@ class LLMDecompose:
     writes: ClassVar = WRITES
 
     chat: Chat
-    share: Share = 1.0
-    most: Annotated[int, Field(ge=2)] = 4
-    max_tokens: Annotated[int, Field(ge=1)] = 192
+    share: Share = 1.0  # what all parts weigh together; the question weighs 1, never less than they
+    most: Annotated[int, Field(ge=2)] = 4  # more parts than that are drift
+    max_tokens: Annotated[int, Field(ge=1)] = 192  # of a reply: four phrases in JSON
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the queries with sub-queries behind them; warns of replies that could not be read."""

@@ -33,8 +33,8 @@ class HyDE:
     writes: ClassVar = WRITES
 
     chat: Chat
-    weight: Weight = 1.0
-    max_tokens: Annotated[int, Field(ge=1)] = 128
+    weight: Weight = 1.0  # among hyde queries; what the lane weighs says rank.score.weights.hyde
+    max_tokens: Annotated[int, Field(ge=1)] = 128  # of a reply: two or three sentences
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the queries with passages (kind "hyde") behind them; warns of empty replies."""
@@ -56,7 +56,7 @@ class RuleHyDE:
     reads: ClassVar = READS
     writes: ClassVar = WRITES
 
-    weight: Weight = 1.0
+    weight: Weight = 1.0  # among hyde queries; what the lane weighs says rank.score.weights.hyde
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the queries with statements (kind "hyde") behind them."""

@@ -45,10 +45,10 @@ class LLMExpand:
 
     chat: Chat
     mode: Literal["paraphrase", "fusion"] = "paraphrase"
-    most: Most = 3
-    weight: Weight = 0.5
-    synonyms: Annotated[int, Field(ge=0)] = 0
-    max_tokens: Annotated[int, Field(ge=1)] = 256
+    most: Most = 3  # paraphrases a question
+    weight: Weight = 0.5  # of each
+    synonyms: Annotated[int, Field(ge=0)] = 0  # rewrites by rules beside them: see llm_synonyms
+    max_tokens: Annotated[int, Field(ge=1)] = 256  # of a reply: three questions in JSON
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the queries with further wordings (kind "wording"); warns of replies that could not be read."""

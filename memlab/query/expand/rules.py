@@ -31,10 +31,10 @@ class RuleExpand:
     reads: ClassVar = READS
     writes: ClassVar = WRITES
 
-    most: Most = 2
-    weight: Weight = 0.5
+    most: Most = 2  # rewrites a question, at most; few words have a third synonym
+    weight: Weight = 0.5  # of each; two of them weigh what the question does
     statement: bool = False
-    inject: bool = False
+    inject: bool = False  # true: see synonyms_inject
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the queries with further wordings (kind "wording") behind them."""

@@ -39,7 +39,7 @@ class LLMWindows:
     writes: ClassVar = ("queries",)
 
     chat: Chat
-    max_tokens: Annotated[int, Field(ge=1)] = 64
+    max_tokens: Annotated[int, Field(ge=1)] = 64  # of a reply: two dates in JSON
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the queries with windows; warns of replies that could not be read."""

@@ -29,13 +29,13 @@ class Recency:
     """
 
     name: str = "recency"
-    form: Literal["exp", "linear"] = "exp"
-    days: Annotated[float, Field(gt=0)] = 30.0
-    lowest: float = 0.0
-    inverted: bool = False
-    clock: Literal["question", "wall"] = "question"
+    form: Literal["exp", "linear"] = "exp"  # exp: exp(-age / days) | linear: 1 - age / days
+    days: Annotated[float, Field(gt=0)] = 30.0  # called a half-life there; it is the time constant
+    lowest: float = 0.0  # no value is lower
+    inverted: bool = False  # 1 - value, for a factor of 0
+    clock: Literal["question", "wall"] = "question"  # question: age on the question's day | wall: age on the day now
     now: Annotated[date, Field(strict=False)] | None = None
-    classes: Classes = ()
+    classes: Classes = ()  # only for questions of these classes; none: for all
 
     @model_validator(mode="after")
     def _now_is_told(self) -> Recency:

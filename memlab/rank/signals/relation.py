@@ -30,7 +30,7 @@ class Relation:
     """
 
     name: str = "relation"
-    weights: dict[Kind, float] = Field(default_factory=_weights)
+    weights: dict[Kind, float] = Field(default_factory=_weights)  # not published; ours
     among: Literal["pool", "all"] = "pool"
     first: Annotated[int, Field(ge=1)] = 30
 

@@ -24,8 +24,10 @@ class Source:
     """
 
     name: str = "source"
+    # end of a speaker's name -> authority in [0, 1]
     speakers: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(
         default_factory=lambda: dict.fromkeys(DOCUMENTS, 1.0))
+    # source of a memory (user, assistant) -> authority; what is named nowhere has 0
     sources: dict[str, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
 
     def values(self, tables: Tables) -> pl.DataFrame:

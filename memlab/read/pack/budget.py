@@ -34,12 +34,12 @@ class Windows:
     reads: ClassVar = (*PACK_READS, "questions")
     writes: ClassVar = PACK_WRITES
     value: Value = "unit"
-    budget: Annotated[int, Field(ge=1)] = 8000
-    system: Annotated[int, Field(ge=0)] = 2000
-    message: Annotated[int, Field(ge=0)] = 500
-    history: Share = 0.5
-    retrieved: Share = 0.3
-    stop_at_overflow: bool = True
+    budget: Annotated[int, Field(ge=1)] = 8000  # tokens in all; ElizaOS leaves it to the model
+    system: Annotated[int, Field(ge=0)] = 2000  # of these for the system prompt
+    message: Annotated[int, Field(ge=0)] = 500  # and for the message
+    history: Share = 0.5  # share of what is left for the last turns before the question
+    retrieved: Share = 0.3  # share for what was retrieved
+    stop_at_overflow: bool = True  # filling stops at the first that does not fit; false: passes it over
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Windows:

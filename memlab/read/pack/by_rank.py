@@ -39,8 +39,8 @@ class ByRank:
     reads: ClassVar = PACK_READS
     writes: ClassVar = PACK_WRITES
     value: Value = "unit"
-    max_tokens: MaxTokens = None
-    stop_at_overflow: bool = False
+    max_tokens: MaxTokens = None  # a number: what does not fit into it is passed over, never cut
+    stop_at_overflow: bool = False  # true: nothing is shown after the first that does not fit
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the context (position counts from 1 in a question) and the texts that it needs."""
@@ -113,7 +113,7 @@ class ByDate:
     reads: ClassVar = PACK_READS
     writes: ClassVar = PACK_WRITES
     value: Value = "unit"
-    max_tokens: MaxTokens = None
+    max_tokens: MaxTokens = None  # a number: what does not fit into it is passed over, the best tried first
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the context and the texts that it needs."""
@@ -131,7 +131,7 @@ class BestAtEnds:
     reads: ClassVar = PACK_READS
     writes: ClassVar = PACK_WRITES
     value: Value = "unit"
-    max_tokens: MaxTokens = None
+    max_tokens: MaxTokens = None  # a number: what does not fit into it is passed over, the best tried first
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the context and the texts that it needs."""

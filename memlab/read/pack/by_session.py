@@ -26,8 +26,8 @@ class BySession:
     reads: ClassVar = PACK_READS
     writes: ClassVar = PACK_WRITES
     value: Value = "unit"
-    max_tokens: MaxTokens = None
-    order: Literal["rank", "date"] = "rank"
+    max_tokens: MaxTokens = None  # a number: what does not fit into it is passed over, the best tried first
+    order: Literal["rank", "date"] = "rank"  # of the sessions: rank (by their best unit) | date
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the context and the texts that it needs; the header stands in a session's first row."""

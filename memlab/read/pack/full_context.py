@@ -29,6 +29,7 @@ class Everything:
 
     reads: ClassVar = (*RENDER_READS, "questions")
     writes: ClassVar = PACK_WRITES
+    # a number: the newest stay; null: as far as the reader's window goes, the newest stay too
     max_tokens: MaxTokens = None
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002

@@ -138,10 +138,10 @@ class Window:
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
-    roles: Roles = EVERYONE
-    speakers: bool = True
-    size: Size = 1600
-    overlap: Overlap = 320
+    roles: Roles = EVERYONE  # the roles whose turns are in the transcript
+    speakers: bool = True  # "Name: text" where speakers have names, else "user: text"
+    size: Size = 1600  # characters, about 400 tokens: the size of published conversational systems
+    overlap: Overlap = 320  # characters, a fifth of the size
 
     def __post_init__(self) -> None:
         check_overlap(self.overlap, self.size)
@@ -163,11 +163,11 @@ class Recursive:
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
-    roles: Roles = EVERYONE
-    speakers: bool = True
-    size: Size = 1000
-    overlap: Overlap = 200
-    separators: Names = ("\n\n", "\n", ". ", "? ", "! ", " ")
+    roles: Roles = EVERYONE  # the roles whose turns are in the transcript
+    speakers: bool = True  # "Name: text" where speakers have names, else "user: text"
+    size: Size = 1000  # characters at most, as published
+    overlap: Overlap = 200  # characters at most that a piece repeats of the one before
+    separators: Names = ("\n\n", "\n", ". ", "? ", "! ", " ")  # blank line (between turns, too), line, sentence, word
 
     def __post_init__(self) -> None:
         check_overlap(self.overlap, self.size)
@@ -194,10 +194,10 @@ class Tokens:
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
-    roles: Roles = EVERYONE
-    speakers: bool = True
-    size: Size = 400
-    overlap: Overlap = 80
+    roles: Roles = EVERYONE  # the roles whose turns are in the transcript
+    speakers: bool = True  # "Name: text" where speakers have names, else "user: text"
+    size: Size = 400  # words and marks, as the token counter counts them
+    overlap: Overlap = 80  # a fifth of the size
 
     def __post_init__(self) -> None:
         check_overlap(self.overlap, self.size)
@@ -258,10 +258,11 @@ class FirstSeparator:
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
-    roles: Roles = EVERYONE
-    speakers: bool = True
-    size: Size = 1000
-    overlap: Overlap = 200
+    roles: Roles = EVERYONE  # the roles whose turns are in the transcript
+    speakers: bool = True  # "Name: text" where speakers have names, else "user: text"
+    size: Size = 1000  # characters, as published; only joins are held to it
+    overlap: Overlap = 200  # characters, as published; whole paragraphs that fit are repeated
+    # blank line (between turns, too), line, sentence, word; the last three have no say
     separators: Separators = ("\n\n", "\n", ". ", " ")
 
     def __post_init__(self) -> None:

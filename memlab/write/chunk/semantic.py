@@ -157,11 +157,12 @@ class Semantic:
     reads: ClassVar = READS
     writes: ClassVar = WRITES
     embedder: Embedder
-    roles: Roles = EVERYONE
-    speakers: bool = True
-    size: Size = 1000
-    least: Size = 200
-    around: Count = 2
+    roles: Roles = EVERYONE  # the roles whose turns are in the transcript
+    speakers: bool = True  # "Name: text" where speakers have names, else "user: text"
+    size: Size = 1000  # characters at most; longer stretches are cut at their least similar gap
+    least: Size = 200  # shorter stretches join the more similar neighbour, except over a header
+    around: Count = 2  # sentences on either side of a gap that are compared; one alone is noisy
+    # deviations above the mean depth from which a valley counts; -0.5 is TextTiling's, and cuts often
     cutoff: float = 0.5
 
     def __post_init__(self) -> None:

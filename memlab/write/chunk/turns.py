@@ -83,8 +83,8 @@ class Turn:
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
-    roles: Roles = EVERYONE
-    speakers: bool = True
+    roles: Roles = EVERYONE  # the roles that enter the key; [user] is LongMemEval's official protocol
+    speakers: bool = True  # "Name: text" where speakers have names (LoCoMo); LongMemEval has none
 
     @property
     def kind(self) -> str:
@@ -111,8 +111,8 @@ class Round:
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
-    roles: Roles = EVERYONE
-    speakers: bool = True
+    roles: Roles = EVERYONE  # the roles that enter the key; the value always shows the whole round
+    speakers: bool = True  # "Name: text" where speakers have names (LoCoMo); LongMemEval has none
 
     @property
     def kind(self) -> str:
@@ -136,8 +136,8 @@ class Session:
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
-    roles: Roles = EVERYONE
-    speakers: bool = True
+    roles: Roles = EVERYONE  # the roles that enter the key; [user] is LongMemEval's official protocol
+    speakers: bool = True  # "Name: text" where speakers have names (LoCoMo); LongMemEval has none
 
     @property
     def kind(self) -> str:

@@ -26,12 +26,12 @@ class Header:
 
     reads: ClassVar = ("texts", "sessions", "turns", "memories")
     writes: ClassVar = ("memories", "texts")
-    date: bool = True
-    speaker: bool = True
-    first_user_turn: bool = True
-    previous_turn: bool = True
-    max_first_chars: Annotated[int, Field(ge=1)] = 160
-    max_previous_chars: Annotated[int, Field(ge=1)] = 160
+    date: bool = True  # "Saturday 20 May 2023"
+    speaker: bool = True  # who speaks in the memory, unless the key begins so
+    first_user_turn: bool = True  # what the session began with: its topic, most often
+    previous_turn: bool = True  # what the memory answers to
+    max_first_chars: Annotated[int, Field(ge=1)] = 160  # small encoders read 256 tokens, and the key itself must fit
+    max_previous_chars: Annotated[int, Field(ge=1)] = 160  # the same
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the memories with new keys."""

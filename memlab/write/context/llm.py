@@ -77,11 +77,11 @@ class Written:
     writes: ClassVar = Header.writes
 
     chat: Chat
-    header: Header | None = None
-    into: Literal["key", "key_and_value"] = "key"
-    sentences: Annotated[int, Field(ge=1)] = 2
-    max_words: Annotated[int, Field(ge=1)] = 60
-    max_tokens: Annotated[int, Field(ge=1)] = 96
+    header: Header | None = None  # llm_header has one
+    into: Literal["key", "key_and_value"] = "key"  # key_and_value: the reader sees them too
+    sentences: Annotated[int, Field(ge=1)] = 2  # more of a reply is dropped
+    max_words: Annotated[int, Field(ge=1)] = 60  # small encoders read 256 tokens, and the key itself must fit
+    max_tokens: Annotated[int, Field(ge=1)] = 96  # of a reply
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return memories with new keys; warns of replies without use, and of what was cut to fit."""

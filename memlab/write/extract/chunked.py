@@ -24,8 +24,8 @@ _BREAKS = tuple(re.compile(p) for p in (r"[.!?\u3002\uff01\uff1f][\"')\]]*(?:\s+
 class Chunked:
     """How facts are cut: at most ``size`` characters a chunk, of which ``overlap`` repeat the one before."""
 
-    size: Annotated[int, Field(ge=1)] = 1600
-    overlap: Annotated[int, Field(ge=0)] = 320
+    size: Annotated[int, Field(ge=1)] = 1600  # characters: v1's
+    overlap: Annotated[int, Field(ge=0)] = 320  # v1's
 
     def __post_init__(self) -> None:
         if self.overlap * 2 > self.size:

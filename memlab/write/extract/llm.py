@@ -119,9 +119,10 @@ class LLMExtract:
     writes: ClassVar = WRITES
 
     chat: Chat
-    into: Into = "keys"
-    dated: bool = True
-    chunked: Chunked | None = None
+    into: Into = "keys"  # replace: in the raw memories' place; merge: into their keys
+    dated: bool = True  # [YYYY-MM-DD] of the session before the fact in the key; the reader sees the day anyway
+    chunked: Chunked | None = None  # rules_chunked, llm_chunked: joined and cut, with into: replace alone
+    # of a reply: some 20 facts; what a longer one would have held is lost, and counted
     max_tokens: Annotated[int, Field(ge=1)] = 1024
 
     def __post_init__(self) -> None:

@@ -31,10 +31,10 @@ class RulesExtract:
     reads: ClassVar = READS
     writes: ClassVar = WRITES
 
-    into: Into = "keys"
-    dated: bool = True
-    chunked: Chunked | None = None
-    roles: Roles = EVERYONE
+    into: Into = "keys"  # replace: in the raw memories' place; merge: into their keys
+    dated: bool = True  # [YYYY-MM-DD] of the session before the fact in the key; the reader sees the day anyway
+    chunked: Chunked | None = None  # rules_chunked, llm_chunked: joined and cut, with into: replace alone
+    roles: Roles = EVERYONE  # whose turns are read; [user]: a third of the facts on LongMemEval-S
 
     def __post_init__(self) -> None:
         check(self.into, self.chunked)

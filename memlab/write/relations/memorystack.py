@@ -50,11 +50,11 @@ class MemoryStack:
     reads: ClassVar = READS
     writes: ClassVar = ("edges",)
     embedder: Embedder
-    related: Share = 0.85
-    same_topic: Share = 0.9
-    elaborates: Share = 0.5
-    elaborates_confidence: Share = 0.8
-    most: Count = 20
+    related: Share = 0.85  # cosine from which on: RELATED_TO (published)
+    same_topic: Share = 0.9  # ... SAME_TOPIC as well (published)
+    elaborates: Share = 0.5  # longer, and more than this share of the other's key terms: ELABORATES (published)
+    elaborates_confidence: Share = 0.8  # published
+    most: Count = 20  # earlier memories that each is compared with: edges grow with the memories, not their square
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the edges; earlier memories never depend on later ones."""

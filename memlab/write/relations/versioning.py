@@ -41,10 +41,10 @@ class Versions:
     reads: ClassVar = READS
     writes: ClassVar = ("memories", "edges")
     embedder: Embedder
-    same: Share = 0.9
-    same_terms: Share = 0.6
-    max_words: Count = 120
-    most: Count = 20
+    same: Share = 0.9  # cosine from which on two memories may say the same
+    same_terms: Share = 0.6  # ... if they share this part of their key terms, and all numbers
+    max_words: Count = 120  # longer memories say more than the one thing that changed: never ended
+    most: Count = 20  # earlier memories that each is compared with
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the memories, dated, and the edges."""
