@@ -38,7 +38,7 @@ from memlab.search.late_interaction import Late
 from memlab.stage import Nothing, Stage, stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame
-from memlab.write.anchor import Dates
+from memlab.write.anchor import ResolveDates
 from memlab.write.chunk.length import Recursive
 from memlab.write.chunk.turns import Levels, Round
 from memlab.write.chunk.turns import Session as Sessions
@@ -71,7 +71,7 @@ PIPELINES = {
     "versioned": Pipeline(dense=Dense(embedder=WORDS), extract=RulesExtract(into="replace"),
                           relate=Versions(embedder=WORDS)),
     "pruned": lexical(prune=Age(days=60)),
-    "anchored": lexical(anchor=Dates(), context=Header()),
+    "anchored": lexical(anchor=ResolveDates(), context=Header()),
     "graph": lexical(extract=RulesExtract(into="merge"), graph=GraphBlock()),
 }
 CAT = Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")])

@@ -23,8 +23,8 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from memlab.text.temporal.calendar import last_day
-from memlab.text.temporal.resolve import found
+from memlab.text.temporal.calendar import months
+from memlab.text.temporal.resolve import find_expressions
 
 LIST = Path(__file__).parents[2] / "tests" / "text" / "temporal" / "dates_200.tsv"
 Row = dict[str, str]
@@ -40,7 +40,7 @@ def days_of(form: str) -> tuple[date, date]:
             ends.append(date.fromisoformat(day))
         elif len(day) == 7:
             month = date.fromisoformat(f"{day}-01")
-            ends.append(last_day(month) if end else month)
+            ends.append(months(month, 1)[1] if end else month)
         else:
             ends.append(date(int(day), 12, 31) if end else date(int(day), 1, 1))
     return ends[0], ends[1]
@@ -54,19 +54,19 @@ def within(day: date, form: str) -> bool:
 
 def rules_exact(row: Row) -> bool:
     """Return whether the rules give the labelled form and nothing else."""
-    return "; ".join(f.form for f in found(row["sentence"], said(row))) == row["expected"]
+    return "; ".join(f.value for f in find_expressions(row["sentence"], said(row))) == row["expected"]
 
 
 def rules_kind(row: Row) -> bool:
     """Return whether the rules' first days pass the test for libraries of single days."""
-    return kind([days_of(f.form)[0] for f in found(row["sentence"], said(row))], row)
+    return kind([days_of(f.value)[0] for f in find_expressions(row["sentence"], said(row))], row)
 
 
 def rules_given(row: Row) -> bool:
     """Return whether a result that overlaps the labelled expression has its first day within the span."""
     at = row["sentence"].lower().index(row["expression"].lower())
-    return any(f.start < at + len(row["expression"]) and at < f.end and within(days_of(f.form)[0], row["expected"])
-               for f in found(row["sentence"], said(row)))
+    return any(f.start < at + len(row["expression"]) and at < f.end and within(days_of(f.value)[0], row["expected"])
+               for f in find_expressions(row["sentence"], said(row)))
 
 
 def kind(days: list[date], row: Row) -> bool:

@@ -1,16 +1,15 @@
-"""What a memory says by pointing, said outright: dates and persons resolved by rules, appended to what was said.
+"""Dates and pronouns in memories, resolved by rules; what they stand for is appended to the text.
 
-The words stay as they are. What they stand for is appended as one line a technique, so that a search finds it and a
-reader sees how it was understood: ``[last Friday = 2023-05-19; yesterday = 2023-05-23]``. Nothing to resolve leaves a
-memory untouched, and anchoring twice changes nothing. Values are shown only where memories are ranked
+The words stay as they are. Each technique appends one line, so that a search finds what is meant and a reader sees how
+the text was understood: ``[last Friday = 2023-05-19; yesterday = 2023-05-23]``. A memory with nothing to resolve stays
+untouched, and a second pass changes nothing. Values are shown only where memories are ranked
 (``rank.score.level=memory``); turns and sessions are shown as they were said.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from typing import Annotated, ClassVar, Literal
 
 import polars as pl
@@ -19,8 +18,8 @@ from pydantic import Field
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, with_text
-from memlab.text.temporal.resolve import TRIGGER, Found, found
-from memlab.write.coreference import WORDS, resolved
+from memlab.text.temporal.resolve import TRIGGER, find_expressions
+from memlab.write.coreference import WORDS, resolve_pronouns
 
 _SESSION = ["corpus", "session"]
 Into = Literal["key", "key_and_value"]
@@ -28,13 +27,13 @@ _NOTES = re.compile(r"(?:\n\[[^\[\]\n]+ = [^\[\]\n]+\])+\Z")
 
 
 @stage
-class Dates:
-    """Append the ISO form of relative dates and times, told from the day on which a memory was said.
+class ResolveDates:
+    """Append the ISO form of relative dates and times, counted from the day on which a memory was said.
 
-    The weekday rules and all other conventions are those of ``temporal.resolve``. ``happened_on`` becomes the first
-    day in the key on which something happened: a single one, not later than that of speaking; what is known only to the
-    week, month or year ("last month" = 2023-04) is appended but sets no ``happened_on``, and neither does a mere end
-    ("until Friday"). ``said_on`` stays: a memory has both dates. One that has a ``happened_on`` keeps it.
+    The conventions are those of ``temporal.resolve``. ``happened_on`` becomes the first day in the key on which
+    something happened: a single one, not later than that of speaking. What is known only to the week, month or year
+    ("last month" = 2023-04) is appended but sets no ``happened_on``; neither does an end ("until Friday"). ``said_on``
+    stays: a memory has both dates. A memory that has a ``happened_on`` keeps it.
     """
 
     reads: ClassVar = ("texts", "memories")
@@ -43,84 +42,80 @@ class Dates:
     into: Into = "key_and_value"
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return the memories, anchored."""
+        """Return the memories with their dates resolved."""
         memories, texts = tables["memories"], tables["texts"]
         keys = memories.select(pl.col("key_id").alias("text_id"), "said_on")
-        told = keys.join(_resolved(keys, texts), on=["text_id", "said_on"], how="left", maintain_order="left")
-        made, texts = appended(memories, texts, "key_id", told["note"])
+        resolved = keys.join(_resolve(keys, texts), on=["text_id", "said_on"], how="left", maintain_order="left")
+        longer, texts = append_notes(memories, texts, "key_id", resolved["note"])
         if self.into == "key_and_value":
-            made, texts = appended(made, texts, "value_id", _values(memories, texts, told["note"]))
-        return Tables(memories=made.with_columns(pl.coalesce("happened_on", told["day"]).alias("happened_on")),
+            longer, texts = append_notes(longer, texts, "value_id", _value_notes(memories, texts, resolved["note"]))
+        return Tables(memories=longer.with_columns(pl.coalesce("happened_on", resolved["day"]).alias("happened_on")),
                       texts=texts)
 
 
-def _resolved(said: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
-    """Resolve each text once a moment at which it is said: text_id, said_on, note (or null), day (or null)."""
-    wanted = said.unique(maintain_order=True).drop_nulls()
+def _resolve(dated: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
+    """Resolve each text once per moment at which it is said: text_id, said_on, note (or null), day (or null)."""
+    wanted = dated.unique(maintain_order=True).drop_nulls()
     # most lines name no time, and polars finds those that may a hundred times as fast as Python
-    some = texts.join(wanted, on="text_id", how="semi").with_columns(
-        pl.col("text").map_elements(lambda t: body(t)[0], return_dtype=pl.String))
-    lines = some.with_columns(pl.col("text").str.split("\n")).explode("text").filter(
+    bodies = texts.join(wanted, on="text_id", how="semi").with_columns(
+        pl.col("text").map_elements(lambda text: split_notes(text)[0], return_dtype=pl.String))
+    lines = bodies.with_columns(pl.col("text").str.split("\n")).explode("text").filter(
         pl.col("text").str.contains(TRIGGER)).group_by("text_id", maintain_order=True).agg("text")
     rows = []
-    for name, day, line in wanted.join(lines, on="text_id", maintain_order="left").iter_rows():
-        told = found("\n".join(line), day)
-        rows.append((name, day, noted((f.words, f.form) for f in told if f.form not in f.words), _day(told)))
+    for text_id, moment, some in wanted.join(lines, on="text_id", maintain_order="left").iter_rows():
+        times = find_expressions("\n".join(some), moment)
+        rows.append((text_id, moment, note((one.text, one.value) for one in times if one.value not in one.text),
+                     next((one.day for one in times if one.day), None)))
     return pl.DataFrame(rows, orient="row", schema={
-        "text_id": pl.String, "said_on": pl.Datetime("us"), "note": pl.String, "day": pl.Datetime("us")})
+        "text_id": pl.String, "said_on": pl.Datetime("us"), "note": pl.String, "day": pl.Date,
+    }).with_columns(pl.col("day").cast(pl.Datetime("us")))
 
 
-def _values(memories: pl.DataFrame, texts: pl.DataFrame, notes: pl.Series) -> pl.Series:
+def _value_notes(memories: pl.DataFrame, texts: pl.DataFrame, key_notes: pl.Series) -> pl.Series:
     """Return the notes of the values; a value that ends with its key ("Ann: " and the key) has the key's."""
     both = with_text(with_text(memories, texts, "key_id", "key"), texts, "value_id", "value")
     same = both.select(pl.col("value").str.ends_with(pl.col("key")).fill_null(False)).to_series()
-    rows = memories.select(pl.col("value_id").alias("text_id"), "said_on")
-    known = _resolved(rows.filter(~same), texts).rename({"note": "own"})
-    others = rows.with_columns(notes.alias("note")).join(
-        known, on=["text_id", "said_on"], how="left", maintain_order="left")
-    return others.select(pl.when(same).then("note").otherwise("own").alias("note"))["note"]
+    values = memories.select(pl.col("value_id").alias("text_id"), "said_on")
+    others = values.join(_resolve(values.filter(~same), texts), on=["text_id", "said_on"], how="left",
+                         maintain_order="left")
+    return others.select(pl.when(same).then(key_notes.alias("note")).otherwise("note").alias("note")).to_series()
 
 
-def _day(told: list[Found]) -> datetime | None:
-    day = next((f.day for f in told if f.day), None)
-    return datetime(day.year, day.month, day.day) if day else None
-
-
-def body(text: str) -> tuple[str, str]:
+def split_notes(text: str) -> tuple[str, str]:
     r"""Split a text from the notes appended to it.
 
-    >>> body("It broke yesterday\n[yesterday = 2023-05-19]")
+    >>> split_notes("It broke yesterday\n[yesterday = 2023-05-19]")
     ('It broke yesterday', '\n[yesterday = 2023-05-19]')
     """
     notes = _NOTES.search(text) if text.endswith("]") else None
     return (text[: notes.start()], notes[0]) if notes else (text, "")
 
 
-def noted(pairs: Iterable[tuple[str, str]]) -> str | None:
-    """Write what words stand for as one line, each pair once; None where there is nothing to say."""
-    told = dict.fromkeys(f"{' '.join(words.split())} = {form}" for words, form in pairs)
-    return f"\n[{'; '.join(told)}]" if told else None
+def note(pairs: Iterable[tuple[str, str]]) -> str | None:
+    """Write (words, meaning) as one line, each pair once; None if there is none."""
+    parts = dict.fromkeys(f"{' '.join(words.split())} = {meaning}" for words, meaning in pairs)
+    return f"\n[{'; '.join(parts)}]" if parts else None
 
 
-def appended(memories: pl.DataFrame, texts: pl.DataFrame, column: str, notes: pl.Series) -> tuple[
+def append_notes(memories: pl.DataFrame, texts: pl.DataFrame, column: str, notes: pl.Series) -> tuple[
         pl.DataFrame, pl.DataFrame]:
-    """Append notes (one a memory, or null) to the texts of a column, where they are not there already."""
+    """Append notes (n,), one or null per memory, to the texts of a column, unless the note is already there."""
     rows = memories.select(pl.col(column).alias("text_id"), pl.Series("note", notes, dtype=pl.String))
     pairs = with_text(rows.drop_nulls().unique(maintain_order=True), texts)
-    ids, texts = add_texts(texts, [text if note in body(text)[1] else text + note
-                                   for note, text in pairs.select("note", "text").iter_rows()])
+    ids, texts = add_texts(texts, [text if line in split_notes(text)[1] else text + line
+                                   for line, text in pairs.select("note", "text").iter_rows()])
     new = rows.join(pairs.select("text_id", "note", ids.alias("new")), on=["text_id", "note"], how="left",
                     maintain_order="left")
     return memories.with_columns(new.select(pl.coalesce("new", "text_id").alias(column))[column]), texts
 
 
 @stage
-class Coref:
+class ResolvePronouns:
     """Append whom pronouns mean, by the rules of ``memlab.write.coreference``: ``[she = Julia; you = Bob]``.
 
-    A memory is told of the turns that it names. A pronoun that means several people in them is left alone, and so is
-    one that its text does not hold, or whose person its text names already. ``reach``: a person named more turns ago is
-    forgotten. ``speakers``: "I" and "you" too, where speakers have names.
+    A memory gets the pronouns of the turns that it names, except those that its text does not contain, those whose
+    person its text names already, and those that mean several people. ``reach``: a person is forgotten this many turns
+    after the last mention. ``speakers``: resolve "I" and "you" too, where speakers have names.
     """
 
     reads: ClassVar = ("texts", "turns", "memories")
@@ -132,52 +127,52 @@ class Coref:
     speakers: bool = True  # "I" and "you" too, where speakers have names
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return the memories, with their persons told."""
-        made, texts = tables["memories"], tables["texts"]
-        meant = self._meant(tables)
+        """Return the memories with their pronouns resolved."""
+        memories, texts = tables["memories"], tables["texts"]
+        persons = self._persons(tables)
         for column in ("key_id", "value_id") if self.into == "key_and_value" else ("key_id",):
-            said = with_text(made, texts, column).select("text", *_SESSION, "turns")
-            notes = [_persons(body(text)[0], [meant.get((corpus, session, turn), {}) for turn in turns])
-                     for text, corpus, session, turns in said.iter_rows()]
-            made, texts = appended(made, texts, column, pl.Series(notes, dtype=pl.String))
-        return Tables(memories=made, texts=texts)
+            rows = with_text(memories, texts, column).select("text", *_SESSION, "turns")
+            notes = [_pronoun_note(split_notes(text)[0], [persons.get((corpus, session, turn), {}) for turn in turns])
+                     for text, corpus, session, turns in rows.iter_rows()]
+            memories, texts = append_notes(memories, texts, column, pl.Series(notes, dtype=pl.String))
+        return Tables(memories=memories, texts=texts)
 
-    def _meant(self, tables: Tables) -> dict[tuple[int, int, int], dict[str, str]]:
+    def _persons(self, tables: Tables) -> dict[tuple[int, int, int], dict[str, str]]:
         """Return whom the pronouns of each turn mean; a session that lies in many haystacks is read once."""
         sessions = with_text(tables["turns"], tables["texts"]).sort(*_SESSION, "turn").group_by(
             _SESSION, maintain_order=True).agg("turn", "speaker", "text")
-        known: dict[tuple[tuple[str | None, str], ...], list[dict[str, str]]] = {}
+        distinct: dict[tuple[tuple[str | None, str], ...], list[dict[str, str]]] = {}
         out = {}
         for corpus, session, turns, speakers, texts in sessions.iter_rows():
             lines = tuple(zip(speakers, texts))
-            if lines not in known:
-                known[lines] = resolved(lines, self.reach)
-            for turn, said in zip(turns, known[lines]):
-                out[corpus, session, turn] = said if self.speakers else {
-                    word: whom for word, whom in said.items() if word not in ("I", "you")}
+            if lines not in distinct:
+                distinct[lines] = resolve_pronouns(lines, self.reach)
+            for turn, persons in zip(turns, distinct[lines]):
+                out[corpus, session, turn] = persons if self.speakers else {
+                    pronoun: name for pronoun, name in persons.items() if pronoun not in ("I", "you")}
         return out
 
 
-def _persons(text: str, meant: list[dict[str, str]]) -> str | None:
-    """Note whom the pronouns in a text mean, if the turns agree and the text does not say."""
-    whom: dict[str, set[str]] = {}
-    for said in meant:
-        for word, name in said.items():
-            whom.setdefault(word, set()).add(name)
-    sure = {word: names.pop() for word, names in whom.items() if len(names) == 1}
-    return noted((word, name) for word, name in sure.items()
-                 if WORDS[word].search(text) and not re.search(rf"\b{re.escape(name)}\b", text))
+def _pronoun_note(text: str, turns: Sequence[dict[str, str]]) -> str | None:
+    """Write whom the pronouns in a text mean, if the turns agree and the text does not name the person."""
+    names: dict[str, set[str]] = {}
+    for persons in turns:
+        for pronoun, name in persons.items():
+            names.setdefault(pronoun, set()).add(name)
+    agreed = {pronoun: several.pop() for pronoun, several in names.items() if len(several) == 1}
+    return note((pronoun, name) for pronoun, name in agreed.items()
+                if WORDS[pronoun].search(text) and not re.search(rf"\b{re.escape(name)}\b", text))
 
 
 @stage
-class Both:
+class ResolveBoth:
     """Append whom pronouns mean, then what dates mean: the write side of OltraMem."""
 
     reads: ClassVar = ("texts", "turns", "memories")
     writes: ClassVar = ("memories", "texts")
-    coref: Coref = Field(default_factory=Coref)
-    dates: Dates = Field(default_factory=Dates)
+    coref: ResolvePronouns = Field(default_factory=ResolvePronouns)
+    dates: ResolveDates = Field(default_factory=ResolveDates)
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return the memories, with persons and dates told."""
+        """Return the memories with pronouns and dates resolved."""
         return self.dates.run(tables.updated(self.coref.run(tables, store)), store)

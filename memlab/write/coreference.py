@@ -57,11 +57,11 @@ class _Person:
     end: int
 
 
-def resolved(turns: Sequence[tuple[str | None, str]], reach: int = 3) -> list[dict[str, str]]:
+def resolve_pronouns(turns: Sequence[tuple[str | None, str]], reach: int = 3) -> list[dict[str, str]]:
     """Return, for each turn (speaker or None, text) of a session, whom its pronouns mean: he, she, they, I, you.
 
     >>> talk = [("Ann", "My sister Julia came over."), ("Bob", "Nice! How is she?"), ("Ann", "I saw Tom. He is well.")]
-    >>> for said in resolved(talk): print(said)
+    >>> for said in resolve_pronouns(talk): print(said)
     {'I': 'Ann', 'you': 'Bob'}
     {'I': 'Bob', 'you': 'Ann', 'she': 'Julia'}
     {'I': 'Ann', 'you': 'Bob', 'he': 'Tom'}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.store import Store
-from memlab.write.anchor import Both, Coref, Dates, body
+from memlab.write.anchor import ResolveBoth, ResolveDates, ResolvePronouns, split_notes
 from memlab.write.chunk.turns import Levels, Round, Session, Turn
 from tests.write.conversations import DAY, talk, written
 
@@ -32,7 +32,8 @@ def anchored(stage, tables):
     return tables.updated(stage.run(tables.only(stage.reads), Store()))
 
 
-@pytest.mark.parametrize("stage", [Dates(), Coref(), Both(), Dates(into="key"), Coref(into="key", speakers=False)])
+@pytest.mark.parametrize("stage", [ResolveDates(), ResolvePronouns(), ResolveBoth(), ResolveDates(into="key"),
+                                   ResolvePronouns(into="key", speakers=False)])
 def test_twice_is_once_and_what_was_said_stays_in_front(stage):
     tables = memories(FRIENDS, Levels(chunkers=[Turn(), Round(), Session()]))
     once = anchored(stage, tables)
@@ -42,33 +43,34 @@ def test_twice_is_once_and_what_was_said_stays_in_front(stage):
     for column in ("key", "value"):
         for before, after in zip(written(tables, column), written(once, column)):
             assert after.startswith(before)
-            assert body(after)[0] == before
+            assert split_notes(after)[0] == before
     fixed = ["memory", "corpus", "session", "turns", "kind", "source", "said_on", "valid_from", "valid_to"]
     assert once["memories"].select(fixed).equals(tables["memories"].select(fixed))
 
 
 def test_dates_are_told_from_the_session_s_own_day_and_both_dates_are_kept():
-    out = anchored(Dates(), memories(DIARY))
+    out = anchored(ResolveDates(), memories(DIARY))
     kayak = "I bought a kayak last Friday.\n[last Friday = 2023-05-19]"
     assert written(out) == [kayak, "Enjoy!", "Did I say it leaks?", kayak]
     assert written(out, "value")[0] == "user: I bought a kayak last Friday.\n[last Friday = 2023-05-19]"
     assert out["memories"]["happened_on"].to_list() == [datetime(2023, 5, 19), None, None, datetime(2023, 5, 19)]
     assert out["memories"]["said_on"].dt.day().to_list() == [20, 20, 20, 21]
-    assert written(anchored(Dates(into="key"), memories(DIARY)), "value")[0] == "user: I bought a kayak last Friday."
+    only_keys = anchored(ResolveDates(into="key"), memories(DIARY))
+    assert written(only_keys, "value")[0] == "user: I bought a kayak last Friday."
 
 
 def test_what_is_known_to_the_month_sets_no_day_and_a_day_that_is_known_stays():
     tables = memories(talk([("user", "We moved last month."), ("user", "We moved yesterday, and sold it today.")]))
-    out = anchored(Dates(), tables)["memories"]
+    out = anchored(ResolveDates(), tables)["memories"]
     assert out["happened_on"].to_list() == [None, datetime(2023, 5, 19)]
     known = tables["memories"].with_columns(pl.lit(datetime(2020, 1, 1), dtype=pl.Datetime("us")).alias("happened_on"))
-    kept = anchored(Dates(), tables.updated({"memories": known}))["memories"]
+    kept = anchored(ResolveDates(), tables.updated({"memories": known}))["memories"]
     assert kept["happened_on"].unique().to_list() == [datetime(2020, 1, 1)]
 
 
 def test_a_value_that_says_more_than_its_key_is_read_itself():
     tables = memories(talk([("user", "Hello"), ("assistant", "You came yesterday.")]), Session(roles=("user",)))
-    out = anchored(Dates(), tables)
+    out = anchored(ResolveDates(), tables)
     assert written(out) == ["Hello"]
     assert written(out, "value")[0].endswith("\n[yesterday = 2023-05-19]")
     assert out["memories"]["happened_on"].to_list() == [None]  # the key tells when it happened
@@ -76,7 +78,7 @@ def test_a_value_that_says_more_than_its_key_is_read_itself():
 
 def test_nothing_to_resolve_changes_nothing():
     tables = memories(talk([("user", "Tea or coffee?"), ("assistant", "Tea."), ("user", "On 2023-05-01 I had tea.")]))
-    for stage in (Dates(), Coref(), Both()):
+    for stage in (ResolveDates(), ResolvePronouns(), ResolveBoth()):
         out = anchored(stage, tables)
         assert out["memories"].drop("happened_on").equals(tables["memories"].drop("happened_on"))
         assert out["texts"].equals(tables["texts"])
@@ -86,28 +88,28 @@ def test_a_memory_without_a_day_is_left_alone():
     tables = memories(DIARY)
     undated = tables["memories"].with_columns(pl.lit(None, dtype=pl.Datetime("us")).alias("said_on"))
     tables = tables.updated({"memories": undated})
-    assert anchored(Dates(), tables)["memories"].equals(undated)
+    assert anchored(ResolveDates(), tables)["memories"].equals(undated)
 
 
 def test_persons_are_told_where_the_text_does_not_name_them():
     tables = memories(FRIENDS)
-    assert written(anchored(Coref(), tables)) == [
+    assert written(anchored(ResolvePronouns(), tables)) == [
         "Ann: My sister Julia came yesterday.", "Bob: How is she?\n[she = Julia]", "Ann: Fine!"]
     silent = memories(FRIENDS, Turn(speakers=False))
-    assert written(anchored(Coref(), silent))[0] == "My sister Julia came yesterday.\n[I = Ann]"
-    assert written(anchored(Coref(speakers=False), silent))[0] == "My sister Julia came yesterday."
-    assert written(anchored(Coref(reach=0), tables))[1] == "Bob: How is she?"
+    assert written(anchored(ResolvePronouns(), silent))[0] == "My sister Julia came yesterday.\n[I = Ann]"
+    assert written(anchored(ResolvePronouns(speakers=False), silent))[0] == "My sister Julia came yesterday."
+    assert written(anchored(ResolvePronouns(reach=0), tables))[1] == "Bob: How is she?"
 
 
 def test_a_pronoun_of_two_people_in_one_memory_is_left_alone():
     tables = talk([("user", "I saw Tom.", "Ann"), ("user", "How is he?", "Bob"), ("user", "And Paul?", "Ann"),
                    ("user", "He is well.", "Bob")])
-    assert written(anchored(Coref(), memories(tables, Round(speakers=False))))[0].count("[") == 0
-    assert "he = Paul" in written(anchored(Coref(), memories(tables)))[3]
+    assert written(anchored(ResolvePronouns(), memories(tables, Round(speakers=False))))[0].count("[") == 0
+    assert "he = Paul" in written(anchored(ResolvePronouns(), memories(tables)))[3]
 
 
 def test_both_are_one_line_each():
-    assert written(anchored(Both(), memories(FRIENDS, Turn(speakers=False))))[0] == (
+    assert written(anchored(ResolveBoth(), memories(FRIENDS, Turn(speakers=False))))[0] == (
         "My sister Julia came yesterday.\n[I = Ann]\n[yesterday = 2023-05-19]")
 
 
@@ -115,7 +117,7 @@ def test_conf_holds_the_defaults():
     from hydra.utils import instantiate
     from omegaconf import OmegaConf
 
-    for name, stage in {"rules": Dates(), "coref": Coref(), "rules_coref": Both()}.items():
+    for name, stage in {"rules": ResolveDates(), "coref": ResolvePronouns(), "rules_coref": ResolveBoth()}.items():
         assert instantiate(OmegaConf.load(f"conf/write/anchor/{name}.yaml"), _convert_="all") == stage
 
 
@@ -123,7 +125,7 @@ def test_conf_holds_the_defaults():
 @given(st.lists(st.tuples(st.sampled_from(["Ann", "Bob", None]), st.text(max_size=30) | ODD), max_size=5))
 def test_any_conversation_is_anchored_once(turns):
     tables = memories(talk([("user", text, who) for who, text in turns]))
-    once = anchored(Both(), tables)
-    assert anchored(Both(), once)["memories"].equals(once["memories"])
+    once = anchored(ResolveBoth(), tables)
+    assert anchored(ResolveBoth(), once)["memories"].equals(once["memories"])
     assert all(after.startswith(before) for before, after in zip(written(tables), written(once)))
     assert once["memories"]["happened_on"].drop_nulls().le(DAY).all()

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.write.coreference import resolved
+from memlab.write.coreference import resolve_pronouns
 
 
 def told(*turns, reach=3):
     """Whom the last of the turns speaks of; a turn is a text, or (speaker, text)."""
-    said = resolved([t if isinstance(t, tuple) else (None, t) for t in turns], reach)[-1]
+    said = resolve_pronouns([t if isinstance(t, tuple) else (None, t) for t in turns], reach)[-1]
     return {word: whom for word, whom in said.items() if word not in ("I", "you")}
 
 
@@ -51,9 +51,9 @@ def test_what_is_not_sure_stays_open(turns):
 
 def test_speakers():
     three = [("Ann", "Hi"), ("Bob", "Hi"), ("Eva", "Hi"), ("Ann", "Bob left. He is tired.")]
-    assert resolved(three)[3] == {"I": "Ann", "he": "Bob"}  # of three, one may speak of another
-    assert resolved(three[:2])[0] == {"I": "Ann", "you": "Bob"}
-    assert resolved([(None, "I am")]) == [{}]
+    assert resolve_pronouns(three)[3] == {"I": "Ann", "he": "Bob"}  # of three, one may speak of another
+    assert resolve_pronouns(three[:2])[0] == {"I": "Ann", "you": "Bob"}
+    assert resolve_pronouns([(None, "I am")]) == [{}]
 
 
 ODD = st.lists(st.sampled_from(["my", "your", "her", "his", "Anna", "Tom's", "Tom", "and", "friend", "mom", "Dr.",
@@ -63,6 +63,6 @@ ODD = st.lists(st.sampled_from(["my", "your", "her", "his", "Anna", "Tom's", "To
 @given(st.lists(st.tuples(st.sampled_from([None, "Ann", "Bob", ""]), st.text(max_size=40) | ODD.map(" ".join)),
                 max_size=6), st.integers(0, 4))
 def test_no_conversation_is_too_odd(turns, reach):
-    out = resolved(turns, reach)
+    out = resolve_pronouns(turns, reach)
     assert len(out) == len(turns)
     assert all(whom for said in out for whom in said.values())

@@ -1,4 +1,4 @@
-"""Windows by a chat model: which days a question is about, as two dates."""
+"""Time windows by a chat model: the first and the last day that a question is about."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pydantic import Field
 
 from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import parse_json
-from memlab.query.time_window.rules import READS, dated, in_words, with_windows
+from memlab.query.time_window.rules import READS, describe_window, texts_and_days, with_windows
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
-from memlab.text.temporal.question_window import Window
+from memlab.text.temporal.calendar import Window
 
 INSTRUCTION = """You find out which days a question about past conversations is about. You are told the day on \
 which it is asked. If the question says when the thing it asks about happened (a date, "last week", "two months \
@@ -31,8 +31,8 @@ SCHEMA = json.dumps({"type": "object", "properties": {"start": _DAY, "end": _DAY
 class LLMWindows:
     """Set the window of each query to the days that a chat model reads off it.
 
-    A reply that is no window changes nothing and is counted; so does one that lies after the question's day, or a
-    question without a day.
+    A reply that is no window is counted, and the query has none. A query has no window either if its question has no
+    day, or if the window lies after that day.
     """
 
     reads: ClassVar = READS
@@ -43,30 +43,30 @@ class LLMWindows:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the queries with windows; warns of replies that could not be read."""
-        rows = dated(tables).select("text", "day").rows()
-        asks = list(dict.fromkeys(row for row in rows if row[1] is not None))
+        rows = texts_and_days(tables).select("text", "day").rows()
+        distinct = list(dict.fromkeys(row for row in rows if row[1] is not None))
         prompts = [Prompt((Message("system", INSTRUCTION),
-                           Message("user", f"Today is {in_words(day, day)}.\nQuestion: {words}")),
-                          schema=SCHEMA, max_tokens=self.max_tokens) for words, day in asks]
-        found: dict[tuple[str, date], Window | None] = {}
+                           Message("user", f"Today is {describe_window(day, day)}.\nQuestion: {text}")),
+                          schema=SCHEMA, max_tokens=self.max_tokens) for text, day in distinct]
+        windows: dict[tuple[str, date], Window | None] = {}
         notes, unread = Notes(), 0
-        for (words, day), reply in zip(asks, store.completions(self.chat, prompts, notes)):
+        for (text, day), reply in zip(distinct, store.completions(self.chat, prompts, notes)):
             try:
-                found[words, day] = _window(parse_json(reply, SCHEMA), day)
+                windows[text, day] = _window(parse_json(reply, SCHEMA), day)
             except ValueError:
                 unread += 1
-        notes.warn(unread, len(asks), "windows could not be read; those queries have none")
-        return Tables(queries=with_windows(tables["queries"], [found.get(row) for row in rows]),
+        notes.warn(unread, len(distinct), "windows could not be read; those queries have none")
+        return Tables(queries=with_windows(tables["queries"], [windows.get(row) for row in rows]),
                       notes=notes.table())
 
 
-def _window(said: Any, asked: date) -> Window | None:
-    """Read a reply; raises ValueError for what is no window."""
-    if said is None:
+def _window(reply: Any, asked: date) -> Window | None:
+    """Read a reply; raises ValueError if it is no window."""
+    if reply is None:
         raise ValueError("no JSON")
-    if said["start"] is None and said["end"] is None:
+    if reply["start"] is None and reply["end"] is None:
         return None
-    start, end = (date.fromisoformat(said[k] or said[other]) for k, other in (("start", "end"), ("end", "start")))
+    start, end = (date.fromisoformat(reply[k] or reply[other]) for k, other in (("start", "end"), ("end", "start")))
     if start > end:
         raise ValueError("the end lies before the start")
     return (start, min(end, asked)) if start <= asked else None

@@ -1,10 +1,9 @@
-"""Queries that know when: the days a question names, added to its words or kept as a window."""
+"""Time windows by rules: the days that a question names, added to its words or set as the query's window."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime
-from datetime import time as clock
+from datetime import date, datetime, time
 from typing import ClassVar
 
 import polars as pl
@@ -12,16 +11,17 @@ import polars as pl
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, add_texts, with_text
-from memlab.text.temporal.question_window import Window, window_of
+from memlab.text.temporal.calendar import Window, months
+from memlab.text.temporal.question_window import window_of
 
 READS = ("queries", "questions", "texts")
 
 
 @stage
 class AppendDates:
-    """Put the days that rules read off a query behind its words, as ``write/context=header`` writes days.
+    """Append the days that rules read off a query to its words, written as ``write/context=header`` writes days.
 
-    It helps where keys bear dates. A query that names no time stays as it is.
+    It helps where keys contain dates. A query that names no time stays as it is.
     """
 
     reads: ClassVar = READS
@@ -29,12 +29,12 @@ class AppendDates:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the queries with longer texts."""
-        rows = dated(tables)
-        said = [f"{text} ({in_words(*window)})" if (window := window_of(text, day)) else text
-                for text, day in rows.select("text", "day").iter_rows()]
-        if said == rows["text"].to_list():
+        queries = texts_and_days(tables)
+        longer = [f"{text} ({describe_window(*window)})" if (window := window_of(text, day)) else text
+                  for text, day in queries.select("text", "day").iter_rows()]
+        if longer == queries["text"].to_list():
             return Tables(queries=tables["queries"], texts=tables["texts"])
-        ids, texts = add_texts(tables["texts"], said)
+        ids, texts = add_texts(tables["texts"], longer)
         return Tables(queries=tables["queries"].with_columns(ids), texts=texts)
 
 
@@ -50,44 +50,39 @@ class RuleWindows:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the queries with windows."""
-        rows = dated(tables).select("text", "day")
-        return Tables(queries=with_windows(tables["queries"], [window_of(*row) for row in rows.iter_rows()]))
+        rows = texts_and_days(tables).select("text", "day").iter_rows()
+        return Tables(queries=with_windows(tables["queries"], [window_of(text, day) for text, day in rows]))
 
 
-def dated(tables: Tables) -> pl.DataFrame:
+def texts_and_days(tables: Tables) -> pl.DataFrame:
     """Return the queries in their order with ``text`` and ``day``, the day of the question or null."""
-    asked = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("day"))
+    days = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("day"))
     return with_text(tables["queries"], tables["texts"]).with_columns(pl.col("text").fill_null("")).join(
-        asked, on="question", how="left", maintain_order="left")
+        days, on="question", how="left", maintain_order="left")
 
 
 def with_windows(queries: pl.DataFrame, windows: Sequence[Window | None]) -> pl.DataFrame:
     """Return the queries with these windows (n,), from midnight of the first day to midnight of the last."""
-    spans = [[datetime.combine(day, clock()) for day in window] if window else None for window in windows]
+    spans = [[datetime.combine(day, time()) for day in window] if window else None for window in windows]
     return queries.with_columns(pl.Series("window", spans, SCHEMAS["queries"]["window"]))
 
 
-def in_words(start: date, end: date) -> str:
-    """Write a window as people do.
+def describe_window(start: date, end: date) -> str:
+    """Write a window in words.
 
-    >>> in_words(date(2023, 5, 20), date(2023, 5, 20)), in_words(date(2023, 5, 1), date(2023, 5, 31))
+    >>> describe_window(date(2023, 5, 20), date(2023, 5, 20)), describe_window(date(2023, 5, 1), date(2023, 5, 31))
     ('Saturday 20 May 2023', 'May 2023')
-    >>> in_words(date(2023, 5, 14), date(2023, 5, 20))
+    >>> describe_window(date(2023, 5, 14), date(2023, 5, 20))
     '14 May 2023 to 20 May 2023'
     """
     if start == end:
         return f"{start:%A} {_day(start)}"
-    whole_month = start.day == 1 and (end.year, end.month) == (start.year, start.month) and _ends(end)
-    if whole_month:
+    if (start, end) == months(start.replace(day=1), 1):
         return f"{start:%B %Y}"
-    if (start.month, start.day, end.month, end.day, start.year) == (1, 1, 12, 31, end.year):
+    if (start, end) == months(start.replace(month=1, day=1), 12):
         return f"{start.year}"
     return f"{_day(start)} to {_day(end)}"
 
 
 def _day(day: date) -> str:
     return f"{day.day} {day:%B %Y}"
-
-
-def _ends(day: date) -> bool:
-    return date.fromordinal(day.toordinal() + 1).day == 1

@@ -1,13 +1,14 @@
-"""The calendar as people speak of it: names, spelt numbers, and steps in days, weeks, months and years.
+"""Calendar arithmetic as people speak: names, spelt numbers, steps in days, weeks, months and years.
 
-A week runs from Monday to Sunday, a weekend is Saturday and Sunday.
+A week runs from Monday to Sunday; a weekend is Saturday and Sunday.
 """
 
 from __future__ import annotations
 
-from calendar import monthrange
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import date, timedelta
+
+from dateutil.relativedelta import relativedelta, weekdays
 
 Window = tuple[date, date]
 """First and last day, both included."""
@@ -18,9 +19,10 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 NUMBERS = {"a couple of": 2, "couple of": 2, "a": 1, "an": 1} | {word: n for n, word in enumerate((
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"), 1)}
 FEW = (2, 5)
-"""What "a few" and "several" stand for, at least and at most."""
+"""Least and most that "a few" and "several" stand for."""
 
-_DAYS = {"day": 1, "week": 7, "weekend": 7}
+SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+"""The month in which a northern season of three whole months begins."""
 
 
 def number(word: str) -> tuple[int, int]:
@@ -36,18 +38,36 @@ def number(word: str) -> tuple[int, int]:
     return n, n
 
 
+def ordered(one: date, other: date) -> Window:
+    """Return the window between two days, the earlier one first."""
+    return (one, other) if one <= other else (other, one)
+
+
+def weekday_number(name: str) -> int:
+    """Return 0 for Monday to 6 for Sunday; the first three letters decide.
+
+    >>> weekday_number("tues"), weekday_number("Sunday")
+    (1, 6)
+    """
+    return next(n for n, full in enumerate(WEEKDAYS) if full.startswith(name[:3].capitalize()))
+
+
+def month_number(name: str) -> int:
+    """Return 1 for January to 12 for December; the first three letters decide.
+
+    >>> month_number("sept"), month_number("May")
+    (9, 5)
+    """
+    return next(n for n, full in enumerate(MONTHS, 1) if full.startswith(name[:3].capitalize()))
+
+
 def back(day: date, n: int, unit: str) -> date:
     """Go n units back (forward if n < 0); in months and years to the same day of the month, or its last.
 
     >>> back(date(2024, 3, 31), 1, "month")
     datetime.date(2024, 2, 29)
     """
-    unit = unit.removesuffix("s")
-    if unit in _DAYS:
-        return day - timedelta(days=n * _DAYS[unit])
-    months = day.year * 12 + day.month - 1 - n * (12 if unit == "year" else 1)
-    first = date(months // 12, months % 12 + 1, 1)
-    return first.replace(day=min(day.day, last_day(first).day))
+    return day - relativedelta(**{"weeks" if unit == "weekend" else f"{unit}s": n})
 
 
 def begin(day: date, unit: str) -> date:
@@ -57,31 +77,18 @@ def begin(day: date, unit: str) -> date:
     return {"day": day, "month": day.replace(day=1), "year": day.replace(month=1, day=1)}[unit]
 
 
+def calendar_unit(day: date, unit: str, steps: int) -> Window:
+    """Return the day, week, month or year that lies ``steps`` after the one of a day (before it if negative)."""
+    first = back(begin(day, unit), -steps, unit)
+    return first, back(first, -1, unit) - timedelta(days=1)
+
+
 def unit_before(day: date, unit: str) -> Window:
-    """Return the calendar unit before that of a day; of weekends the last that was over."""
+    """Return the calendar unit before that of a day; of weekends the latest that was over."""
     if unit == "weekend":
         sunday = weekday_before(day, "Sunday")
         return sunday - timedelta(days=1), sunday
-    end = begin(day, unit) - timedelta(days=1)
-    return begin(end, unit), end
-
-
-def weekday_number(name: str) -> int:
-    """Return 0 for Monday to 6 for Sunday; the first three letters tell.
-
-    >>> weekday_number("tues"), weekday_number("Sunday")
-    (1, 6)
-    """
-    return next(n for n, full in enumerate(WEEKDAYS) if full.startswith(name[:3].capitalize()))
-
-
-def month_number(name: str) -> int:
-    """Return 1 for January to 12 for December; the first three letters tell.
-
-    >>> month_number("sept"), month_number("May")
-    (9, 5)
-    """
-    return next(n for n, full in enumerate(MONTHS, 1) if full.startswith(name[:3].capitalize()))
+    return calendar_unit(day, unit, -1)
 
 
 def weekday_before(day: date, name: str) -> date:
@@ -89,13 +96,24 @@ def weekday_before(day: date, name: str) -> date:
     return day - timedelta(days=(day.weekday() - weekday_number(name) - 1) % 7 + 1)
 
 
-def last_day(first: date) -> date:
-    """Return the last day of the month that a day lies in."""
-    return first.replace(day=monthrange(first.year, first.month)[1])
+def nth_weekday(year: int, month: int, weekday: int, n: int) -> date | None:
+    """Return the n-th Monday (0, ... Sunday 6) of a month, the last for n = -1; None where a month has no fifth."""
+    day: date = date(year, month, 1) + relativedelta(day=31 if n < 0 else 1, weekday=weekdays[weekday](n))
+    return day if day.month == month else None
 
 
-def pick(options: Sequence[Window], day: date, how: str) -> Window | None:
-    """Choose one of several windows in the order of time, seen from a day; None where none fits.
+def months(first: date, n: int) -> Window:
+    """Return the first and last day of n whole months, the first of which begins on a day."""
+    return first, first + relativedelta(months=n - 1, day=31)
+
+
+def season(name: str, year: int) -> Window:
+    """Return the first and last day of a season that begins in a year; winter runs into the next one."""
+    return months(date(year, SEASONS[name], 1), 3)
+
+
+def pick(options: Iterable[Window], day: date, how: str) -> Window | None:
+    """Choose one of several windows, seen from a day; None where none fits.
 
     ``how`` is last (the latest that was over), past (the latest that had begun), future (the first that is not over),
     next (the first that begins later) or nearest (by its first day; of two equally near the earlier).

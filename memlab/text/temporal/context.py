@@ -1,12 +1,13 @@
-"""What an expression of time is seen from (a place in a line, a moment), and what it stands for (a span)."""
+"""The context of a time expression, from which its meaning follows: tense of the verbs, moment of speaking."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
-from memlab.text.temporal.calendar import Window
+from memlab.text.temporal.calendar import Window, pick
 
 _NOT_PAST = ("need|feed|seed|speed|bleed|breed|indeed|hundred|wed|sacred|exceed|proceed|succeed|weed|greed|excited|"
              "interested|tired|worried|thrilled|overwhelmed|stressed|supposed|limited|recommended|related|based|"
@@ -35,12 +36,14 @@ _CUE = re.compile(
     rf"(?P<past>\b(?:{_IRREGULAR})\b|\b(?:{_WHO}) (?:just |also |finally |then )?(?:{_SAME_FORM})\b|"
     rf"(?<!\bget )(?<!\bbe )(?<!\bgetting )(?<!\bbeing )\b(?!(?:{_NOT_PAST})\b)[a-z]+ed\b)", re.IGNORECASE)
 _END = re.compile(r"[.!?;]+[\"')\]*]*\s|\s[-\u2013\u2014]\s|\n")
-_FAR = 300  # characters: no verb further away is asked
+_FAR = 300  # characters: verbs further away are ignored
 _ABBREVIATED = re.compile(r"\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec|Dr|Mrs?|Ms|St|vs|a\.m|p\.m)\.\s$")
 
 
 def tense(line: str, start: int, end: int) -> str | None:
-    """Return past, future, is (a plain present of "to be"), habit or None for what stands at line[start:end].
+    """Return past, future, is (a plain present of "to be"), habit or None for the expression at line[start:end].
+
+    The last verb before it in its sentence decides, else the first one after it.
 
     >>> line = "I bought it on Friday! We will paint it on Sunday. The shop opens late on Mondays"
     >>> [tense(line, at, at) for at in (15, 40, 75)]
@@ -53,7 +56,7 @@ def tense(line: str, start: int, end: int) -> str | None:
 
 
 def _bounds(line: str, start: int, end: int) -> tuple[int, int]:
-    """Return where the sentence around a place begins and ends."""
+    """Return where the sentence around line[start:end] begins and ends."""
     left = max(0, start - _FAR)
     for stop in _END.finditer(line, left, start):
         if not _ABBREVIATED.search(line[max(0, stop.end() - 6) : stop.end()]):
@@ -67,54 +70,74 @@ def _bounds(line: str, start: int, end: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Span:
-    """From the first to the last day, or moment; ``unit`` (year, month, day, minute) is how exactly it is known."""
+    """From the first to the last day, or moment; ``unit`` (year, month, day, minute) is the precision."""
 
     first: date
     last: date
     unit: str = "day"
 
 
+def span(window: Window | None, unit: str = "day") -> Span | None:
+    """Return the span of a window; None if there is none."""
+    return Span(*window, unit) if window else None
+
+
+def one_day(day: date | None) -> Window | None:
+    """Return the window of a single day; None if there is none."""
+    return (day, day) if day else None
+
+
 @dataclass(frozen=True)
-class Place:
-    """Where an expression stands: a match in a line, and the moment at which the line is said."""
+class MatchContext:
+    """A match of a rule in a line, and the moment at which the line was said (TIMEX3's anchor time)."""
 
     match: re.Match[str]
-    said: datetime
+    anchor: datetime
 
     def __getitem__(self, group: str) -> str:
-        """Return a group in lower case; "" where it took no part or is none of the pattern's."""
-        found = self.match.groupdict().get(group)
-        return found.lower() if found else ""
+        """Return a group in lower case; "" if it matched nothing or the pattern has none of that name."""
+        return (self.match.groupdict().get(group) or "").lower()
 
     @property
     def day(self) -> date:
-        """The day on which it is said."""
-        return self.said.date()
+        """The day on which the line was said."""
+        return self.anchor.date()
 
     def tense(self) -> str | None:
-        """Tell past, future or habit from the verbs around."""
+        """Return the tense of the verbs around the expression."""
         return tense(self.match.string, *self.match.span())
 
+    def occurrence(self) -> str | None:
+        """Return which occurrence is meant: by "last", "this" or "next", else by the tense; None if neither decides."""
+        how = self["how"]
+        if how.endswith(("last", "past")):
+            return "last"
+        if how.endswith(("next", "coming")):
+            return "next"
+        by_tense = {"past": "past", "future": "future", "is": "future"}.get(self.tense() or "")
+        return by_tense or ("future" if how == "this" else None)
 
-def window(found: Window | None, unit: str = "day") -> Span | None:
-    """Make a span of first and last day."""
-    return Span(*found, unit) if found else None
+    def is_general(self) -> bool:
+        """Return whether the line speaks of how things always are: "it is warm in June"."""
+        return not self["how"] and self.tense() == "is" and not self.is_personal()
+
+    def is_personal(self) -> bool:
+        """Return whether the line speaks of those who talk."""
+        return bool(_PERSONAL.search(self.match.string, 0, self.match.end()))
+
+    def choose(self, options: Iterable[Window | None], default: str | None = None, reach: timedelta = timedelta.max
+               ) -> Window | None:
+        """Return the option that is meant.
+
+        ``default`` is the way to choose if nothing else decides. If the option lies further away than ``reach``, the
+        nearest one is meant.
+        """
+        windows = [window for window in options if window]
+        how = self.occurrence() or default
+        chosen = pick(windows, self.day, how) if how else None
+        if how and reach < timedelta.max and (chosen is None or abs(chosen[0] - self.day) > reach):
+            return pick(windows, self.day, "nearest")
+        return chosen
 
 
-def how_of(place: Place) -> str | None:
-    """Say which occurrence is meant: by "last", "this" or "next", else by the tense; None where nothing tells."""
-    how = place["how"]
-    if how.endswith(("last", "past")):
-        return "last"
-    if how.endswith(("next", "coming")):
-        return "next"
-    told = {"past": "past", "future": "future", "is": "future"}.get(place.tense() or "")
-    return told or ("future" if how == "this" else None)
-
-
-def ours(place: Place) -> bool:
-    """Tell whether the line speaks of those who talk, not of how things are in general."""
-    return bool(_OURS.search(place.match.string, 0, place.match.end()))
-
-
-_OURS = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
+_PERSONAL = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")

@@ -1,89 +1,60 @@
-"""Holidays and seasons as people name them (United States, northern hemisphere), and when they fall in a year."""
+"""Holidays of the United States: how people write them, and their day in a year.
+
+Today's rules hold for every year: "Juneteenth 2019" is a day, although it became a public holiday in 2021.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from datetime import date, timedelta
 
-from memlab.text.temporal.calendar import Window, last_day
+from dateutil.easter import easter
+from dateutil.relativedelta import FR, MO, SU, TH, relativedelta
 
-
-def easter(year: int) -> date:
-    """Return Easter Sunday of the Gregorian calendar (the anonymous computus of Meeus, Jones and Butcher).
-
-    >>> easter(2023), easter(2024)
-    (datetime.date(2023, 4, 9), datetime.date(2024, 3, 31))
-    """
-    a, (b, c) = year % 19, divmod(year, 100)
-    d, e = divmod(b, 4)
-    h = (19 * a + b - d - (b - (b + 8) // 25 + 1) // 3 + 15) % 30
-    i, k = divmod(c, 4)
-    to_sunday = (32 + 2 * e + 2 * i - h - k) % 7
-    m = (a + 11 * h + 22 * to_sunday) // 451
-    month, day = divmod(h + to_sunday - 7 * m + 114, 31)
-    return date(year, month, day + 1)
-
-
-def nth(year: int, month: int, weekday: int, n: int) -> date | None:
-    """Return the n-th Monday (0, ... Sunday 6) of a month, the last for n = -1; None where a month has no fifth."""
-    first = date(year, month, 1)
-    days = [first + timedelta(days=k) for k in range(last_day(first).day)]
-    named = [d for d in days if d.weekday() == weekday]
-    return named[n - 1 if n > 0 else n] if n <= len(named) else None
-
-
-def _fixed(month: int, day: int) -> Callable[[int], date]:
-    return lambda year: date(year, month, day)
-
-
-def _nth(month: int, weekday: int, n: int, later: int = 0) -> Callable[[int], date]:
-    return lambda year: (nth(year, month, weekday, n) or date(year, month, 1)) + timedelta(days=later)
-
-
-def _easter(later: int) -> Callable[[int], date]:
-    return lambda year: easter(year) + timedelta(days=later)
-
-
-FEASTS: tuple[tuple[str, Callable[[int], date]], ...] = (
-    (r"christmas eve", _fixed(12, 24)),
-    (r"(?:christmas|xmas)(?: day)?", _fixed(12, 25)),
-    (r"boxing day", _fixed(12, 26)),
-    (r"new year'?s eve", _fixed(12, 31)),
-    (r"new year'?s(?: day)?", _fixed(1, 1)),
-    (r"valentine'?s(?: day)?", _fixed(2, 14)),
-    (r"st\.? patrick'?s day", _fixed(3, 17)),
-    (r"april fools?'?s? day", _fixed(4, 1)),
-    (r"earth day", _fixed(4, 22)),
-    (r"cinco de mayo", _fixed(5, 5)),
-    (r"juneteenth", _fixed(6, 19)),
-    (r"(?:the )?(?:4th|fourth) of july|independence day", _fixed(7, 4)),
-    (r"halloween", _fixed(10, 31)),
-    (r"veterans'? day", _fixed(11, 11)),
-    (r"(?:mlk|martin luther king)(?: jr\.?)? day", _nth(1, 0, 3)),
-    (r"president'?s'? day", _nth(2, 0, 3)),
-    (r"mother'?s'? day", _nth(5, 6, 2)),
-    (r"memorial day", _nth(5, 0, -1)),
-    (r"father'?s'? day", _nth(6, 6, 3)),
-    (r"labor day", _nth(9, 0, 1)),
-    (r"columbus day", _nth(10, 0, 2)),
-    (r"thanksgiving(?: day)?", _nth(11, 3, 4)),
-    (r"black friday", _nth(11, 3, 4, later=1)),
-    (r"cyber monday", _nth(11, 3, 4, later=4)),
-    (r"ash wednesday", _easter(-46)),
-    (r"palm sunday", _easter(-7)),
-    (r"maundy thursday", _easter(-3)),
-    (r"good friday", _easter(-2)),
-    (r"easter monday", _easter(1)),
-    (r"easter(?: sunday)?", _easter(0)),
+_RULES: tuple[tuple[str, relativedelta | int], ...] = (
+    (r"christmas eve", relativedelta(month=12, day=24)),
+    (r"(?:christmas|xmas)(?: day)?", relativedelta(month=12, day=25)),
+    (r"boxing day", relativedelta(month=12, day=26)),
+    (r"new year'?s eve", relativedelta(month=12, day=31)),
+    (r"new year'?s(?: day)?", relativedelta(month=1, day=1)),
+    (r"valentine'?s(?: day)?", relativedelta(month=2, day=14)),
+    (r"st\.? patrick'?s day", relativedelta(month=3, day=17)),
+    (r"april fools?'?s? day", relativedelta(month=4, day=1)),
+    (r"earth day", relativedelta(month=4, day=22)),
+    (r"cinco de mayo", relativedelta(month=5, day=5)),
+    (r"juneteenth", relativedelta(month=6, day=19)),
+    (r"(?:the )?(?:4th|fourth) of july|independence day", relativedelta(month=7, day=4)),
+    (r"halloween", relativedelta(month=10, day=31)),
+    (r"veterans'? day", relativedelta(month=11, day=11)),
+    (r"(?:mlk|martin luther king)(?: jr\.?)? day", relativedelta(month=1, day=1, weekday=MO(3))),
+    (r"president'?s'? day", relativedelta(month=2, day=1, weekday=MO(3))),
+    (r"mother'?s'? day", relativedelta(month=5, day=1, weekday=SU(2))),
+    (r"memorial day", relativedelta(month=5, day=31, weekday=MO(-1))),
+    (r"father'?s'? day", relativedelta(month=6, day=1, weekday=SU(3))),
+    (r"labor day", relativedelta(month=9, day=1, weekday=MO(1))),
+    (r"columbus day", relativedelta(month=10, day=1, weekday=MO(2))),
+    (r"thanksgiving(?: day)?", relativedelta(month=11, day=1, weekday=TH(4))),
+    (r"black friday", relativedelta(month=11, day=2, weekday=FR(4))),  # the day after Thanksgiving
+    (r"cyber monday", relativedelta(month=11, day=5, weekday=MO(4))),  # four days after it
+    (r"ash wednesday", -46),
+    (r"palm sunday", -7),
+    (r"maundy thursday", -3),
+    (r"good friday", -2),
+    (r"easter monday", 1),
+    (r"easter(?: sunday)?", 0),
 )
-"""Holidays: how they are written (a regular expression, any case), and their day in a year."""
+"""Pattern of the name (any case), and its day from 1 January, or in days after Easter Sunday."""
 
-SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-"""The month in which a season of three whole months begins."""
+HOLIDAY = "|".join(f"(?:{name})" for name, _ in _RULES)
+"""Pattern of any holiday."""
 
 
-def season_of(name: str, year: int) -> Window:
-    """Return the first and last day of a season that begins in a year; winter runs into the next one."""
-    month = SEASONS[name]
-    last = date(year + (month == 12), (month + 1) % 12 + 1, 1)
-    return date(year, month, 1), last_day(last)
+def holiday(name: str, year: int) -> date:
+    """Return the day of a holiday in a year.
+
+    >>> holiday("Easter", 2024), holiday("thanksgiving day", 2023)
+    (datetime.date(2024, 3, 31), datetime.date(2023, 11, 23))
+    """
+    rule = next(rule for pattern, rule in _RULES if re.fullmatch(pattern, name, re.IGNORECASE))
+    day: date = easter(year) + timedelta(days=rule) if isinstance(rule, int) else date(year, 1, 1) + rule
+    return day

@@ -15,48 +15,41 @@ before 11 August 2023", "the Monday before ..."). Months are written with a capi
 from __future__ import annotations
 
 import re
-from datetime import date, timedelta
-from itertools import chain
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 
-from memlab.text.temporal.calendar import (
-    MONTHS,
-    NUMBERS,
-    WEEKDAYS,
-    back,
-    begin,
-    last_day,
-    month_number,
-    number,
-    unit_before,
-    weekday_before,
-)
-from memlab.text.temporal.calendar import Window as Window
+from memlab.text.temporal import absolute
+from memlab.text.temporal.calendar import WEEKDAYS, Window, back, begin, number, pick, unit_before, weekday_before
+from memlab.text.temporal.context import MatchContext
+from memlab.text.temporal.patterns import COUNT, DAY, MONTH, YEAR
+from memlab.text.temporal.relative import shift
 
-_SIDE = {"day": 0, "week": 3, "weekend": 1, "month": 15, "year": 182}
+_MARGIN = {"day": 0, "week": 3, "weekend": 1, "month": 15, "year": 182}
+"""Days on either side of "two weeks ago"."""
 
-_MONTH = r"(?P<month>(?-i:" + "|".join(f"{m[:3]}(?:{m[3:]})?" for m in MONTHS) + r"|Sept))\b\.?"
-_DAY = r"(?P<day>\d{1,2})(?!\d)(?:st|nd|rd|th)?"
-_YEAR = r"(?P<year>(?:19|20)\d\d)\b"
-_N = r"(?P<n>\d{1,2}|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + r"|(?:a |the )?few)"
-_UNIT = r"(?P<unit>day|week|month|year)s?\b"
+_MONTH = rf"(?P<m>{MONTH})"
+_N = rf"(?P<n>\d{{1,2}}|{COUNT})"
+_UNIT = r"(?P<u>day|week|month|year)s?\b"
 _IN = (r"\b(?:in|during|of|since|after|before|until|till|by|throughout|last|early|late|mid)[ -]"
        r"(?:the (?:month|year) of )?")
-_ABSOLUTE = tuple(re.compile(p, re.IGNORECASE) for p in (
-    r"\b(?P<year>(?:19|20)\d\d)[-/](?P<number>\d{1,2})[-/](?P<day>\d{1,2})\b",
-    rf"\b{_DAY} (?:of )?{_MONTH},?(?: {_YEAR})?",
-    rf"\b{_MONTH} (?:the )?{_DAY}(?:,? {_YEAR})?",
-    rf"\b{_MONTH},?(?: of)? {_YEAR}",
-    rf"{_IN}{_MONTH}",
-    rf"{_IN}{_YEAR}",
+_ABSOLUTE = tuple((re.compile(pattern, re.IGNORECASE), meaning) for pattern, meaning in (
+    (r"\b(?P<w>(?P<iso>(?P<y>(?:19|20)\d\d))[-/](?P<mn>\d{1,2})[-/](?P<d>\d{1,2}))\b", absolute.numeric),
+    (rf"\b(?P<w>{DAY} (?:of )?{_MONTH},?(?: {YEAR})?)", absolute.dated),
+    (rf"\b(?P<w>{_MONTH} (?:the )?{DAY}(?:,? {YEAR})?)", absolute.dated),
+    (rf"\b(?P<w>{_MONTH},?(?: of)? {YEAR})", absolute.month),
+    (rf"{_IN}(?P<w>{_MONTH})", absolute.month),
+    (rf"{_IN}(?P<w>{YEAR})", absolute.year),
 ))
 _RELATIVE = tuple(re.compile(p, re.IGNORECASE) for p in (
-    rf"\b{_N} (?P<unit>day|week|weekend|month|year)s? (?P<how>ago)\b",
+    rf"\b{_N} (?P<u>day|week|weekend|month|year)s? (?P<how>ago)\b",
     rf"\b(?P<how>last|past) {_N} {_UNIT}",
     rf"\b(?P<how>last|past|this) {_UNIT}",
-    r"\b(?P<how>last|this past|past) (?P<unit>weekend|night)\b",
-    rf"\b(?P<how>last|this past|past|on) (?P<unit>{'|'.join(WEEKDAYS)})\b",
-    r"\b(?P<unit>the day before yesterday|yesterday|today)\b",
+    r"\b(?P<how>last|this past|past) (?P<u>weekend|night)\b",
+    rf"\b(?P<how>last|this past|past|on) (?P<u>{'|'.join(WEEKDAYS)})\b",
+    r"\b(?P<u>the day before yesterday|yesterday|today)\b",
 ))
+_DAYS_AGO = {"today": 0, "yesterday": 1, "night": 1, "the day before yesterday": 2}
 _ANY_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _SINCE = re.compile(r"\bsince\b[^,.?!;]*$|\bafter (?:the )?$", re.IGNORECASE)
 _NONE = re.compile(r"\b(?:before|until|till|prior to)\b[^,.?!;]*$|\b(?:by|as of) (?:the )?(?:early |late |mid-?)?$",
@@ -73,72 +66,62 @@ def window_of(text: str, asked: date | None) -> Window | None:
     >>> window_of("How many days ago did I buy it?", date(2023, 4, 18)) is None
     True
     """
-    named, taken = _absolute(text, asked)
-    if not taken and asked is not None:
-        named = [w for w in (_qualified(text[: m.start()], _relative(m, asked), asked)
-                             for m in chain.from_iterable(p.finditer(text) for p in _RELATIVE)) if w]
-    if not named:
+    found = _absolute(text, asked)
+    if not found and asked is not None:
+        found = [(match.start(), _relative(match, asked)) for pattern in _RELATIVE for match in pattern.finditer(text)]
+    windows = [window for start, days in found if (window := _qualified(text[:start], days, asked))]
+    if not windows:
         return None
-    start, end = min(w[0] for w in named), max(w[1] for w in named)
+    start, end = min(first for first, _ in windows), max(last for _, last in windows)
     if asked is not None:
         end = min(end, asked)
     return (start, end) if start <= end else None
 
 
-def _absolute(text: str, asked: date | None) -> tuple[list[Window], bool]:
-    """Return the windows of named dates, and whether a date is named at all."""
-    found: list[Window] = []
+@dataclass(frozen=True)
+class _QuestionContext(MatchContext):
+    """A date in a question: one without a year is of the question's only year, or the latest that began by its day."""
+
+    year: str = ""
+
+    def __getitem__(self, group: str) -> str:
+        return super().__getitem__(group) or (self.year if group == "y" else "")
+
+    def is_general(self) -> bool:
+        return False
+
+    def choose(self, options: Iterable[Window | None], *_: object) -> Window | None:
+        return pick([window for window in options if window], self.day, "past")
+
+
+def _absolute(text: str, asked: date | None) -> list[tuple[int, Window]]:
+    """Return where dates are named in a text, and their windows."""
+    years = set(_ANY_YEAR.findall(text))
+    year = years.pop() if len(years) == 1 else ""
+    found: list[tuple[int, Window]] = []
     taken: list[tuple[int, int]] = []
-    for pattern in _ABSOLUTE:
+    for pattern, meaning in _ABSOLUTE:
         for match in pattern.finditer(text):
-            if any(match.start() < end and start < match.end() for start, end in taken):
+            context = _QuestionContext(match, datetime.combine(asked or date.min, time.min), year)
+            if any(match.start() < end and start < match.end() for start, end in taken) or not (asked or context["y"]):
                 continue
-            window = _named(match, asked, years.pop() if len(years := set(_ANY_YEAR.findall(text))) == 1 else None)
-            if window is None:
-                continue
-            taken.append(match.span())
-            first = min(match.start(name) for name in ("day", "month", "year")
-                        if name in pattern.groupindex and match[name])
-            window = _qualified(text[:first], window, asked)
-            found += [window] if window else []
-    return found, bool(taken)
-
-
-def _named(match: re.Match[str], asked: date | None, only: str | None) -> Window | None:
-    """Resolve a day, month or year; one without a year in the text's only year, or to its latest occurrence."""
-    part = {"year": None, "month": None, "day": None, "number": None} | match.groupdict()
-    part["year"] = part["year"] or only
-    if part["month"] is None and part["number"] is None:
-        year = int(str(part["year"]))
-        return date(year, 1, 1), date(year, 12, 31)
-    month = int(part["number"] or 0) or month_number(str(part["month"]))
-    if part["year"] is None and asked is None:
-        return None
-    years = [int(part["year"])] if part["year"] else [asked.year, asked.year - 1] if asked else []
-    for year in years:
-        try:
-            start = date(year, month, int(part["day"] or 1))
-        except ValueError:  # 31 June, or 29 February of a common year
-            continue
-        if part["year"] or asked is None or start <= asked:
-            return start, start if part["day"] else last_day(start)
-    return None
+            span = meaning(context)
+            if span is not None:
+                taken.append(match.span())
+                found.append((match.start("w"), (span.first, span.last)))
+    return found
 
 
 def _relative(match: re.Match[str], asked: date) -> Window:
-    """Resolve a time told from the question's day."""
-    part = {"n": None, "how": ""} | match.groupdict()
-    how, unit = str(part["how"]).lower(), str(part["unit"]).lower()
-    if part["n"] is not None:
-        few, many = number(str(part["n"]))
+    """Return the window of an expression that counts from the question's day."""
+    n, how, unit = ((match.groupdict().get(group) or "").lower() for group in ("n", "how", "u"))
+    if n:
+        few, many = number(n)
         first, last = back(asked, many, unit), back(asked, few, unit)
-        side = timedelta(days=_SIDE[unit])
-        return (first - side, last + side) if how == "ago" else (first, asked)
-    if unit.capitalize() in WEEKDAYS:
-        day = weekday_before(asked, unit)
-        return day, day
-    if unit in ("yesterday", "night", "today", "the day before yesterday"):
-        day = asked - timedelta(days={"today": 0, "the day before yesterday": 2}.get(unit, 1))
+        margin = timedelta(days=_MARGIN[unit])
+        return (first - margin, last + margin) if how == "ago" else (first, asked)
+    if unit in _DAYS_AGO or unit.capitalize() in WEEKDAYS:
+        day = asked - timedelta(days=_DAYS_AGO[unit]) if unit in _DAYS_AGO else weekday_before(asked, unit)
         return day, day
     if how == "past" and unit != "weekend":
         return back(asked, 1, unit), asked
@@ -147,14 +130,8 @@ def _relative(match: re.Match[str], asked: date) -> Window:
 
 def _qualified(before: str, window: Window, asked: date | None) -> Window | None:
     """Change a window by the words before it: since, after, before, until, two weeks before."""
-    shift = _SHIFT.search(before)
-    if shift and shift["n"]:
-        few, many = number(shift["n"])
-        return back(window[0], many, shift["unit"].lower()), back(window[0], few, shift["unit"].lower())
-    if shift:
-        named = shift["named"].lower()
-        day = weekday_before(window[0], named) if named.capitalize() in WEEKDAYS else None
-        return (day, day) if day else unit_before(window[0], named)
+    if match := _SHIFT.search(before):
+        return shift(window, match)
     if _NONE.search(before):
         return None
     return (window[0], asked or date.max) if _SINCE.search(before) else window
