@@ -8,11 +8,13 @@ import subprocess
 import sys
 
 import pytest
+from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
 from memlab.cluster.precompute import LAST_WRITTEN
 from memlab.config.ablation import PARTS
-from memlab.config.instantiate import CONF, construct
+from memlab.config.empty import EMPTY
+from memlab.config.instantiate import CONF, construct, options
 from memlab.harness.build import PLACES
 from memlab.harness.plan import CHEAP
 from memlab.live.working_set import ENCODING
@@ -37,13 +39,15 @@ module = types.ModuleType("memlab.pipeline")
 sys.modules["memlab.pipeline"] = memlab.pipeline = module
 exec(compile(sys.stdin.read(), "pipeline.py", "exec"), module.__dict__)
 from memlab.config.ablation import PARTS
+from memlab.config.empty import EMPTY
 from memlab.harness.build import PLACES
 from memlab.harness.plan import CHEAP
 from memlab.live.working_set import ENCODING
 print(json.dumps({
     "stages": [name for name, _ in module.Pipeline().stages()], "places": PLACES, "parts": PARTS, "cheap": CHEAP,
     "encoding": ENCODING, "per_session": module.PER_SESSION, "lanes": module.LANES, "after": module.AFTER_ANSWERS,
-    "last": [module.LAST_WRITTEN, module.LAST_RANKED], "empty": module.Pipeline().without("sparse").sparse.writes}))
+    "last": [module.LAST_WRITTEN, module.LAST_RANKED], "empty": module.Pipeline().without("sparse").sparse.writes,
+    "none": EMPTY}))
 """
 
 
@@ -71,9 +75,10 @@ def test_what_the_order_of_the_slots_means_today() -> None:
 
 @pytest.mark.parametrize("slot", SLOTS, ids=lambda slot: slot.name)
 def test_none_in_the_configuration_is_the_empty_slot(slot: Slot) -> None:
-    path = CONF / slot.config.replace(".", "/") / "none.yaml"
-    if path.is_file():
-        none = construct(OmegaConf.to_container(OmegaConf.load(path)), slot.config, [])
+    if slot.config.replace(".", "/") in EMPTY:
+        node = ConfigStore.instance().load(f"{slot.config.replace('.', '/')}/none.yaml").node
+        none = construct(OmegaConf.to_container(node), slot.config, [])
+        assert "none" in options(slot.config)
         assert none == slot.nothing() == getattr(Pipeline().without(slot.name), slot.name)
     else:
         assert not isinstance(getattr(Pipeline(), slot.name), Nothing)
@@ -100,3 +105,5 @@ def test_one_line_adds_a_slot_everywhere() -> None:
     assert made["last"] == ["rewrite", "weigh"]
     assert made["after"]["explain"] == "memlab.evaluate."
     assert made["empty"] == ["hits"]
+    assert {group for group in made["none"] if group not in EMPTY} == {
+        "write/ground", "query/rewrite", "search/sparse", "rank/diversify", "read/weigh", "explain"}

@@ -21,6 +21,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
+import memlab.config.empty  # noqa: F401  (it registers the choice none)
 from memlab.config import overrides
 from memlab.config.defaults import with_defaults
 from memlab.config.instantiate import CONF

@@ -98,13 +98,25 @@ def _borrowed(node: Any, where: str) -> Iterator[tuple[str, str]]:
         yield from _borrowed(value, place)
 
 
-def options(slot: str) -> list[str]:
-    """List the techniques of a slot, ``rank.select`` or ``rank/select``: the files in its configuration folder.
+def file_names(group: str) -> list[str]:
+    """List the files of a configuration folder.
 
-    >>> "fixed" in options("rank.select")
+    >>> "locomo" in file_names("data")
     True
     """
-    return sorted(p.stem for p in (CONF / slot.replace(".", "/")).glob("*.yaml"))
+    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+
+
+def options(slot: str) -> list[str]:
+    """List the techniques of a slot, ``rank.select`` or ``rank/select``: its files, and ``none`` if it may be empty.
+
+    >>> "fixed" in options("rank.select"), "none" in options("rank/select"), "none" in options("rank/rerank")
+    (True, False, True)
+    """
+    from memlab.config.empty import EMPTY  # it imports every stage; not all that need a file's name need them
+
+    group = slot.replace(".", "/")
+    return sorted([*file_names(group), *(["none"] if group in EMPTY else [])])
 
 
 def make_dataset(name: str, **fields: Any) -> Any:
@@ -113,8 +125,8 @@ def make_dataset(name: str, **fields: Any) -> Any:
     Raises:
         MemlabError: There is no data set of that name, or it has no such field.
     """
-    if name not in options("data"):
-        raise MemlabError(f"there is no dataset '{name}'", fix=did_you_mean(name, options("data")))
+    if name not in file_names("data"):
+        raise MemlabError(f"there is no dataset '{name}'", fix=did_you_mean(name, file_names("data")))
     settings = with_defaults(OmegaConf.to_container(OmegaConf.load(CONF / "data" / f"{name}.yaml")))
     unknown = [field for field in fields if field not in settings]
     if unknown:

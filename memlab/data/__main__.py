@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from memlab.config.instantiate import make_dataset, options
+from memlab.config.instantiate import file_names, make_dataset
 from memlab.data import benchmarks
 from memlab.errors import MemlabError
 from memlab.text.display import sanitise, sanitise_lines
@@ -44,8 +44,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(given: argparse.Namespace) -> int:  # noqa: ARG001 - every command has this form
-    width = max(map(len, options("data")))
-    for name in options("data"):
+    width = max(map(len, file_names("data")))
+    for name in file_names("data"):
         if name in benchmarks.FILES:
             entry = benchmarks.FILES[name]
             size = f"{entry.size / 1e6:,.0f} MB" if entry.size else "about 2.7 GB"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from memlab.config.instantiate import make_dataset, options
+from memlab.config.instantiate import file_names, make_dataset, options
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.stage import Stage
 from memlab.tables import Tables
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --data, --path, --judge, --chat, --store; what they need beyond is read by :func:`chat_fields`."""
 
     parser.add_argument("--data", default="longmemeval_oracle", metavar="NAME",
-                        help=f"data set (default longmemeval_oracle); one of {', '.join(options('data'))}")
+                        help=f"data set (default longmemeval_oracle); one of {', '.join(file_names('data'))}")
     parser.add_argument("--path", type=Path, help="its file, if it is not where `python -m memlab.data fetch` puts it")
     parser.add_argument("--judge", default="official", metavar="NAME",
                         help=f"judge (default official); one of {', '.join(options('judge'))}")
@@ -83,7 +83,7 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
 
     if name not in options("judge"):
         raise MemlabError(f"there is no judge '{name}'", fix=did_you_mean(name, options("judge")))
-    asks = "${judge_chat}" in (CONF / "judge" / f"{name}.yaml").read_text("utf-8")
+    asks = name in file_names("judge") and "${judge_chat}" in (CONF / "judge" / f"{name}.yaml").read_text("utf-8")
     if not asks and (chat is not None or fields):
         raise MemlabError(f"judge '{name}' asks no chat model", fix="leave --chat and --chat.FIELD out")
     try:
@@ -105,7 +105,7 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
 def _model(name: str | None, fields: Mapping[str, str]) -> str:
     """Say to Hydra which file describes the chat model: of ``conf/judge_chat``, else of ``conf/chat``."""
 
-    judges, readers = options("judge_chat"), options("chat")
+    judges, readers = file_names("judge_chat"), file_names("chat")
     if name is None and not fields:
         raise MemlabError("this judge asks a chat model, and none is named", where="--chat",
                           fix=f"give --chat NAME ({', '.join(sorted({*judges, *readers}))}), or --chat.model and "

@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 
 from memlab.config.instantiate import CONF, construct
 from memlab.judge.cases import READS
+from memlab.judge.command import make_judge
 from memlab.stage import Stage, spec_digest
 from memlab.store import Store
 from tests.judge.worlds import one
@@ -31,7 +32,7 @@ def test_a_file_makes_its_judge_with_settings_of_its_class(file: Path) -> None:
     node, judge = made(file)
     assert isinstance(judge, Stage)
     assert tuple(judge.writes) == ("verdicts",)
-    assert tuple(judge.reads) == (() if file.stem == "none" else READS)
+    assert tuple(judge.reads) == READS
     for part, one_judge in zip(node.get("judges", [node]), getattr(judge, "judges", (judge,)), strict=True):
         fields = {f.name: f for f in dataclasses.fields(one_judge)}
         assert {k for k in part if k != "_target_"} <= set(fields)
@@ -48,9 +49,8 @@ def test_the_judges_are_told_apart() -> None:
              for file in FILES}
     assert names["both"] == ["f1", "official"]
     assert names["longmemeval"] == ["official", "strict"]
-    assert names["none"] == []
 
 
 def test_none_asks_nobody(tmp_path: Path) -> None:
-    _, judge = made(CONF / "judge" / "none.yaml")
+    judge = make_judge("none", None, {})
     assert judge.run(one("a", "b").only(judge.reads), Store(tmp_path))["verdicts"].is_empty()
