@@ -32,7 +32,7 @@ from memlab.search.bm25 import BM25
 from memlab.search.dense import Dense
 from memlab.stage import STRICT, Nothing, Stage, spec_digest
 from memlab.store import Store
-from memlab.tables import GOLD, Tables, empty
+from memlab.tables import GOLD, Tables, as_of, empty
 from memlab.token_counter import TokenCounter, Words, counter, counting
 from memlab.write.chunk.turns import Turn
 
@@ -254,7 +254,7 @@ def refuse_later_days(tables: Tables) -> None:
         tables["hits"].lazy().select("query", "memory", "lane")
         .join(tables["memories"].lazy().select("memory", "said_on"), on="memory")
         .join(dates.lazy().select("query", "asked_on"), on="query")
-        .filter(pl.col("said_on").dt.date() > pl.col("asked_on").dt.date())
+        .filter(~as_of())
         .collect()
     )
     if late.height:

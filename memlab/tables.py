@@ -1,8 +1,8 @@
 """The tables that flow from stage to stage: column names, types, meaning, and the check at each boundary.
 
-Every id is an integer that means nothing outside its run: benchmarks hide labels in their own ids (an id
-that starts with ``answer_`` is evidence), so those ids live in the table ``ids`` alone, which no stage reads.
-Texts are stored once, in ``texts``; other tables carry their ids, which are hashes. ``with_text`` adds the texts.
+Rows are numbered within a run. Benchmarks hide labels in their own ids (an id that starts with ``answer_`` is
+evidence), so those are kept in the table ``ids`` alone, which no stage reads. Each text is stored once, in ``texts``;
+other tables refer to it by its hash, in a column that ends with ``_id``. ``with_text`` adds the texts.
 """
 
 from __future__ import annotations
@@ -24,60 +24,60 @@ _INT, _LONG, _STR, _REAL, _BOOL = pl.Int32(), pl.Int64(), pl.String(), pl.Float6
 _TIME, _TURNS = pl.Datetime("us"), pl.List(pl.Int32)
 
 SCHEMAS: dict[str, Schema] = {
-    # each text once; text_id = text_hash(text)
+    # each text once; text_id is text_hash(text)
     "texts": {"text_id": _STR, "text": _STR},
-    # a session is its position in its corpus (haystack or conversation); dates belong to the slot, not the text
+    # session is its number in its corpus (haystack or conversation); two sessions may have one text and two dates
     "sessions": {"corpus": _INT, "session": _INT, "said_on": _TIME},
-    # role is user or assistant (two people talking are both users); speaker is a name or null
+    # role is user or assistant (where two people talk, both are users); speaker is a name or null
     "turns": {"corpus": _INT, "session": _INT, "turn": _INT, "role": _STR, "speaker": _STR, "text_id": _STR},
-    # all that a system may know of a question
+    # all that a system may know about a question
     "questions": {"question": _INT, "corpus": _INT, "text_id": _STR, "asked_on": _TIME},
-    # key_id names the text that is searched, value_id the text that the reader is shown; turns names what it covers;
-    # kind names the chunking (turn, round, session, fact, ...), one lane per kind; source names who said it (user,
-    # assistant) or "conversation"; category what a fact is (preference, date, amount, ...); valid_to is when a later
-    # memory took its place: whoever uses it must hold it against the day of the question
+    # key_id: the text that is searched; value_id: the text that the reader is shown; turns: the turns that it covers;
+    # kind: the chunking (turn, round, session, fact, ...), one lane per kind; source: who said it (user, assistant) or
+    # "conversation"; category: the kind of fact (preference, date, amount, ...); valid_to: when a later memory replaced
+    # it, which counts only if that day is not after the day of the question
     "memories": {
         "memory": _LONG, "corpus": _INT, "session": _INT, "turns": _TURNS, "kind": _STR, "source": _STR,
         "key_id": _STR, "value_id": _STR, "said_on": _TIME, "happened_on": _TIME, "valid_from": _TIME,
         "valid_to": _TIME, "importance": _REAL, "category": _STR,
     },
-    # relations between memories, from the later to the earlier one; kind is FOLLOWS, RELATED_TO, SAME_TOPIC,
-    # ELABORATES, CONTRADICTS or SUPERSEDES; confidence in [0, 1]; known from the day on that its source was said
+    # relations between memories, from the later (source) to the earlier one (target); kind is FOLLOWS, RELATED_TO,
+    # SAME_TOPIC, ELABORATES, CONTRADICTS or SUPERSEDES; confidence in [0, 1]; known from the day of its source
     "edges": {"source": _LONG, "target": _LONG, "kind": _STR, "confidence": _REAL},
-    # the people, places, organisations and things that a session names, one row a mention; known from that day on
+    # people, places, organisations and things that a session names, one row per mention; known from that day
     "entities": {"corpus": _INT, "session": _INT, "name": _STR, "kind": _STR, "summary": _STR},
-    # relationships between entities, by name, as a session told them; said_on is the session's, or the day told
+    # relationships between named entities that a session states; said_on is the day stated, else the session's
     "links": {"corpus": _INT, "session": _INT, "source": _STR, "relation": _STR, "target": _STR, "said_on": _TIME},
-    # what kind of question it is, told from its words; the first row of a question is its class, others fit as well
+    # the class of a question by its words: its first row; further rows are classes that fit as well
     "classes": {"question": _INT, "class": _STR},
-    # what is searched for; kind is "original" for the question itself; window is [start, end] or null
+    # the queries of a question; kind is "original" for the question itself; window is [start, end] or null
     "queries": {"query": _LONG, "question": _INT, "kind": _STR, "text_id": _STR, "weight": _REAL,
                 "window": pl.List(pl.Datetime("us"))},
-    # long form: any number of queries and lanes; rank counts from 1 within (query, lane)
+    # one row per (query, lane, memory) found; rank counts from 1 within (query, lane)
     "hits": {"query": _LONG, "lane": _STR, "memory": _LONG, "score": _REAL, "rank": _INT},
-    # what is ranked: a memory, a turn or a session (level), and the turns that it stands for
+    # what is ranked: level is memory, turn or session; turns are those that the unit stands for
     "units": {"unit": _LONG, "corpus": _INT, "session": _INT, "turns": _TURNS, "level": _STR},
-    # one further float column a signal (a lane's name, "rerank", ...); rank counts from 1 within a question
+    # rank counts from 1 within a question; one further float column per signal (a lane's name, "rerank", ...)
     "ranking": {"question": _INT, "unit": _LONG, "score": _REAL, "rank": _INT, "selected": _BOOL},
-    # what the reader is shown, in order; tokens are counted by the one token counter
+    # what the reader is shown, by position; tokens as the pipeline's token counter counts them
     "context": {"question": _INT, "position": _INT, "unit": _LONG, "text_id": _STR, "tokens": _INT},
-    # what the reader said; sample counts from 0; tokens and seconds as the server told them, dropped =
+    # the reader's answers; sample counts from 0; tokens and seconds as the server reports them; dropped: the number of
     # context items that did not fit into the reader's window
     "answers": {"question": _INT, "sample": _INT, "text_id": _STR, "prompt_tokens": _INT, "completion_tokens": _INT,
                 "seconds": _REAL, "dropped": _INT},
-    # one row a (question, judge): score in [0, 1], null where the judge has no opinion (an unreadable reply, a type
-    # that it does not cover); correct = what it counts as right; reply is its own words
+    # one row per (question, judge); score in [0, 1], null without a verdict (an unreadable reply, a type that the judge
+    # does not cover); correct: whether the judge counts the answer as right; reply: the judge's own words
     "verdicts": {"question": _INT, "judge": _STR, "score": _REAL, "correct": _BOOL, "reply": _STR},
-    # why: how far the evidence got (null without evidence), whether the answer was right, and, where sampled, the cause
-    # found by intervention; one row a view of when evidence counts as there (any piece of it, or all)
+    # why an answer was right or wrong; reached: the last stage that the evidence reached, null without evidence; cause:
+    # found by intervention, where sampled; one row per view of when evidence counts as present (any piece, or all)
     "attribution": {"question": _INT, "view": _STR, "reached": _STR, "right": _BOOL, "sampled": _BOOL, "cause": _STR},
     # how many of how many went wrong (replies that could not be read, texts that were cut); a stage may return notes
     # beside the tables that it declares, and the pipeline appends them
     "notes": {"what": _STR, "number": _LONG, "of": _LONG},
-    # gold: session- and turn-level evidence; turn is null where only the session is known
+    # gold; evidence sessions and turns; turn is null where only the session is known
     "evidence": {"question": _INT, "session": _INT, "turn": _INT},
-    # gold: abstain = the right answer is to decline; scored = counts in retrieval averages;
-    # label_error = what an audit found wrong with the label, else null
+    # gold; abstain: the right answer is to decline; scored: the question counts in retrieval averages; label_error:
+    # what an audit found wrong with the label, else null
     "gold": {"question": _INT, "answer": _STR, "category": _STR, "abstain": _BOOL, "scored": _BOOL,
              "label_error": _STR},
     # kind is corpus, session, turn or question; name is the benchmark's own id
@@ -89,6 +89,12 @@ GOLD = frozenset({"evidence", "gold", "ids"})
 
 OPEN = frozenset({"ranking"})
 """Tables that may carry further float columns (signals)."""
+
+SESSION = ["corpus", "session"]
+"""The key of a session: its number counts within its corpus."""
+
+DIGITS = 6
+"""Scores are rounded to this many decimals before they are compared (vectors agree to 1e-5 at best); ties go by id."""
 
 
 def text_hash(text: str) -> str:
@@ -112,13 +118,13 @@ def frame_digest(table: pl.DataFrame) -> str:
 
 
 def texts_frame(texts: Iterable[str]) -> pl.DataFrame:
-    """Build a ``texts`` table: one row a distinct text, in order of first appearance."""
+    """Build a ``texts`` table: one row per distinct text, in order of first appearance."""
     distinct = list(dict.fromkeys(texts))
     return pl.DataFrame({"text_id": [text_hash(t) for t in distinct], "text": distinct}, schema=SCHEMAS["texts"])
 
 
 def with_text(rows: pl.DataFrame, texts: pl.DataFrame, column: str = "text_id", name: str = "text") -> pl.DataFrame:
-    """Add the column ``name``: the texts that the ids in ``column`` stand for, null where ``texts`` has none.
+    """Return the rows in their order with a column ``name``: the text of the id in ``column``, null if there is none.
 
     >>> with_text(pl.DataFrame({"key_id": [text_hash("b")]}), texts_frame(["a", "b"]), "key_id", "key")["key"].item()
     'b'
@@ -143,6 +149,30 @@ def add_texts(texts: pl.DataFrame, said: Iterable[str]) -> tuple[pl.Series, pl.D
 def merge_texts(*tables: pl.DataFrame) -> pl.DataFrame:
     """Put ``texts`` tables together: each text once, in order of first appearance."""
     return pl.concat(tables).unique("text_id", keep="first", maintain_order=True)
+
+
+def distinct_texts(texts: pl.DataFrame, ids: pl.Series) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Return the ``texts`` with these ids (n,), each once, and for each id the number of its row there, (n,)."""
+    used = texts.filter(pl.col("text_id").is_in(ids.unique().implode()))
+    at = ids.alias("text_id").to_frame().join(
+        used.select("text_id").with_row_index("at"), on="text_id", how="left", maintain_order="left")["at"]
+    assert at.null_count() == 0, f"{at.null_count()} ids are not in the table texts"
+    return used, at.to_numpy().astype(np.int64)
+
+
+def as_of(said: str = "said_on", asked: str | pl.Expr = "asked_on") -> pl.Expr:
+    """The as-of rule: true unless ``said`` lies on a later day than ``asked``.
+
+    Days count, not minutes: benchmarks stamp evidence a few hours after the question of the same day. What has no date
+    is known to every question, and a question without a date knows everything.
+
+    >>> from datetime import datetime
+    >>> rows = pl.DataFrame({"said_on": [datetime(2023, 5, 20, 9), datetime(2023, 5, 21), None]})
+    >>> rows.select(as_of(asked=pl.lit(datetime(2023, 5, 20, 8)))).to_series().to_list()
+    [True, False, True]
+    """
+    today = pl.col(asked) if isinstance(asked, str) else asked
+    return (pl.col(said).dt.date() <= today.dt.date()).fill_null(True)
 
 
 def empty(name: str) -> pl.DataFrame:
@@ -267,20 +297,3 @@ class Notes:
     def table(self) -> pl.DataFrame:
         """Return the table ``notes``."""
         return pl.DataFrame(self._rows, schema=SCHEMAS["notes"], orient="row")
-
-
-PLACE = ["corpus", "session"]
-
-
-
-DIGITS = 6
-"""Scores are compared after rounding to so many decimals; equal ones are ordered by unit."""
-
-
-def distinct_texts(texts: pl.DataFrame, ids: pl.Series) -> tuple[pl.DataFrame, NDArray[np.int64]]:
-    """Return the ``texts`` with these ids (n,), each once, and the row of it that each id names, (n,)."""
-    used = texts.filter(pl.col("text_id").is_in(ids.unique().implode()))
-    at = ids.alias("text_id").to_frame().join(
-        used.select("text_id").with_row_index("at"), on="text_id", how="left", maintain_order="left")["at"]
-    assert at.null_count() == 0, f"{at.null_count()} ids are not in the table texts"
-    return used, at.to_numpy().astype(np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from datetime import datetime
 
 import polars as pl
 import pytest
@@ -10,7 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.tables import SCHEMAS, Notes, Tables, check, empty, frame, text_hash, texts_frame
+from memlab.tables import (
+    SCHEMAS,
+    Notes,
+    Tables,
+    add_texts,
+    as_of,
+    check,
+    distinct_texts,
+    empty,
+    frame,
+    text_hash,
+    texts_frame,
+    with_text,
+)
 
 
 def test_texts_are_stored_once_in_order_of_appearance() -> None:
@@ -22,6 +36,40 @@ def test_texts_are_stored_once_in_order_of_appearance() -> None:
 @given(st.lists(st.text(max_size=5)))
 def test_distinct_texts_get_distinct_hashes(texts: list[str]) -> None:
     assert texts_frame(texts)["text_id"].n_unique() == len(set(texts))
+
+
+def test_text_is_added_to_every_row_in_its_order() -> None:
+    ids = [text_hash("b"), text_hash("c"), None, text_hash("a"), text_hash("b")]
+    rows = pl.DataFrame({"key_id": ids, "n": range(5)})
+    shown = with_text(rows, texts_frame(["a", "b"]), "key_id", "key")
+    assert shown.drop("key").equals(rows)
+    assert shown["key"].to_list() == ["b", None, None, "a", "b"]
+
+
+@given(st.lists(st.text(max_size=3)), st.lists(st.text(max_size=3)))
+def test_added_texts_are_found_by_their_ids_and_stored_once(old: list[str], new: list[str]) -> None:
+    ids, texts = add_texts(texts_frame(old), new)
+    assert with_text(ids.to_frame(), texts)["text"].to_list() == new
+    assert texts.equals(texts_frame([*old, *new]))
+    rows, at = distinct_texts(texts, ids)
+    assert [rows["text"][i] for i in at.tolist()] == new
+    assert set(rows["text"]) == set(new)
+
+
+MOMENTS = st.none() | st.datetimes(datetime(2023, 5, 19), datetime(2023, 5, 22))
+
+
+@given(st.lists(st.tuples(MOMENTS, MOMENTS)))
+def test_nothing_of_a_later_day_is_known(pairs: list[tuple[datetime | None, datetime | None]]) -> None:
+    rows = pl.DataFrame(pairs, schema={"said_on": pl.Datetime("us"), "asked_on": pl.Datetime("us")}, orient="row")
+    known = [said is None or asked is None or said.date() <= asked.date() for said, asked in pairs]
+    assert rows.select(as_of()).to_series().to_list() == known
+    days = rows.select(end=pl.col("said_on").dt.date(), now=pl.col("asked_on").dt.date())
+    assert days.select(as_of("end", "now")).to_series().to_list() == known
+    for said, asked in pairs:
+        one = pl.DataFrame({"end": [said]}, schema={"end": pl.Datetime("us")})
+        assert one.select(as_of("end", pl.lit(asked, pl.Datetime("us")))).item() == (
+            said is None or asked is None or said.date() <= asked.date())
 
 
 def test_a_wrong_type_a_missing_and_an_unknown_column_are_all_named() -> None:

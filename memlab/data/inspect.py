@@ -12,7 +12,7 @@ from memlab.data import benchmarks, jsonl, readers
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import Faults, MemlabError
-from memlab.tables import Tables
+from memlab.tables import SESSION, Tables
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _facts(tables: Tables) -> list[str]:
     blank = tables["texts"].filter(pl.col("text").str.strip_chars() == "")["text_id"]
     oddities = {
         "blank turns": turns.filter(pl.col("text_id").is_in(blank.implode())).height,
-        "sessions without a turn": tables["sessions"].join(turns, on=["corpus", "session"], how="anti").height,
+        "sessions without a turn": tables["sessions"].join(turns, on=SESSION, how="anti").height,
         "sessions whose id occurs twice in their haystack": _repeated(ids),
         "sessions stamped later than their question": _late(tables),
     }

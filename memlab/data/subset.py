@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import polars as pl
 
 from memlab.errors import MemlabError, did_you_mean
-from memlab.tables import Tables
+from memlab.tables import SESSION, Tables
 
 
 class Cut(Protocol):
@@ -134,7 +134,7 @@ def _groups(tables: Tables) -> dict[int, int]:
     )
     cited = (
         tables["evidence"].join(tables["questions"].select("question", "corpus"), on="question")
-        .join(content, on=["corpus", "session"]).select("question", "content").unique().sort("question", "content")
+        .join(content, on=SESSION).select("question", "content").unique().sort("question", "content")
     )
     parent = {q: q for q in tables["questions"]["question"].sort()}
 
@@ -180,7 +180,7 @@ def pooled(tables: Tables) -> Tables:
     place = slots.select("corpus", "session", pl.col("new").cast(pl.Int32))
 
     def moved(table: pl.DataFrame) -> pl.DataFrame:
-        joined = table.join(place, on=["corpus", "session"], how="left", maintain_order="left")
+        joined = table.join(place, on=SESSION, how="left", maintain_order="left")
         return joined.with_columns(corpus=pl.lit(0, pl.Int32), session=pl.col("new")).drop("new")
 
     evidence = tables["evidence"]

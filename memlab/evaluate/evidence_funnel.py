@@ -6,7 +6,7 @@ import polars as pl
 
 from memlab.evaluate.evidence_ranks import holders
 from memlab.evaluate.selection import shown_turns
-from memlab.tables import Tables
+from memlab.tables import SESSION, Tables
 
 STEPS = ("never written", "not in the pool", "ranked too low", "cut by K", "dropped by the packer", "shown")
 """Where a piece of evidence is lost, from the first stage to the last; "shown" = the reader could read it."""
@@ -26,10 +26,9 @@ def evidence_steps(tables: Tables, deep: int = DEEP) -> pl.DataFrame:
     """
     corpus = tables["questions"].select("question", "corpus")
     evidence = tables["evidence"].join(corpus, on="question").select("question", "corpus", "session", "turn").unique()
-    place = ["corpus", "session"]
-    memories = tables["memories"].select(*place, pl.col("turns").alias("turn")).explode("turn").unique()
-    by_turn = evidence.filter(pl.col("turn").is_not_null()).join(memories, on=[*place, "turn"], how="semi")
-    by_session = evidence.filter(pl.col("turn").is_null()).join(memories, on=place, how="semi")
+    memories = tables["memories"].select(*SESSION, pl.col("turns").alias("turn")).explode("turn").unique()
+    by_turn = evidence.filter(pl.col("turn").is_not_null()).join(memories, on=[*SESSION, "turn"], how="semi")
+    by_session = evidence.filter(pl.col("turn").is_null()).join(memories, on=SESSION, how="semi")
     written = pl.concat([by_turn, by_session]).with_columns(pl.lit(True).alias("written"))
     units = holders(tables["units"], evidence).join(
         tables["ranking"].select("question", "unit", "rank", "selected"), on=["question", "unit"])
@@ -42,7 +41,7 @@ def evidence_steps(tables: Tables, deep: int = DEEP) -> pl.DataFrame:
     ]).select(*key, pl.lit(True).alias("packed"))
     step = (pl.when(pl.col("packed")).then(5).when(pl.col("selected")).then(4).when(pl.col("rank") <= deep).then(3)
             .when(pl.col("rank").is_not_null()).then(2).when(pl.col("written")).then(1).otherwise(0))
-    return (evidence.join(written, on=[*place, "question", "turn"], how="left", nulls_equal=True)
+    return (evidence.join(written, on=[*SESSION, "question", "turn"], how="left", nulls_equal=True)
             .join(best, on=key, how="left", nulls_equal=True).join(packed, on=key, how="left", nulls_equal=True)
             .select(*key, step.cast(pl.Int32).alias("step")).sort(key))
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from memlab.tables import Tables
+from memlab.tables import SESSION, Tables
 
 Ranks = NDArray[np.float64]
 """Shape (questions, evidence): rank from 1, inf = not retrieved, NaN = no such evidence (padding)."""
@@ -49,16 +49,15 @@ def holders(units: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
     A session holds the evidence said in it; a finer unit holds the turns that it covers, and, where only the
     session of the evidence is known, belongs to it.
     """
-    place = ["corpus", "session"]
-    near = units.select("unit", *place, "turns").join(evidence.select(place).unique(), on=place, how="semi")
-    by_session = near.select("unit", *place)
+    near = units.select("unit", *SESSION, "turns").join(evidence.select(SESSION).unique(), on=SESSION, how="semi")
+    by_session = near.select("unit", *SESSION)
     if grain(units) == "session":
-        pairs = evidence.join(by_session, on=place)
+        pairs = evidence.join(by_session, on=SESSION)
     else:
         by_turn = near.explode("turns").rename({"turns": "turn"})
         with_turn, without = evidence.filter(pl.col("turn").is_not_null()), evidence.filter(pl.col("turn").is_null())
-        pairs = pl.concat([with_turn.join(by_turn, on=[*place, "turn"]).select(*evidence.columns, "unit"),
-                           without.join(by_session, on=place).select(*evidence.columns, "unit")])
+        pairs = pl.concat([with_turn.join(by_turn, on=[*SESSION, "turn"]).select(*evidence.columns, "unit"),
+                           without.join(by_session, on=SESSION).select(*evidence.columns, "unit")])
     return pairs.select("question", "session", "turn", "unit").unique()
 
 

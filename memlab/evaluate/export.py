@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from memlab.evaluate.evidence_ranks import grain, holders, scored_evidence
-from memlab.tables import Tables, with_text
+from memlab.tables import SESSION, Tables, with_text
 
 
 def escape(name: str) -> str:
@@ -25,17 +25,16 @@ def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
 
     A name that occurs twice in a corpus (a session in two places of a haystack) gets the suffix ``#unit``.
     """
-    place = ["corpus", "session"]
     first, last = pl.col("turns").list.min(), pl.col("turns").list.max()
-    sessions = ids.filter(pl.col("kind") == "session").select(*place, pl.col("name").alias("session_name"))
-    turns = ids.filter(pl.col("kind") == "turn").select(*place, "turn", pl.col("name").alias("turn_name"))
-    named = units.join(sessions, on=place, how="left").with_columns(
+    sessions = ids.filter(pl.col("kind") == "session").select(*SESSION, pl.col("name").alias("session_name"))
+    turns = ids.filter(pl.col("kind") == "turn").select(*SESSION, "turn", pl.col("name").alias("turn_name"))
+    named = units.join(sessions, on=SESSION, how="left").with_columns(
         pl.coalesce("session_name", pl.format("{}-{}", "corpus", "session")))
     span = pl.format("{}:{}-{}", "session_name", first + 1, last + 1)
     if grain(units) == "session":
         named = named.with_columns(pl.col("session_name").alias("document"))
     elif grain(units) == "turn":
-        named = named.with_columns(first.alias("turn")).join(turns, on=[*place, "turn"], how="left").with_columns(
+        named = named.with_columns(first.alias("turn")).join(turns, on=[*SESSION, "turn"], how="left").with_columns(
             pl.coalesce("turn_name", span).alias("document"))
     else:
         named = named.with_columns(span.alias("document"))

@@ -7,7 +7,7 @@ import polars as pl
 from memlab.evaluate.evidence_ranks import Ranks, holders, matrix, scored_evidence, unit_ranks
 from memlab.evaluate.retrieval import as_columns, recall, recall_all, recall_any
 from memlab.evaluate.statistics import Values
-from memlab.tables import PLACE, Tables, with_text
+from memlab.tables import SESSION, Tables, with_text
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
 
 
@@ -80,15 +80,15 @@ def shown_turns(context: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     Those are the turns of its units, and the turns of a unit's session that its text holds word for word: a row may
     show the round or the whole session around its unit. A row without a unit shows no turn.
     """
-    rows = context.join(tables["units"].select("unit", *PLACE, "turns"), on="unit")
+    rows = context.join(tables["units"].select("unit", *SESSION, "turns"), on="unit")
     of_units = rows.select("question", "session", pl.col("turns").alias("turn")).explode("turn").drop_nulls()
-    distinct = with_text(rows.select(*PLACE, "text_id").unique(), tables["texts"])
-    lines = render_turns(tables["turns"].join(distinct, on=PLACE, how="semi"), tables["texts"])
+    distinct = with_text(rows.select(*SESSION, "text_id").unique(), tables["texts"])
+    lines = render_turns(tables["turns"].join(distinct, on=SESSION, how="semi"), tables["texts"])
     # a header ends with a newline, a turn before or after stands a blank line away
     is_quoted = ("\n" + pl.col("text") + TURN_SEPARATOR).str.contains(
         "\n" + pl.col("display_text") + TURN_SEPARATOR, literal=True)
-    quotes = distinct.join(lines.select(*PLACE, "turn", "display_text"), on=PLACE).filter(is_quoted)
-    quoted = rows.select("question", *PLACE, "text_id").join(
-        quotes.select(*PLACE, "text_id", "turn"), on=[*PLACE, "text_id"])
+    quotes = distinct.join(lines.select(*SESSION, "turn", "display_text"), on=SESSION).filter(is_quoted)
+    quoted = rows.select("question", *SESSION, "text_id").join(
+        quotes.select(*SESSION, "text_id", "turn"), on=[*SESSION, "text_id"])
     key = ["question", "session", "turn"]
     return pl.concat([of_units, quoted.select(key)]).unique().sort(key)

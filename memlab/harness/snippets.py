@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.tables import Tables, with_text
+from memlab.tables import SESSION, Tables, with_text
 
 SHOWN_RANKS = 20
 """Ranks that the report's drill-down shows."""
@@ -24,7 +24,7 @@ def snippets(ranked: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     return (
         top.join(_lines(top, tables), on="unit", how="left")
         .join(_gold(top, tables["evidence"]), on=["question", "unit"], how="left")
-        .join(dates, on=["corpus", "session"], how="left")
+        .join(dates, on=SESSION, how="left")
         .select("question", "rank", "unit", "session", "turns", "said_on", "text",
                 pl.col("gold").fill_null(False), "selected")
         .sort("question", "rank")

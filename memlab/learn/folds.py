@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from memlab.errors import MemlabError
-from memlab.tables import text_hash
+from memlab.tables import SESSION, text_hash
 
 By = Literal["auto", "evidence", "corpus"]
 
@@ -41,7 +41,7 @@ def groups(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame,
         return asked.select("question", pl.col("corpus").rank("dense").cast(pl.Int64).alias("group") - 1)
     asked = asked.with_row_index("row")
     links = evidence.select("question", "session").unique().join(asked, on="question").join(
-        session_texts(turns), on=["corpus", "session"]).select(
+        session_texts(turns), on=SESSION).select(
         "row", pl.col("content").rank("dense").alias("heard") - 1)
     width = int(links["heard"].n_unique())
     edge = links.select(pl.col("row").cast(pl.Int64), pl.col("heard").cast(pl.Int64) + asked.height).to_numpy()

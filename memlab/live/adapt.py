@@ -13,7 +13,7 @@ import polars as pl
 
 from memlab.pipeline import SLOTS, Pipeline
 from memlab.stage import Nothing
-from memlab.tables import Tables
+from memlab.tables import Tables, as_of
 
 NAMING = ("weights", "floors", "factors")
 
@@ -21,7 +21,7 @@ NAMING = ("weights", "floors", "factors")
 def fitted(pipeline: Pipeline, tables: Tables) -> Pipeline:
     """Return the pipeline without searches for, and weights of, kinds that the one question can see none of."""
     asked = tables["questions"]["asked_on"][0]
-    seen = tables["memories"].filter((pl.col("said_on").dt.date() <= asked.date()).fill_null(True))
+    seen = tables["memories"].filter(as_of(asked=pl.lit(asked, pl.Datetime("us"))))
     here = set(seen["kind"].unique())
     if not here:
         return pipeline

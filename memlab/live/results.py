@@ -11,7 +11,7 @@ from memlab.errors import MemlabError
 from memlab.pipeline import AFTER_ANSWERS, Pipeline
 from memlab.rank.units import signals_of
 from memlab.read.render import Value, rendered
-from memlab.tables import GOLD, PLACE, Tables, with_text
+from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
 
 RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "said_on": pl.Datetime("us"),
           "session": pl.Int32, "turns": pl.List(pl.Int32), "text": pl.String}
@@ -40,8 +40,8 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None) -> pl.Data
     units = tables["units"].join(ranking.select("unit"), on="unit", how="semi")
     value: Value = getattr(pipeline.measure, "value", "unit")
     return (
-        ranking.join(units.select("unit", *PLACE, "turns"), on="unit", how="left", maintain_order="left")
-        .join(tables["sessions"], on=PLACE, how="left", maintain_order="left")
+        ranking.join(units.select("unit", *SESSION, "turns"), on="unit", how="left", maintain_order="left")
+        .join(tables["sessions"], on=SESSION, how="left", maintain_order="left")
         .join(rendered(units, tables, value), on="unit", how="left", maintain_order="left")
         .select(*RESULT, *signals_of(ranking))
     )
@@ -92,8 +92,7 @@ def over_time(tables: Tables, found: pl.DataFrame) -> pl.DataFrame:
     known = with_text(named.group_by("memory").agg(pl.col("score").max(), pl.col("rank").min())
                       .join(tables["memories"], on="memory").filter(size == size.min().over("rank")),
                       tables["texts"], "value_id")
-    later = pl.lit(False) if asked is None else pl.col("valid_to").dt.date() > asked.date()
     return known.sort("said_on", "session", "memory", nulls_last=False).select(
         "said_on", "happened_on", pl.coalesce("valid_from", "said_on").alias("valid_from"),
-        pl.when(~later.fill_null(False)).then("valid_to").alias("valid_to"), "session", "turns", "text", "score"
-    ).unique(["session", "turns", "text"], keep="first", maintain_order=True)
+        pl.when(as_of("valid_to", pl.lit(asked, pl.Datetime("us")))).then("valid_to").alias("valid_to"), "session",
+        "turns", "text", "score").unique(["session", "turns", "text"], keep="first", maintain_order=True)

@@ -10,13 +10,13 @@ from memlab.read.pack.by_rank import PACK_READS, PACK_WRITES, TIME, MaxTokens, c
 from memlab.read.pack.full_context import so_far, whole_sessions
 from memlab.read.render import Value, rendered
 from memlab.stage import stage
-from memlab.tables import PLACE, Tables
+from memlab.tables import SESSION, Tables
 from memlab.token_counter import count_tokens
 
 if TYPE_CHECKING:
     from memlab.store import Store
 
-_ROW = ["question", *PLACE, "said_on", "turn", "unit", "shown", "tokens"]
+_ROW = ["question", *SESSION, "said_on", "turn", "unit", "shown", "tokens"]
 
 
 @stage
@@ -73,7 +73,7 @@ def _turns(evidence: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     shown = rendered(units, tables, "turn").sort("unit")["text"].alias("shown")
     holding = tables["units"].explode("turns").rename({"turns": "turn"}).group_by(of).agg(pl.col("unit").min())
     return (turns.with_columns(shown, count_tokens(shown).alias("tokens"))
-            .join(holding, on=of, how="left").join(tables["sessions"], on=PLACE, how="left"))
+            .join(holding, on=of, how="left").join(tables["sessions"], on=SESSION, how="left"))
 
 
 def _beyond(rows: pl.DataFrame, evidence: pl.DataFrame, tables: Tables, alone: bool) -> pl.DataFrame:

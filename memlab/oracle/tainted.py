@@ -9,7 +9,7 @@ import polars as pl
 from memlab.read.pack.by_rank import PACK_READS, PACK_WRITES, MaxTokens, chosen, in_order, within
 from memlab.read.render import Value
 from memlab.stage import stage
-from memlab.tables import Tables
+from memlab.tables import SESSION, Tables
 from memlab.token_counter import count_tokens
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ShownIds:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the context and the texts that it needs."""
         names = tables["ids"].filter(pl.col("kind") == "session").select("corpus", "session", "name")
-        rows = chosen(tables, self.value).join(names, on=["corpus", "session"], how="left", maintain_order="left")
+        rows = chosen(tables, self.value).join(names, on=SESSION, how="left", maintain_order="left")
         named = pl.format("Session {}:\n{}", pl.col("name").fill_null("?"), "shown")
         rows = rows.with_columns(named.alias("shown")).drop("name")
         rows = rows.with_columns(count_tokens(pl.col("shown")).alias("tokens"))

@@ -14,7 +14,7 @@ import polars as pl
 from memlab.rank.score import project
 from memlab.rank.units import Level, ranked
 from memlab.stage import stage
-from memlab.tables import Tables, with_text
+from memlab.tables import Tables, as_of, with_text
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -64,7 +64,6 @@ def candidates(level: Level, tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame
     """
     asked, memories = tables["questions"], tables["memories"]
     units, members = project(level, memories, tables)
-    day, today = pl.col("said_on").dt.date(), pl.col("asked_on").dt.date()
     visible = asked.select("question", "corpus", "asked_on").join(
-        memories.select("memory", "corpus", "said_on"), on="corpus").filter((day <= today).fill_null(True))
+        memories.select("memory", "corpus", "said_on"), on="corpus").filter(as_of())
     return units, visible.select("question", "memory").join(members, on="memory")

@@ -13,7 +13,7 @@ from memlab.models.protocols import PairScorer
 from memlab.rank.fusion import NonNegative, Normaliser, Scorer, check_names, fits
 from memlab.rank.units import ranked, signals_of
 from memlab.stage import stage
-from memlab.tables import DIGITS, PLACE, Tables, text_hash, with_text
+from memlab.tables import DIGITS, SESSION, Tables, text_hash, with_text
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -94,7 +94,7 @@ def passages_of(wanted: pl.DataFrame, tables: Tables, roles: tuple[str, ...]) ->
         read, passage = with_text(read, tables["texts"], "key_id"), pl.col("text")
     else:
         said = tables["turns"].filter(pl.col("role").is_in(roles))
-        read = units.explode("turns").join(said, left_on=[*PLACE, "turns"], right_on=[*PLACE, "turn"],
+        read = units.explode("turns").join(said, left_on=[*SESSION, "turns"], right_on=[*SESSION, "turn"],
                                            maintain_order="left")
         read = with_text(read, tables["texts"])
         passage = pl.when(pl.col("speaker").is_null()).then(pl.col("text")).otherwise(

@@ -18,7 +18,7 @@ from memlab.rank.fusion import NonNegative, Normaliser, Scorer, check_names, fit
 from memlab.rank.rerank import below, passages_of
 from memlab.rank.units import ranked, signals_of
 from memlab.stage import stage
-from memlab.tables import PLACE, Notes, Tables, with_text
+from memlab.tables import SESSION, Notes, Tables, with_text
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -220,7 +220,7 @@ class LlmRerank:
 
     def _texts(self, head: pl.DataFrame, tables: Tables) -> dict[int, str]:
         """Return what is shown of each unit of the pools."""
-        days = tables["units"].select("unit", *PLACE).join(tables["sessions"], on=PLACE, how="left").select(
+        days = tables["units"].select("unit", *SESSION).join(tables["sessions"], on=SESSION, how="left").select(
             "unit", pl.col("said_on").dt.strftime("[%Y-%m-%d]\n").fill_null("").alias("day"))
         bodies = passages_of(head.select("unit").unique(), tables, self.roles).group_by("unit").agg(
             pl.col("text").str.join("\n"))

@@ -10,7 +10,7 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.rank.units import ranked, session_units, signals_of, turn_units
 from memlab.stage import stage
-from memlab.tables import PLACE, Tables
+from memlab.tables import SESSION, Tables
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -50,10 +50,10 @@ class Rollup:
                                   fix="write to: session, or rank at level turn or memory")
             wholes = turn_units(tables["turns"])
             inside = parts.explode("turns").join(
-                wholes.explode("turns"), on=[*PLACE, "turns"], suffix="_whole").select("unit", "unit_whole")
+                wholes.explode("turns"), on=[*SESSION, "turns"], suffix="_whole").select("unit", "unit_whole")
         else:
             wholes = session_units(tables["sessions"], tables["turns"])
-            inside = parts.join(wholes, on=PLACE, suffix="_whole").select("unit", "unit_whole")
+            inside = parts.join(wholes, on=SESSION, suffix="_whole").select("unit", "unit_whole")
         members = ranking.join(inside, on="unit").sort("question", "rank")
         found = members.group_by("question", pl.col("unit_whole").alias("unit"), maintain_order=True).agg(
             self._score().alias("score"), pl.col(signals_of(ranking)).max())

@@ -18,7 +18,7 @@ from memlab.rank.fusion import Scorer, fits
 from memlab.rank.signals.helpers import known_classes
 from memlab.rank.units import Level, finest, memory_units, ranked, session_units, turn_units
 from memlab.stage import stage
-from memlab.tables import PLACE, Tables, empty
+from memlab.tables import SESSION, Tables, empty
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -104,11 +104,11 @@ def project(level: Level, found: pl.DataFrame, tables: Tables) -> tuple[pl.DataF
         return units, found.select("memory", pl.col("memory").alias("unit"))
     if level == "turn":
         units = turn_units(tables["turns"])
-        left = found.select("memory", *PLACE, pl.col("turns").alias("turn")).explode("turn")
-        return units, left.join(units.explode("turns"), left_on=[*PLACE, "turn"], right_on=[*PLACE, "turns"]
+        left = found.select("memory", *SESSION, pl.col("turns").alias("turn")).explode("turn")
+        return units, left.join(units.explode("turns"), left_on=[*SESSION, "turn"], right_on=[*SESSION, "turns"]
                                 ).select("memory", "unit")
     units = session_units(tables["sessions"], tables["turns"])
-    return units, found.select("memory", *PLACE).join(units, on=PLACE).select("memory", "unit")
+    return units, found.select("memory", *SESSION).join(units, on=SESSION).select("memory", "unit")
 
 
 def pivot(hits: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from memlab.rank.units import ranked
 from memlab.stage import stage
-from memlab.tables import PLACE, Tables
+from memlab.tables import SESSION, Tables
 
 if TYPE_CHECKING:
     from memlab.store import Store
@@ -57,8 +57,8 @@ class Forward:
             (pl.col("window").list.last().dt.date() + slack).alias("end"))
         if windows.is_empty():
             return pl.DataFrame(schema={"question": pl.Int32, "unit": pl.Int64})
-        units = tables["units"].select("unit", *PLACE, "level").join(
-            tables["sessions"].select(*PLACE, "said_on"), on=PLACE, how="left")
+        units = tables["units"].select("unit", *SESSION, "level").join(
+            tables["sessions"].select(*SESSION, "said_on"), on=SESSION, how="left")
         own = tables["memories"].select(pl.col("memory").alias("unit"), pl.lit("memory").alias("level"), "happened_on")
         days = units.join(own, on=["unit", "level"], how="left").select(
             "unit", pl.coalesce("happened_on", "said_on").dt.date().alias("day"))

@@ -11,7 +11,7 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.tables import DIGITS, PLACE, SCHEMAS, empty
+from memlab.tables import DIGITS, SCHEMAS, SESSION, empty
 
 Level = Literal["auto", "turn", "session", "memory"]
 
@@ -39,25 +39,25 @@ def turn_units(turns: pl.DataFrame) -> pl.DataFrame:
     ...            schema_overrides=dict.fromkeys(["corpus", "session", "turn"], pl.Int32)))["session"].to_list()
     [0, 1]
     """
-    placed = turns.select(*PLACE, "turn").sort(*PLACE, "turn")
+    placed = turns.select(*SESSION, "turn").sort(*SESSION, "turn")
     return placed.select(
-        pl.int_range(pl.len(), dtype=pl.Int64).alias("unit"), *PLACE,
+        pl.int_range(pl.len(), dtype=pl.Int64).alias("unit"), *SESSION,
         pl.col("turn").reshape((-1, 1)).arr.to_list().alias("turns"), pl.lit("turn").alias("level"),
     ) if placed.height else empty("units")
 
 
 def session_units(sessions: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     """Make every session a unit that stands for all its turns; a session without turns stands for none."""
-    held = turns.sort(*PLACE, "turn").group_by(PLACE, maintain_order=True).agg(pl.col("turn").alias("turns"))
-    placed = sessions.select(PLACE).sort(PLACE).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("unit"))
-    return placed.join(held, on=PLACE, how="left", maintain_order="left").select(
-        "unit", *PLACE, pl.col("turns").fill_null([]).cast(SCHEMAS["units"]["turns"]),
+    held = turns.sort(*SESSION, "turn").group_by(SESSION, maintain_order=True).agg(pl.col("turn").alias("turns"))
+    placed = sessions.select(SESSION).sort(SESSION).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("unit"))
+    return placed.join(held, on=SESSION, how="left", maintain_order="left").select(
+        "unit", *SESSION, pl.col("turns").fill_null([]).cast(SCHEMAS["units"]["turns"]),
         pl.lit("session").alias("level"))
 
 
 def memory_units(memories: pl.DataFrame) -> pl.DataFrame:
     """Make every memory a unit that stands for the turns it names."""
-    return memories.select(pl.col("memory").alias("unit"), *PLACE, "turns", pl.lit("memory").alias("level"))
+    return memories.select(pl.col("memory").alias("unit"), *SESSION, "turns", pl.lit("memory").alias("level"))
 
 
 def ranked(scored: pl.DataFrame) -> pl.DataFrame:

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import polars as pl
 
+from memlab.tables import SESSION, as_of
 from memlab.text.tokenize import LUCENE_STOP_WORDS
 
 _WORD = re.compile(r"\w+")
-_SESSION = ["corpus", "session"]
 _PLAIN = frozenset((*LUCENE_STOP_WORDS, "can", "did", "does", "from", "had", "has", "have", "her", "him", "his", "how",
                     "our", "she", "what", "when", "where", "which", "who", "whom", "whose", "why", "you", "your", "i",
                     "my"))
@@ -134,17 +134,17 @@ def graphs(entities: pl.DataFrame, links: pl.DataFrame, sessions: pl.DataFrame, 
     What was said on a later day than the question's is not in it: the day of the session counts, whatever day a
     relationship tells of. A session without a date is always known, and a question without one knows everything.
     """
-    days = sessions.select(*_SESSION, pl.col("said_on").dt.date().alias("day"))
+    days = sessions.select(*SESSION, pl.col("said_on").dt.date().alias("day"))
     parts = []
     for table in (entities, links):
-        placed = table.with_row_index("row").join(days, on=_SESSION, how="left").sort(
+        placed = table.with_row_index("row").join(days, on=SESSION, how="left").sort(
             "corpus", "day", "session", "row", nulls_last=False)
         parts.append(placed.partition_by("corpus", as_dict=True))
     nothing = [entities.clear(), links.clear()]
     made: dict[tuple[int, date | None], Graph] = {}
     for question, corpus, asked in questions.select("question", "corpus", pl.col("asked_on").dt.date()).iter_rows():
         if (corpus, asked) not in made:
-            known = pl.lit(True) if asked is None else pl.col("day").is_null() | (pl.col("day") <= asked)
+            known = as_of("day", pl.lit(asked, pl.Date))
             rows = [part[(corpus,)].filter(known) if (corpus,) in part else none for part, none in zip(parts, nothing)]
             made[corpus, asked] = Graph(*rows)
         yield question, made[corpus, asked]

@@ -18,7 +18,7 @@ from memlab.question_types import first_of
 from memlab.read.prompt import Agents, Item, OneReader, PromptTemplate
 from memlab.read.vote import Single, Vote
 from memlab.stage import stage
-from memlab.tables import Notes, Tables, add_texts, frame, with_text
+from memlab.tables import SESSION, Notes, Tables, add_texts, frame, with_text
 from memlab.text.unicode import replace_surrogates
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Reader:
 def _contexts(tables: Tables) -> dict[int, list[tuple[int, Item]]]:
     """Return, a question, (position, item) of its context, in the order of what must stay."""
     dated = tables["units"].select("unit", "corpus", "session").join(
-        tables["sessions"], on=["corpus", "session"], how="left").select("unit", "said_on")
+        tables["sessions"], on=SESSION, how="left").select("unit", "said_on")
     rows = with_text(tables["context"], tables["texts"]).join(dated, on="unit", how="left", maintain_order="left")
     found: dict[int, list[tuple[int, Item]]] = {}
     for question, position, text, said_on in rows.select("question", "position", "text", "said_on").iter_rows():

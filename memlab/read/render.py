@@ -10,14 +10,13 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.tables import Tables, with_text
+from memlab.tables import SESSION, Tables, with_text
 from memlab.text.transcript import TURN_SEPARATOR, render_turns, round_numbers
 
 Value = Literal["unit", "turn", "round", "session"]
 RENDER_READS = ("texts", "sessions", "turns", "memories", "units")
 HEADER = "[%Y-%m-%d]\n"
 """The day above what was said on it."""
-_SESSION = ["corpus", "session"]
 
 
 def rendered(units: pl.DataFrame, tables: Tables, value: Value) -> pl.DataFrame:
@@ -32,16 +31,16 @@ def rendered(units: pl.DataFrame, tables: Tables, value: Value) -> pl.DataFrame:
     by_value, rest = units.filter(memory), units.filter(~memory)
     values = with_text(by_value.join(tables["memories"].select("memory", "value_id"), left_on="unit",
                                      right_on="memory"), tables["texts"], "value_id", "body")
-    here = tables["turns"].join(rest.select(_SESSION).unique(), on=_SESSION, how="semi")
+    here = tables["turns"].join(rest.select(SESSION).unique(), on=SESSION, how="semi")
     lines = render_turns(here, tables["texts"]).select(
-        *_SESSION, "turn", "display_text", round_numbers().alias("round"))
+        *SESSION, "turn", "display_text", round_numbers().alias("round"))
     body = pl.col("display_text").str.join(TURN_SEPARATOR).alias("body")
-    whole = rest.filter(session).join(lines.group_by(_SESSION, maintain_order=True).agg(body), on=_SESSION)
-    named = rest.filter(~session).select("unit", *_SESSION, pl.col("turns").alias("turn")).explode("turn")
-    said = named.join(lines, on=[*_SESSION, "turn"])
+    whole = rest.filter(session).join(lines.group_by(SESSION, maintain_order=True).agg(body), on=SESSION)
+    named = rest.filter(~session).select("unit", *SESSION, pl.col("turns").alias("turn")).explode("turn")
+    said = named.join(lines, on=[*SESSION, "turn"])
     if value == "round":
-        said = said.select("unit", *_SESSION, "round").unique().join(lines, on=[*_SESSION, "round"])
-    parts = said.sort("unit", "turn").group_by(["unit", *_SESSION], maintain_order=True).agg(body)
-    bodies = pl.concat([f.select("unit", *_SESSION, "body") for f in (values, whole, parts)])
+        said = said.select("unit", *SESSION, "round").unique().join(lines, on=[*SESSION, "round"])
+    parts = said.sort("unit", "turn").group_by(["unit", *SESSION], maintain_order=True).agg(body)
+    bodies = pl.concat([f.select("unit", *SESSION, "body") for f in (values, whole, parts)])
     day = pl.col("said_on").dt.strftime(HEADER).fill_null("")
-    return bodies.join(tables["sessions"], on=_SESSION, how="left").select("unit", (day + pl.col("body")).alias("text"))
+    return bodies.join(tables["sessions"], on=SESSION, how="left").select("unit", (day + pl.col("body")).alias("text"))

@@ -15,9 +15,9 @@ from scipy.sparse import csc_array, csr_array
 
 from memlab.models.protocols import Ints
 from memlab.search.as_of import pools
-from memlab.search.hits import DIGITS, HitsBuilder
+from memlab.search.hits import HitsBuilder
 from memlab.stage import Names, stage
-from memlab.tables import Tables, distinct_texts, empty
+from memlab.tables import DIGITS, Tables, distinct_texts, empty
 from memlab.text.tokenize import LUCENE_STOP_WORDS, count, split, valid_pattern, words
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from pydantic import Field
 from memlab.models.protocols import Embedder
 from memlab.search.as_of import pools
 from memlab.search.exact import Flat, Index
-from memlab.search.hits import DIGITS, HitsBuilder
+from memlab.search.hits import HitsBuilder
 from memlab.stage import Names, stage
 from memlab.store.vectors import Rows, encode, index_folder
-from memlab.tables import Tables, empty
+from memlab.tables import DIGITS, Tables, empty
 
 if TYPE_CHECKING:
     from memlab.store import Store

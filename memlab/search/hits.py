@@ -7,10 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.models.protocols import Ints
-from memlab.tables import SCHEMAS
-
-DIGITS = 6
-"""Scores are rounded to this many decimals before they are compared (vectors agree to 1e-5 at best)."""
+from memlab.tables import DIGITS, SCHEMAS
 
 Scores = NDArray[np.floating]
 

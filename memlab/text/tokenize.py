@@ -33,7 +33,7 @@ class Counts:
 
 def words(texts: pl.Series, pattern: str, stop_words: tuple[str, ...], stemmer: Literal["english", "none"]
           ) -> pl.DataFrame:
-    """Split lower-cased texts by a regular expression; one row a token, in no set order: text (row number), term.
+    """Split lower-cased texts by a regular expression; one row per token, in no set order: row (the text's), term.
 
     Stop words are dropped before stemming. Each distinct word is stemmed once. The expression is matched by the
     Rust engine, for which a combining mark is a word character (Python's re breaks words there).
@@ -48,8 +48,8 @@ def words(texts: pl.Series, pattern: str, stop_words: tuple[str, ...], stemmer: 
         import Stemmer
 
         stems = Stemmer.Stemmer("english").stemWords(stems)
-    return tokens.join(distinct.with_columns(stem=pl.Series(stems, dtype=pl.String)), on="term").select(
-        "text", term="stem")
+    stemmed = distinct.with_columns(stem=pl.Series(stems, dtype=pl.String))
+    return tokens.join(stemmed, on="term").select("row", term="stem")
 
 
 def split(texts: pl.Series) -> pl.DataFrame:
@@ -67,7 +67,7 @@ def count(texts: pl.DataFrame, queries: pl.DataFrame, sizes: tuple[int, int], wh
     sizes: how many texts and queries there are; whole: count every term, else only those that some query holds,
     which are all that a score needs (a small part of the vocabulary).
     """
-    lengths = np.bincount(texts["text"].to_numpy(), minlength=sizes[0])
+    lengths = np.bincount(texts["row"].to_numpy(), minlength=sizes[0])
     known = pl.concat([queries, texts]) if whole else queries
     terms = known.select(pl.col("term").unique().sort()).with_row_index("id")
     return Counts(_matrix(texts, terms, sizes[0]), _matrix(queries, terms, sizes[1]), lengths)
@@ -75,8 +75,8 @@ def count(texts: pl.DataFrame, queries: pl.DataFrame, sizes: tuple[int, int], wh
 
 def _matrix(tokens: pl.DataFrame, terms: pl.DataFrame, size: int) -> csr_array:
     """Return how often each term (its id is its column) occurs in each text (its row)."""
-    cells = tokens.join(terms, on="term").group_by("text", "id").len("n")
-    at = cells["text"].to_numpy(), cells["id"].to_numpy()
+    cells = tokens.join(terms, on="term").group_by("row", "id").len("n")
+    at = cells["row"].to_numpy(), cells["id"].to_numpy()
     matrix = csr_array((cells["n"].to_numpy().astype(np.int32), at), shape=(size, terms.height))
     matrix.sort_indices()  # terms are added up in one order, whatever order the counting threads had
     return matrix
@@ -100,6 +100,6 @@ def valid_pattern(pattern: str) -> str:
 
 
 def _explode(texts: pl.Series, tokens: pl.Expr) -> pl.DataFrame:
-    """Return one row a token: text (row number), term."""
-    table = texts.alias("text").to_frame().select(tokens.alias("term")).with_row_index("text")
+    """Return one row per token: row (the text's), term."""
+    table = texts.alias("text").to_frame().select(tokens.alias("term")).with_row_index("row")
     return table.explode("term").drop_nulls("term")

@@ -17,11 +17,10 @@ from pydantic import Field
 
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables, add_texts, with_text
+from memlab.tables import SESSION, Tables, add_texts, with_text
 from memlab.text.temporal.resolve import TRIGGER, find_expressions
 from memlab.write.coreference import WORDS, resolve_pronouns
 
-_SESSION = ["corpus", "session"]
 Into = Literal["key", "key_and_value"]
 _NOTES = re.compile(r"(?:\n\[[^\[\]\n]+ = [^\[\]\n]+\])+\Z")
 
@@ -131,7 +130,7 @@ class ResolvePronouns:
         memories, texts = tables["memories"], tables["texts"]
         persons = self._persons(tables)
         for column in ("key_id", "value_id") if self.into == "key_and_value" else ("key_id",):
-            rows = with_text(memories, texts, column).select("text", *_SESSION, "turns")
+            rows = with_text(memories, texts, column).select("text", *SESSION, "turns")
             notes = [_pronoun_note(split_notes(text)[0], [persons.get((corpus, session, turn), {}) for turn in turns])
                      for text, corpus, session, turns in rows.iter_rows()]
             memories, texts = append_notes(memories, texts, column, pl.Series(notes, dtype=pl.String))
@@ -139,8 +138,8 @@ class ResolvePronouns:
 
     def _persons(self, tables: Tables) -> dict[tuple[int, int, int], dict[str, str]]:
         """Return whom the pronouns of each turn mean; a session that lies in many haystacks is read once."""
-        sessions = with_text(tables["turns"], tables["texts"]).sort(*_SESSION, "turn").group_by(
-            _SESSION, maintain_order=True).agg("turn", "speaker", "text")
+        sessions = with_text(tables["turns"], tables["texts"]).sort(*SESSION, "turn").group_by(
+            SESSION, maintain_order=True).agg("turn", "speaker", "text")
         distinct: dict[tuple[tuple[str | None, str], ...], list[dict[str, str]]] = {}
         out = {}
         for corpus, session, turns, speakers, texts in sessions.iter_rows():

@@ -14,7 +14,7 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.learn.folds import folds, session_texts, shared_sessions
 from memlab.rank.rerank import passages_of
-from memlab.tables import PLACE, Tables, text_hash, with_text
+from memlab.tables import SESSION, Tables, text_hash, with_text
 
 NEEDED = ("questions", "evidence", "gold", "turns", "texts", "memories", "units", "ranking")
 
@@ -36,7 +36,7 @@ def question_keys(questions: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
     Ids mean nothing outside a run, and two users may ask the same question: only text and corpus together identify a
     held-out question in another run.
     """
-    contents = session_texts(turns).sort(PLACE).group_by("corpus", maintain_order=True).agg(
+    contents = session_texts(turns).sort(SESSION).group_by("corpus", maintain_order=True).agg(
         pl.col("content").str.join(" "))
     rows = questions.select("question", "corpus", "text_id").join(contents, on="corpus", how="left").sort("question")
     keys = [text_hash(f"{text} {content or ''}") for text, content in rows.select("text_id", "content").iter_rows()]
@@ -50,7 +50,7 @@ def split(tables: Tables, fold: str) -> Fold:
     """
     keys = question_keys(tables["questions"], tables["turns"])
     if fold == "all":
-        nothing = tables["turns"].select(PLACE).head(0)
+        nothing = tables["turns"].select(SESSION).head(0)
         return Fold(fold, keys, keys.head(0), nothing)
     which, count = parse_fold(fold)
     fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], count)
@@ -59,7 +59,7 @@ def split(tables: Tables, fold: str) -> Fold:
         raise MemlabError(f"these data split into {possible} disjoint folds at most", where=f"fold={fold}",
                           fix=f"fold=1/{possible}")
     sides = fold_of.with_columns((pl.col("fold") == which - 1).cast(pl.Int32).alias("fold"))
-    shared = shared_sessions(tables["questions"], tables["turns"], sides).filter("shared").select(PLACE)
+    shared = shared_sessions(tables["questions"], tables["turns"], sides).filter("shared").select(SESSION)
     held_out = sides.filter(pl.col("fold") == 1)
     return Fold(fold, keys.join(held_out, on="question", how="anti"), keys.join(held_out, on="question", how="semi"),
                 shared)
@@ -90,18 +90,18 @@ def examples(tables: Tables, fold: Fold, depth: int, roles: tuple[str, ...]) -> 
     scored = tables["gold"].filter("scored").join(fold.train, on="question", how="semi")
     questions = with_text(tables["questions"].join(scored, on="question", how="semi"), tables["texts"], name="query")
     evidence = tables["evidence"].join(questions.select("question", "corpus"), on="question")
-    turns = tables["units"].explode("turns").select("unit", *PLACE, pl.col("turns").alias("turn"))
-    evidence_units = evidence.join(turns, on=[*PLACE, "turn"]).select("question", "unit").unique()
+    turns = tables["units"].explode("turns").select("unit", *SESSION, pl.col("turns").alias("turn"))
+    evidence_units = evidence.join(turns, on=[*SESSION, "turn"]).select("question", "unit").unique()
     head = tables["ranking"].filter(pl.col("rank") <= depth).join(questions, on="question", how="semi").select(
         "question", "unit", "rank")
     units = pl.concat([evidence_units.select("unit"), head.select("unit")]).unique()
     passages = passages_of(units, tables, roles).select("unit", pl.col("text").alias("passage"))
     positives = evidence_units.join(passages, on="unit").sort("question", "unit")
-    whole_sessions = evidence.filter(pl.col("turn").is_null()).select("question", *PLACE)
+    whole_sessions = evidence.filter(pl.col("turn").is_null()).select("question", *SESSION)
     negatives = (
         head.join(evidence_units, on=["question", "unit"], how="anti")
-        .join(turns.select("unit", *PLACE), on="unit")
-        .join(whole_sessions, on=["question", *PLACE], how="anti").join(fold.forbidden, on=PLACE, how="anti")
+        .join(turns.select("unit", *SESSION), on="unit")
+        .join(whole_sessions, on=["question", *SESSION], how="anti").join(fold.forbidden, on=SESSION, how="anti")
         .join(passages, on="unit").join(positives, on=["question", "passage"], how="anti").sort("question", "rank")
         .group_by("question", maintain_order=True).agg(pl.col("passage").unique(maintain_order=True)
                                                        .alias("negatives"))

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from memlab.rank.signals.helpers import PAIR, Classes, flagged, on_units, placed
 from memlab.stage import Names, stage
-from memlab.tables import PLACE, Tables
+from memlab.tables import SESSION, Tables
 
 
 @stage
@@ -38,7 +38,7 @@ class Category:
         held = on_units(tables).join(tables["memories"].select("memory", "source", "category"), on="memory")
         told = held.filter(pl.col("source") != "conversation")
         spoken = placed(tables).join(told, on=PAIR, how="anti").explode("turns").join(
-            tables["turns"], left_on=[*PLACE, "turns"], right_on=[*PLACE, "turn"])
+            tables["turns"], left_on=[*SESSION, "turns"], right_on=[*SESSION, "turn"])
         fits = pl.concat([
             held.filter(pl.col("category").is_in(list(self.categories))).select(PAIR),
             told.filter(pl.col("source").is_in(list(self.sources))).select(PAIR),

@@ -11,7 +11,7 @@ from pydantic import model_validator
 from memlab.errors import MemlabError
 from memlab.rank.signals.helpers import PAIR, on_units
 from memlab.stage import LocalPath, stage
-from memlab.tables import Tables, text_hash
+from memlab.tables import Tables, as_of, text_hash
 
 _COLUMNS = {"text": pl.String, "useful": pl.Int64, "useless": pl.Int64, "on": pl.Date}
 
@@ -57,9 +57,9 @@ class Feedback:
         """Return (question, unit, value)."""
         either = pl.concat_list("key_id", "value_id").alias("text_id")
         said = tables["memories"].select("memory", either).explode("text_id").unique()
-        asked = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("asked"))
+        asked = tables["questions"].select("question", "asked_on")
         counts = (on_units(tables).join(said, on="memory").join(self.read(), on="text_id").join(asked, on="question")
-                  .filter((pl.col("on") <= pl.col("asked")).fill_null(True))
+                  .filter(as_of("on"))
                   .group_by(PAIR).agg(pl.col("useful", "useless").sum()))
         good, bad = pl.col("useful").fill_null(0), pl.col("useless").fill_null(0)
         return tables["ranking"].select(PAIR).join(counts, on=PAIR, how="left", maintain_order="left").select(

@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 from memlab.errors import did_you_mean
 from memlab.question_types import VOCABULARY
 from memlab.stage import Names
-from memlab.tables import PLACE, Tables
+from memlab.tables import SESSION, Tables, as_of
 
 PAIR = ["question", "unit"]
 
@@ -37,19 +37,18 @@ def on_units(tables: Tables) -> pl.DataFrame:
     """
     ranking = tables["ranking"].select(PAIR)
     units = tables["units"].join(ranking, on="unit", how="semi")
-    memories = tables["memories"].select("memory", *PLACE, "turns", "said_on").join(units, on=PLACE, how="semi")
+    memories = tables["memories"].select("memory", *SESSION, "turns", "said_on").join(units, on=SESSION, how="semi")
     own = units.filter(pl.col("level") == "memory").select("unit", pl.col("unit").alias("memory")).join(
         memories.select("memory"), on="memory", how="semi")
-    named = units.filter(pl.col("level") == "turn").select("unit", *PLACE, pl.col("turns").alias("turn"))
+    named = units.filter(pl.col("level") == "turn").select("unit", *SESSION, pl.col("turns").alias("turn"))
     turns = named.explode("turn").join(
-        memories.select("memory", *PLACE, pl.col("turns").alias("turn")).explode("turn"), on=[*PLACE, "turn"])
-    whole = units.filter(pl.col("level") == "session").join(memories.select("memory", *PLACE), on=PLACE)
+        memories.select("memory", *SESSION, pl.col("turns").alias("turn")).explode("turn"), on=[*SESSION, "turn"])
+    whole = units.filter(pl.col("level") == "session").join(memories.select("memory", *SESSION), on=SESSION)
     members = pl.concat([part.select("unit", "memory") for part in (own, turns, whole)]).unique()
-    days = tables["questions"].select("question", asked=pl.col("asked_on").dt.date())
-    late = pl.col("said").is_not_null() & pl.col("asked").is_not_null() & (pl.col("said") > pl.col("asked"))
-    return (ranking.join(members, on="unit").join(days, on="question", how="left")
-            .join(memories.select("memory", said=pl.col("said_on").dt.date()), on="memory", how="left")
-            .filter(~late).select(*PAIR, "memory").sort(*PAIR, "memory"))
+    return (ranking.join(members, on="unit")
+            .join(tables["questions"].select("question", "asked_on"), on="question", how="left")
+            .join(memories.select("memory", "said_on"), on="memory", how="left")
+            .filter(as_of()).select(*PAIR, "memory").sort(*PAIR, "memory"))
 
 
 def placed(tables: Tables) -> pl.DataFrame:
@@ -57,13 +56,13 @@ def placed(tables: Tables) -> pl.DataFrame:
 
     ``said_on`` is a memory's own where the unit is a memory, else its session's.
     """
-    days = tables["sessions"].select(*PLACE, pl.col("said_on").alias("day"))
+    days = tables["sessions"].select(*SESSION, pl.col("said_on").alias("day"))
     own = tables["memories"].select(pl.col("memory").alias("unit"), pl.lit("memory").alias("level"), "said_on")
-    units = tables["units"].select("unit", *PLACE, "turns", "level").join(
-        tables["ranking"], on="unit", how="semi").join(days, on=PLACE, how="left").join(
+    units = tables["units"].select("unit", *SESSION, "turns", "level").join(
+        tables["ranking"], on="unit", how="semi").join(days, on=SESSION, how="left").join(
         own, on=["unit", "level"], how="left")
     return tables["ranking"].select(PAIR).join(
-        units.select("unit", *PLACE, "turns", "level", pl.coalesce("said_on", "day").alias("said_on")),
+        units.select("unit", *SESSION, "turns", "level", pl.coalesce("said_on", "day").alias("said_on")),
         on="unit", how="left", maintain_order="left")
 
 

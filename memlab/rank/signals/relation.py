@@ -9,7 +9,7 @@ from pydantic import Field
 
 from memlab.rank.signals.helpers import PAIR, on_units
 from memlab.stage import stage
-from memlab.tables import Tables
+from memlab.tables import Tables, as_of
 
 Kind = Literal["FOLLOWS", "RELATED_TO", "SAME_TOPIC", "ELABORATES", "CONTRADICTS", "SUPERSEDES"]
 
@@ -60,7 +60,7 @@ class Relation:
     @staticmethod
     def _known(tables: Tables, reached: pl.DataFrame) -> pl.DataFrame:
         """Return (question, other): the other ends that were said by the day of the question."""
-        said = tables["memories"].select(pl.col("memory").alias("other"), pl.col("said_on").dt.date().alias("said"))
-        asked = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("asked"))
+        said = tables["memories"].select(pl.col("memory").alias("other"), "said_on")
+        asked = tables["questions"].select("question", "asked_on")
         return reached.select("question", "other").unique().join(said, on="other").join(asked, on="question").filter(
-            (pl.col("said") <= pl.col("asked")).fill_null(True))
+            as_of())

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from memlab.rank.signals.helpers import PAIR, flagged, on_units
 from memlab.stage import Names, stage
-from memlab.tables import Tables
+from memlab.tables import Tables, as_of
 
 
 @stage
@@ -28,19 +28,19 @@ class Current:
 
     def values(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unit, value)."""
-        days = tables["memories"].select("memory", pl.col("said_on").dt.date().alias("day"))
+        said = tables["memories"].select("memory", pl.col("said_on").alias("end"))
         ends = pl.concat([
-            tables["memories"].select("memory", pl.col("valid_to").dt.date().alias("end")).drop_nulls("end"),
+            tables["memories"].select("memory", pl.col("valid_to").alias("end")).drop_nulls("end"),
             tables["edges"].filter(pl.col("kind") == "SUPERSEDES", pl.col("confidence") >= self.least_confidence)
-            .join(days, left_on="source", right_on="memory").select(pl.col("target").alias("memory"), end="day"),
+            .join(said, left_on="source", right_on="memory").select(pl.col("target").alias("memory"), "end"),
         ]).group_by("memory").agg(pl.col("end").min(), pl.lit(True).alias("ended"))
-        asked = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("asked"))
         size = pl.col("turns").list.len()
         held = (on_units(tables)
                 .join(tables["memories"].select("memory", size.alias("memory_turns")), on="memory")
                 .join(tables["units"].select("unit", size.alias("unit_turns")), on="unit")
-                .join(asked, on="question").join(ends, on="memory", how="left"))
-        over = pl.col("ended").fill_null(False) & (pl.col("end") <= pl.col("asked")).fill_null(True)
+                .join(tables["questions"].select("question", "asked_on"), on="question")
+                .join(ends, on="memory", how="left"))
+        over = pl.col("ended").fill_null(False) & as_of("end")
         own = pl.col("memory_turns") <= pl.col("unit_turns")
         superseded = held.with_columns(over.alias("over"), own.alias("own")).group_by(PAIR).agg(
             pl.when(pl.col("own").any()).then((pl.col("over") | ~pl.col("own")).all())

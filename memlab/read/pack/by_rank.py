@@ -15,7 +15,7 @@ from pydantic import Field
 from memlab.read.render import RENDER_READS, Value, rendered
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables, add_texts
+from memlab.tables import SCHEMAS, SESSION, Tables, add_texts
 from memlab.token_counter import count_tokens
 
 MaxTokens = Annotated[int, Field(ge=1)] | None
@@ -65,7 +65,7 @@ def chosen(tables: Tables, value: Value) -> pl.DataFrame:
 def placed(units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Return (unit, corpus, session, turn, said_on): where and when each unit begins."""
     return units.select("unit", "corpus", "session", pl.col("turns").list.min().alias("turn")).join(
-        tables["sessions"], on=["corpus", "session"], how="left", maintain_order="left")
+        tables["sessions"], on=SESSION, how="left", maintain_order="left")
 
 
 def fitting(costs: list[int], room: int, stop: bool = False) -> list[bool]:

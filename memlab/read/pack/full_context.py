@@ -11,11 +11,9 @@ from memlab.read.pack.by_rank import PACK_WRITES, TIME, MaxTokens, in_order
 from memlab.read.render import HEADER, RENDER_READS, rendered
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables
+from memlab.tables import SCHEMAS, SESSION, Tables, as_of
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
 from memlab.token_counter import count_tokens, tokens_of
-
-_SESSION = ["corpus", "session"]
 
 
 @stage
@@ -49,8 +47,7 @@ def so_far(tables: Tables, rows: pl.DataFrame) -> pl.DataFrame:
     A row without a date is always there, and a question without one sees everything.
     """
     asked = tables["questions"].select("question", "corpus", "asked_on").join(rows, on="corpus")
-    late = pl.col("said_on").dt.date() > pl.col("asked_on").dt.date()
-    return asked.filter(~late.fill_null(False)).drop("asked_on")
+    return asked.filter(as_of()).drop("asked_on")
 
 
 def whole_sessions(tables: Tables) -> pl.DataFrame:
@@ -59,15 +56,15 @@ def whole_sessions(tables: Tables) -> pl.DataFrame:
     ``unit`` is the smallest unit that lies in the session, so that what is shown can be traced to it; null where no
     unit does.
     """
-    said = tables["turns"].select(_SESSION).unique().sort(_SESSION)
-    units = said.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("nth"), *_SESSION)
+    said = tables["turns"].select(SESSION).unique().sort(SESSION)
+    units = said.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("nth"), *SESSION)
     no_turns = pl.lit([], SCHEMAS["units"]["turns"]).alias("turns")
-    standing = units.select(pl.col("nth").alias("unit"), *_SESSION, no_turns, pl.lit("session").alias("level"))
+    standing = units.select(pl.col("nth").alias("unit"), *SESSION, no_turns, pl.lit("session").alias("level"))
     shown = rendered(standing, tables, "session").select(pl.col("unit").alias("nth"), pl.col("text").alias("shown"))
-    first = tables["units"].group_by(_SESSION).agg(pl.col("unit").min())
-    return (units.join(shown, on="nth").join(first, on=_SESSION, how="left")
-            .join(tables["sessions"], on=_SESSION, how="left").sort(_SESSION)
-            .select(*_SESSION, "said_on", pl.lit(0, pl.Int32).alias("turn"), "unit", "shown",
+    first = tables["units"].group_by(SESSION).agg(pl.col("unit").min())
+    return (units.join(shown, on="nth").join(first, on=SESSION, how="left")
+            .join(tables["sessions"], on=SESSION, how="left").sort(SESSION)
+            .select(*SESSION, "said_on", pl.lit(0, pl.Int32).alias("turn"), "unit", "shown",
                     count_tokens(pl.col("shown")).alias("tokens")))
 
 
@@ -81,10 +78,10 @@ def ends(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
 
     Columns as in ``rows``, without ``room``. The unit of a row is the smallest that covers a turn that is left.
     """
-    here = tables["turns"].join(rows.select(_SESSION).unique(), on=_SESSION, how="semi")
-    lines = render_turns(here, tables["texts"]).group_by(_SESSION, maintain_order=True).agg("turn", "display_text")
+    here = tables["turns"].join(rows.select(SESSION).unique(), on=SESSION, how="semi")
+    lines = render_turns(here, tables["texts"]).group_by(SESSION, maintain_order=True).agg("turn", "display_text")
     header = pl.col("said_on").dt.strftime(HEADER).fill_null("").alias("header")
-    whole = rows.drop("turn", "unit", "shown", "tokens").join(lines, on=_SESSION, maintain_order="left")
+    whole = rows.drop("turn", "unit", "shown", "tokens").join(lines, on=SESSION, maintain_order="left")
     shown, turns = [], []
     for day, parts, numbers, room in whole.select(header, "display_text", "turn", "room").iter_rows():
         first = bisect_left(range(len(parts)), True,
@@ -93,8 +90,8 @@ def ends(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         turns.append(numbers[first:])
     cut = whole.with_columns(pl.Series("shown", shown, pl.String), pl.Series("turn", turns, SCHEMAS["units"]["turns"]))
     left = cut.filter(pl.col("turn").list.len() > 0).with_columns(count_tokens(pl.col("shown")).alias("tokens"))
-    covering = tables["units"].select(*_SESSION, "unit", pl.col("turns").alias("turn")).explode("turn")
-    return (left.select("question", *_SESSION, "turn").explode("turn")
-            .join(covering, on=[*_SESSION, "turn"], how="left")
-            .group_by("question", *_SESSION).agg(pl.col("turn").min(), pl.col("unit").min())
-            .join(left.drop("turn"), on=["question", *_SESSION]).select(c for c in rows.columns if c != "room"))
+    covering = tables["units"].select(*SESSION, "unit", pl.col("turns").alias("turn")).explode("turn")
+    return (left.select("question", *SESSION, "turn").explode("turn")
+            .join(covering, on=[*SESSION, "turn"], how="left")
+            .group_by("question", *SESSION).agg(pl.col("turn").min(), pl.col("unit").min())
+            .join(left.drop("turn"), on=["question", *SESSION]).select(c for c in rows.columns if c != "room"))

@@ -18,7 +18,7 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.stage import Names, stage
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import SESSION, Tables
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
 from memlab.token_counter import TOKEN
 from memlab.write.chunk.turns import EVERYONE, READS, WRITES, Roles, kind_of, memories
@@ -26,7 +26,6 @@ from memlab.write.chunk.turns import EVERYONE, READS, WRITES, Roles, kind_of, me
 Span = tuple[int, int]
 Size = Annotated[int, Field(ge=1)]
 Overlap = Annotated[int, Field(ge=0)]
-_SESSION = ["corpus", "session"]
 _WORD = re.compile(TOKEN)
 
 
@@ -99,9 +98,9 @@ def transcripts(tables: Tables, roles: tuple[str, ...], speakers: bool) -> tuple
     line = pl.col("display_text")
     length, next_turn = line.str.len_chars().cast(pl.Int64), pl.col("next_turn")
     gap = len(TURN_SEPARATOR)
-    turns = turns.with_columns((length + gap).cum_sum().over(_SESSION).alias("next_turn")).with_columns(
+    turns = turns.with_columns((length + gap).cum_sum().over(SESSION).alias("next_turn")).with_columns(
         (next_turn - gap - length).alias("begin"), (next_turn - gap).alias("stop"))
-    whole = turns.group_by(_SESSION, maintain_order=True).agg(line.str.join(TURN_SEPARATOR).alias("text"))
+    whole = turns.group_by(SESSION, maintain_order=True).agg(line.str.join(TURN_SEPARATOR).alias("text"))
     return turns, whole
 
 
@@ -117,7 +116,7 @@ def pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable
     cuts = whole.with_columns(spans.alias("span")).explode("span").with_row_index("piece").with_columns(
         pl.col("span").arr.get(0).alias("from"), pl.col("span").arr.get(1).alias("to"))
     touched = (
-        cuts.select("piece", *_SESSION, "from", "to").join(turns, on=_SESSION, maintain_order="left")
+        cuts.select("piece", *SESSION, "from", "to").join(turns, on=SESSION, maintain_order="left")
         .filter(pl.col("begin") < pl.col("to"), pl.col("stop") > pl.col("from"))
         .sort("piece", "turn").group_by("piece", maintain_order=True).agg(pl.col("turn").alias("turns")))
     cut_out = pl.col("text").str.slice(pl.col("from"), pl.col("to") - pl.col("from")).str.strip_chars()

@@ -15,7 +15,7 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables, add_texts, frame
+from memlab.tables import SESSION, Tables, add_texts, frame
 from memlab.text.transcript import TURN_SEPARATOR, render_turns, round_numbers
 
 Role = Literal["user", "assistant"]
@@ -23,7 +23,6 @@ Roles = Annotated[tuple[Role, ...], Field(strict=False, min_length=1)]
 EVERYONE: tuple[Role, ...] = ("user", "assistant")
 READS = ("texts", "sessions", "turns")
 WRITES = ("memories", "texts")
-_SESSION = ["corpus", "session"]
 
 
 @runtime_checkable
@@ -56,7 +55,7 @@ def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = F
         chunks = chunks.filter(pl.col("key").str.strip_chars() != "")
     keys, texts = add_texts(tables["texts"], chunks["key"])
     values, texts = add_texts(texts, chunks["value"])
-    dated = chunks.select(_SESSION).join(tables["sessions"], on=_SESSION, how="left", maintain_order="left")
+    dated = chunks.select(SESSION).join(tables["sessions"], on=SESSION, how="left", maintain_order="left")
     made = frame("memories", {
         "memory": pl.int_range(chunks.height, eager=True, dtype=pl.Int64),
         "corpus": chunks["corpus"], "session": chunks["session"], "turns": chunks["turns"],
@@ -95,7 +94,7 @@ class Turn:
         """Return one memory a turn."""
         turns = render_turns(tables["turns"], tables["texts"], self.speakers).filter(
             pl.col("role").is_in(list(self.roles)))
-        chunks = turns.select(*_SESSION, pl.concat_list("turn").alias("turns"), pl.col("role").alias("source"),
+        chunks = turns.select(*SESSION, pl.concat_list("turn").alias("turns"), pl.col("role").alias("source"),
                               pl.col("search_text").alias("key"), pl.col("display_text").alias("value"))
         return memories(chunks, self.kind, tables)
 
@@ -123,7 +122,7 @@ class Round:
         """Return one memory a round."""
         turns = render_turns(tables["turns"], tables["texts"], self.speakers).with_columns(
             round_numbers().alias("round"))
-        return memories(_joined(turns, [*_SESSION, "round"], self.roles), self.kind, tables)
+        return memories(_joined(turns, [*SESSION, "round"], self.roles), self.kind, tables)
 
 
 @stage
@@ -147,7 +146,7 @@ class Session:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return one memory a session."""
         turns = render_turns(tables["turns"], tables["texts"], self.speakers)
-        return memories(_joined(turns, _SESSION, self.roles), self.kind, tables, blank=True)
+        return memories(_joined(turns, SESSION, self.roles), self.kind, tables, blank=True)
 
 
 @stage

@@ -9,10 +9,8 @@ from pydantic import Field
 
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables, add_texts, with_text
+from memlab.tables import SESSION, Tables, add_texts, with_text
 from memlab.text.transcript import render_turns
-
-_SESSION = ["corpus", "session"]
 
 
 @stage
@@ -38,17 +36,17 @@ class Header:
         memories = tables["memories"].with_columns(pl.col("turns").list.min().alias("turn"))
         turns = render_turns(tables["turns"], tables["texts"]).with_columns(
             pl.col("speaker").fill_null(pl.col("role")).alias("who"), pl.col("display_text").alias("previous"))
-        opening = turns.filter(pl.col("role") == "user").group_by(_SESSION, maintain_order=True).agg(
+        opening = turns.filter(pl.col("role") == "user").group_by(SESSION, maintain_order=True).agg(
             pl.col("turn").first().alias("first"), pl.col("display_text").first().alias("opening"))
         # the turn before: joined on its successor's number, found by order (numbers may leave gaps)
-        before = turns.select(*_SESSION, "turn", pl.col("previous").shift(1).over(_SESSION))
-        names = (memories.select("memory", *_SESSION, pl.col("turns").alias("turn")).explode("turn")
-                 .join(turns.select(*_SESSION, "turn", "who"), on=[*_SESSION, "turn"], maintain_order="left")
+        before = turns.select(*SESSION, "turn", pl.col("previous").shift(1).over(SESSION))
+        names = (memories.select("memory", *SESSION, pl.col("turns").alias("turn")).explode("turn")
+                 .join(turns.select(*SESSION, "turn", "who"), on=[*SESSION, "turn"], maintain_order="left")
                  .group_by("memory", maintain_order=True).agg(pl.col("who").unique(maintain_order=True))
                  .with_columns(pl.col("who").list.join(" and ")))
         known = (with_text(memories, tables["texts"], "key_id", "body")
-                 .join(opening, on=_SESSION, how="left", maintain_order="left")
-                 .join(before, on=[*_SESSION, "turn"], how="left", maintain_order="left")
+                 .join(opening, on=SESSION, how="left", maintain_order="left")
+                 .join(before, on=[*SESSION, "turn"], how="left", maintain_order="left")
                  .join(names, on="memory", how="left", maintain_order="left"))
         spoken_by = pl.when(~pl.col("body").str.starts_with(pl.col("who") + ":")).then("who")
         opened = pl.when(~pl.col("turns").list.contains(pl.col("first"))).then(

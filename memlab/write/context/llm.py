@@ -13,7 +13,7 @@ from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import MARGIN, trim
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Notes, Tables, add_texts, with_text
+from memlab.tables import SESSION, Notes, Tables, add_texts, with_text
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
 from memlab.write.context.header import Header
 
@@ -57,7 +57,6 @@ def cleaned(reply: str, sentences: int, max_words: int) -> str:
     return " ".join(text.split()[:max_words])
 
 
-_SESSION = ["corpus", "session"]
 _LEFT_OUT = "[...]"
 
 
@@ -105,14 +104,14 @@ class Written:
 
     def _prompts(self, tables: Tables, notes: Notes) -> tuple[list[Prompt], dict[int, int]]:
         """Return distinct prompts, those of one session together, and which of them each memory waits for."""
-        by_session = render_turns(tables["turns"], tables["texts"]).group_by(_SESSION, maintain_order=True)
+        by_session = render_turns(tables["turns"], tables["texts"]).group_by(SESSION, maintain_order=True)
         sessions = {place[:2]: (place[2], place[3]) for place in by_session.agg("turn", "display_text").iter_rows()}
         prompts: dict[tuple[str, str], int] = {}
         wanted: dict[int, int] = {}
         views: dict[tuple[str, ...], _View] = {}
         cut = 0
         memories = with_text(tables["memories"], tables["texts"], "key_id", "key")
-        for memory, corpus, session, turns, key in memories.select("memory", *_SESSION, "turns", "key").iter_rows():
+        for memory, corpus, session, turns, key in memories.select("memory", *SESSION, "turns", "key").iter_rows():
             numbers, lines = sessions[corpus, session]
             if len(set(turns)) == len(numbers):
                 continue

@@ -12,14 +12,12 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.tables import SCHEMAS, Tables
+from memlab.tables import SCHEMAS, SESSION, Tables
 from memlab.text.transcript import render_turns
 
 Category = Literal["preference", "date", "amount", "count", "event", "other"]
 Source = Literal["user", "assistant"]
 Kind = Literal["person", "organization", "location", "object"]
-
-SESSION = ["corpus", "session"]
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Literal
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.tables import SCHEMAS, Tables, add_texts, with_text
+from memlab.tables import SCHEMAS, SESSION, Tables, add_texts, with_text
 from memlab.text.transcript import TURN_SEPARATOR
 from memlab.write.chunk.turns import memories
-from memlab.write.extract.base import SESSION, Extract, Talk, named, talks
+from memlab.write.extract.base import Extract, Talk, named, talks
 from memlab.write.extract.chunked import HEADER, Chunked, chunks
 
 READS = ("texts", "sessions", "turns", "memories")

@@ -49,10 +49,10 @@ def key_terms(texts: pl.Series) -> csr_array:
     >>> key_terms(pl.Series(["My cats sleep", "the cat"])).toarray().sum(axis=1).tolist()
     [2, 1]
     """
-    rows = words(texts, WORD, STOP, "english").unique().sort("text", "term")
+    rows = words(texts, WORD, STOP, "english").unique().sort("row", "term")
     at = rows["term"].rank("dense").cast(pl.Int64).to_numpy() - 1
     shape = (len(texts), int(at.max()) + 1 if len(at) else 1)
-    return csr_array((np.ones(len(at), np.int32), (rows["text"].to_numpy().astype(np.int64), at)), shape=shape)
+    return csr_array((np.ones(len(at), np.int32), (rows["row"].to_numpy().astype(np.int64), at)), shape=shape)
 
 
 def nearest(vectors: Any, count: int, block: int = 512) -> tuple[Ints, Ints, Floats]:
