@@ -6,7 +6,7 @@ before the retrieved context, gold alone. The same is done to a sample of right 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -14,10 +14,8 @@ from pydantic import Field
 
 from memlab.evaluate.evidence_funnel import VIEWS, evidence_steps, reached
 from memlab.stage import Stage, stage
+from memlab.store import Store
 from memlab.tables import Notes, Tables, frame
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 NOISE, JUDGE = "reader noise", "judge"
 CROWDED, MISREAD, BEYOND = "crowded out", "misread", "beyond the reader, or mislabelled"

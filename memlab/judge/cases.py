@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import polars as pl
 from pydantic import Field
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.stage import Stage, stage
+from memlab.store import Store
 from memlab.tables import Notes, Tables, frame, with_text
-
-if TYPE_CHECKING:
-    from memlab.store import Store
-
 
 READS = ("answers", "questions", "gold", "texts")
 """Tables that a judge is handed: nothing of retrieval, so that a verdict depends on the words alone."""

@@ -7,18 +7,16 @@ github.com/snap-research/locomo, ``task_eval/evaluation.py``.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from memlab.judge.cases import NO_GOLD, READS, Case, Verdict, cases, verdicts
 from memlab.judge.match import abstains
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Tables
 from memlab.text.normalise import locomo_stems
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 _DECLINED = ("no information available", "not mentioned")
 

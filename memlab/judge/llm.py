@@ -6,19 +6,16 @@ import hashlib
 import itertools
 import json
 import re
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from memlab.judge.cases import NO_GOLD, READS, Case, Verdict, cases, verdicts
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Notes, Tables
 from memlab.text.display import sanitise_lines
-
-if TYPE_CHECKING:
-    from memlab.store import Store
-
 
 Kind = Literal["default", "temporal", "update", "preference", "abstention"]
 Style = Literal["official", "strict", "lenient"]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from memlab.judge.cases import NO_GOLD, READS, Case, Verdict, cases, verdicts
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Tables
 from memlab.text.normalise import accepted_answers, answer_tokens
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 _NOT = r"(?:not|never|n't)"
 _DECLINES = re.compile("|".join((

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,8 @@ from memlab.learn.folds import By, folds
 from memlab.models.protocols import Embedder, Floats
 from memlab.question_types import OF_TYPE
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Tables, frame, with_text
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import polars as pl
 
@@ -10,11 +10,9 @@ from memlab.read.pack.by_rank import PACK_READS, PACK_WRITES, TIME, MaxTokens, c
 from memlab.read.pack.full_context import so_far, whole_sessions
 from memlab.read.render import Value, rendered
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import SESSION, Tables
 from memlab.token_counter import count_tokens
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 _ROW = ["question", *SESSION, "said_on", "turn", "unit", "shown", "tokens"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import polars as pl
 from pydantic import Field
@@ -10,10 +10,8 @@ from pydantic import Field
 from memlab.learn.labels import EvidenceLevel, complete_at
 from memlab.rank.select import Count, cut
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Tables
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import polars as pl
 
 from memlab.read.pack.by_rank import PACK_READS, PACK_WRITES, MaxTokens, chosen, in_order, within
 from memlab.read.render import Value
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import SESSION, Tables
 from memlab.token_counter import count_tokens
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from memlab.query.classify import READS, WRITES, by_words
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Tables
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 _UNIT = r"(?:days?|weeks?|weekends?|months?|years?)"
 

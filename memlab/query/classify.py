@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import polars as pl
 
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Tables, frame, with_text
-
-if TYPE_CHECKING:
-    from memlab.store import Store
-
 
 _SPAN = r"(?:second|minute|hour|day|week|month|year|decade)s?"
 

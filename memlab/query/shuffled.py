@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Tables, frame
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage

@@ -6,7 +6,7 @@ technique that does not beat them has learnt the style of evidence, not its cont
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -14,10 +14,8 @@ import polars as pl
 from memlab.rank.score import project
 from memlab.rank.units import Level, ranked
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Tables, as_of, with_text
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage

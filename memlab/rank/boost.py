@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import polars as pl
 from pydantic import Field, model_validator
@@ -13,10 +13,8 @@ from memlab.rank.rerank import below
 from memlab.rank.signals.protocol import Signal
 from memlab.rank.units import signals_of, with_ranks
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import DIGITS, Tables
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 SIGNAL_READS = ("ranking", "units", "questions", "queries", "classes", "memories", "edges", "sessions", "turns",
                 "texts")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,8 @@ from memlab.rank.fusion import Normaliser, normalised
 from memlab.rank.rerank import below, passages_of
 from memlab.rank.units import ranked
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import DIGITS, Tables
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage

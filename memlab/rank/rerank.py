@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,8 @@ from memlab.models.protocols import PairScorer
 from memlab.rank.fusion import NonNegative, Normaliser, Scorer, check_names, fits
 from memlab.rank.units import ranked, signals_of
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import DIGITS, SESSION, Tables, text_hash, with_text
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage

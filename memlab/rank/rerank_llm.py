@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field, model_validator
@@ -18,11 +18,8 @@ from memlab.rank.fusion import NonNegative, Normaliser, Scorer, check_names, fit
 from memlab.rank.rerank import below, passages_of
 from memlab.rank.units import ranked, signals_of
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import SESSION, Notes, Tables, with_text
-
-if TYPE_CHECKING:
-    from memlab.store import Store
-
 
 _TASK = """You judge how useful memories of past conversations are for answering a question. Score from 0 to 10: \
 10 = holds the answer or a part of it, 7 = needed to work the answer out, 3 = the same subject but nothing that \

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field
@@ -10,10 +10,8 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.rank.units import ranked, session_units, signals_of, turn_units
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import SESSION, Tables
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage

@@ -7,7 +7,7 @@ each of them, so lanes of any chunking combine at any level.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import polars as pl
 from pydantic import Field, model_validator
@@ -18,11 +18,8 @@ from memlab.rank.fusion import Scorer, fits
 from memlab.rank.signals.helpers import known_classes
 from memlab.rank.units import Level, finest, memory_units, ranked, session_units, turn_units
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import SESSION, Tables, empty
-
-if TYPE_CHECKING:
-    from memlab.store import Store
-
 
 SEARCHES = ("dense", "lexical", "late")
 """Names that mean all lanes of one search."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import polars as pl
 from pydantic import Field, model_validator
@@ -10,11 +10,8 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError
 from memlab.question_types import KIN, first_of
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Tables
-
-if TYPE_CHECKING:
-    from memlab.store import Store
-
 
 Count = Annotated[int, Field(ge=1)]
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import polars as pl
 from pydantic import Field
 
 from memlab.rank.units import ranked
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import SESSION, Tables
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from math import floor
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import polars as pl
@@ -17,10 +17,8 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.rank.select import cut, need
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Tables
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 def draw(question: int, seed: int) -> float:

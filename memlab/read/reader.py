@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import polars as pl
 from pydantic import Field
@@ -18,12 +18,9 @@ from memlab.question_types import first_of
 from memlab.read.prompt import Agents, Item, OneReader, PromptTemplate
 from memlab.read.vote import Single, Vote
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import SESSION, Notes, Tables, add_texts, frame, with_text
 from memlab.text.unicode import replace_surrogates
-
-if TYPE_CHECKING:
-    from memlab.store import Store
-
 
 PER_MESSAGE = 8
 """Tokens that a chat template puts around a message: 4 to 6 in those of Qwen, Llama, Gemma and gpt-oss."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -17,12 +17,9 @@ from memlab.models.protocols import Ints
 from memlab.search.as_of import pools
 from memlab.search.hits import HitsBuilder
 from memlab.stage import Names, stage
+from memlab.store import Store
 from memlab.tables import DIGITS, Tables, distinct_texts, empty
 from memlab.text.tokenize import LUCENE_STOP_WORDS, count, split, valid_pattern, words
-
-if TYPE_CHECKING:
-    from memlab.store import Store
-
 
 Form = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 Reals = NDArray[np.float64]

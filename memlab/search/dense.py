@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -12,11 +12,9 @@ from memlab.search.as_of import pools
 from memlab.search.exact import Flat, Index
 from memlab.search.hits import HitsBuilder
 from memlab.stage import Names, stage
+from memlab.store import Store
 from memlab.store.vectors import Rows, encode, index_folder
 from memlab.tables import DIGITS, Tables, empty
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage

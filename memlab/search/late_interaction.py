@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -16,11 +16,8 @@ from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher
 from memlab.search.as_of import Pool, pools
 from memlab.search.hits import HitsBuilder
 from memlab.stage import Names, stage
+from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, empty
-
-if TYPE_CHECKING:
-    from memlab.store import Store
-
 
 MaxPairs = Annotated[int, Field(ge=1)]
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import polars as pl
 from pydantic import Field
 
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, with_text
 from memlab.write.relations.similarity import STOP, WORD
-
-if TYPE_CHECKING:
-    from memlab.store import Store
-
 
 ASKED = (r"(?i)\b(?:remember|don['\u2019]t forget|do not forget|important|never forget|keep in mind|note that|"
          r"make sure|must not|urgent|critical)\b")

@@ -10,7 +10,7 @@ running maximum: a longer list never holds less. Fitted and applied on disjoint 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import polars as pl
 from pydantic import Field, model_validator
@@ -21,11 +21,8 @@ from memlab.learn.folds import By, folds
 from memlab.learn.labels import EvidenceLevel, complete_at
 from memlab.rank.select import Calibrated, Count
 from memlab.stage import LocalPath, stage
+from memlab.store import Store
 from memlab.tables import Tables
-
-if TYPE_CHECKING:
-    from memlab.store import Store
-
 
 __all__ = ["CoverageModel", "CrossFitCoverage", "LoadedCoverage", "apply", "fit", "fit_tables",
            "labels", "load", "reliability", "save", "with_coverage"]

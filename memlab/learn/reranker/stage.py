@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -19,10 +19,8 @@ from memlab.query.shuffled import WrongQuestion
 from memlab.rank.fusion import NonNegative, Normaliser
 from memlab.rank.rerank import Rerank
 from memlab.stage import LocalPath, stage
+from memlab.store import Store
 from memlab.tables import Tables, add_texts, with_text
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage

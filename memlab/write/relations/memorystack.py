@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -10,13 +10,11 @@ from pydantic import Field
 
 from memlab.models.protocols import Embedder, Ints
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import Tables
 from memlab.write.relations.contradiction import claims
 from memlab.write.relations.similarity import shared
 from memlab.write.relations.timeline import READS, Line
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 KINDS = ("FOLLOWS", "RELATED_TO", "SAME_TOPIC", "ELABORATES", "CONTRADICTS", "SUPERSEDES")
 LEAST, MOST, FULL_DAYS = 0.75, 0.95, 60.0

@@ -8,20 +8,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
 from memlab.models.protocols import Embedder, Floats, Ints
+from memlab.store import Store
 from memlab.store.vectors import encode
 from memlab.tables import DIGITS, SCHEMAS, Tables, with_text
 from memlab.text.transcript import TURN_SEPARATOR
 from memlab.write.relations.similarity import key_terms, nearest
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 READS = ("texts", "turns", "memories")
 Pairs = tuple[Ints, Ints]

@@ -5,22 +5,20 @@ The history stays: nothing is deleted, an ended memory gets a day from which on 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
 from memlab.models.protocols import Embedder
 from memlab.stage import stage
+from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
 from memlab.write.relations.attributes import states
 from memlab.write.relations.contradiction import claims
 from memlab.write.relations.memorystack import Count, Share, confidence
 from memlab.write.relations.similarity import shared
 from memlab.write.relations.timeline import READS, Line, Pairs
-
-if TYPE_CHECKING:
-    from memlab.store import Store
 
 
 @stage
