@@ -1,4 +1,4 @@
-"""Former name of ``python -m memlab.learn.coverage``."""
+"""Old name of ``python -m memlab.learn.coverage``."""
 
 import sys
 

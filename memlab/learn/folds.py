@@ -1,8 +1,8 @@
-"""Disjoint folds: what is fitted on some questions is tested on others that share no evidence with them.
+"""Disjoint folds: questions of different folds share no evidence.
 
-LongMemEval's haystacks share sessions, so questions whose evidence has the same text belong together; LoCoMo's
-questions of one conversation belong together. Distractors shared between folds cannot be avoided in
-LongMemEval; ``shared_sessions`` names them, so that no fit uses them as negatives.
+LongMemEval's haystacks share sessions, so questions whose evidence has the same text go into one fold; in LoCoMo the
+questions of one conversation do. LongMemEval's folds still share distractors; ``shared_sessions`` returns them, so
+that no fit uses them as negatives.
 """
 
 from __future__ import annotations
@@ -21,48 +21,45 @@ By = Literal["auto", "evidence", "corpus"]
 
 
 def session_texts(turns: pl.DataFrame) -> pl.DataFrame:
-    """Return (corpus, session, content): two sessions have one content if all roles and texts are the same."""
-    said = turns.sort("corpus", "session", "turn").group_by("corpus", "session", maintain_order=True).agg(
+    """Return (corpus, session, content): sessions have the same content if all their roles and texts are the same."""
+    sessions = turns.sort("corpus", "session", "turn").group_by("corpus", "session", maintain_order=True).agg(
         pl.concat_str(pl.col("role"), pl.lit(":"), pl.col("text_id")).str.join(" ").alias("content"))
-    return said.with_columns(pl.Series("content", [text_hash(c) for c in said["content"]], pl.String))
+    return sessions.with_columns(pl.Series("content", [text_hash(c) for c in sessions["content"]], pl.String))
 
 
 def groups(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, by: By = "auto") -> pl.DataFrame:
-    """Return (question, group): questions of one group may never be parted.
+    """Return (question, group): questions of one group stay in one fold.
 
-    ``corpus``: one group a corpus. ``evidence``: connected components of questions that share the text of an
-    evidence session; a question without evidence is a group of its own. ``auto`` takes the corpus where corpora
-    have several questions on average, else the evidence.
+    ``corpus``: one group for each corpus. ``evidence``: connected components of questions that share the text of an
+    evidence session; a question without evidence is a group of its own. ``auto`` is ``corpus`` if corpora have
+    more than 1.5 questions on average, else ``evidence``.
     """
-    asked = questions.select("question", "corpus").sort("question")
+    rows = questions.select("question", "corpus").sort("question").with_row_index("row")
     if by == "auto":
-        by = "corpus" if asked.height > 1.5 * max(asked["corpus"].n_unique(), 1) else "evidence"
+        by = "corpus" if rows.height > 1.5 * max(rows["corpus"].n_unique(), 1) else "evidence"
     if by == "corpus":
-        return asked.select("question", pl.col("corpus").rank("dense").cast(pl.Int64).alias("group") - 1)
-    asked = asked.with_row_index("row")
-    links = evidence.select("question", "session").unique().join(asked, on="question").join(
+        return rows.select("question", pl.col("corpus").rank("dense").cast(pl.Int64).alias("group") - 1)
+    edges = evidence.select("question", "session").unique().join(rows, on="question").join(
         session_texts(turns), on=SESSION).select(
-        "row", pl.col("content").rank("dense").alias("heard") - 1)
-    width = int(links["heard"].n_unique())
-    edge = links.select(pl.col("row").cast(pl.Int64), pl.col("heard").cast(pl.Int64) + asked.height).to_numpy()
-    size = asked.height + width
-    graph = coo_array((np.ones(len(edge)), (edge[:, 0], edge[:, 1])), shape=(size, size))
+        pl.col("row").cast(pl.Int64), pl.col("content").rank("dense").cast(pl.Int64) + rows.height - 1).to_numpy()
+    size = rows.height + len(np.unique(edges[:, 1]))  # nodes: the questions, then the contents
+    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size))
     _, component = connected_components(graph, directed=False)
-    return asked.select("question", pl.Series("group", component[: asked.height], pl.Int64))
+    return rows.select("question", pl.Series("group", component[: rows.height], pl.Int64))
 
 
 def folds(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, k: int = 5, seed: int = 0,
           by: By = "auto") -> pl.DataFrame:
     """Return (question, fold), fold in 0..k-1: groups stay whole, folds are of nearly equal size.
 
-    Groups are dealt out in seeded order, the largest first, each to the smallest fold. There are as many folds
-    as groups where groups are fewer. Raises MemlabError where only one group exists.
+    Each group goes to the smallest fold, the largest groups first, equal ones in seeded order. If there are fewer
+    groups than ``k``, there is one fold per group. Raises MemlabError if there is only one group.
     """
     grouped = groups(questions, evidence, turns, by)
     sizes = grouped.group_by("group").len().sort("group")
     if sizes.height < 2:
-        raise MemlabError("all questions share evidence: they cannot be parted into disjoint folds",
-                          where="learn/folds", fix="take more data, or load what was fitted on another benchmark")
+        raise MemlabError("all questions share evidence: they cannot be split into disjoint folds",
+                          where="learn/folds", fix="use more data, or load a fit from another benchmark")
     counts = sizes["len"].to_numpy()
     shuffled = np.random.default_rng(seed).permutation(len(counts))
     load = np.zeros(min(k, len(counts)), np.int64)
@@ -74,13 +71,13 @@ def folds(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, 
                         maintain_order="left").select("question", "fold")
 
 
-def shared_sessions(questions: pl.DataFrame, turns: pl.DataFrame, parted: pl.DataFrame) -> pl.DataFrame:
-    """Return (corpus, session, shared): whether questions of two folds or more have a session of this text.
+def shared_sessions(questions: pl.DataFrame, turns: pl.DataFrame, fold_of: pl.DataFrame) -> pl.DataFrame:
+    """Return (corpus, session, shared): whether questions of several folds have a session with this content.
 
-    ``parted`` is what ``folds`` returned. Shared sessions must be no one's negatives: the test would know them.
+    ``fold_of`` is the result of ``folds``. A shared session must not be a negative: it is in the test data as well.
     """
     content = session_texts(turns)
-    seen = content.join(questions.select("question", "corpus").join(parted, on="question"), on="corpus")
-    spread = seen.group_by("content").agg((pl.col("fold").n_unique() > 1).alias("shared"))
+    occurrences = content.join(questions.select("question", "corpus").join(fold_of, on="question"), on="corpus")
+    spread = occurrences.group_by("content").agg((pl.col("fold").n_unique() > 1).alias("shared"))
     return content.join(spread, on="content", how="left").select(
         "corpus", "session", pl.col("shared").fill_null(False)).sort("corpus", "session")

@@ -1,4 +1,4 @@
-"""Where in a ranking the evidence lies: the label of everything that is fitted on gold, and of the oracles."""
+"""Ranks of the evidence in a ranking: the labels of models that are fitted on gold, and of the oracles."""
 
 from __future__ import annotations
 
@@ -9,36 +9,35 @@ import polars as pl
 EvidenceLevel = Literal["session", "turn"]
 
 
-def found_at(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,
-             level: EvidenceLevel) -> pl.DataFrame:
+def first_holders(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,
+                  level: EvidenceLevel) -> pl.DataFrame:
     """Return (question, session[, turn], unit, rank): for each item of evidence, the first unit that holds it.
 
-    Items are sessions, or turns where the turn is known (else the session stands for it); an item that no unit
-    holds has a null unit and rank. Units of a question lie in its corpus, so a session number identifies.
+    Items are sessions, or turns where the turn is known (else any turn of the session counts); unit and rank are null
+    if no unit holds the item. All units of a question are in its corpus, so the session number identifies a session.
     """
-    placed = ranking.select("question", "unit", "rank").join(units.select("unit", "session", "turns"), on="unit")
+    ranked = ranking.select("question", "unit", "rank").join(units.select("unit", "session", "turns"), on="unit")
     if level == "session":
         items = evidence.select("question", "session").unique()
-        held = placed.drop("turns")
+        held = ranked.drop("turns")
         keys = ["question", "session"]
     else:
         items = evidence.select("question", "session", pl.col("turn").fill_null(-1)).unique()
-        anywhere = placed.with_columns(pl.lit(-1, pl.Int32).alias("turn")).drop("turns")
-        held = pl.concat([placed.explode("turns").rename({"turns": "turn"}), anywhere], how="diagonal")
+        anywhere = ranked.with_columns(pl.lit(-1, pl.Int32).alias("turn")).drop("turns")
+        held = pl.concat([ranked.explode("turns").rename({"turns": "turn"}), anywhere], how="diagonal")
         keys = ["question", "session", "turn"]
     first = held.join(items, on=keys, how="semi").sort("question", "rank").group_by(
         keys, maintain_order=True).agg(pl.col("unit").first(), pl.col("rank").first())
     return items.join(first, on=keys, how="left").sort(keys)
 
 
-def complete_at(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,
-                level: EvidenceLevel) -> pl.DataFrame:
-    """Return (question, complete, held): the smallest K that holds all evidence, null where no K does.
+def smallest_k(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,
+               level: EvidenceLevel) -> pl.DataFrame:
+    """Return (question, complete, held): ``complete`` is the smallest K that holds all evidence, null if no K does.
 
-    ``held`` is the smallest K that holds all evidence that the ranking holds at all, null where it holds none.
-    Questions without evidence are absent.
+    ``held`` is the smallest K that holds all evidence that the ranking holds, null if it holds none. Questions
+    without evidence have no row.
     """
-    found = found_at(ranking, units, evidence, level)
-    return found.group_by("question").agg(
+    return first_holders(ranking, units, evidence, level).group_by("question").agg(
         pl.when(pl.col("rank").is_null().any()).then(None).otherwise(pl.col("rank").max()).alias("complete"),
         pl.col("rank").max().alias("held")).sort("question")

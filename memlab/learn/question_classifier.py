@@ -1,4 +1,4 @@
-"""A classifier fitted on gold types: the class whose mean question vector is nearest."""
+"""Question classifier fitted on gold types: the class with the nearest mean question vector."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from memlab.tables import Tables, frame, with_text
 
 @stage
 class Centroids:
-    """Give each question the class of the nearest centroid, fitted on the questions of the other folds alone.
+    """Classify each question by the nearest centroid, fitted on the questions of the other folds alone.
 
-    A centroid is the mean of the unit vectors of a class's questions, brought to unit length; nearest is the largest
-    cosine, ties go to the first name. Neither the type of a question nor that of one that shares its evidence enters
-    its own class (``memlab.learn.folds``). Questions of a type without a class are told one, not fitted on.
+    A centroid is the normalised mean of the unit vectors of a class's questions; the nearest one has the largest
+    cosine, ties go to the first name. The predicted class depends neither on the type of the question itself nor on
+    the types of questions that share its evidence (``memlab.learn.folds``). Questions of a type without a class are
+    classified, not fitted on.
     """
 
     reads: ClassVar = ("questions", "texts", "turns", "evidence", "gold")
@@ -35,26 +36,26 @@ class Centroids:
     seed: int = 0
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return the class of every question; raises MemlabError where no type of another fold has a class."""
-        asked = with_text(tables["questions"], tables["texts"]).with_columns(pl.col("text").fill_null(""))
-        vectors = store.vectors(self.embedder, asked.select("text_id", "text"), "query")
-        parted = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
-        named = tables["gold"].select("question", pl.col("category").replace_strict(
+        """Return the class of every question; raise MemlabError if no type in the other folds has a class."""
+        questions = with_text(tables["questions"], tables["texts"]).with_columns(pl.col("text").fill_null(""))
+        vectors = store.vectors(self.embedder, questions.select("text_id", "text"), "query")
+        fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
+        gold_classes = tables["gold"].select("question", pl.col("category").replace_strict(
             OF_TYPE, default=None, return_dtype=pl.String).alias("class"))
-        rows = asked.select("question").join(parted, on="question", how="left", maintain_order="left").join(
-            named, on="question", how="left", maintain_order="left")
-        told = np.empty(rows.height, object)
+        rows = questions.select("question").join(fold_of, on="question", how="left", maintain_order="left").join(
+            gold_classes, on="question", how="left", maintain_order="left")
+        predicted = np.empty(rows.height, object)
         fold = rows["fold"].to_numpy()
         for held_out in np.unique(fold):
             names, centres = centroids(vectors[fold != held_out], rows["class"].filter(pl.Series(fold != held_out)))
-            told[fold == held_out] = nearest(vectors[fold == held_out], names, centres)
-        return Tables(classes=frame("classes", {"question": rows["question"], "class": told.tolist()}))
+            predicted[fold == held_out] = nearest(vectors[fold == held_out], names, centres)
+        return Tables(classes=frame("classes", {"question": rows["question"], "class": predicted.tolist()}))
 
 
 def centroids(vectors: Floats, classes: pl.Series) -> tuple[list[str], Floats]:
     """Return the names of the classes, in alphabetical order, and their centroids (classes, dim) of unit length.
 
-    ``vectors`` (n, dim) are of unit length, ``classes`` (n,) null for those that count for none.
+    ``vectors`` (n, dim) are of unit length; ``classes`` (n,) are null for questions without one.
     """
     names = sorted(classes.drop_nulls().unique())
     if not names:
@@ -65,5 +66,5 @@ def centroids(vectors: Floats, classes: pl.Series) -> tuple[list[str], Floats]:
 
 
 def nearest(vectors: Floats, names: list[str], centres: Floats) -> list[str]:
-    """Name the nearest centroid of each vector: (n, dim) and (classes, dim) to n names."""
+    """Return the name of the nearest centroid for each vector; shapes (n, dim) and (classes, dim), n names."""
     return [names[i] for i in (vectors @ centres.T).round(6).argmax(axis=1)]

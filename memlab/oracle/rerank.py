@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import polars as pl
 from pydantic import Field
 
-from memlab.learn.labels import EvidenceLevel, found_at
+from memlab.learn.labels import EvidenceLevel, first_holders
 from memlab.rank.units import ranked
 from memlab.stage import stage
 from memlab.store import Store
@@ -32,7 +32,7 @@ class OracleRerank:
         """Return the reordered ranking."""
         ranking = tables["ranking"]
         pool = ranking.filter(pl.col("rank") <= self.pool)
-        holders = found_at(pool, tables["units"], tables["evidence"], self.level).drop_nulls("unit").select(
+        holders = first_holders(pool, tables["units"], tables["evidence"], self.level).drop_nulls("unit").select(
             "question", "unit").unique().with_columns(pl.lit(1.0).alias("holds"))
         span = (pl.col("score").max() - pl.col("score").min()).over("question") + 1
         lifted = ranking.join(holders, on=["question", "unit"], how="left", maintain_order="left").with_columns(

@@ -7,7 +7,7 @@ from typing import ClassVar
 import polars as pl
 from pydantic import Field
 
-from memlab.learn.labels import EvidenceLevel, complete_at
+from memlab.learn.labels import EvidenceLevel, smallest_k
 from memlab.rank.select import Count, cut
 from memlab.stage import stage
 from memlab.store import Store
@@ -32,7 +32,7 @@ class OracleSelect:
         """Return the ranking with ``selected``."""
         ranking = tables["ranking"]
         reach = ranking.filter(pl.col("rank") <= self.max_k)
-        needed = complete_at(reach, tables["units"], tables["evidence"], self.level)
+        needed = smallest_k(reach, tables["units"], tables["evidence"], self.level)
         k = ranking.select(pl.col("question").unique()).join(
             needed.select("question", pl.col("held").alias("k")), on="question", how="left")
         return cut(ranking, k.with_columns(pl.col("k").fill_null(1)))

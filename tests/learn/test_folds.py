@@ -51,7 +51,7 @@ def test_folds_are_balanced_seeded_and_no_more_than_groups() -> None:
     assert one.equals(folds(*made, k=5, seed=3))
     assert not one.equals(folds(*made, k=5, seed=4))
     assert folds(*world([(0, 0, "a"), (1, 0, "b")]), k=5)["fold"].n_unique() == 2
-    with pytest.raises(MemlabError, match="cannot be parted"):
+    with pytest.raises(MemlabError, match="cannot be split"):
         folds(*world([(0, 0, "a"), (1, 0, "a")]))
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from memlab.learn.labels import complete_at, found_at
+from memlab.learn.labels import first_holders, smallest_k
 from memlab.tables import frame
 
 
@@ -16,21 +16,22 @@ def world(turn_gold: list[int | None]):
 
 
 def test_complete_evidence_in_sessions_and_in_turns() -> None:
-    assert complete_at(*world([0, 0]), "session").rows() == [(5, 4, 4)]
-    assert complete_at(*world([0]), "session").rows() == [(5, 2, 2)]  # any turn of session 0
-    assert complete_at(*world([0]), "turn").rows() == [(5, 3, 3)]     # turn 0 itself
-    assert complete_at(*world([None]), "turn").rows() == [(5, 2, 2)]  # only the session is known
+    assert smallest_k(*world([0, 0]), "session").rows() == [(5, 4, 4)]
+    assert smallest_k(*world([0]), "session").rows() == [(5, 2, 2)]  # any turn of session 0
+    assert smallest_k(*world([0]), "turn").rows() == [(5, 3, 3)]     # turn 0 itself
+    assert smallest_k(*world([None]), "turn").rows() == [(5, 2, 2)]  # only the session is known
 
 
 def test_evidence_out_of_reach_is_never_complete() -> None:
     ranking, units, evidence = world([0, 0])
-    assert complete_at(ranking.head(3), units, evidence, "session").rows() == [(5, None, 2)]
-    assert complete_at(ranking.head(1), units, evidence, "session").rows() == [(5, None, None)]
-    assert complete_at(ranking, units, evidence.head(0), "session").is_empty()
+    assert smallest_k(ranking.head(3), units, evidence, "session").rows() == [(5, None, 2)]
+    assert smallest_k(ranking.head(1), units, evidence, "session").rows() == [(5, None, None)]
+    assert smallest_k(ranking, units, evidence.head(0), "session").is_empty()
 
 
-def test_found_at_names_the_first_unit_of_each_item() -> None:
+def test_first_holders_name_the_first_unit_of_each_item() -> None:
     ranking, units, evidence = world([0, 0])
-    assert found_at(ranking, units, evidence, "turn").select("session", "unit", "rank").rows() == [(0, 0, 3), (1, 2, 4)]
-    assert found_at(ranking.head(3), units, evidence, "session").select("session", "unit", "rank").rows() == [
+    assert first_holders(ranking, units, evidence, "turn").select("session", "unit", "rank").rows() == [
+        (0, 0, 3), (1, 2, 4)]
+    assert first_holders(ranking.head(3), units, evidence, "session").select("session", "unit", "rank").rows() == [
         (0, 1, 2), (1, None, None)]

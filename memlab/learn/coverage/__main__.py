@@ -1,6 +1,6 @@
-"""Fit coverage on one benchmark, to be applied to another: ``python -m memlab.learn.coverage file=FIT.json ...``.
+"""Fit coverage on one benchmark to apply it to another: ``python -m memlab.learn.coverage file=FIT.json ...``.
 
-The other words are those of ``memlab.run``: they say which ranking the fit learns from.
+The other arguments are those of ``memlab.run``: they configure the ranking that the model is fitted on.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from pathlib import Path
 from memlab.errors import MemlabError
 from memlab.harness.arm import load as load_data
 from memlab.harness.sweep import read
-from memlab.learn.coverage.stage import fit_tables, save
+from memlab.learn.coverage.model import save
+from memlab.learn.coverage.stage import fit_tables
 from memlab.learn.labels import EvidenceLevel
 from memlab.store import store_at
 
 
 def main(words: Sequence[str]) -> int:
-    """Fit on the ranking that the other words configure, as memlab.run reads them, and save; the exit status."""
+    """Fit on the ranking that the other arguments configure, save the fit, and return the exit status."""
     file = next((w.removeprefix("file=") for w in words if w.startswith("file=")), "")
     try:
         if not file:
-            raise MemlabError("where the fit is saved is not given", fix="file=FIT.json")
+            raise MemlabError("no file for the fit is given", fix="file=FIT.json")
         sweep = read([w for w in words if not w.startswith("file=")])
         arm, store = sweep.arms[0], sweep.settings.store
         tables = arm.pipeline.run(load_data(arm.dataset), store_at(store))

@@ -1,4 +1,4 @@
-"""What the shape of a ranking tells of its first K units: numbers that need no label and no id."""
+"""Features of the first K units of a ranking, from its shape alone: they need no label and no id."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEATURES: tuple[str, ...] = (
     "mass",              # softmax mass of the first K z-scores
     "entropy",           # entropy of that softmax / log(units): 1 is a flat list
     "sessions",          # distinct sessions among the first K / K
-    "agreement",         # mean over lanes of |first K here and there| / K
+    "agreement",         # mean over lanes of |first K of both| / K
     "agreement_depth",   # agreement x log K
     *(f"is_{name}" for name in CLASSES),
     *(f"is_{name}_depth" for name in CLASSES),  # x log K: a count needs more units
@@ -30,66 +30,66 @@ FEATURES: tuple[str, ...] = (
 
 
 def features(ranking: pl.DataFrame, units: pl.DataFrame, classes: pl.DataFrame, depth: int) -> pl.DataFrame:
-    """Return (question, rank, one column a feature) for each K = rank up to ``depth`` of each ranked question.
+    """Return (question, rank, one column per feature) for each K = rank up to ``depth`` of each ranked question.
 
-    A question over several sessions counts as a count (``memlab.question_types``); one of a class without a flag
-    has none set.
+    A question over several sessions has the flag of counting questions (``memlab.question_types``); a question of a
+    class without a flag has none.
     """
     rows = ranking.filter(pl.col("rank") <= depth).sort("question", "rank")
-    asked = rows["question"].unique(maintain_order=True)
+    questions = rows["question"].unique(maintain_order=True)
     q = rows["question"].rank("dense").to_numpy().astype(np.int64) - 1  # row of the matrices below
     r = rows["rank"].to_numpy().astype(np.int64) - 1                   # column
-    shape = (len(asked), depth)
-    there = np.zeros(shape, bool)
-    there[q, r] = True
-    n = np.maximum(there.sum(axis=1, keepdims=True), 1)                # (Q, 1)
+    shape = (len(questions), depth)
+    ranked = np.zeros(shape, bool)
+    ranked[q, r] = True
+    n = np.maximum(ranked.sum(axis=1, keepdims=True), 1)               # (Q, 1)
     k = np.arange(1, depth + 1)[None, :]                               # (1, K)
     log_k = np.broadcast_to(np.log(k), shape)
 
     score = np.zeros(shape)
     score[q, r] = rows["score"].to_numpy()
     mean = score.sum(axis=1, keepdims=True) / n
-    deviation = np.sqrt((np.where(there, score - mean, 0) ** 2).sum(axis=1, keepdims=True) / n)
-    z = np.where(there, (score - mean) / np.where(deviation > 0, deviation, 1), 0)
+    deviation = np.sqrt((np.where(ranked, score - mean, 0) ** 2).sum(axis=1, keepdims=True) / n)
+    z = np.where(ranked, (score - mean) / np.where(deviation > 0, deviation, 1), 0)
     last = np.take_along_axis(score, n - 1, axis=1)
     spread = np.where(score[:, :1] > last, score[:, :1] - last, 1)
     following = np.concatenate([score[:, 1:], score[:, -1:]], axis=1)
     gap = np.where(k < n, score - following, 0) / spread
-    share = np.where(there, np.exp(z), 0)
+    share = np.where(ranked, np.exp(z), 0)
     share /= share.sum(axis=1, keepdims=True)
     entropy = -(share * np.log(np.where(share > 0, share, 1))).sum(axis=1, keepdims=True) / np.log(np.maximum(n, 2))
 
     agreement = _agreement(rows, q, shape)
-    made: dict[str, Matrix] = {
+    columns: dict[str, Matrix] = {
         "log_k": log_k, "log_units": np.log(n), "score": z, "below_top": (score[:, :1] - score) / spread,
         "gap": gap, "top_gap": gap[:, :1], "mass": share.cumsum(axis=1), "entropy": entropy,
         "sessions": _sessions(rows, units, q, r, shape), "agreement": agreement, "agreement_depth": agreement * log_k,
     }
     kinds = {question: KIN.get(kind, kind) for question, kind in first_of(classes).items()}
     for name in CLASSES:
-        flag = np.array([[float(kinds.get(a) == name)] for a in asked])
-        made[f"is_{name}"], made[f"is_{name}_depth"] = flag, flag * log_k
-    columns = {name: np.broadcast_to(made[name], shape)[q, r] for name in FEATURES}
-    return rows.select("question", "rank").with_columns(pl.Series(name, v) for name, v in columns.items())
+        flag = np.array([[float(kinds.get(question) == name)] for question in questions])
+        columns[f"is_{name}"], columns[f"is_{name}_depth"] = flag, flag * log_k
+    return rows.select("question", "rank").with_columns(
+        pl.Series(name, np.broadcast_to(columns[name], shape)[q, r]) for name in FEATURES)
 
 
 def _sessions(rows: pl.DataFrame, units: pl.DataFrame, q: NDArray[np.int64], r: NDArray[np.int64],
               shape: tuple[int, int]) -> Matrix:
-    placed = rows.select("question", "unit").join(units.select("unit", "session"), on="unit", how="left",
+    ranked = rows.select("question", "unit").join(units.select("unit", "session"), on="unit", how="left",
                                                   maintain_order="left")
     new = np.zeros(shape)
-    new[q, r] = placed.select(pl.struct("question", "session").is_first_distinct()).to_series().to_numpy()
+    new[q, r] = ranked.select(pl.struct("question", "session").is_first_distinct()).to_series().to_numpy()
     return new.cumsum(axis=1) / np.arange(1, shape[1] + 1)
 
 
 def _agreement(rows: pl.DataFrame, q: NDArray[np.int64], shape: tuple[int, int]) -> Matrix:
-    """Share of the first K that a lane, ordering the same units by its own score, has among its first K too."""
+    """Mean over lanes of the share of the first K units that the lane's own order has among its first K as well."""
     lanes = signals_of(rows)
     total = np.zeros(shape)
     for lane in lanes:
         own = rows.select(pl.col(lane).rank("ordinal", descending=True).over("question").alias("own"), "rank")
-        enters = own.filter(pl.col("own").is_not_null()).select(pl.max_horizontal("own", "rank"))
-        met = np.zeros(shape)
-        np.add.at(met, (q[own["own"].is_not_null().to_numpy()], enters.to_series().to_numpy().astype(np.int64) - 1), 1)
-        total += met.cumsum(axis=1)
+        k = own.filter(pl.col("own").is_not_null()).select(pl.max_horizontal("own", "rank"))
+        common = np.zeros(shape)
+        np.add.at(common, (q[own["own"].is_not_null().to_numpy()], k.to_series().to_numpy().astype(np.int64) - 1), 1)
+        total += common.cumsum(axis=1)
     return total / (max(len(lanes), 1) * np.arange(1, shape[1] + 1))

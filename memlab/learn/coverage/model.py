@@ -1,4 +1,4 @@
-"""The model of coverage: fitting it, applying it, and keeping it as JSON."""
+"""Coverage model: logistic regression, its fit, its estimates, and its JSON file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CoverageModel:
     questions: int
 
     @model_validator(mode="after")
-    def _fits_this_code(self) -> CoverageModel:
+    def _matches_this_version(self) -> CoverageModel:
         if self.format != FORMAT or self.features != FEATURES:
             raise ValueError(f"made by another version: expected format {FORMAT} and its {len(FEATURES)} features")
         if not len(self.mean) == len(self.scale) == len(self.weights) == len(FEATURES):
@@ -51,9 +51,9 @@ def fit(shape: pl.DataFrame, needed: pl.DataFrame, level: EvidenceLevel, depth: 
         l2: float = 1.0) -> CoverageModel:
     """Fit on the rows of ``features`` whose question is in ``needed`` (question, complete).
 
-    Each question weighs 1 in all, its pairs (question, K) in proportion to 1 / K: every doubling of K counts the
-    same, since small K are where a choice is made and large ones are many. The penalty is l2 / 2 x |weights|^2
-    beside the sum over questions. The loss is convex, so the result depends on nothing but the data.
+    Each question has a total weight of 1, each pair (question, K) a weight in proportion to 1 / K: every doubling of K
+    counts the same, since the choice is among small K and large ones are many. The penalty l2 / 2 x |weights|^2 is
+    added to the sum over questions. The loss is convex, so the result depends on the data alone.
     """
     rows = shape.join(needed.select("question", "complete"), on="question").sort("question", "rank")
     if not rows.height:
@@ -68,18 +68,18 @@ def fit(shape: pl.DataFrame, needed: pl.DataFrame, level: EvidenceLevel, depth: 
     def loss(beta: np.ndarray) -> tuple[float, np.ndarray]:
         logit = x @ beta[:-1] + beta[-1]
         value = weight @ (np.logaddexp(0, logit) - y * logit) + l2 / 2 * beta[:-1] @ beta[:-1]
-        slope = weight * (expit(logit) - y)
-        return float(value), np.append(x.T @ slope + l2 * beta[:-1], slope.sum())
+        gradient = weight * (expit(logit) - y)
+        return float(value), np.append(x.T @ gradient + l2 * beta[:-1], gradient.sum())
 
-    def curvature(beta: np.ndarray) -> np.ndarray:
-        chance = expit(x @ beta[:-1] + beta[-1])
-        bend = weight * chance * (1 - chance)
-        edge = x.T @ bend
-        return np.block([[x.T @ (x * bend[:, None]) + l2 * np.eye(x.shape[1]), edge[:, None]],
-                         [edge[None, :], np.array([[bend.sum()]])]])
+    def hessian(beta: np.ndarray) -> np.ndarray:
+        probability = expit(x @ beta[:-1] + beta[-1])
+        second = weight * probability * (1 - probability)
+        border = x.T @ second
+        return np.block([[x.T @ (x * second[:, None]) + l2 * np.eye(x.shape[1]), border[:, None]],
+                         [border[None, :], np.array([[second.sum()]])]])
 
-    with threadpool_limits(limits=1):  # small products: threads that wait for one another cost 30 x on a busy machine
-        beta = minimize(loss, np.zeros(len(FEATURES) + 1), jac=True, hess=curvature, method="trust-exact",
+    with threadpool_limits(limits=1):  # small products: waiting threads cost 30 x on a busy machine
+        beta = minimize(loss, np.zeros(len(FEATURES) + 1), jac=True, hess=hessian, method="trust-exact",
                         options={"gtol": 1e-6}).x
     return CoverageModel(format=FORMAT, level=level, depth=depth, features=FEATURES, mean=tuple(mean.tolist()),
                          scale=tuple(scale.tolist()), weights=tuple(beta[:-1].tolist()), bias=float(beta[-1]),
@@ -89,8 +89,8 @@ def fit(shape: pl.DataFrame, needed: pl.DataFrame, level: EvidenceLevel, depth: 
 def apply(model: CoverageModel, shape: pl.DataFrame) -> pl.DataFrame:
     """Return (question, rank, coverage) for the rows of ``features``; coverage never falls with rank."""
     x = (shape.select(FEATURES).to_numpy() - np.array(model.mean)) / np.array(model.scale)
-    chance = expit(x @ np.array(model.weights) + model.bias)
-    rows = shape.select("question", "rank", pl.Series("coverage", chance)).sort("question", "rank")
+    probability = expit(x @ np.array(model.weights) + model.bias)
+    rows = shape.select("question", "rank", pl.Series("coverage", probability)).sort("question", "rank")
     return rows.with_columns(pl.col("coverage").cum_max().over("question"))
 
 

@@ -1,7 +1,7 @@
-"""The probability that the first K units hold all evidence, for every K: a small model of a ranking's shape.
+"""Coverage: the estimated probability, for every K, that the first K units hold all evidence.
 
-Logistic regression over ``memlab.learn.coverage.features``, fitted on (question, K) pairs, made monotone in K by a
-running maximum: a longer list never holds less. Fitted and applied on disjoint folds, or applied from a saved fit::
+Logistic regression over ``memlab.learn.coverage.features``, fitted on (question, K) pairs. A running maximum makes it
+monotone in K: a longer list never holds less. Fitted and applied on disjoint folds, or applied from a saved fit::
 
     python -m memlab.learn.coverage file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
     python -m memlab.run rank/select=calibrated learn/coverage=loaded learn.coverage.path=FIT.json data=...
@@ -16,20 +16,17 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.learn.coverage.features import features
-from memlab.learn.coverage.model import CoverageModel, Depth, apply, fit, load, save
+from memlab.learn.coverage.model import CoverageModel, Depth, apply, fit, load
 from memlab.learn.folds import By, folds
-from memlab.learn.labels import EvidenceLevel, complete_at
+from memlab.learn.labels import EvidenceLevel, smallest_k
 from memlab.rank.select import Calibrated, Count
 from memlab.stage import LocalPath, stage
 from memlab.store import Store
 from memlab.tables import Tables
 
-__all__ = ["CoverageModel", "CrossFitCoverage", "LoadedCoverage", "apply", "fit", "fit_tables",
-           "labels", "load", "reliability", "save", "with_coverage"]
-
 
 def with_coverage(ranking: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFrame:
-    """Add ``coverage`` to a ranking; units beyond the model's depth take the last estimate of their question."""
+    """Add ``coverage`` to a ranking; units beyond the model's depth get the last estimate of their question."""
     joined = ranking.join(estimates, on=["question", "rank"], how="left", maintain_order="left")
     return joined.with_columns(pl.col("coverage").fill_null(pl.col("coverage").max().over("question")))
 
@@ -38,8 +35,8 @@ def with_coverage(ranking: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFram
 class CrossFitCoverage:
     """Estimate each question's coverage by a model fitted on the other folds (memlab.learn.folds).
 
-    No label of a question, nor of one that shares its evidence, enters its estimate. Questions that do not count
-    in retrieval averages are estimated, not fitted on.
+    The estimate depends neither on the label of the question nor on those of questions that share its evidence.
+    Questions that do not count in retrieval averages are estimated, not fitted on.
     """
 
     reads: ClassVar = ("ranking", "units", "evidence", "gold", "questions", "turns", "classes")
@@ -57,10 +54,10 @@ class CrossFitCoverage:
         ranking = tables["ranking"]
         shape = features(ranking, tables["units"], tables["classes"], self.depth)
         needed = labels(tables, self.level)
-        parted = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
+        fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
         estimates = []
-        for fold in range(int(parted["fold"].to_numpy().max()) + 1):
-            held_out = parted.filter(pl.col("fold") == fold)
+        for fold in range(int(fold_of["fold"].to_numpy().max()) + 1):
+            held_out = fold_of.filter(pl.col("fold") == fold)
             model = fit(shape, needed.join(held_out, on="question", how="anti"), self.level, self.depth, self.l2)
             estimates.append(apply(model, shape.join(held_out, on="question", how="semi")))
         return Tables(ranking=with_coverage(ranking, pl.concat(estimates)))
@@ -68,7 +65,7 @@ class CrossFitCoverage:
 
 @stage
 class LoadedCoverage:
-    """Estimate coverage by a model fitted before, say on another benchmark (``fit``, ``save``)."""
+    """Estimate coverage by a saved fit, for example from another benchmark (``fit``, ``save``)."""
 
     reads: ClassVar = ("ranking", "units", "classes")
     writes: ClassVar = ("ranking",)
@@ -81,7 +78,7 @@ class LoadedCoverage:
         return self
 
     def identity(self) -> dict[str, Any]:
-        """The content of the fit, not where it lies."""
+        """Describe the content of the fit, not its path."""
         return {"is": "memlab.learn.coverage.stage.LoadedCoverage",
                 "fit": hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()}
 
@@ -93,22 +90,22 @@ class LoadedCoverage:
 
 
 def fit_tables(tables: Tables, level: EvidenceLevel = "session", depth: int = 100, l2: float = 1.0) -> CoverageModel:
-    """Fit on all questions of a finished run's tables, to be saved and applied to another benchmark."""
+    """Fit on all questions of a finished run, to save the fit and apply it to another benchmark."""
     shape = features(tables["ranking"], tables["units"], tables["classes"], depth)
     return fit(shape, labels(tables, level), level, depth, l2)
 
 
 def labels(tables: Tables, level: EvidenceLevel) -> pl.DataFrame:
-    """Return (question, complete) of the questions that count: the smallest K with all evidence, or null."""
-    needed = complete_at(tables["ranking"], tables["units"], tables["evidence"], level)
+    """Return (question, complete) for the questions that count: the smallest K with all evidence, or null."""
+    needed = smallest_k(tables["ranking"], tables["units"], tables["evidence"], level)
     return needed.join(tables["gold"].filter("scored"), on="question", how="semi").select("question", "complete")
 
 
 def reliability(ranking: pl.DataFrame, needed: pl.DataFrame, bins: int = 10,
                 ranks: tuple[int, ...] = (1, 3, 5, 10, 20, 40)) -> pl.DataFrame:
-    """Compare estimates with what came true: (low, high, n, estimated, observed), one row a bin that is not empty.
+    """Compare estimates with outcomes: (low, high, n, estimated, observed), one row for each bin that is not empty.
 
-    ``ranking`` has ``coverage``, ``needed`` is what ``labels`` returns; the pairs are (question, K) for K in
+    ``ranking`` has ``coverage``, ``needed`` is the result of ``labels``; the pairs are (question, K) for K in
     ``ranks``. A calibrated model has estimated = observed in each bin.
     """
     pairs = ranking.filter(pl.col("rank").is_in(ranks)).join(needed, on="question").select(
@@ -124,8 +121,8 @@ def reliability(ranking: pl.DataFrame, needed: pl.DataFrame, bins: int = 10,
 class LearnedK:
     """Select the smallest K whose estimated probability of complete evidence reaches ``target``.
 
-    ``coverage`` is fitted across folds of the questions at hand, or loaded from a fit on another benchmark.
-    Where no K up to ``max_k`` reaches the target, ``max_k`` units are shown and marked ``unreachable``.
+    ``coverage`` is fitted across folds of the same questions, or loaded from a fit on another benchmark.
+    If no K up to ``max_k`` reaches the target, ``max_k`` units are shown and marked ``unreachable``.
     """
 
     reads: ClassVar = CrossFitCoverage.reads

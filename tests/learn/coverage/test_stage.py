@@ -12,16 +12,8 @@ from memlab import run
 from memlab.errors import MemlabError
 from memlab.learn.coverage.__main__ import main
 from memlab.learn.coverage.features import FEATURES, features
-from memlab.learn.coverage.stage import (
-    CrossFitCoverage,
-    LoadedCoverage,
-    apply,
-    fit,
-    labels,
-    load,
-    reliability,
-    save,
-)
+from memlab.learn.coverage.model import apply, fit, load, save
+from memlab.learn.coverage.stage import CrossFitCoverage, LoadedCoverage, labels, reliability
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
