@@ -1,4 +1,4 @@
-"""The testbed as tests hold it: SLURM's words on jobs, the faults of a cluster, memlab's command lines."""
+"""The SLURM testbed for tests: states of jobs, faults of a cluster, memlab's command lines."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def command(*line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([str(SCRIPT), *line, "--dir", str(folder)], capture_output=True, text=True, timeout=180)
 
 
-def wait_until(told: Callable[[], T], seconds: float = 60, what: str = "") -> T:
-    """What ``told()`` says when it first says something true; fails after ``seconds``."""
+def wait_until(condition: Callable[[], T], seconds: float = 60, what: str = "") -> T:
+    """Return the first true value of ``condition()``; fail after ``seconds``."""
     end = time.monotonic() + seconds
-    while not (said := told()):
-        assert time.monotonic() < end, f"{what or told} not within {seconds:g} s"
+    while not (value := condition()):
+        assert time.monotonic() < end, f"{what or condition} not within {seconds:g} s"
         time.sleep(0.2)
-    return said
+    return value
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Bed:
         return done.stdout
 
     def ask(self, *line: str) -> str:
-        """What one of SLURM's programs prints."""
+        """Return the output of one of SLURM's programs."""
         done = subprocess.run(line, capture_output=True, text=True, timeout=60, env=self.environ)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    def told(self, *line: str) -> bool:
-        """Whether SLURM took an order; just after its restart the controller refuses some ("try again in a bit")."""
+    def accepts(self, *line: str) -> bool:
+        """Return whether SLURM accepts a command; just after a restart the controller refuses some."""
         return subprocess.run(line, capture_output=True, timeout=60, env=self.environ).returncode == 0
 
     @property
@@ -60,12 +60,12 @@ class Bed:
         return {**os.environ, "SLURM_CONF": str(self.folder / "slurm.conf")}
 
     def processes(self) -> dict[str, list[int]]:
-        """The process ids of each daemon; a node's with those of its jobs."""
-        told = command("status", folder=self.folder).stdout
-        return {words[0]: [int(pid) for pid in words[2:]] for words in map(str.split, told.splitlines())}
+        """Return the process ids of each daemon; a node's include those of its jobs."""
+        output = command("status", folder=self.folder).stdout
+        return {words[0]: [int(pid) for pid in words[2:]] for words in map(str.split, output.splitlines())}
 
     def nodes(self) -> dict[str, str]:
-        """Each node's state, such as ``idle`` or ``down*``."""
+        """Return the state of each node, such as ``idle`` or ``down*``."""
         return dict(line.split() for line in self.ask("sinfo", "-hNp", "main", "-o", "%N %T").splitlines())
 
     def submit(self, script: str, *options: str, log: Path) -> str:
@@ -77,41 +77,41 @@ class Bed:
         return done.stdout.strip()
 
     def job(self, job: str) -> dict[str, str]:
-        """The controller's word on a job: ``JobState``, ``Reason``, ``Restarts``, ``ExitCode``, ``NodeList``, ..."""
-        told = self.ask("scontrol", "-o", "show", "job", job)
-        return dict(word.split("=", 1) for word in told.split() if "=" in word)
+        """Return the controller's fields of a job: ``JobState``, ``Reason``, ``Restarts``, ``ExitCode``, ..."""
+        output = self.ask("scontrol", "-o", "show", "job", job)
+        return dict(word.split("=", 1) for word in output.split() if "=" in word)
 
     def state(self, job: str) -> str:
-        """A job's state in the controller's words, such as ``RUNNING``."""
+        """Return the state of a job by the controller, such as ``RUNNING``."""
         return self.job(job)["JobState"]
 
     def ended(self, job: str, seconds: float = 120) -> str:
-        """Wait for a job's end; return its last state."""
+        """Wait for the end of a job; return its last state."""
         wait_until(lambda: self.state(job) in ENDED, seconds, f"the end of job {job}")
         return self.state(job)
 
     def accounted(self, job: str) -> list[str]:
-        """Accounting's states of a job's starts, oldest first: a requeued job has several."""
+        """Return the states of a job's starts by accounting, oldest first: a requeued job has several."""
         rows = self.ask("sacct", "-D", "-X", "-n", "-P", "-j", job, "-o", "submit,state").splitlines()
         return [row.split("|")[1].split()[0] for row in sorted(rows)]
 
     def tidy(self) -> None:
-        """Cancel all jobs, give all nodes and the controller their power back, wait for an idle cluster."""
+        """Cancel all jobs, start all nodes and the controller again, wait for an idle cluster."""
         self.do("controller", "on")
         for name in [name for name, state in self.nodes().items() if state != "idle"]:
             self.do("node", name, "on")
-        wait_until(lambda: self.told("scancel", "--user=root") and not self.ask("squeue", "-h"), 60, "an empty queue")
+        wait_until(lambda: self.accepts("scancel", "--user=root") and not self.ask("squeue", "-h"), what="no job left")
         wait_until(lambda: set(self.nodes().values()) == {"idle"}, 60, "idle nodes")
 
 
 def command_line(module: str, *words: str, root: Path) -> list[str]:
-    """``python -m memlab.<module>`` on tiny lives, with everything left below ``root``."""
+    """Return the command line of ``python -m memlab.<module>`` on tiny lives, with all files below ``root``."""
     return [sys.executable, "-m", f"memlab.{module}", *words, *LIVES, "track=none", f"out={root}/runs",
             f"store={root}/store"]
 
 
 def memlab(module: str, *words: str, root: Path, seconds: float = 300,
            **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m memlab.<module>`` on tiny lives from ``root``, below which everything is left."""
+    """Run ``python -m memlab.<module>`` on tiny lives in ``root``, with all files below it."""
     return subprocess.run(command_line(module, *words, root=root), cwd=root, capture_output=True, text=True,
                           timeout=seconds, env={**os.environ, "OMP_NUM_THREADS": "1", **variables})

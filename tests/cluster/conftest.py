@@ -1,4 +1,4 @@
-"""One testbed for all tests of the cluster, tidied after each."""
+"""One testbed for all cluster tests, tidied after each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep that is waited for in a shell of its own, with faults for its jobs."""
+"""``memlab.run`` in a process of its own that waits for a sweep, with faults for its jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Shell:
 
     root: Path
     words: tuple[str, ...]
-    path: Path | None = None  # whose memlab is run: this checkout's, unless told
+    path: Path | None = None  # the checkout that is run: this one unless given
     running: subprocess.Popen[bytes] | None = None
 
     def __post_init__(self) -> None:
@@ -46,37 +46,37 @@ class Shell:
         return self.running.wait(seconds)
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text()
 
     def fault(self, name: str, what: str) -> None:
-        """Ask for a fault (tests/cluster/inject/sitecustomize.py)."""
+        """Set a fault (tests/cluster/inject/sitecustomize.py)."""
         (self.root / "faults" / name).write_text(what)
 
-    def mended(self, *names: str) -> None:
-        """Take faults back; what waits goes on."""
+    def remove_faults(self, *names: str) -> None:
+        """Remove faults; jobs that wait continue."""
         for name in names:
             (self.root / "faults" / name).unlink()
 
     def reached(self, *names: str) -> None:
-        """Wait until jobs have come to where faults strike, such as ``arms-0.1``: the second start of task 0."""
-        wait_until(lambda: self.over() or all((self.root / "faults" / name).exists() for name in names), 120,
-                   f"a job at {names}; {self.said}")
-        assert not self.over(), self.said
+        """Wait until jobs have reached their faults, such as ``arms-0.1``: the second start of task 0."""
+        wait_until(lambda: self.exited() or all((self.root / "faults" / name).exists() for name in names), 120,
+                   f"a job at {names}; {self.output}")
+        assert not self.exited(), self.output
 
-    def over(self) -> bool:
+    def exited(self) -> bool:
         assert self.running is not None
         return self.running.poll() is not None
 
     def sweep(self) -> Snapshot:
         return next(sweeps(self.root / "runs"))
 
-    def jobs(self, does: str) -> list[Job]:
-        """The jobs that do this in the newest sweep."""
-        return [job for job in self.sweep().jobs() if job.step.task == does]
+    def jobs(self, task: str) -> list[Job]:
+        """Return the jobs of this task in the newest sweep."""
+        return [job for job in self.sweep().jobs() if job.step.task == task]
 
     def arms(self) -> dict[str, ArmStatus]:
-        return {look.arm: look for look in arm_statuses(self.sweep())}
+        return {status.arm: status for status in arm_statuses(self.sweep())}
 
     def manifests(self) -> dict[str, dict]:
         return {arm["name"]: read_json(Path(arm["folder"]) / "manifest.json") for arm in self.sweep().metadata()["arms"]

@@ -1,4 +1,4 @@
-"""Arms side by side on one machine: the same figures, and one that dies takes no other with it."""
+"""Arms side by side on one machine: the same figures, and a failed arm stops no other."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 
 
 def comparison(root: Path) -> dict:
-    found = read_json(root / "runs" / "single" / "synthetic" / "comparison.json")
-    return {name: one["metrics"] for name, one in found["arms"].items()}
+    comparison = read_json(root / "runs" / "single" / "synthetic" / "comparison.json")
+    return {name: one["metrics"] for name, one in comparison["arms"].items()}
 
 
 @pytest.mark.parametrize("asked", [("-m", "rank/select=fixed,gap"), ("rank/select=gap", "shards=2")])
@@ -33,12 +33,12 @@ def test_processes_give_what_one_process_gives(
     assert comparison(tmp_path / "one") == comparison(tmp_path / "many")
     assert "2 processes at a time" in capsys.readouterr().out
     assert status(["--out", str(tmp_path / "many" / "runs")]) == 0
-    assert "0 failed" not in (told := capsys.readouterr().out)
-    assert " done; report: " in told
+    assert "0 failed" not in (output := capsys.readouterr().out)
+    assert " done; report: " in output
     assert not list((tmp_path / "many" / "runs" / "single" / "synthetic").glob("*.shards"))
 
 
-def test_what_fails_is_told_with_its_last_words_and_the_same_line_goes_on(
+def test_the_status_shows_the_last_lines_of_failed_arms_and_the_same_command_continues(
         tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "500")
     line = words(tmp_path, "-m", "rank/select=fixed,gap", "hydra/launcher=local", "hydra.launcher.workers=2")
@@ -48,8 +48,8 @@ def test_what_fails_is_told_with_its_last_words_and_the_same_line_goes_on(
     assert main(line) == 1
     assert "2 of 2 arms failed: fixed, gap" in capsys.readouterr().out
     assert status(["--out", str(tmp_path / "runs")]) == 1
-    assert "2 failed" in (told := capsys.readouterr().out)
-    assert "the run folder cannot be written" in told
+    assert "2 failed" in (output := capsys.readouterr().out)
+    assert "the run folder cannot be written" in output
     folder.unlink()
     assert main(line) == 0
     assert status(["--out", str(tmp_path / "runs")]) == 0
@@ -71,9 +71,9 @@ def test_status_knows_what_was_submitted(tmp_path: Path, capsys: pytest.CaptureF
     assert main(words(tmp_path, "rank.select.k=4")) == 0
     capsys.readouterr()
     assert status([f"out={tmp_path}/runs"]) == 0
-    told = capsys.readouterr().out
-    assert f"1 arm finished in {tmp_path}/runs/single/synthetic\n" in told
-    assert "ran without a launcher" in told
+    output = capsys.readouterr().out
+    assert f"1 arm finished in {tmp_path}/runs/single/synthetic\n" in output
+    assert "ran without a launcher" in output
     assert main(words(tmp_path, "-m", "rank/select=fixed,gap", "hydra/launcher=local")) == 0
     assert len(list(sweeps(tmp_path / "runs"))) == 1
     capsys.readouterr()

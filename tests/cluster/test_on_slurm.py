@@ -1,4 +1,4 @@
-"""Sweeps on a real SLURM: the same figures as on one machine, nothing encoded twice, and the page that explains it."""
+"""Sweeps on a real SLURM: the figures of one machine, no text encoded twice, and the commands of slurm/README.md."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ COMPARED = ("metrics", "tokens_mean", "selected_k_mean", "oracle")
 
 
 def figures(root: Path, place: str) -> dict[str, Any]:
-    """All that a comparison says but times and folders."""
-    told = read_json(root / "runs" / place / "synthetic" / "comparison.json")
-    arms = {name: {key: arm[key] for key in COMPARED} for name, arm in told["arms"].items()}
-    return {**told, "arms": arms}
+    """Return a comparison without times and folders."""
+    comparison = read_json(root / "runs" / place / "synthetic" / "comparison.json")
+    arms = {name: {key: arm[key] for key in COMPARED} for name, arm in comparison["arms"].items()}
+    return {**comparison, "arms": arms}
 
 
 def the_sweep(root: Path) -> Snapshot:
@@ -37,7 +37,7 @@ def the_sweep(root: Path) -> Snapshot:
 
 
 def stored(root: Path, kind: str = "vectors") -> pl.DataFrame:
-    """The keys of all vectors or pair scores in a store."""
+    """Return the keys of all vectors or pair scores in a store."""
     files = sorted((root / "store" / kind).rglob("*.parquet"))
     return pl.concat([pl.read_parquet(file).drop("value").with_columns(folder=pl.lit(file.parent.name))
                       for file in files])
@@ -96,7 +96,7 @@ def test_thirty_arms_through_six_slots_share_one_store(testbed: Bed, tmp_path: P
     assert keys.height == keys.unique().height
 
 
-def test_what_jobs_score_alike_is_scored_once(testbed: Bed, tmp_path: Path) -> None:
+def test_shared_scores_are_computed_once(testbed: Bed, tmp_path: Path) -> None:
     done = memlab("run", "-m", "rank.select.k=3,5", "rank/rerank=late_interaction", "data.lives=4", *SLURM,
                   root=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -109,7 +109,7 @@ def test_what_jobs_score_alike_is_scored_once(testbed: Bed, tmp_path: Path) -> N
 
 
 def commands() -> list[str]:
-    """The lines of the first block of slurm/README.md."""
+    """Return the lines of the first block of slurm/README.md."""
     page = (ROOT / "slurm" / "README.md").read_text(encoding="utf-8")
     block = re.search(r"## From a fresh account.*?```bash\n(.*?)```", page, re.DOTALL)
     assert block is not None
@@ -131,10 +131,10 @@ def test_a_newcomer_walks_the_page_line_by_line(testbed: Bed, tmp_path: Path) ->
         lines[number] = f"echo '+ {number}'; {line} || echo \"line {number} ended with $?\""
     done = subprocess.run(["bash", "-c", "\n".join(lines)], cwd=tmp_path, env=environment, capture_output=True,
                           text=True, timeout=900)
-    told = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     status = next(n for n, line in enumerate(commands()) if "memlab.status" in line)
-    ended = {int(n): int(code) for n, code in re.findall(r"line (\d+) ended with (\d+)", told)}
-    assert ended in ({}, {status: 3}), told  # the sweep may still be under way when its status is asked
-    assert "report:" in told
+    ended = {int(n): int(code) for n, code in re.findall(r"line (\d+) ended with (\d+)", output)}
+    assert ended in ({}, {status: 3}), output  # the sweep may still be under way when its status is asked
+    assert "report:" in output
     assert (tmp_path / "memlab" / "runs" / "adaptive_k" / "synthetic" / "report.html").is_file()
     assert (tmp_path / "memlab" / "home" / "store" / "vectors").is_dir()

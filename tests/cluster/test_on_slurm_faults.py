@@ -1,4 +1,4 @@
-"""What goes wrong on a cluster, on a real one: each arm is shown as what it is, and nothing finished is lost."""
+"""Faults on a real SLURM: the status of each arm is right, and no finished work is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEXICAL = "search/dense=none"
 
 
 def undisturbed(root: Path, *asked: str) -> dict:
-    """The figures of the same words on one machine."""
+    """Return the figures of the same arguments on one machine."""
     lexical = LEXICAL in asked
     assert main([word for word in words(root, *asked) if lexical or word != LEXICAL]) == 0
     return figures(root, "single")
@@ -48,7 +48,7 @@ def test_arms_that_die_are_shown_as_what_they_died_of_and_the_same_line_does_onl
     _, _, _, cancelled, timed, _ = shell.jobs("arms")
     testbed.ask("scancel", cancelled.id)
     testbed.ask("scancel", "--signal=USR2", timed.id)  # what SLURM says ahead of the time limit
-    assert shell.ended() == 1, shell.said
+    assert shell.ended() == 1, shell.output
 
     arms = shell.arms()
     assert {name: arm.state for name, arm in arms.items()} == {
@@ -65,11 +65,11 @@ def test_arms_that_die_are_shown_as_what_they_died_of_and_the_same_line_does_onl
 
     before = shell.manifests()["k=6"]
     in_the_way.unlink()
-    shell.mended("arms-1", "arms-2", "arms-3", "arms-4")
+    shell.remove_faults("arms-1", "arms-2", "arms-3", "arms-4")
     shell.start()
     again = wait_until(lambda: len(list(sweeps(tmp_path / "runs"))) == 2 and shell.jobs("arms"), 60, "the second sweep")
-    assert not list(in_the_way.parent.glob("*.failed.txt"))  # should an arm die now, that would be told
-    assert shell.ended() == 0, shell.said
+    assert not list(in_the_way.parent.glob("*.failed.txt"))  # the status must show how an arm ends now
+    assert shell.ended() == 0, shell.output
     assert [job.step.arms for job in again] == [(0,), (1,), (2,), (3,), (4,)]
     assert shell.manifests()["k=6"] == before
     assert shell.status() == 0
@@ -87,7 +87,7 @@ def test_jobs_that_run_out_of_time_are_preempted_or_lose_their_node_go_on_from_t
     (prepare,) = shell.jobs("prepare")
     testbed.ask("scancel", "--signal=USR2", prepare.id)  # what SLURM says ahead of the time limit
     wait_until(lambda: testbed.job(prepare.id)["Restarts"] == "1", what="the preparation queued again")
-    shell.mended("prepare-0")
+    shell.remove_faults("prepare-0")
 
     shell.reached("arms-0.0", "arms-1.0")
     assert shell.status() == 3
@@ -95,8 +95,8 @@ def test_jobs_that_run_out_of_time_are_preempted_or_lose_their_node_go_on_from_t
     node, dead = (testbed.job(job)["NodeList"] for job in (yields, dies))
     testbed.do("node", dead, "off")
     testbed.submit("true", f"--nodelist={node}", "--exclusive", log=tmp_path / "high")
-    shell.mended("arms-0", "arms-1")
-    assert shell.ended() == 0, shell.said
+    shell.remove_faults("arms-0", "arms-1")
+    assert shell.ended() == 0, shell.output
 
     assert {arm.state for arm in shell.arms().values()} == {"done"}
     assert testbed.accounted(prepare.id) == ["REQUEUED", "COMPLETED"]
@@ -125,7 +125,7 @@ def test_what_was_submitted_runs_though_the_source_is_edited_and_the_controller_
             for node in testbed.nodes()]
     wait_until(lambda: {testbed.state(job) for job in busy} == {"RUNNING"})
     shell = Shell(tmp_path, asked, copy).start()
-    wait_until(lambda: shell.over() or "report: queued" in shell.said, 60, "submitted jobs")
+    wait_until(lambda: shell.exited() or "report: queued" in shell.output, 60, "submitted jobs")
     with (copy / "memlab" / "pipeline.py").open("a") as out:
         out.write('\nraise RuntimeError("edited after the submission")\n')
     with (copy / "conf" / "config.yaml").open("a") as out:
@@ -135,10 +135,11 @@ def test_what_was_submitted_runs_though_the_source_is_edited_and_the_controller_
     since = saved.stat().st_mtime_ns
     wait_until(lambda: saved.stat().st_mtime_ns > since, 30, "a saved queue")
     testbed.do("controller", "off")
-    wait_until(lambda: shell.over() or "SLURM: squeue does not answer; waiting" in shell.said, 90, "a patient shell")
+    waiting = "SLURM: squeue does not answer; waiting"
+    wait_until(lambda: shell.exited() or waiting in shell.output, 90, "a shell that waits")
     testbed.do("controller", "on")
-    wait_until(lambda: testbed.told("scancel", *busy))
-    assert shell.ended() == 0, shell.said
+    wait_until(lambda: testbed.accepts("scancel", *busy))
+    assert shell.ended() == 0, shell.output
     assert {name: one["source"] for name, one in shell.manifests().items()} == {
         "k=3": source_digest(), "k=4": source_digest()}
     assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)
@@ -175,21 +176,21 @@ def test_a_full_disk_costs_what_was_being_written_and_the_same_line_finishes(tes
         shell.start().reached("arms-1.0")
         wait_until(lambda: shell.arms()["k=3"].state == "done", 60, "the other arm")
         much = filled(disk)
-        shell.mended("arms-1")
+        shell.remove_faults("arms-1")
         assert shell.ended() == 1
-        assert "Traceback" not in shell.said
+        assert "Traceback" not in shell.output
         assert {name: arm.state for name, arm in shell.arms().items()} == {"k=3": "done", "k=4": "failed"}
         assert shell.arms()["k=4"].message.startswith("failed (exit status 1)")
         before = shell.manifests()["k=3"]
 
         submitted = len(testbed.ask("sacct", "-X", "-n", "-o", "jobid").split())
         assert shell.start().ended() == 1
-        assert "the sweep cannot be written: No space left on device" in " ".join(shell.said.split())
+        assert "the sweep cannot be written: No space left on device" in " ".join(shell.output.split())
         assert len(testbed.ask("sacct", "-X", "-n", "-o", "jobid").split()) == submitted
         assert len(list((disk / ".sweeps").iterdir())) == 1
 
         much.unlink()
-        assert shell.start().ended() == 0, shell.said
+        assert shell.start().ended() == 0, shell.output
         assert [job.step.arms for job in shell.jobs("arms")] == [(1,)]
         assert shell.manifests()["k=3"] == before
         assert shell.status() == 0
@@ -204,14 +205,14 @@ def test_two_sweeps_of_the_same_second_both_end_well(testbed: Bed, tmp_path: Pat
     for number, shell in enumerate(both):
         shell.start(f"log{number}")
     wait_until(lambda: len(list((tmp_path / "faults").iterdir())) == 3, 60, "two shells about to submit")
-    both[0].mended("submit")
-    assert [shell.ended() for shell in both] == [0, 0], [shell.said for shell in both]
+    both[0].remove_faults("submit")
+    assert [shell.ended() for shell in both] == [0, 0], [shell.output for shell in both]
     made = list(sweeps(tmp_path / "runs"))
     assert len(made) == 2
     ids = {job.id for snapshot in made for job in snapshot.jobs()}
     assert {state for job in ids for state in testbed.accounted(job)} == {"COMPLETED"}
     for snapshot in made:
-        assert {look.state for look in arm_statuses(snapshot)} == {"done"}
+        assert {status.state for status in arm_statuses(snapshot)} == {"done"}
     place = tmp_path / "runs" / "single" / "synthetic"
     assert sorted(re.sub("-.*", "", path.name) for path in place.iterdir() if path.is_dir()) == ["k=3", "k=4"]
     assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)

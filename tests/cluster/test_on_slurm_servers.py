@@ -1,4 +1,4 @@
-"""Model servers as jobs of a real SLURM, with a stand-in for vLLM: found by arms, lost, ended with the sweep."""
+"""Model servers as jobs of a real SLURM, with a stand-in for vLLM: arms use them, lose one, the report ends one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = ["--gres=none", "--mem=500M", "--cpus-per-task=1"]
 
 
 def asked(folder: Path) -> dict[str, list[str]]:
-    """What each server was asked, by its name."""
+    """Return the requests to each server, by its name."""
     return {file.name: [line for line in file.read_text().splitlines() if line] for file in folder.glob("*.jsonl")}
 
 

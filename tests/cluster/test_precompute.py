@@ -1,4 +1,4 @@
-"""Preparation: the union of what arms encode, each text once, however many parts do it."""
+"""Preparation: the union of the texts that arms encode, each once, in any number of parts."""
 
 from __future__ import annotations
 

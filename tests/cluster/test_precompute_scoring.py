@@ -1,4 +1,4 @@
-"""Scoring ahead of the arms: what several jobs score alike is scored once, and nothing else is taken from them."""
+"""Scoring before the arms run: scores that several jobs share are computed once, and no others."""
 
 from __future__ import annotations
 

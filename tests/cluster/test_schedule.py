@@ -1,4 +1,4 @@
-"""The levels of a sweep: who waits for whom, and which arms share a job."""
+"""Levels of a sweep: which job waits for which, and which arms share a job."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_one_arm_waits_for_no_preparation() -> None:
 
 
 def test_shards_are_prepared_ranked_merged_and_reported() -> None:
-    laid = levels([[0], [2]], 3, shards=2)
-    assert [[str(s) for s in level] for level in laid] == [
+    steps = levels([[0], [2]], 3, shards=2)
+    assert [[str(s) for s in level] for level in steps] == [
         ["prepare:0,2:0/2", "prepare:0,2:1/2"],
         ["shard:0:0/2", "shard:0:1/2", "shard:2:0/2", "shard:2:1/2"],
         ["merge:0:0/2", "merge:2:0/2"],
@@ -45,7 +45,7 @@ def test_every_arm_is_in_one_bundle_of_its_own_models(keys: list[str], limit: in
 
 
 def test_what_is_shared_is_asked_encoded_and_scored_before_any_shard() -> None:
-    laid = levels([[0], [1]], 2, shards=2, shared=[(0, 1)], writers=[1])
-    assert [[str(s) for s in level] for level in laid[:3]] == [
+    steps = levels([[0], [1]], 2, shards=2, shared=[(0, 1)], writers=[1])
+    assert [[str(s) for s in level] for level in steps[:3]] == [
         ["write:1:0/1"], ["prepare:0,1:0/2", "prepare:0,1:1/2"], ["score:0,1:0/2", "score:0,1:1/2"]]
     assert [step.task for step in levels([[0], [1]], 2, writers=[1])[0]] == ["prepare"]  # one part asks as it prepares

@@ -1,4 +1,4 @@
-"""An arm in parts: the same rankings, contexts and figures as in one piece, whatever the system."""
+"""Shards of an arm: the same rankings, contexts and figures as without shards, for every system."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ def test_a_missing_part_is_named_and_the_others_stand(tmp_path: Path) -> None:
 def test_what_learns_from_all_questions_before_the_ranking_is_refused() -> None:
     assert refusal(lexical()) is None
     assert refusal(lexical(select=LEARNED)) is None  # it learns behind the merge
-    said = refusal(lexical(classify=Centroids(embedder=preset("plain").dense.embedder)))
-    assert said is not None
-    assert "classify: Centroids learns" in said
+    reason = refusal(lexical(classify=Centroids(embedder=preset("plain").dense.embedder)))
+    assert reason is not None
+    assert "classify: Centroids learns" in reason
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=12), st.integers(1, 9))
@@ -114,9 +114,9 @@ def test_every_corpus_is_in_one_part_and_the_parts_follow_each_other(turns: list
     sessions = pl.DataFrame({"corpus": range(len(turns)), "session": 0, "said_on": None}, schema_overrides={
         "corpus": pl.Int32, "session": pl.Int32, "said_on": pl.Datetime("us")})
     rows = [(c, 0, t, "user", None, "") for c, n in enumerate(turns) for t in range(n)]
-    told = pl.DataFrame(rows, schema={"corpus": pl.Int32, "session": pl.Int32, "turn": pl.Int32, "role": pl.String,
+    table = pl.DataFrame(rows, schema={"corpus": pl.Int32, "session": pl.Int32, "turn": pl.Int32, "role": pl.String,
                                       "speaker": pl.String, "text_id": pl.String}, orient="row")
-    tables = Tables(sessions=sessions, turns=told)
+    tables = Tables(sessions=sessions, turns=table)
     parts = [shards.corpora_of_part(tables, part, of) for part in range(of)]
     assert [c for part in parts for c in part] == list(range(len(turns)))
     if sum(turns):  # no part is more than one corpus away from its share

@@ -1,4 +1,4 @@
-"""What is asked of SLURM: the settings of a profile, as sbatch gets them, and who shares a job."""
+"""Requests to SLURM: the settings of a profile as sbatch gets them, and the arms that share a job."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_every_profile_is_a_launcher_with_the_settings_of_its_class(profile: str
 
 
 @pytest.mark.slow
-def test_a_misspelt_setting_is_told_with_the_others_before_anything_is_submitted(tmp_path: Path) -> None:
-    with pytest.raises(Faults) as told:
+def test_a_misspelt_setting_is_reported_with_the_others_before_anything_is_submitted(tmp_path: Path) -> None:
+    with pytest.raises(Faults) as error:
         read(words(tmp_path, "hydra/launcher=slurm", "+hydra.launcher.cpu_per_task=2", "rank.select.k=0"))
-    assert any("did you mean 'cpus_per_task'?" in fault for fault in told.value.faults)
-    assert any("rank.select.k" in fault for fault in told.value.faults)
+    assert any("did you mean 'cpus_per_task'?" in fault for fault in error.value.faults)
+    assert any("rank.select.k" in fault for fault in error.value.faults)
     with pytest.raises(Faults, match="hydra.launcher has no setting 'mem'; did you mean 'mem_gb'?"):
         read(words(tmp_path, "hydra/launcher=slurm", "hydra.launcher.mem=3"))
     with pytest.raises(Faults, match="no launcher is chosen that has settings; add hydra/launcher=slurm"):
@@ -53,7 +53,7 @@ def test_a_launcher_changes_no_arm(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_shards_are_no_part_of_an_arm_and_unfit_arms_are_told(tmp_path: Path) -> None:
+def test_shards_are_no_part_of_an_arm_and_unfit_arms_are_reported(tmp_path: Path) -> None:
     one, parted = (read(words(tmp_path, f"shards={n}")).arms[0] for n in (1, 8))
     assert one.folder() == parted.folder()
     with pytest.raises(Faults, match="shards: 0 parts"):
@@ -62,7 +62,7 @@ def test_shards_are_no_part_of_an_arm_and_unfit_arms_are_told(tmp_path: Path) ->
         read(words(tmp_path, "shards=2", "query/classify=centroid"))
 
 
-def test_a_job_must_live_until_it_is_warned() -> None:
+def test_a_job_must_live_until_its_signal() -> None:
     with pytest.raises(ValidationError, match="the job would end as it starts"):
         Slurm(timeout_min=2)
     Slurm(timeout_min=2, signal_delay_s=30)
@@ -77,15 +77,15 @@ def test_what_sbatch_gets(tmp_path: Path) -> None:
     snapshot = small_snapshot(tmp_path)
     profile = Slurm(partition="gpu", mem_gb=1.5, gpus_per_node=2, setup=("module load cuda",),
                     options=("--nice=5", "--exclusive"))
-    asked = profile._parameters(snapshot, [Step("arms", (0,))], ["afterany:7", "after:9"])
-    assert asked["partition"] == "gpu"
-    assert asked["mem"] == "1536MB"
-    assert asked["gpus_per_node"] == 2
-    assert asked["dependency"] == "afterany:7,after:9"
-    assert asked["setup"][0].startswith(f"export PYTHONPATH={snapshot.source}")
-    assert "export OMP_NUM_THREADS=4" in asked["setup"]  # as many as it asks for, whatever the shell has
-    assert asked["setup"][-1] == "module load cuda"
-    assert asked["additional_parameters"] == {"requeue": True, "nice": "5", "exclusive": True}
+    parameters = profile._parameters(snapshot, [Step("arms", (0,))], ["afterany:7", "after:9"])
+    assert parameters["partition"] == "gpu"
+    assert parameters["mem"] == "1536MB"
+    assert parameters["gpus_per_node"] == 2
+    assert parameters["dependency"] == "afterany:7,after:9"
+    assert parameters["setup"][0].startswith(f"export PYTHONPATH={snapshot.source}")
+    assert "export OMP_NUM_THREADS=4" in parameters["setup"]  # as many as it asks for, whatever the shell has
+    assert parameters["setup"][-1] == "module load cuda"
+    assert parameters["additional_parameters"] == {"requeue": True, "nice": "5", "exclusive": True}
     report = Slurm(gpus_per_node=2)._parameters(snapshot, [Step("report")], [])
     assert "gpus_per_node" not in report  # a report needs none
     assert "dependency" not in report
@@ -105,7 +105,7 @@ def test_without_sbatch_the_fix_is_named(tmp_path: Path, monkeypatch: pytest.Mon
         Slurm().submit(small_snapshot(tmp_path), levels([[0], [1]], 2))
 
 
-def test_what_was_taken_is_cancelled_when_a_later_job_is_refused(
+def test_accepted_jobs_are_cancelled_when_a_later_job_is_refused(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bin_ = tmp_path / "bin"
     bin_.mkdir()

@@ -1,4 +1,4 @@
-"""SLURM's words on jobs, read from commands that print what the real ones printed on a testbed."""
+"""States of jobs, read from commands that print what the real ones printed on a testbed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from memlab.cluster.slurm_states import DESCRIPTIONS, LOST, JobState, Unreachabl
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put commands first in PATH: ``commands(squeue="text", sacct=None)``, None being one that fails."""
-    def put(**told: str | None) -> None:
-        for name, text in told.items():
+    """Put commands first in PATH: ``commands(squeue="text", sacct=None)``, None for one that fails."""
+    def put(**outputs: str | None) -> None:
+        for name, text in outputs.items():
             script = "#!/bin/sh\n" + ("exit 1\n" if text is None else f"cat <<'E'\n{text}\nE\n" if text else "exit 0\n")
             (tmp_path / name).write_text(script)
             (tmp_path / name).chmod(0o755)
@@ -64,6 +64,6 @@ def test_a_controller_that_does_not_answer_is_no_lost_job(commands) -> None:
         slurm_states(["12"])
 
 
-def test_every_word_is_told_in_words() -> None:
-    assert all(str(JobState(word)) == told for word, told in DESCRIPTIONS.items())
+def test_every_state_has_a_description() -> None:
+    assert all(str(JobState(name)) == text for name, text in DESCRIPTIONS.items())
     assert str(JobState("REVOKED")) == "revoked"  # SLURM's own, where there is no other

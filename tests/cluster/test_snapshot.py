@@ -1,4 +1,4 @@
-"""A snapshot sweep: what its jobs run is what was there when it was submitted."""
+"""Snapshots of sweeps: jobs run the source and the configuration of the submission."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_arms_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_jobs_import_the_source_of_the_submission(tmp_path: Path) -> None:
     snapshot = small_snapshot(tmp_path)
-    said = ("import memlab.config.instantiate as c, memlab.harness.manifest as m; "
+    code = ("import memlab.config.instantiate as c, memlab.harness.manifest as m; "
             "print(c.CONF, m.source_digest(), m.commit()['commit'])")
-    told = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True, cwd=tmp_path,
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
                           env={"PYTHONPATH": str(snapshot.source), "PATH": ""})
-    assert told.stdout.split() == [str(snapshot.source / "conf"), manifest.source_digest(),
+    assert done.stdout.split() == [str(snapshot.source / "conf"), manifest.source_digest(),
                                    str(manifest.commit()["commit"])]
 
 
@@ -59,9 +59,9 @@ def test_an_edit_after_submission_reaches_no_job(tmp_path: Path) -> None:
 
 
 def test_two_sweeps_of_one_second_stay_apart(tmp_path: Path) -> None:
-    made = {small_snapshot(tmp_path).folder for _ in range(3)}
-    assert len(made) == 3
-    assert {one.folder for one in sweeps(tmp_path / "runs")} == made
+    folders = {small_snapshot(tmp_path).folder for _ in range(3)}
+    assert len(folders) == 3
+    assert {one.folder for one in sweeps(tmp_path / "runs")} == folders
 
 
 def test_a_report_is_known_until_it_is_built_again(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_report_is_known_until_it_is_built_again(tmp_path: Path) -> None:
         assert snapshot.current_reports() == []
 
 
-def test_jobs_are_noted_in_their_order(tmp_path: Path) -> None:
+def test_jobs_are_recorded_in_their_order(tmp_path: Path) -> None:
     snapshot = small_snapshot(tmp_path)
     jobs = [Job("12", Step("prepare", (0, 1))), Job("13_0", Step("arms", (0,))), Job("13_1", Step("arms", (1,)))]
     snapshot.add_jobs(jobs[:1])
@@ -96,7 +96,7 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
         snapshot.jobs()
 
 
-def test_nothing_secret_is_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_secret_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
     snapshot = small_snapshot(tmp_path)
     texts = [path.read_bytes() for path in (snapshot.folder / "arms").iterdir()]

@@ -69,12 +69,12 @@ def test_accounting_tells_how_a_job_ended(testbed: Bed, tmp_path: Path) -> None:
 def test_a_job_above_its_memory_is_killed(testbed: Bed, tmp_path: Path) -> None:
     job = testbed.submit(f"{sys.executable} -c '{HOG}' || exit; echo survived", "--mem=200", log=tmp_path / "log")
     state = testbed.ended(job)
-    told = (tmp_path / "log").read_text()
+    log = (tmp_path / "log").read_text()
     if "task/cgroup" in (testbed.folder / "slurm.conf").read_text():
-        assert (state, "oom-kill" in told) == ("OUT_OF_MEMORY", True)
+        assert (state, "oom-kill" in log) == ("OUT_OF_MEMORY", True)
     else:
-        assert (state, "exceeded memory limit" in told) == ("FAILED", True)
-    assert "survived" not in told
+        assert (state, "exceeded memory limit" in log) == ("FAILED", True)
+    assert "survived" not in log
 
 
 def test_a_job_of_the_spare_partition_yields_and_runs_again(testbed: Bed, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_the_queue_survives_the_controller(testbed: Bed, tmp_path: Path, ways: l
     for way in ways:
         testbed.do("controller", way)
     assert (testbed.state(runs), testbed.state(waits)) == ("RUNNING", "PENDING")
-    wait_until(lambda: testbed.told("scontrol", "release", waits))
+    wait_until(lambda: testbed.accepts("scontrol", "release", waits))
     assert testbed.ended(waits) == "COMPLETED"
 
 
@@ -132,7 +132,7 @@ def test_a_second_testbed_lives_beside_is_mended_and_leaves_nothing(testbed: Bed
     assert set(testbed.nodes().values()) == {"idle"}
 
 
-def test_what_is_missing_is_said(empty: Path) -> None:
+def test_missing_programs_are_named(empty: Path) -> None:
     done = subprocess.run([sys.executable, SCRIPT, "up", "--dir", empty], env={"PATH": "/nowhere"}, text=True,
                           capture_output=True)
     assert done.returncode == 2
