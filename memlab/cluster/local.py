@@ -27,7 +27,7 @@ _POLL = 0.1  # seconds
 
 @stage
 class Local:
-    """Run arms side by side on this machine, ``workers`` processes at a time; null: one for every two cores.
+    """Run arms side by side in processes of this machine.
 
     Each process gets its share of the cores. Each worker gets the same number of arms, in one process, so that data
     and models are loaded once for them; arms that load the same models share a process.

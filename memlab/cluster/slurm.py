@@ -31,28 +31,27 @@ Count = Annotated[int, Field(ge=1)]
 class Slurm:
     """The resources that each job of a sweep requests from SLURM, and how arms are bundled into jobs.
 
-    Times are minutes, memory is GB per node; null takes the cluster's default. ``arms_per_job`` bundles arms that
-    load the same models into one job. ``serve`` names a model that a further job serves while the sweep runs
-    (``slurm/serve.sbatch``). A job that reaches its time limit or is pre-empted gets a signal ``signal_delay_s``
-    before, is queued again, and continues from the store, at most ``max_num_timeout`` times.
+    Times are minutes, memory is GB per node. A job that reaches its time limit or is pre-empted gets a signal
+    ``signal_delay_s`` seconds before, is queued again, and continues from the store, at most ``max_num_timeout``
+    times. The job that serves a model runs ``slurm/serve.sbatch``.
     """
 
-    partition: str | None = None  # null: the cluster's default, here and below
+    partition: str | None = None  # null: the cluster's default, as for the following
     account: str | None = None
     qos: str | None = None
-    constraint: str | None = None  # a feature that the nodes must have
-    timeout_min: Count = 240  # a job that comes to it is queued again and goes on from the store
-    cpus_per_task: Count = 4  # libraries are told that so many are theirs
+    constraint: str | None = None  # a required feature of the nodes
+    timeout_min: Count = 240  # a job that reaches it is queued again
+    cpus_per_task: Count = 4  # also the number of threads of numerical libraries
     mem_gb: Annotated[float, Field(gt=0)] | None = None
     gpus_per_node: Annotated[int, Field(ge=0)] = 0
-    array_parallelism: Count = 64  # jobs of a sweep that run at once, at most
-    arms_per_job: Count = 1  # arms that load the same models, in one job; what they share is ranked once in each
-    max_num_timeout: Annotated[int, Field(ge=0)] = 3  # how often a job may come to its time limit or be pre-empted
-    signal_delay_s: Annotated[int, Field(ge=1)] = 120  # how long before its limit it is told
-    setup: Names = ()  # shell lines before the work: module load ..., source .../activate
+    array_parallelism: Count = 64  # maximum number of jobs of a sweep that run at once
+    arms_per_job: Count = 1  # maximum number of arms in a job; they load the same models
+    max_num_timeout: Annotated[int, Field(ge=0)] = 3  # times that a job may reach its limit or be pre-empted
+    signal_delay_s: Annotated[int, Field(ge=1)] = 120  # seconds between the signal to a job and its limit
+    setup: Names = ()  # shell lines at the start of a job: module load ..., source .../activate
     python: str | None = None  # null: the Python that submits; "apptainer exec --nv image.sif python" for a container
     options: Names = ()  # further options of sbatch, such as ["--gres=gpu:a100:1", "--exclusive"]
-    serve: str | None = None  # a model that a further job serves while the sweep runs (slurm/serve.sbatch)
+    serve: str | None = None  # a model that a further job serves while the sweep runs
     serve_options: Names = ()  # options of sbatch for that job, such as ["--gres=gpu:4", "--mem=200G"]
 
     @model_validator(mode="after")
