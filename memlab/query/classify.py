@@ -1,13 +1,9 @@
-"""The class of a question, told from its wording alone by rules; never from a benchmark's label.
-
-Classes: ``counting`` (an answer gathered from many places), ``temporal``, ``preference`` (advice that should fit the
-person), ``assistant`` (what the assistant said), ``update`` (the present state of what changes), ``factual``.
-"""
+"""Classes of questions, told from their wording by rules, never from a benchmark's label."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import ClassVar
 
 import polars as pl
@@ -16,9 +12,12 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables, frame, with_text
 
+Patterns = tuple[tuple[str, str], ...]
+"""(class, pattern), in order of precedence."""
+
 _SPAN = r"(?:second|minute|hour|day|week|month|year|decade)s?"
 
-RULES: tuple[tuple[str, str], ...] = (
+RULES: Patterns = (
     ("preference", r"\b(?:can|could|would) you (?:\w+ )?(?:recommend|suggest|help|give)|\b(?:recommend|suggest) "
                    r"(?:me |some |a |an )|\b(?:any|some) (?:\w+ )?(?:tips|advice|ideas?|suggestions?|recommendations?)"
                    r"|\bwhat should i\b|\bshould i\b|\bdo you think\b|\bany (?:\w+ )?thoughts\b"),
@@ -43,40 +42,43 @@ RULES: tuple[tuple[str, str], ...] = (
     ("update", r"\bcurrent(?:ly)?\b|\bright now\b|\bnow\b|\bmost recent(?:ly)?\b|\blatest\b|\bnewest\b|\bstill\b|"
                r"\bthese days\b|\bat the moment\b|\bso far\b|\bnowadays\b"),
 )
-"""(class, pattern) in order of precedence; a question that fits none is factual."""
 
 CLASSES: tuple[str, ...] = (*(name for name, _ in RULES), "factual")
 
-_COMPILED = tuple((name, re.compile(pattern, re.IGNORECASE | re.DOTALL)) for name, pattern in RULES)
 
+class PatternClassifier:
+    """Base of the classifiers by rules: the classes whose patterns occur in a question, the first or all of them."""
 
-def classify(question: str) -> str:
-    """Name the class of a question.
+    reads: ClassVar = ("questions", "texts")
+    writes: ClassVar = ("classes",)
+    patterns: ClassVar[Patterns]
+    default: ClassVar[str] = "factual"  # the class of a question in which no pattern occurs
+    several: ClassVar[bool] = False  # whether a question has all classes whose patterns occur
+    flags: ClassVar[re.RegexFlag] = re.IGNORECASE
 
-    >>> [classify(q) for q in ("How many plants did I buy?", "How many days ago did I buy it?", "Who is Ann?")]
-    ['counting', 'temporal', 'factual']
-    """
-    return next((name for name, pattern in _COMPILED if pattern.search(question)), "factual")
+    @classmethod
+    def classify(cls, question: str) -> tuple[str, ...]:
+        """Return the classes of a question, at least one."""
+        matching = (name for name, pattern in cls.patterns if re.search(pattern, question, cls.flags))
+        return tuple(matching if cls.several else islice(matching, 1)) or (cls.default,)
 
-
-READS = ("questions", "texts")
-WRITES = ("classes",)
-
-
-def by_words(tables: Tables, tell: Callable[[str], Sequence[str]]) -> Tables:
-    """Return ``classes``: what ``tell`` says of each question's words, its first class first."""
-    asked = with_text(tables["questions"], tables["texts"]).select("question", pl.col("text").fill_null(""))
-    rows = [(question, name) for question, text in asked.iter_rows() for name in tell(text)]
-    return Tables(classes=frame("classes", {"question": [q for q, _ in rows], "class": [name for _, name in rows]}))
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return ``classes``: one row for each class of each question."""
+        questions = with_text(tables["questions"], tables["texts"]).select("question", pl.col("text").fill_null(""))
+        rows = [(question, name) for question, text in questions.iter_rows() for name in self.classify(text)]
+        return Tables(classes=frame("classes", {"question": [q for q, _ in rows], "class": [name for _, name in rows]}))
 
 
 @stage
-class Rules:
-    """memlab's own rules over the words of a question: one class each (``memlab.query.classify``)."""
+class Rules(PatternClassifier):
+    """memlab's own rules: one class for each question.
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
+    ``counting`` (an answer gathered from many places), ``temporal``, ``preference`` (advice that should fit the
+    person), ``assistant`` (what the assistant said), ``update`` (the present state of what changes), ``factual``.
 
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the class of every question."""
-        return by_words(tables, lambda question: (classify(question),))
+    >>> [Rules.classify(q) for q in ("How many plants did I buy?", "How many days ago did I buy it?", "Who is Ann?")]
+    [('counting',), ('temporal',), ('factual',)]
+    """
+
+    patterns: ClassVar = RULES
+    flags: ClassVar = re.IGNORECASE | re.DOTALL

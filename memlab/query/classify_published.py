@@ -1,16 +1,17 @@
-"""Gimli's three classes of queries, which it names (factual, conceptual, procedural) without rules; these are ours."""
+"""Classifiers of questions of three published systems; none publishes its patterns, these are ours."""
 
 from __future__ import annotations
 
 import re
 from typing import ClassVar
 
-from memlab.query.classify import READS, WRITES, by_words
+from memlab.query.classify import PatternClassifier, Patterns
 from memlab.stage import stage
-from memlab.store import Store
-from memlab.tables import Tables
 
-PATTERNS: tuple[tuple[str, str], ...] = (
+_UNIT = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)"
+_PERIOD = r"(?:days?|weeks?|weekends?|months?|years?)"
+
+GIMLI_CLASSES: Patterns = (
     # these ask for a fact, whatever else their words are
     ("factual", r"^\W*(?:when|who|whose|whom|where)\b|^\W*how (?:many|much|long|often|old|far|big|tall)\b"),
     ("procedural", r"\bhow (?:do|does|did|can|could|should|would|to)\b|\b(?:steps?|procedure|instructions?|recipe|"
@@ -19,27 +20,84 @@ PATTERNS: tuple[tuple[str, str], ...] = (
                    r"meaning|opinion|thoughts|ideas|advice|tips|reasons?)\b|\bwhat (?:does|do) .*\bmean\b|"
                    r"\b(?:recommend|suggest)\b|\bshould i\b|\bwould\b.*\b(?:like|enjoy|consider|want|be)\b"),
 )
-"""(class, pattern) in order of precedence; a question that fits none is factual."""
 
-_COMPILED = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in PATTERNS)
+V1_TYPES: Patterns = (
+    ("assistant", r"\bdid you \w+|\byou (?:\w+ )?(?:said|told|mentioned|suggested|recommended|gave|provided|listed|"
+                  r"explained|described|wrote|created|shared)\b|\byour (?:earlier |previous |last )?(?:answer|reply|"
+                  r"suggestions?|recommendations?|list)\b|\b(?:our|earlier|previous|last) (?:\w+ )?(?:chat|"
+                  r"conversation|discussion)\b|\bwe (?:discussed|talked|chatted)\b"),
+    ("preference", r"\b(?:recommend|suggest)(?:ions?|s)?\b|\b(?:advice|tips?|ideas?|thoughts)\b|\bshould i\b|"
+                   r"\bwhat would i (?:like|enjoy)\b"),
+    ("temporal", rf"\bwhen\b|\bhow long\b|\bhow many {_UNIT}\b|\bago\b|\b(?:before|after|since|until|between|during)\b|"
+                 rf"\b(?:what|which) (?:date|day|month|year|time)\b|\border\b|\b(?:first|earlier|earliest)\b|"
+                 rf"\b(?:last|past|this) {_UNIT}\b"),
+    ("update", r"\b(?:current|currently|now|nowadays|latest|newest|still|recently|anymore|these days)\b|"
+               r"\bmost recent\b|\bup to date\b|\bso far\b"),
+    ("multi_session", r"\bhow (?:many|much|often)\b|\b(?:total|altogether|combined|average|both|all|each|every|across|"
+                      r"in common|number of)\b|\b(?:compared|difference|than)\b|\b(?:list|kinds|types)\b"),
+    ("factual", r"^\W*(?:what|who|whom|whose|where|which|is|are|was|were|do|does|did|has|have|had|name)\b"),
+)
 
+DETECTORS: Patterns = (
+    ("assistant", r"\b(?:did you|you) (?:\w+ )?(?:suggest|recommend|mention|advise|explain|tell|say|give|list|provide)"
+                  r"(?:e?d)?\b|\byou (?:told|said|gave|wrote)\b|\byour (?:suggestion|recommendation|advice|answer)s?\b|"
+                  r"\b(?:our|previous|earlier) (?:\w+ )?(?:conversation|chat)\b"),
+    ("preference", r"\b(?:my|i) (?:\w+ )?(?:favou?rites?|preferences?|prefer|like|love|enjoy|hate|dislike)\b|"
+                   r"\bfavou?rite\b|\b(?:recommend|suggest) (?:me|some|a|an|any)\b|\bany (?:\w+ )?(?:tips|ideas|advice|"
+                   r"suggestions|recommendations)\b|\bshould i\b|\bfor me\b"),
+    ("update", r"\bmy (?:current|latest|new|newest|most recent)\b|\b(?:currently|now|still|these days|at the moment|"
+               r"right now)\b|\b(?:latest|newest|most recent(?:ly)?)\b|\bchanged?\b"),
+    ("temporal", rf"\bwhen\b|\bhow long\b|\bwhat (?:date|day|time|month|year)\b|\b(?:ago|before|after|since)\b|"
+                 rf"\bhow many {_PERIOD}\b|\b(?:last|past) {_PERIOD}\b|\b(?:yesterday|today)\b|\b(?:first|order)\b"),
+    ("multi_session", r"\bhow (?:many|much)\b|\b(?:total|altogether|combined|overall|average)\b|\b(?:all|every|each) "
+                      r"(?:of )?(?:the|my|time|our)?\b|\b(?:both|across|throughout|list)\b|\bhow often\b|"
+                      r"\bdifferent\b"),
+)
 
-def classify_gimli(question: str) -> str:
-    """Name the class of a question.
-
-    >>> [classify_gimli(q) for q in ("Who is Ann?", "Why did Ann leave?", "How do I descale the kettle?")]
-    ['factual', 'conceptual', 'procedural']
-    """
-    return next((name for name, pattern in _COMPILED if pattern.search(question)), "factual")
+_REQUEST = re.compile(r"\b(?:can|could|would|will) you (?:\w+ )?(?:suggest|recommend|give|list|tell)\b", re.IGNORECASE)
+"""Asks the assistant for something now, not for what it said."""
 
 
 @stage
-class GimliClasses:
-    """Gimli's factual, conceptual or procedural: one class each."""
+class GimliClasses(PatternClassifier):
+    """Gimli's factual, conceptual or procedural: one class for each question.
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
+    >>> [GimliClasses.classify(q) for q in ("Who is Ann?", "Why did Ann leave?", "How do I descale the kettle?")]
+    [('factual',), ('conceptual',), ('procedural',)]
+    """
 
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the class of every question."""
-        return by_words(tables, lambda question: (classify_gimli(question),))
+    patterns: ClassVar = GIMLI_CLASSES
+
+
+@stage
+class V1Types(PatternClassifier):
+    """The seven query types of RAG Memory Provider v1: one class for each question.
+
+    Its names for them: temporal, knowledge-update (``update``), multi-hop (``multi_session``), preference,
+    assistant-recall (``assistant``), factual, general.
+
+    >>> V1Types.classify("How many plants did I buy?"), V1Types.classify("Tell me about Ann.")
+    (('multi_session',), ('general',))
+    """
+
+    patterns: ClassVar = V1_TYPES
+    default: ClassVar = "general"
+
+
+@stage
+class MemoryStackDetectors(PatternClassifier):
+    """MemoryStack's five detectors: a question has the class of each that fires.
+
+    >>> MemoryStackDetectors.classify("How many times did I change my current phone plan since May?")
+    ('update', 'temporal', 'multi_session')
+    >>> MemoryStackDetectors.classify("Could you suggest a film for me?")
+    ('preference',)
+    """
+
+    patterns: ClassVar = DETECTORS
+    several: ClassVar = True
+
+    @classmethod
+    def classify(cls, question: str) -> tuple[str, ...]:
+        """Return every class whose detector fires, at least one."""
+        return super().classify(_REQUEST.sub("suggest", question))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memlab.query.classify import CLASSES, classify
+from memlab.query.classify import CLASSES, Rules
 from memlab.question_types import VOCABULARY
 
 
@@ -23,7 +23,7 @@ from memlab.question_types import VOCABULARY
     ("", "factual"),
 ])
 def test_classes_follow_the_wording(question: str, expected: str) -> None:
-    assert classify(question) == expected
-    assert classify(question.upper()) == expected
+    assert Rules.classify(question) == (expected,)
+    assert Rules.classify(question.upper()) == (expected,)
     assert expected in CLASSES
     assert expected in VOCABULARY

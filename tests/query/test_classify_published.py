@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.query.classes_memorystack import DETECTORS, MemoryStackDetectors, detect
-from memlab.query.classes_v1 import PATTERNS as V1
-from memlab.query.classes_v1 import V1Types, classify_v1
-from memlab.query.classify import Rules, classify
-from memlab.query.classify_published import PATTERNS as GIMLI
-from memlab.query.classify_published import GimliClasses, classify_gimli
+from memlab.query.classify import Rules
+from memlab.query.classify_published import (
+    DETECTORS,
+    GIMLI_CLASSES,
+    V1_TYPES,
+    GimliClasses,
+    MemoryStackDetectors,
+    V1Types,
+)
 from memlab.question_types import KIN, VOCABULARY, first_of
 from tests.query.worlds import asked, done
 
@@ -38,7 +41,7 @@ STAGES = (Rules(), V1Types(), MemoryStackDetectors(), GimliClasses())
     ("", "general"),
 ])
 def test_v1_types(question: str, expected: str) -> None:
-    assert classify_v1(question) == expected
+    assert V1Types.classify(question) == (expected,)
 
 
 @pytest.mark.parametrize(("question", "expected"), [
@@ -55,7 +58,7 @@ def test_v1_types(question: str, expected: str) -> None:
     ("", ("factual",)),
 ])
 def test_memorystack_tells_every_detector_that_fires(question: str, expected: tuple[str, ...]) -> None:
-    assert detect(question) == expected
+    assert MemoryStackDetectors.classify(question) == expected
 
 
 @pytest.mark.parametrize(("question", "expected"), [
@@ -70,26 +73,27 @@ def test_memorystack_tells_every_detector_that_fires(question: str, expected: tu
     ("", "factual"),
 ])
 def test_gimli_classes(question: str, expected: str) -> None:
-    assert classify_gimli(question) == expected
+    assert GimliClasses.classify(question) == (expected,)
 
 
 def test_all_speak_one_vocabulary() -> None:
-    spoken = {name for rules in (V1, DETECTORS, GIMLI) for name, _ in rules} | {"general"}
+    spoken = {name for rules in (V1_TYPES, DETECTORS, GIMLI_CLASSES) for name, _ in rules} | {"general"}
     assert spoken <= set(VOCABULARY)
     assert {*KIN, *KIN.values()} <= set(VOCABULARY)
-    assert len(V1) + 1 == 7
+    assert len(V1_TYPES) + 1 == 7
     assert len(DETECTORS) == 5
-    assert len(GIMLI) == 3
+    assert len(GIMLI_CLASSES) == 3
 
 
 @given(st.text(max_size=80))
 def test_any_words_have_a_class_whatever_their_case(words: str) -> None:
-    for told in ((classify(words),), (classify_v1(words),), detect(words), (classify_gimli(words),)):
-        assert told
-        assert len(set(told)) == len(told)
-        assert set(told) <= set(VOCABULARY)
+    for stage in STAGES:
+        classes = stage.classify(words)
+        assert len(set(classes)) == len(classes) > 0
+        assert isinstance(stage, MemoryStackDetectors) or len(classes) == 1
+        assert set(classes) <= set(VOCABULARY)
     plain = "".join(c for c in words if c.isascii())
-    assert detect(plain.lower()) == detect(plain.upper())
+    assert MemoryStackDetectors.classify(plain.lower()) == MemoryStackDetectors.classify(plain.upper())
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda s: type(s).__name__)

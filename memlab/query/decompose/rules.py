@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from memlab.query.classify import classify
+from memlab.query.classify import Rules
 
 MOST = 4
 """Parts of a question, at most."""
@@ -62,7 +62,7 @@ def parts_of(question: str) -> list[str]:
     >>> parts_of("Where did I buy bread and milk?")
     []
     """
-    kind = classify(question)
+    kind = Rules.classify(question)[0]
     if kind in ("preference", "assistant"):  # long stories, whose "and" tells nothing of what is asked
         return []
     asked, titles = _masked(" ".join(question.split()).rstrip("?!. "))
