@@ -10,12 +10,11 @@ import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field
-
-from memlab.data import readers, subset
+from memlab.data import readers
 from memlab.data.build import Builder
+from memlab.data.subset import Subset
 from memlab.errors import MemlabError
 from memlab.stage import LocalPath, stage
 from memlab.tables import Tables
@@ -29,18 +28,11 @@ def add_document(build: Builder, corpus: int, session: int, name: str, title: st
 
 
 @stage
-class Beir:
+class Beir(Subset):
     """Queries with a judgement in ``qrels`` are the questions; a document judged above 0 is evidence."""
 
     path: LocalPath | None = None  # the folder; needed
     qrels: str = "test"  # the part whose judgements are used: qrels/test.tsv
-    limit: Annotated[int, Field(ge=1)] | None = None  # the first n queries, for a quick look; null = all
-    sample: Annotated[int, Field(ge=1)] | None = None  # n questions drawn, from every corpus in proportion; null = all
-    split: Literal["a", "b"] | None = None  # a or b: halves without shared evidence; null = all
-
-    # every document lies in one pile as it is, and there is one type of question
-    types = None
-    pool = False
 
     def __post_init__(self) -> None:
         for file in self._files():
@@ -51,7 +43,7 @@ class Beir:
     @property
     def name(self) -> str:
         """The folder's name, after ``beir-``."""
-        return f"beir-{self._files()[0].parent.name}"
+        return self.pooled_name(f"beir-{self._files()[0].parent.name}")
 
     def load(self) -> Tables:
         """Read the folder; raises MemlabError naming file, line and field where it is not as expected."""
@@ -76,18 +68,18 @@ class Beir:
                            name=name, answer=None, category="all", abstain=False, scored=bool(evidence))
             for session in evidence:
                 build.evidence(question=number, session=session, turn=0)
-        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, split=self.split)
+        return self.cut(build.tables())
 
     def identity(self) -> dict[str, Any]:
         """Checksums of the three files, and options."""
         names = ("corpus", "queries", "qrels")
         sums = {name: readers.sha256(file) for name, file in zip(names, self._files())}
-        return {"benchmark": "beir", **sums, **subset.options(self)}
+        return {"benchmark": "beir", **sums, **self.options()}
 
     def notes(self) -> list[str]:
         """What a reader of the results must know."""
         return ["Documents have no dates, so the as-of filter hides nothing; graded judgements count as relevant "
-                "(above 0) or not.", *subset.notes(self)]
+                "(above 0) or not.", *super().notes()]
 
     def clusters(self) -> bool:
         """Queries are taken as independent, as is usual in retrieval."""

@@ -19,30 +19,23 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field
-
-from memlab.data import readers, subset
+from memlab.data import readers
 from memlab.data.build import Builder
 from memlab.data.jsonl import QUESTIONS, SESSIONS, read
 from memlab.data.jsonl import validate as validate
+from memlab.data.subset import Subset
 from memlab.errors import Faults, MemlabError
-from memlab.stage import LocalPath, Names, stage
+from memlab.stage import LocalPath, stage
 from memlab.tables import Tables
 
 
 @stage
-class Custom:
+class Custom(Subset):
     """The folder's sessions in the order of their days; a corpus is what one question may search."""
 
     path: LocalPath | None = None  # the folder that holds sessions.jsonl and questions.jsonl; needed
-    limit: Annotated[int, Field(ge=1)] | None = None  # the first n questions, for a quick look; null = all
-    # n questions, from every type and corpus in proportion; null = all
-    sample: Annotated[int, Field(ge=1)] | None = None
-    types: Names | None = None  # a list of your own categories; null = all
-    split: Literal["a", "b"] | None = None  # a or b: halves without shared conversations; null = all
-    pool: bool = False  # true: all corpora in one pile, a stress test
 
     def __post_init__(self) -> None:
         if self.path is None or not self.path.is_dir():
@@ -52,7 +45,7 @@ class Custom:
     @property
     def name(self) -> str:
         """The folder's name, after ``custom-``."""
-        return f"custom-{self._folder().name}" + ("-pooled" if self.pool else "")
+        return self.pooled_name(f"custom-{self._folder().name}")
 
     def load(self) -> Tables:
         """Read the folder; raises Faults with everything that is wrong with it."""
@@ -80,19 +73,18 @@ class Custom:
             cited = {(places[question.corpus, e.session], e.turn) for e in question.evidence}
             for place, at in sorted(cited, key=lambda c: (c[0], -1 if c[1] is None else c[1])):
                 build.evidence(question=number, session=place, turn=at)
-        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, types=self.types,
-                          split=self.split, pool=self.pool)
+        return self.cut(build.tables())
 
     def identity(self) -> dict[str, Any]:
         """Checksums of both files, and options."""
         sums = {name: readers.sha256(self._folder() / name) for name in (SESSIONS, QUESTIONS)}
-        return {"benchmark": "custom", **sums, **subset.options(self)}
+        return {"benchmark": "custom", **sums, **self.options()}
 
     def notes(self) -> list[str]:
         """What a reader of the results must know."""
         undated = sum(q.asked_on is None for q in read(self._folder()).questions.values())
         said = [f"{undated} questions have no date: the day of their corpus' last session is taken."] if undated else []
-        return said + subset.notes(self)
+        return said + super().notes()
 
     def clusters(self) -> bool:
         """Questions that search the same corpus are not independent."""

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field
-
-from memlab.data import benchmarks, readers, subset
+from memlab.data import benchmarks, readers
 from memlab.data.build import Builder
 from memlab.data.locomo_audit import label_errors
+from memlab.data.subset import Subset, known_types
 from memlab.errors import MemlabError
-from memlab.stage import LocalPath, Names, stage
+from memlab.stage import LocalPath, stage
 from memlab.tables import Tables
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -30,29 +29,23 @@ Turns = dict[tuple[int, int], tuple[int, int]]
 
 
 @stage
-class LoCoMo:
+class LoCoMo(Subset):
     """A conversation is a corpus; both people are users with a name; a question is (sample_id, index)."""
 
     # null = $MEMLAB_HOME/data/locomo10.json, where fetch puts it; .gz and .xz are read too
     path: LocalPath | None = None
-    limit: Annotated[int, Field(ge=1)] | None = None  # the first n questions, for a quick look; null = all
-    # n questions, from every type and corpus in proportion; null = all
-    sample: Annotated[int, Field(ge=1)] | None = None
-    types: Names | None = None  # a list of multi-hop, temporal, open-domain, single-hop, adversarial; null = all
-    split: Literal["a", "b"] | None = None  # a or b: halves without shared conversations; null = all
-    pool: bool = False  # true: all conversations in one pile, a stress test
     # audit of wrong labels (JSON of locomo-audit); adds results without them; null = none at hand
     label_errors: LocalPath | None = None
 
     def __post_init__(self) -> None:
         benchmarks.find("locomo", self.path)
         benchmarks.find_extra(self.label_errors, "label_errors")
-        subset.known_types(self.types, CATEGORIES.values())
+        known_types(self.types, CATEGORIES.values())
 
     @property
     def name(self) -> str:
         """``locomo``, or ``locomo-pooled``."""
-        return "locomo-pooled" if self.pool else "locomo"
+        return self.pooled_name("locomo")
 
     def load(self) -> Tables:
         """Read the file; raises MemlabError naming file, record and field where it is not as expected."""
@@ -76,14 +69,13 @@ class LoCoMo:
                 _question(build, first + index, corpus, item, turns, last, spot, f"{sample}:{index}",
                           audit.error if audit else None)
             first += len(questions)
-        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, types=self.types,
-                          split=self.split, pool=self.pool)
+        return self.cut(build.tables())
 
     def identity(self) -> dict[str, Any]:
         """Benchmark, checksums and options."""
         audit = readers.sha256(self.label_errors) if self.label_errors is not None else None
         return {"benchmark": "locomo", "sha256": readers.sha256(benchmarks.find("locomo", self.path)),
-                "label_errors": audit, **subset.options(self)}
+                "label_errors": audit, **self.options()}
 
     def notes(self) -> list[str]:
         """What a reader of the results must know."""
@@ -92,7 +84,7 @@ class LoCoMo:
         if self.label_errors is None:
             notes.append("About 6 % of LoCoMo's gold answers are wrong by audit; without data.label_errors no "
                          "result without them can be given.")
-        return notes + subset.notes(self)
+        return notes + super().notes()
 
     def clusters(self) -> bool:
         """Questions of one conversation are not independent."""

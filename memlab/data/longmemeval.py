@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field
-
-from memlab.data import benchmarks, readers, subset
+from memlab.data import benchmarks, readers
 from memlab.data.build import Builder
+from memlab.data.subset import Subset, known_types
 from memlab.errors import MemlabError
-from memlab.stage import LocalPath, Names, stage
+from memlab.stage import LocalPath, stage
 from memlab.tables import Tables
 
 TYPES = ("single-session-user", "single-session-assistant", "single-session-preference", "multi-session",
@@ -27,7 +26,7 @@ _ROLES = ("user", "assistant")
 
 
 @stage
-class LongMemEval:
+class LongMemEval(Subset):
     """A record is a corpus with one question; a session is its place among the haystack's dates.
 
     Ids stay in the table ``ids``: those of evidence start with ``answer_``, those of abstention hold ``_abs``,
@@ -36,22 +35,15 @@ class LongMemEval:
 
     variant: Literal["oracle", "s", "m"] = "s"  # which of the three files; their dates differ, so they are never mixed
     path: LocalPath | None = None  # null: where fetch puts it below $MEMLAB_HOME/data; .gz and .xz are read too
-    # the first n questions, for a quick look (reading stops there); null = all
-    limit: Annotated[int, Field(ge=1)] | None = None
-    # n questions, from every type and corpus in proportion; null = all
-    sample: Annotated[int, Field(ge=1)] | None = None
-    types: Names | None = None  # a list of question types, such as [multi-session, temporal-reasoning]; null = all
-    split: Literal["a", "b"] | None = None  # a or b: halves that share no evidence session; null = all
-    pool: bool = False  # true: all haystacks in one pile, a stress test (another user's session may also answer)
 
     def __post_init__(self) -> None:
         benchmarks.find(self._file(), self.path)
-        subset.known_types(self.types, TYPES)
+        known_types(self.types, TYPES)
 
     @property
     def name(self) -> str:
         """``longmemeval_s`` and the like, with ``-pooled`` where so."""
-        return self._file() + ("-pooled" if self.pool else "")
+        return self.pooled_name(self._file())
 
     def load(self) -> Tables:
         """Read the file; raises MemlabError naming file, record and field where it is not as expected."""
@@ -64,17 +56,12 @@ class LongMemEval:
             other = "longmemeval_oracle" if fillers == 0 else "longmemeval_s or longmemeval_m"
             raise MemlabError(f"the haystacks hold {holds}, so this is not the file of {self._file()}",
                               where=str(path), fix=f"read it with data={other} (their dates differ: never mix them)")
-        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, types=self.types,
-                          split=self.split, pool=self.pool)
+        return self.cut(build.tables())
 
     def identity(self) -> dict[str, Any]:
         """Benchmark, checksum and options."""
         return {"benchmark": self._file(), "sha256": readers.sha256(benchmarks.find(self._file(), self.path)),
-                **subset.options(self)}
-
-    def notes(self) -> list[str]:
-        """What a reader of the results must know."""
-        return subset.notes(self)
+                **self.options()}
 
     def clusters(self) -> bool:
         """Every question has a haystack of its own."""
@@ -84,7 +71,7 @@ class LongMemEval:
         return f"longmemeval_{self.variant}"
 
     def _records(self) -> Iterator[tuple[int, dict[str, Any], str]]:
-        """Yield (number, record, place) of what must be read; ``subset.cut`` alone decides what is kept.
+        """Yield (number, record, place) of what must be read; ``Subset.cut`` alone decides what is kept.
 
         Without a split, whose halves depend on all records, the rest of the file need not be read.
         """

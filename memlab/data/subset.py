@@ -8,32 +8,52 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal
 
 import polars as pl
+from pydantic import Field
 
 from memlab.errors import MemlabError, did_you_mean
+from memlab.stage import Names, stage
 from memlab.tables import SESSION, Tables
 
 
-class Cut(Protocol):
-    """The options that every dataset has."""
+@stage
+class Subset:
+    """The options of every data set: which questions are kept, and whether all corpora become one.
 
-    @property
-    def limit(self) -> int | None:
-        """Number of questions to keep, the first ones."""
-    @property
-    def sample(self) -> int | None:
-        """Number of questions to keep, drawn in proportion from every type and corpus."""
-    @property
-    def types(self) -> Sequence[str] | None:
-        """Question types to keep."""
-    @property
-    def split(self) -> str | None:
-        """Half to keep, a or b."""
-    @property
-    def pool(self) -> bool:
-        """Whether all sessions become one pile."""
+    The options are applied in the order split, types, sample, limit, pool.
+    """
+
+    limit: Annotated[int, Field(ge=1)] | None = None  # the first n questions, for a quick look; null: all
+    sample: Annotated[int, Field(ge=1)] | None = None  # n questions, from each type and corpus in proportion; null: all
+    types: Names | None = None  # question types to keep; null: all
+    split: Literal["a", "b"] | None = None  # halves without shared evidence; null: all
+    pool: bool = False  # true: all corpora in one pile, a stress test
+
+    def options(self) -> dict[str, Any]:
+        """Return the options as they enter a data set's identity."""
+        return {"limit": self.limit, "sample": self.sample, "split": self.split, "pool": self.pool,
+                "types": None if self.types is None else sorted(set(self.types))}
+
+    def cut(self, tables: Tables) -> Tables:
+        """Apply the options to the tables of the whole data set."""
+        return cut(tables, **(self.options() | {"types": self.types}))
+
+    def pooled_name(self, name: str) -> str:
+        """Return a data set's name, with ``-pooled`` where its corpora are one."""
+        return f"{name}-pooled" if self.pool else name
+
+    def notes(self) -> list[str]:
+        """Return what a reader of the results must know."""
+        notes = []
+        if self.pool:
+            notes.append("All sessions lie in one pile (data.pool): another user's session may also answer a question, "
+                         "and the same text stands in it under several dates, so a miss is not always one.")
+        kept = {name: value for name, value in self.options().items() if name != "pool" and value is not None}
+        if kept:
+            notes.append(f"Only a part of the questions ({', '.join(f'{k}={v}' for k, v in kept.items())}).")
+        return notes
 
 
 def cut(tables: Tables, *, limit: int | None = None, sample: int | None = None, types: Sequence[str] | None = None,
@@ -66,24 +86,6 @@ def known_types(types: Sequence[str] | None, known: Iterable[str]) -> None:
         if name not in options:
             raise MemlabError(f"there is no question type '{name}'", where="data.types",
                               fix=did_you_mean(name, options))
-
-
-def options(cut: Cut) -> dict[str, Any]:
-    """The options as they enter a dataset's identity."""
-    return {"limit": cut.limit, "sample": cut.sample, "split": cut.split, "pool": cut.pool,
-            "types": None if cut.types is None else sorted(set(cut.types))}
-
-
-def notes(cut: Cut) -> list[str]:
-    """What the options mean for a reader of the results."""
-    said = []
-    if cut.pool:
-        said.append("All sessions lie in one pile (data.pool): another user's session may also answer a question, "
-                    "and the same text stands in it under several dates, so a miss is not always one.")
-    if cut.limit is not None or cut.sample is not None or cut.types is not None or cut.split is not None:
-        kept = {k: v for k, v in options(cut).items() if k != "pool" and v is not None}
-        said.append(f"Only a part of the questions ({', '.join(f'{k}={v}' for k, v in kept.items())}).")
-    return said
 
 
 def drawn(questions: pl.DataFrame, tables: Tables, n: int) -> pl.DataFrame:

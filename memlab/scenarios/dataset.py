@@ -9,15 +9,15 @@ memlab.scenarios.report`` checks finished runs against them.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from memlab.data import subset
 from memlab.data.build import Builder
+from memlab.data.subset import Subset, known_types
 from memlab.scenarios.cases import CASES, CATEGORIES, Piece, Scenario
 from memlab.scenarios.distractors import Haystack, HaystackTurn
-from memlab.stage import Names, stage
+from memlab.stage import stage
 from memlab.tables import Tables
 
 ASKED_ON = datetime(2024, 6, 14, 10, 0)  # a Friday; questions about "April" or "two weeks ago" are worded for it
@@ -26,7 +26,7 @@ _FILES = 0.15  # share of the haystack sessions that are memory files
 
 
 @stage
-class Scenarios:
+class Scenarios(Subset):
     """One corpus per case: its memories, its decoys, and ``haystack`` sessions that have nothing to do with it.
 
     A memory file is a session whose paragraphs are turns, with the file's name as speaker. A turn that matters is
@@ -36,27 +36,21 @@ class Scenarios:
     seed: Annotated[int, Field(ge=0)] = 0  # another seed is another haystack around the same cases
     # sessions around each case, of 4 turns: with the case about 120 turns, which run folders keep whole
     haystack: Annotated[int, Field(ge=0)] = 24
-    limit: Annotated[int, Field(ge=1)] | None = None  # the first n questions, for a quick look; null = all
-    sample: Annotated[int, Field(ge=1)] | None = None  # n questions, from every scenario in proportion; null = all
-    types: Names | None = None  # a list of scenarios, e.g. [exact-match, updates]; null = all
-    split: Literal["a", "b"] | None = None  # a or b: halves; null = all
-    pool: bool = False  # true: all cases in one pile
 
     def __post_init__(self) -> None:
-        subset.known_types(self.types, CATEGORIES)
+        known_types(self.types, CATEGORIES)
 
     @property
     def name(self) -> str:
         """``scenarios``, or ``scenarios-pooled``."""
-        return "scenarios-pooled" if self.pool else "scenarios"
+        return self.pooled_name("scenarios")
 
     def load(self) -> Tables:
         """Build every case with its haystack."""
         build = Builder()
         for number, scenario in enumerate(CASES.values()):
             self._case(build, number, scenario)
-        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, types=self.types,
-                          split=self.split, pool=self.pool)
+        return self.cut(build.tables())
 
     def _case(self, build: Builder, number: int, scenario: Scenario) -> None:
         build.corpus(corpus=number, name=scenario.name)
@@ -100,12 +94,12 @@ class Scenarios:
 
     def identity(self) -> dict[str, Any]:
         """Return all options; cases and generator count through the digest of the source."""
-        return {"benchmark": "scenarios", "seed": self.seed, "haystack": self.haystack, **subset.options(self)}
+        return {"benchmark": "scenarios", "seed": self.seed, "haystack": self.haystack, **self.options()}
 
     def notes(self) -> list[str]:
         """Return what a reader of the results must know."""
         return ["A demonstration of how systems behave: three cases per scenario are too few for a test. The "
-                "expectations are Gimli's and ours, the wording is ours.", *subset.notes(self)]
+                "expectations are Gimli's and ours, the wording is ours.", *super().notes()]
 
     def clusters(self) -> bool:
         """Return whether questions share a corpus: only when pooled."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memlab.data.build import Builder
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
-from memlab.data.subset import cut, half, notes, options, pooled
+from memlab.data.subset import Subset, cut, half, pooled
 from memlab.errors import MemlabError
 from memlab.tables import SCHEMAS, Tables
 
@@ -151,10 +151,10 @@ def test_options_and_notes(tmp_path: Path) -> None:
     (tmp_path / "l.json").write_text("[]")
     plain, cutting = (LoCoMo(path=tmp_path / "l.json", **fields)
                       for fields in ({}, {"limit": 3, "types": ["temporal", "multi-hop"], "pool": True}))
-    assert options(cutting) == {"limit": 3, "sample": None, "types": ["multi-hop", "temporal"], "split": None,
+    assert cutting.options() == {"limit": 3, "sample": None, "types": ["multi-hop", "temporal"], "split": None,
                                 "pool": True}
-    assert notes(plain) == []
-    assert any("limit=3" in note for note in notes(cutting))
+    assert Subset.notes(plain) == []
+    assert any("limit=3" in note for note in Subset.notes(cutting))
 
 
 def test_halves_of_the_dev_files(shared_data: Path) -> None:

@@ -27,13 +27,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from memlab.data import jsonl, subset
+from memlab.data import jsonl
 from memlab.data.build import Builder
 from memlab.data.documents import readers
 from memlab.data.documents.blocks import Document
 from memlab.data.readers import sha256
+from memlab.data.subset import Subset
 from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.stage import LocalPath, Names, stage
+from memlab.stage import LocalPath, stage
 from memlab.tables import Tables
 
 
@@ -44,18 +45,11 @@ class Question(jsonl.Question):
 
 
 @stage
-class Documents:
+class Documents(Subset):
     """The folder's documents in the order of their days, those without one first, then by name."""
 
     path: LocalPath | None = None  # the folder; needed
     max_mb: Annotated[float, Field(gt=0)] = 20.0  # a larger file is refused, so that a mistake does not fill the memory
-    limit: Annotated[int, Field(ge=1)] | None = None  # the first n questions, for a quick look; null = all
-    sample: Annotated[int, Field(ge=1)] | None = None  # n questions, from every type in proportion; null = all
-    types: Names | None = None  # a list of your own categories; null = all
-
-    # all documents are one pile, which cannot be halved
-    split = None
-    pool = False
 
     def __post_init__(self) -> None:
         if self.path is None or not self.path.is_dir():
@@ -65,7 +59,7 @@ class Documents:
     @property
     def name(self) -> str:
         """The folder's name, after ``documents-``."""
-        return f"documents-{self._folder().name}"
+        return self.pooled_name(f"documents-{self._folder().name}")
 
     def load(self) -> Tables:
         """Read the folder; raises Faults with everything that is wrong with its files."""
@@ -91,7 +85,7 @@ class Documents:
         made = build.tables()
         if not questions:
             return made
-        return subset.cut(made, limit=self.limit, sample=self.sample, types=self.types)
+        return self.cut(made)
 
     def identity(self) -> dict[str, Any]:
         """Checksums of all files, options, and the versions of the libraries that read them."""
@@ -103,12 +97,12 @@ class Documents:
         endings = {path.suffix.lower() for path in found}
         used = {package: _version(package) for ending, package in (("pdf", "pypdf"), ("docx", "python-docx"))
                 if f".{ending}" in endings}
-        return {"benchmark": "documents", "files": sums, "libraries": used, **subset.options(self)}
+        return {"benchmark": "documents", "files": sums, "libraries": used, **self.options()}
 
     def notes(self) -> list[str]:
         """What a reader of the results must know."""
         return ["A document that states no date is seen by every question; a question without one sees them all.",
-                *subset.notes(self)]
+                *super().notes()]
 
     def clusters(self) -> bool:
         """Questions are taken as independent, as is usual in retrieval."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from memlab.data import subset
 from memlab.data.build import Builder
+from memlab.data.subset import Subset, known_types
 from memlab.data.synthetic.dialogue import chats
 from memlab.data.synthetic.events import CYCLE, Knobs, Life
 from memlab.errors import MemlabError
-from memlab.stage import Names, stage
+from memlab.stage import stage
 from memlab.tables import Tables
 
 TYPES = ("single-session-user", "single-session-assistant", "single-session-preference", "multi-session",
@@ -22,7 +22,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 @stage
-class Synthetic:
+class Synthetic(Subset):
     """A life is a corpus of short chats over a year; its questions are of LongMemEval's six types, or abstain.
 
     ``distractors``: chance that a near-miss of a piece of evidence is told, and that a chat is about a topic that
@@ -41,14 +41,9 @@ class Synthetic:
     paraphrase: Share = 0.1  # chance that a statement, and that a question, is in other words
     # least and most things that a counting question counts (1 to 40); small counts are commoner
     evidence: Annotated[tuple[int, int], Field(strict=False)] = (2, 10)
-    limit: Count | None = None  # the first n questions, for a quick look; null = all
-    sample: Count | None = None  # n questions, from every type and corpus in proportion; null = all
-    types: Names | None = None  # a list of LongMemEval's six types; null = all
-    split: Literal["a", "b"] | None = None  # a or b: halves without shared lives; null = all
-    pool: bool = False  # true: all lives in one pile, a stress test
 
     def __post_init__(self) -> None:
-        subset.known_types(self.types, TYPES)
+        known_types(self.types, TYPES)
         low, high = self.evidence
         if not 1 <= low <= high <= 40:
             raise MemlabError(f"{low} to {high} is no range within 1 to 40", where="data.evidence", fix="write [2,12]")
@@ -56,15 +51,14 @@ class Synthetic:
     @property
     def name(self) -> str:
         """``synthetic``, or ``synthetic-pooled``."""
-        return "synthetic-pooled" if self.pool else "synthetic"
+        return self.pooled_name("synthetic")
 
     def load(self) -> Tables:
         """Generate the lives; raises MemlabError where the sessions cannot hold all that is to be told."""
         build = Builder()
         for corpus in range(self.lives):
             self._life(build, corpus)
-        return subset.cut(build.tables(), limit=self.limit, sample=self.sample, types=self.types,
-                          split=self.split, pool=self.pool)
+        return self.cut(build.tables())
 
     def _life(self, build: Builder, corpus: int) -> None:
         life = Life((self.seed, corpus), self.sessions, Knobs(self.distractors, self.paraphrase, self.evidence))
@@ -87,12 +81,12 @@ class Synthetic:
     def identity(self) -> dict[str, Any]:
         """Every knob; the generator itself counts through the digest of the source."""
         return {"benchmark": "synthetic", **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
-                **subset.options(self)}
+                **self.options()}
 
     def notes(self) -> list[str]:
         """What a reader of the results must know."""
         return ["These lives are generated here: rule and data are both ours, so results on them are a "
-                "demonstration, not evidence about real conversations.", *subset.notes(self)]
+                "demonstration, not evidence about real conversations.", *super().notes()]
 
     def clusters(self) -> bool:
         """Questions of one life are not independent."""
