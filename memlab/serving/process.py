@@ -30,8 +30,8 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
      "the attention cache does not hold one full window", "--max-len N (smaller), or --kv-cache GIB on a CPU"),
     (r"greater than the derived max_model_len", "--max-len is more than the model's own window", "a smaller --max-len"),
     (r"[Aa]ddress already in use", "the port is taken", "leave --port out: a free one is found"),
-    (r"gated repo|GatedRepoError|401 Client Error", "the hub does not give this model to strangers",
-     "accept its licence on the hub, then export HF_TOKEN=YOUR_TOKEN"),
+    (r"gated repo|GatedRepoError|401 Client Error", "this model is gated on the hub",
+     "accept its licence there, then export HF_TOKEN=YOUR_TOKEN"),
     (r"LocalEntryNotFound|couldn't connect to|Can't load the configuration|RepositoryNotFound|not a valid model id|"
      r"is not a local folder", "the model was not found, or the hub cannot be reached",
      "check the name and the network, or give a local folder"),

@@ -29,7 +29,7 @@ def test_lines_of_a_log_lose_their_prefixes_and_what_steers_a_terminal(tmp_path:
      "which is larger than the available KV cache memory (2.0 GiB).", "the attention cache does not hold one full"),
     ("  Value error, User-specified max_model_len (9000) is greater than the derived max_model_len (2048)",
      "more than the model's own window"),
-    ("huggingface_hub.errors.GatedRepoError: 401 Client Error.", "the hub does not give this model to strangers"),
+    ("huggingface_hub.errors.GatedRepoError: 401 Client Error.", "this model is gated on the hub"),
     ("OSError: We couldn't connect to 'https://hub' to load the files", "the hub cannot be reached"),
     ("/env/bin/python: Error while finding module specification for 'vllm.x' (ModuleNotFoundError: No module named "
      "'vllm')", "vLLM is not in this environment"),
