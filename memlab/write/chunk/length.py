@@ -1,8 +1,7 @@
-"""Sessions to memories by length: windows of characters, recursive splits, windows of words.
+"""Chunkers by length: windows of characters or words, recursive splits, and ElizaOS's splitter.
 
-All three cut a session's transcript ("user: ..." a turn, a blank line between turns, only turns of these roles).
-A piece is key and value in one, and names every turn that it touches. Other splitters (``pieces_elizaos``,
-``semantic``) bring a cut of their own.
+All cut a session's transcript: "user: ..." for each turn, a blank line between turns, only turns of these roles. A
+piece is key and value in one, and names every turn that it touches.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from memlab.store import Store
 from memlab.tables import SESSION, Tables
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
 from memlab.token_counter import TOKEN
-from memlab.write.chunk.turns import EVERYONE, READS, WRITES, Roles, kind_of, memories
+from memlab.write.chunk.turns import RoleChunker, memories
 
 Span = tuple[int, int]
 Size = Annotated[int, Field(ge=1)]
@@ -124,95 +123,70 @@ def pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable
     return memories(chunks.with_columns(pl.col("key").alias("value")), kind, tables)
 
 
-def check_overlap(overlap: int, size: int) -> None:
-    """Raise MemlabError unless a piece is longer than what it repeats of the one before."""
-    if overlap >= size:
-        raise MemlabError(f"the overlap ({overlap}) is not smaller than the size ({size})",
-                          where="write.chunk", fix="lower overlap")
+@stage
+class LengthChunker(RoleChunker):
+    """A chunker that cuts a session's transcript into pieces of limited size; ``roles`` are those in the transcript."""
+
+    size: Size = 1000  # characters at most
+    overlap: Overlap = 200  # characters at most that a piece repeats of the one before
+
+    def __post_init__(self) -> None:
+        if self.overlap >= self.size:
+            raise MemlabError(f"the overlap ({self.overlap}) is not smaller than the size ({self.size})",
+                              where="write.chunk", fix="lower overlap")
+
+    def cut(self, text: str) -> list[Span]:
+        """Return the spans of a transcript's pieces."""
+        raise NotImplementedError
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
+        """Return one memory for each piece."""
+        return pieces(tables, self.roles, self.speakers, self.cut, self.kind)
 
 
 @stage
-class Window:
+class Window(LengthChunker):
     """Windows of ``size`` characters that share ``overlap`` with the one before."""
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
-    roles: Roles = EVERYONE  # the roles whose turns are in the transcript
-    speakers: bool = True  # "Name: text" where speakers have names, else "user: text"
+    chunking: ClassVar = "window"
     size: Size = 1600  # characters, about 400 tokens: the size of published conversational systems
     overlap: Overlap = 320  # characters, a fifth of the size
 
-    def __post_init__(self) -> None:
-        check_overlap(self.overlap, self.size)
-
-    @property
-    def kind(self) -> str:
-        """The kind of memory that this writes."""
-        return kind_of("window", self.roles)
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return one memory a window."""
-        return pieces(tables, self.roles, self.speakers, lambda t: windows(len(t), self.size, self.overlap),
-                      self.kind)
+    def cut(self, text: str) -> list[Span]:
+        """Return the windows of a transcript."""
+        return windows(len(text), self.size, self.overlap)
 
 
 @stage
-class Recursive:
+class Recursive(LengthChunker):
     """Pieces of at most ``size`` characters, cut at the coarsest separator that serves, tried in this order."""
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
-    roles: Roles = EVERYONE  # the roles whose turns are in the transcript
-    speakers: bool = True  # "Name: text" where speakers have names, else "user: text"
-    size: Size = 1000  # characters at most, as published
-    overlap: Overlap = 200  # characters at most that a piece repeats of the one before
+    chunking: ClassVar = "recursive"
     separators: Names = ("\n\n", "\n", ". ", "? ", "! ", " ")  # blank line (between turns, too), line, sentence, word
 
     def __post_init__(self) -> None:
-        check_overlap(self.overlap, self.size)
+        super().__post_init__()
         if "" in self.separators:
             raise MemlabError("a separator is empty", where="write.chunk.separators",
                               fix="leave it out: what no separator shortens is cut by characters anyway")
 
-    @property
-    def kind(self) -> str:
-        """The kind of memory that this writes."""
-        return kind_of("recursive", self.roles)
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return one memory a piece."""
-        def cut(text: str) -> list[Span]:
-            return split(text, 0, len(text), self.size, self.overlap, self.separators)
-
-        return pieces(tables, self.roles, self.speakers, cut, self.kind)
+    def cut(self, text: str) -> list[Span]:
+        """Return the pieces of a transcript."""
+        return split(text, 0, len(text), self.size, self.overlap, self.separators)
 
 
 @stage
-class Tokens:
+class Tokens(LengthChunker):
     """Windows of ``size`` words and punctuation marks, as the project's token counter counts them."""
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
-    roles: Roles = EVERYONE  # the roles whose turns are in the transcript
-    speakers: bool = True  # "Name: text" where speakers have names, else "user: text"
+    chunking: ClassVar = "tokens"
     size: Size = 400  # words and marks, as the token counter counts them
     overlap: Overlap = 80  # a fifth of the size
 
-    def __post_init__(self) -> None:
-        check_overlap(self.overlap, self.size)
-
-    @property
-    def kind(self) -> str:
-        """The kind of memory that this writes."""
-        return kind_of("tokens", self.roles)
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return one memory a window."""
-        def cut(text: str) -> list[Span]:
-            words = [m.span() for m in _WORD.finditer(text)]
-            return [(words[a][0], words[b - 1][1]) for a, b in windows(len(words), self.size, self.overlap)]
-
-        return pieces(tables, self.roles, self.speakers, cut, self.kind)
+    def cut(self, text: str) -> list[Span]:
+        """Return the windows of a transcript."""
+        words = [m.span() for m in _WORD.finditer(text)]
+        return [(words[a][0], words[b - 1][1]) for a, b in windows(len(words), self.size, self.overlap)]
 
 
 Separators = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=1)]
@@ -247,34 +221,17 @@ def _joined(found: list[Span], size: int, overlap: int) -> list[Span]:
 
 
 @stage
-class FirstSeparator:
+class FirstSeparator(LengthChunker):
     """Pieces between blank lines, joined up to ``size`` characters; a longer paragraph stays whole.
 
     The flaw is ElizaOS' own: its loop over the separators returns after the first that yields anything, so line,
-    sentence and word are never tried and ``size`` binds nothing. ``Recursive`` is the corrected
-    form.
+    sentence and word are never tried and ``size`` binds nothing. ``Recursive`` is the corrected form.
     """
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
-    roles: Roles = EVERYONE  # the roles whose turns are in the transcript
-    speakers: bool = True  # "Name: text" where speakers have names, else "user: text"
-    size: Size = 1000  # characters, as published; only joins are held to it
-    overlap: Overlap = 200  # characters, as published; whole paragraphs that fit are repeated
+    chunking: ClassVar = "elizaos"
     # blank line (between turns, too), line, sentence, word; the last three have no say
     separators: Separators = ("\n\n", "\n", ". ", " ")
 
-    def __post_init__(self) -> None:
-        check_overlap(self.overlap, self.size)
-
-    @property
-    def kind(self) -> str:
-        """The kind of memory that this writes."""
-        return kind_of("elizaos", self.roles)
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return one memory a piece."""
-        def cut(text: str) -> list[Span]:
-            return published(text, self.size, self.overlap, self.separators)
-
-        return pieces(tables, self.roles, self.speakers, cut, self.kind)
+    def cut(self, text: str) -> list[Span]:
+        """Return the pieces of a transcript."""
+        return published(text, self.size, self.overlap, self.separators)

@@ -21,7 +21,7 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables, texts_frame
 from memlab.write.chunk.length import Size, Span, pieces, split, transcripts
-from memlab.write.chunk.turns import EVERYONE, READS, WRITES, Roles, kind_of
+from memlab.write.chunk.turns import RoleChunker
 
 Kind = Literal["header", "code", "sentence"]
 
@@ -147,18 +147,15 @@ def _climb(similar: Similarities, gap: int, step: int) -> float:
 
 
 @stage
-class Semantic:
+class Semantic(RoleChunker):
     """Pieces of at most ``size`` characters that begin at a header, or where neighbouring sentences part in meaning.
 
     What is shorter than ``least`` joins the more similar neighbour; what is longer than ``size`` is cut at its least
     similar gap, again and again, and a single block (code, an endless sentence) by separators. Pieces do not overlap.
     """
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
-    embedder: Embedder
-    roles: Roles = EVERYONE  # the roles whose turns are in the transcript
-    speakers: bool = True  # "Name: text" where speakers have names, else "user: text"
+    chunking: ClassVar = "semantic"
+    embedder: Embedder = Field(kw_only=True)
     size: Size = 1000  # characters at most; longer stretches are cut at their least similar gap
     least: Size = 200  # shorter stretches join the more similar neighbour, except over a header
     around: Count = 2  # sentences on either side of a gap that are compared; one alone is noisy
@@ -169,11 +166,6 @@ class Semantic:
         if self.least > self.size:
             raise MemlabError(f"the least size ({self.least}) is above the size ({self.size})", where="write.chunk",
                               fix="lower least")
-
-    @property
-    def kind(self) -> str:
-        """The kind of memory that this writes."""
-        return kind_of("semantic", self.roles)
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return one memory a piece; every distinct sentence is encoded once."""

@@ -1,4 +1,4 @@
-"""Sessions to memories along the lines of the conversation: the turn, the round, the session, or several at once.
+"""Chunkers along the lines of the conversation: the turn, the round, the session, or several at once.
 
 The roles decide what enters the key; the value covers the whole chunk. A turn or round whose key is blank is no
 memory; a session always is one.
@@ -21,8 +21,6 @@ from memlab.text.transcript import TURN_SEPARATOR, render_turns, round_numbers
 Role = Literal["user", "assistant"]
 Roles = Annotated[tuple[Role, ...], Field(strict=False, min_length=1)]
 EVERYONE: tuple[Role, ...] = ("user", "assistant")
-READS = ("texts", "sessions", "turns")
-WRITES = ("memories", "texts")
 
 
 @runtime_checkable
@@ -36,14 +34,26 @@ class Chunker(Protocol):
         ...
 
 
-def kind_of(name: str, roles: tuple[str, ...]) -> str:
-    """Name a kind of memory: the chunking, and the role that it hears if it hears one only.
+@stage
+class RoleChunker:
+    """The settings of every chunker, and the kind of memory that it writes."""
 
-    >>> kind_of("turn", ("user", "assistant")), kind_of("turn", ("user",))
-    ('turn', 'turn.user')
-    """
-    heard = set(roles)
-    return name if len(heard) > 1 else f"{name}.{heard.pop()}"
+    reads: ClassVar = ("texts", "sessions", "turns")
+    writes: ClassVar = ("memories", "texts")
+    chunking: ClassVar[str]
+
+    roles: Roles = EVERYONE  # the roles that are heard; [user] is LongMemEval's official protocol
+    speakers: bool = True  # "Name: text" where speakers have names (LoCoMo)
+
+    @property
+    def kind(self) -> str:
+        """The chunking, and the role that it hears if it hears one only: ``turn``, ``turn.user``."""
+        heard = set(self.roles)
+        return self.chunking if len(heard) > 1 else f"{self.chunking}.{heard.pop()}"
+
+    def turns(self, tables: Tables) -> pl.DataFrame:
+        """Return all turns with their ``search_text`` and ``display_text``."""
+        return render_turns(tables["turns"], tables["texts"], self.speakers)
 
 
 def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = False) -> Tables:
@@ -77,22 +87,14 @@ def _joined(turns: pl.DataFrame, by: list[str], roles: tuple[str, ...]) -> pl.Da
 
 
 @stage
-class Turn:
-    """One memory a turn of these roles; a blank turn is none."""
+class Turn(RoleChunker):
+    """One memory per turn of these roles; a blank turn is none."""
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
-    roles: Roles = EVERYONE  # the roles that enter the key; [user] is LongMemEval's official protocol
-    speakers: bool = True  # "Name: text" where speakers have names (LoCoMo); LongMemEval has none
-
-    @property
-    def kind(self) -> str:
-        """The kind of memory that this writes."""
-        return kind_of("turn", self.roles)
+    chunking: ClassVar = "turn"
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return one memory a turn."""
-        turns = render_turns(tables["turns"], tables["texts"], self.speakers).filter(
+        """Return one memory per turn."""
+        turns = self.turns(tables).filter(
             pl.col("role").is_in(list(self.roles)))
         chunks = turns.select(*SESSION, pl.concat_list("turn").alias("turns"), pl.col("role").alias("source"),
                               pl.col("search_text").alias("key"), pl.col("display_text").alias("value"))
@@ -100,52 +102,36 @@ class Turn:
 
 
 @stage
-class Round:
-    """One memory a round: a turn of the one who asks, and all that follows up to that one's next turn.
+class Round(RoleChunker):
+    """One memory per round: a turn of the one who asks, and all that follows up to that one's next turn.
 
     The one who asks is the user; where people with names talk to each other, whoever speaks first in the
     session as a user. What an assistant says before is a round of its own. So a second user turn in a row opens
     a new round, and a second assistant turn belongs to the reply.
     """
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
-    roles: Roles = EVERYONE  # the roles that enter the key; the value always shows the whole round
-    speakers: bool = True  # "Name: text" where speakers have names (LoCoMo); LongMemEval has none
-
-    @property
-    def kind(self) -> str:
-        """The kind of memory that this writes."""
-        return kind_of("round", self.roles)
+    chunking: ClassVar = "round"
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return one memory a round."""
-        turns = render_turns(tables["turns"], tables["texts"], self.speakers).with_columns(
+        """Return one memory per round."""
+        turns = self.turns(tables).with_columns(
             round_numbers().alias("round"))
         return memories(_joined(turns, [*SESSION, "round"], self.roles), self.kind, tables)
 
 
 @stage
-class Session:
-    """One memory a session; with ``roles=[user]`` the key is that of LongMemEval's official protocol.
+class Session(RoleChunker):
+    """One memory per session; with ``roles=[user]`` the key is that of LongMemEval's official protocol.
 
     There a session in which only the assistant speaks is a document with an empty key: it is never found, but it
     counts in the statistics of BM25.
     """
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
-    roles: Roles = EVERYONE  # the roles that enter the key; [user] is LongMemEval's official protocol
-    speakers: bool = True  # "Name: text" where speakers have names (LoCoMo); LongMemEval has none
-
-    @property
-    def kind(self) -> str:
-        """The kind of memory that this writes."""
-        return kind_of("session", self.roles)
+    chunking: ClassVar = "session"
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return one memory a session."""
-        turns = render_turns(tables["turns"], tables["texts"], self.speakers)
+        """Return one memory per session."""
+        turns = self.turns(tables)
         return memories(_joined(turns, SESSION, self.roles), self.kind, tables, blank=True)
 
 
@@ -153,8 +139,8 @@ class Session:
 class Levels:
     """Several chunkings at once, each a kind of memory and so a lane of its own."""
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
+    reads: ClassVar = RoleChunker.reads
+    writes: ClassVar = RoleChunker.writes
     chunkers: Annotated[tuple[Chunker, ...], Field(strict=False, min_length=1)]
 
     def __post_init__(self) -> None:
