@@ -137,17 +137,14 @@ class Connection:
         if failure.kind == "key" and self._renew_key():
             raise TemporaryFailure(message, "0")  # at once, with the new key
         if failure.kind in ("key", "unknown", "wrong"):
-            raise await self._refused(failure.kind, message)
+            what = f"the {'key' if failure.kind == 'key' else 'request'} is refused ({message})"
+            error_class = MemlabError if failure.kind == "wrong" else ServerUnavailable
+            raise error_class(what, where=self.where, fix=await self._fix(failure.kind))
         if failure.kind in ("away", "unreachable"):
             await self._until_back(failed_at, message)
         if pause := min(asked_wait(failure.retry_after, 0.0), LONGEST_WAIT):  # a server that names a time means all
             self._pause_until = max(self._pause_until, time.monotonic() + pause)
         raise TemporaryFailure(message, failure.retry_after)
-
-    async def _refused(self, kind: ErrorKind, message: str) -> MemlabError:
-        what = f"the {'key' if kind == 'key' else 'request'} is refused ({message})"
-        error = MemlabError if kind == "wrong" else ServerUnavailable
-        return error(what, where=self.where, fix=await self._fix(kind))
 
     async def _wait_turn(self) -> None:
         """Wait while the server is away, or has asked for a pause."""

@@ -41,16 +41,8 @@ def flag_embedding() -> Any:
         raise MemlabError(f"FlagEmbedding cannot be imported ({error})", fix="pip install -e '.[flag]'") from error
     for name in _WITH_BARS:  # its progress bars would be drawn over memlab's own
         module: Any = importlib.import_module(name)
-        module.tqdm, module.trange = _no_bar, _no_range_bar
+        module.tqdm, module.trange = lambda items, **_: items, lambda *bounds, **_: range(*bounds)
     return package
-
-
-def _no_bar(items: Any, **_: Any) -> Any:
-    return items
-
-
-def _no_range_bar(*bounds: int, **_: Any) -> range:
-    return range(*bounds)
 
 
 @lru_cache(maxsize=4)

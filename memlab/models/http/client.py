@@ -12,11 +12,13 @@ import time
 from typing import Annotated, Any
 
 import httpx
+import numpy as np
 from pydantic import Field
 from tenacity import Retrying
 
 from memlab.errors import MemlabError
 from memlab.models.http.backoff import TemporaryFailure, retry_options
+from memlab.models.protocols import Floats
 from memlab.stage import stage
 
 Url = Annotated[str, Field(pattern=r"^https?://")]
@@ -122,6 +124,20 @@ class HttpModel:
     def _service(self, path: str) -> Service:
         return Service(f"{self.url.rstrip('/')}/{path}", self.key_env, retries=self.retries, timeout=self.timeout,
                        requests_per_minute=self.requests_per_minute)
+
+
+def read_items(service: Service, reply: Any, items: str, value: str, count: int, what: str) -> Floats:
+    """Read ``{items: [{"index": i, value: ...}, ...]}`` in the order of the indexes; null and NaN become NaN.
+
+    Raises MemlabError if the reply does not hold ``what``: one value for each index below ``count``.
+    """
+    try:
+        values = {int(item["index"]): item[value] for item in reply[items]}
+        if len(values) == count:
+            return np.array([values[i] for i in range(count)], np.float32)
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise malformed(service, f"does not hold {what}")
 
 
 def malformed(service: Service, what: str) -> MemlabError:

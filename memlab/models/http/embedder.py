@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.models.http.client import HttpModel, Service, malformed
+from memlab.models.http.client import HttpModel, Service, malformed, read_items
 from memlab.models.local.batching import spread
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.stage import stage
@@ -82,14 +82,10 @@ class HttpEmbedder(HttpModel):
 
 
 def _vectors(service: Service, reply: Any, count: int, width: int) -> Floats:
-    """Read ``{"data": [{"index": i, "embedding": [...]}, ...]}``; null and NaN stay NaN, which the store refuses."""
-    try:
-        rows = {int(item["index"]): item["embedding"] for item in reply["data"]}
-        vectors = np.array([rows[i] for i in range(count)], np.float32)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise malformed(service, f"does not hold {count} vectors of one length") from error
-    if len(rows) != count or vectors.shape != (count, width):
-        raise malformed(service, f"holds {len(rows)} vectors of length {vectors.shape[-1]}, "
-                                 f"expected {count} of length {width} (dimensions)")
+    """Return the unit vectors of a reply; null and NaN stay NaN, which the store refuses."""
+    vectors = read_items(service, reply, "data", "embedding", count, f"{count} vectors of one length")
+    if vectors.shape != (count, width):
+        raise malformed(service, f"holds {count} vectors of length {vectors.shape[-1]}, expected {count} of length "
+                                 f"{width} (dimensions)")
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.maximum(norms, np.finfo(np.float32).tiny)

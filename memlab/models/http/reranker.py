@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from memlab.models.http.client import HttpModel, Service, malformed
+from memlab.models.http.client import HttpModel, read_items
 from memlab.models.local.batching import spread
 from memlab.models.protocols import Floats, Ints
 from memlab.stage import stage
@@ -29,7 +29,8 @@ class HttpReranker(HttpModel):
                 documents = [passages[p][: self.max_characters] or " " for p in pairs[batch, 1]]
                 reply = service.post({"model": self.model, "query": queries[pairs[batch[0], 0]] or " ",
                                       "documents": documents, "top_n": len(documents)})
-                return _scores(service, reply, len(documents))
+                return read_items(service, reply, "results", "relevance_score", len(documents),
+                                  f"a score for each of {len(documents)} passages")
 
             yield from spread(self._batches(pairs), [work] * self.parallel)
 
@@ -39,15 +40,3 @@ class HttpReranker(HttpModel):
         for group in np.split(order, np.flatnonzero(np.diff(pairs[order, 0])) + 1):
             for start in range(0, len(group), self.batch):
                 yield group[start : start + self.batch]
-
-
-def _scores(service: Service, reply: Any, count: int) -> Floats:
-    """Read ``{"results": [{"index": i, "relevance_score": s}, ...]}``; null and NaN stay NaN."""
-    try:
-        rows = {int(item["index"]): item["relevance_score"] for item in reply["results"]}
-        scores = np.array([rows[i] for i in range(count)], np.float32)
-    except (KeyError, TypeError, ValueError) as error:
-        raise malformed(service, f"does not hold a score for each of {count} passages") from error
-    if len(rows) != count or scores.shape != (count,):
-        raise malformed(service, f"holds {len(rows)} scores, expected {count}")
-    return scores

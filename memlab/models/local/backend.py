@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import string
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 
@@ -63,26 +64,6 @@ def resolve(device: Device, dtype: Dtype, backend: Backend) -> Runtime:
     return Runtime(devices, kind, "onednn" if packs else "torch")
 
 
-def budget_for(runtime: Runtime) -> int:
-    """Return the padded tokens per batch where the configuration names none."""
-    return CPU_BUDGET if runtime.cpu else GPU_BUDGET
-
-
-def prepare(model: Any, runtime: Runtime) -> None:
-    """Replace a loaded model's layers by those of its backend, in place."""
-    if runtime.backend == "onednn":
-        from memlab.models.local.onednn import pack_linears
-
-        pack_linears(model)
-
-
-def torch_dtype(name: str) -> Any:
-    """Return the torch dtype that fp32, fp16 or bf16 names."""
-    import torch
-
-    return {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[name]
-
-
 def disable_progress_bars() -> None:
     """Keep the progress bars of libraries that load weights out of memlab's console."""
     from transformers.utils import logging
@@ -91,18 +72,36 @@ def disable_progress_bars() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 
 
+@lru_cache(maxsize=8)
+def load_on_devices(kind: str, folder: Path, runtime: Runtime, trust: bool, wrap: Callable[..., Any] | None = None,
+                    *options: Any) -> tuple[Any, ...]:
+    """Load sentence-transformers' class ``kind`` on each device, once per process.
+
+    Returns ``wrap(model, device, *options)`` of each, or the models themselves.
+    """
+    import sentence_transformers
+    import torch
+
+    load = getattr(sentence_transformers, kind, None)
+    if load is None:
+        raise MemlabError(f"this sentence-transformers has no {kind}", fix="pip install 'sentence-transformers>=6'")
+    disable_progress_bars()
+    dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[runtime.dtype]
+    models = [load(str(folder), device=device, trust_remote_code=trust, model_kwargs={"dtype": dtype}).eval()
+              for device in runtime.devices]
+    if runtime.backend == "onednn":
+        from memlab.models.local.onednn import pack_linears
+
+        for model in models:
+            pack_linears(model)
+    return tuple(wrap(model, device, *options) if wrap else model for model, device in zip(models, runtime.devices))
+
+
 class Encoder:
-    """A sentence-transformers model, loaded and ready."""
+    """A ``SentenceTransformer`` on one device."""
 
-    def __init__(self, folder: Path, device: str, runtime: Runtime, pooling: Pooling | None, trust: bool) -> None:
-        from sentence_transformers import SentenceTransformer
-
-        disable_progress_bars()
-        model = SentenceTransformer(str(folder), device=device, trust_remote_code=trust,
-                                    model_kwargs={"dtype": torch_dtype(runtime.dtype)})
-        self.model = cast(Any, model.eval())
-        self.device = device
-        self.tokenizer = self.model.tokenizer
+    def __init__(self, model: Any, device: str, pooling: Pooling | None) -> None:
+        self.model, self.tokenizer, self.device = model, model.tokenizer, device
         self.max_length = int(self.model.max_seq_length or 512)
         self.config = self.model[0].auto_model.config
         self.width = self._width()
@@ -110,7 +109,6 @@ class Encoder:
         self.position_limit = self._positions()
         if pooling is not None:
             self._pool_by(pooling)
-        prepare(self.model, runtime)
 
     def _pool_by(self, pooling: Pooling) -> None:
         """Replace the model's pooling module."""
@@ -164,9 +162,3 @@ class Encoder:
         bare = [(piece or "").lstrip("\u2581\u0120#") or (piece or "") for piece in pieces]
         return np.array([i for i, piece in enumerate(bare) if piece and all(c in string.punctuation for c in piece)],
                         np.int64)
-
-
-@lru_cache(maxsize=4)
-def load_encoders(folder: Path, runtime: Runtime, pooling: Pooling | None, trust: bool) -> tuple[Encoder, ...]:
-    """Load a model on each of its devices, once per process."""
-    return tuple(Encoder(folder, device, runtime, pooling, trust) for device in runtime.devices)

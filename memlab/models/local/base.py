@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from memlab.models.local.backend import Backend, Device, Dtype, Runtime, budget_for, resolve
+from memlab.models.local.backend import (
+    CPU_BUDGET,
+    GPU_BUDGET,
+    Backend,
+    Device,
+    Dtype,
+    Runtime,
+    load_on_devices,
+    resolve,
+)
 from memlab.models.local.files import check_path, files_digest, model_folder, resolved_revision
 from memlab.stage import LocalPath, stage
 
@@ -62,5 +72,9 @@ class LocalModel(ModelFiles):
         return resolve(self.device, self.dtype, self.backend)
 
     def _budget(self) -> int:
-        """Padded tokens per batch."""
-        return self.token_budget or budget_for(self._runtime())
+        """Return the padded tokens per batch."""
+        return self.token_budget or (CPU_BUDGET if self._runtime().cpu else GPU_BUDGET)
+
+    def _load(self, kind: str, wrap: Callable[..., Any] | None = None, *options: Any) -> tuple[Any, ...]:
+        """Load sentence-transformers' class ``kind`` on each device; see ``load_on_devices``."""
+        return load_on_devices(kind, self._folder(), self._runtime(), self.trust_remote_code, wrap, *options)

@@ -8,14 +8,12 @@ and transformers than memlab runs on, so it is not used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import Runtime, disable_progress_bars, prepare, torch_dtype
 from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import pack, spread
 from memlab.models.protocols import Ints, Role
@@ -44,7 +42,6 @@ class ColbertEncoder(LocalModel):
         """Yield positions (b,), unit vectors (b, length, dim) and which of them count (b, length), as tensors."""
         import torch
 
-        models = load_colberts(self._folder(), self._runtime(), self.trust_remote_code)
 
         def work(model: Any, batch: Ints) -> tuple[Any, Any]:
             encode = model.encode_query if role == "query" else model.encode_document
@@ -54,6 +51,7 @@ class ColbertEncoder(LocalModel):
             kept = torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
             return torch.nn.functional.normalize(padded, dim=2), kept
 
+        models = self._load("MultiVectorEncoder")
         characters = np.array([len(text) for text in texts], np.int64)
         batches = pack(characters, 4 * self._budget())  # about 4 characters per token
         for batch, (vectors, kept) in spread(batches, [partial(work, model) for model in models]):
@@ -62,20 +60,3 @@ class ColbertEncoder(LocalModel):
     def token_ids(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> list[Ints]:  # noqa: ARG002
         """Raise MemlabError: a ColBERT model pads queries with tokens that stand for no word, which have no weight."""
         raise MemlabError("token weights need an ordinary encoder, not a ColBERT model", fix="weight no tokens")
-
-
-@lru_cache(maxsize=2)
-def load_colberts(folder: Path, runtime: Runtime, trust: bool) -> tuple[Any, ...]:
-    """Load a ColBERT model on each of its devices, once per process."""
-    try:
-        from sentence_transformers import MultiVectorEncoder
-    except ImportError as error:
-        raise MemlabError("ColBERT models need sentence-transformers 6",
-                          fix="pip install 'sentence-transformers>=6'") from error
-    disable_progress_bars()
-    models = tuple(MultiVectorEncoder(str(folder), device=device, trust_remote_code=trust,
-                                      model_kwargs={"dtype": torch_dtype(runtime.dtype)}).eval()
-                   for device in runtime.devices)
-    for model in models:
-        prepare(model, runtime)
-    return models

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import Runtime, prepare, torch_dtype
 from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import TokenRows, join, pack, spread, tokenise
 from memlab.models.protocols import Floats, Ints
@@ -108,24 +106,19 @@ class CrossEncoderScorer(LocalModel):
         yield from spread(batches, [partial(work, model) for model in self._models()])
 
     def _models(self) -> tuple[LoadedCrossEncoder, ...]:
-        return load_cross_encoders(self._folder(), self._runtime(), self.trust_remote_code)
+        return self._load("CrossEncoder", LoadedCrossEncoder)
 
 
 class LoadedCrossEncoder:
     """The model and the tokenizer of a ``CrossEncoder`` on one device."""
 
-    def __init__(self, folder: Path, device: str, runtime: Runtime, trust: bool) -> None:
-        from sentence_transformers import CrossEncoder
-
-        loaded = CrossEncoder(str(folder), device=device, trust_remote_code=trust,
-                              model_kwargs={"dtype": torch_dtype(runtime.dtype)})
+    def __init__(self, loaded: Any, device: str) -> None:
         if loaded.config.num_labels != 1:
             raise MemlabError(f"this classifier has {loaded.config.num_labels} labels, a reranker has one",
-                              where=str(folder))
-        self.model, self.tokenizer, self.device = loaded.model.eval(), loaded.tokenizer, device
+                              where=str(loaded.config.name_or_path))
+        self.model, self.tokenizer, self.device = loaded.model, loaded.tokenizer, device
         self.max_length = int(loaded.max_length or 512)
         self.typed = "token_type_ids" in self.tokenizer.model_input_names
-        prepare(self.model, runtime)
 
     def logits(self, rows: TokenRows, second: Ints, second_type: int) -> Floats:
         """Return the logits (b,) of rows of token ids whose last ``second`` (b,) tokens have ``second_type``."""
@@ -140,9 +133,3 @@ class LoadedCrossEncoder:
             out = self.model(**{name: torch.from_numpy(value).to(self.device) for name, value in inputs.items()})
             scores: Floats = out.logits[:, 0].float().cpu().numpy()
             return scores
-
-
-@lru_cache(maxsize=4)
-def load_cross_encoders(folder: Path, runtime: Runtime, trust: bool) -> tuple[LoadedCrossEncoder, ...]:
-    """Load a cross-encoder on each of its devices, once per process."""
-    return tuple(LoadedCrossEncoder(folder, device, runtime, trust) for device in runtime.devices)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import Encoder, Pooling, load_encoders
+from memlab.models.local.backend import Encoder, Pooling
 from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import TokenRows, pack, spread, tokenise
 from memlab.models.local.files import check_path
@@ -119,7 +119,7 @@ class SentenceEmbedder(LocalModel):
         return bundled_encoder() if self.path is None else super()._folder()
 
     def _encoders(self) -> tuple[Encoder, ...]:
-        return load_encoders(self._folder(), self._runtime(), self.pooling, self.trust_remote_code)
+        return self._load("SentenceTransformer", Encoder, self.pooling)
 
     def _limit(self) -> int:
         """Return the number of tokens that the model reads of a text."""
