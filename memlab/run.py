@@ -62,8 +62,8 @@ def help_page(words: Sequence[str], multirun: bool = False) -> str:
     if configs is None or bad:
         raise Faults(f"{word}: {fault}" if word else fault for word, fault in bad)
     slots = (f"{slot}: {', '.join(options(slot))}" for slot in sorted(groups()) if not slot.startswith("hydra"))
-    shown = OmegaConf.masked_copy(configs.base, [str(key) for key in configs.base if key not in ("hydra", "swept")])
-    return USAGE.format(slots="\n".join(slots), settings=OmegaConf.to_yaml(shown))
+    settings = OmegaConf.masked_copy(configs.base, [str(key) for key in configs.base if key != "hydra"])
+    return USAGE.format(slots="\n".join(slots), settings=OmegaConf.to_yaml(settings))
 
 
 def report(sweep: Sweep, before: Sequence[Path] = ()) -> None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from memlab.config.compose import compose_arm, error_message
+from memlab.config.compose import compose_arm, hydra_message
 from memlab.errors import Faults, did_you_mean
 from memlab.pipeline import SLOTS
 
@@ -36,56 +36,58 @@ SWAPPED = ("whole-", "plain+")
 _FORM = re.compile(r"(whole|plain)(?:([-+])(\w+))?")
 
 
-def applied(cfg: DictConfig) -> DictConfig:
-    """Return the configuration that ``cfg.ablate`` describes; the configuration itself where it is null.
+def ablate(config: DictConfig) -> DictConfig:
+    """Return the configuration that ``config.ablate`` describes; the configuration itself where it is null.
 
     Raises Faults for a word that is none of the above, without a system, or where the baseline cannot be composed.
     """
-    if cfg.ablate is None:
-        return cfg
-    word = str(cfg.ablate)
-    side, sign, part = _read(word)
-    if not _system(cfg):
+    if config.ablate is None:
+        return config
+    word = str(config.ablate)
+    side, sign, part = _parse(word)
+    if not _system(config):
         raise Faults([f"ablate={word}: no system is chosen; write system=NAME beside it"])
     if word == "whole":
-        return cfg
-    words = tuple(str(o) for o in cfg.hydra.overrides.task)
+        return config
+    words = tuple(str(o) for o in config.hydra.overrides.task)
     plain = _plain(tuple(w for w in words if w.lstrip("+").partition("=")[0] not in ("ablate", "system")))
-    into, source = (cfg, plain) if side == "whole" else (plain, cfg)
-    made: DictConfig = OmegaConf.masked_copy(cfg, list(cfg))
-    with open_dict(made):
+    target, source = (config, plain) if side == "whole" else (plain, config)
+    ablated: DictConfig = OmegaConf.masked_copy(config, list(config))
+    with open_dict(ablated):
         for places in PARTS.values():
             for place in places:
-                OmegaConf.update(made, place, OmegaConf.select(into, place), merge=False)
+                OmegaConf.update(ablated, place, OmegaConf.select(target, place), merge=False)
         for place in PARTS[part] if sign else ():
-            OmegaConf.update(made, place, OmegaConf.select(source, place), merge=False)
-    return made
+            OmegaConf.update(ablated, place, OmegaConf.select(source, place), merge=False)
+    return ablated
 
 
-def swaps(cfg: DictConfig) -> bool:
-    """Tell whether a configuration takes a part out or puts one in, so that it may be impossible.
+def swaps_part(config: DictConfig) -> bool:
+    """Return whether a configuration takes a part out or puts one in, so that it may be impossible.
 
-    >>> swaps(OmegaConf.create({"ablate": "whole"}))
+    >>> swaps_part(OmegaConf.create({"ablate": "whole"}))
     False
     """
     try:
-        return bool(_read(str(cfg.ablate))[1] and _system(cfg))
+        return bool(_parse(str(config.ablate))[1] and _system(config))
     except Faults:
         return False
 
 
-def _system(cfg: DictConfig) -> str | None:
-    chosen: str | None = OmegaConf.select(cfg, "hydra.runtime.choices.system")
+def _system(config: DictConfig) -> str | None:
+    chosen: str | None = OmegaConf.select(config, "hydra.runtime.choices.system")
     return chosen
 
 
-def _read(word: str) -> tuple[str, str, str]:
-    found = _FORM.fullmatch(word)
-    if found is None or (found[2] and found[2] != {"whole": "-", PLAIN: "+"}[found[1]]):
+def _parse(word: str) -> tuple[str, str, str]:
+    """Return side, sign and part: whole-rerank is whole, - and rerank."""
+    match = _FORM.fullmatch(word)
+    side, sign, part = match.groups(default="") if match else ("", "", "")
+    if not side or (sign and sign != {"whole": "-", PLAIN: "+"}[side]):
         raise Faults([f"ablate={word}: expected whole, plain, whole-PART or plain+PART"])
-    if found[3] and found[3] not in PARTS:
-        raise Faults([f"ablate={word}: there is no part '{found[3]}'; {did_you_mean(found[3], PARTS)}"])
-    return found[1], found[2] or "", found[3] or ""
+    if part and part not in PARTS:
+        raise Faults([f"ablate={word}: there is no part '{part}'; {did_you_mean(part, PARTS)}"])
+    return side, sign, part
 
 
 @lru_cache(maxsize=8)
@@ -94,7 +96,7 @@ def _plain(words: tuple[str, ...]) -> DictConfig:
     try:
         plain, faults = compose_arm([*words, f"system={PLAIN}"])
     except HydraException as error:
-        plain, faults = DictConfig({}), {"": error_message(error)}
+        plain, faults = DictConfig({}), {"": hydra_message(error)}
     for fault in faults.values():
         raise Faults([f"ablate: the plain baseline cannot be composed with these words: {fault}"])
     return plain

@@ -22,17 +22,16 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 import memlab.config.empty  # noqa: F401  (it registers the choice none)
-from memlab.config import overrides
 from memlab.config.defaults import with_defaults
 from memlab.config.instantiate import CONF
-from memlab.config.overrides import Fault
+from memlab.config.overrides import Fault, parse, unknown_settings, valid_overrides
 
 LAUNCHER = "hydra.launcher"
 
 
 @dataclass(frozen=True)
 class ArmConfigs:
-    """One configuration for each arm of a command line."""
+    """One configuration for each arm of a command line, and the keys whose values were swept."""
 
     arms: list[DictConfig]
     swept: list[str]
@@ -46,29 +45,27 @@ class ArmConfigs:
 
 def compose(words: Sequence[str], multirun: bool, bad: list[Fault]) -> ArmConfigs | None:
     """Compose what can be composed without the bad overrides; append what is wrong with the others."""
-    _completed.cache_clear()  # files may have changed since the last command line
+    _compose_files.cache_clear()  # files may have changed since the last command line
     try:
-        return _compose(overrides.valid_overrides(words, [word for word, _ in bad]), multirun, bad)
+        return _compose_arms(valid_overrides(words, [word for word, _ in bad]), multirun, bad)
     except HydraException as error:
-        bad.append(("", error_message(error)))
+        bad.append(("", hydra_message(error)))
         return None
 
 
-def _compose(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConfigs:
-    single = [word for word, override in overrides.parse_all(words) if not override.is_sweep_override()]
+def _compose_arms(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConfigs:
+    single = [word for word in words if not parse(word).is_sweep_override()]
     first, _ = compose_arm(single)
     multirun = multirun or first.hydra.mode == RunMode.MULTIRUN
     params = [f"{key}={value}" for key, value in (first.hydra.sweeper.params or {}).items()] if multirun else []
-    swept = {_key(word).lstrip("+") for word in [*params, *(word for word in words if word not in single)]}
+    swept = sorted({_key(word).lstrip("+") for word in [*params, *(word for word in words if word not in single)]})
     if swept and not multirun:
-        bad.append(("", f"{', '.join(sorted(swept))} has several values; add -m to run one arm each"))
-    jobs = _jobs([override for _, override in overrides.parse_all([*params, *words])])
+        bad.append(("", f"{', '.join(swept)} has several values; add -m to run one arm each"))
+    jobs = _jobs([*params, *words])
     composed = [compose_arm([f"{key}={value}" for key, value in job.items()] if swept or multirun else words)
                 for job in jobs]
-    bad += _faults_of_settings([*params, *words], jobs, [faults for _, faults in composed])
-    for arm, _ in composed:
-        OmegaConf.update(arm, "swept", sorted(swept), force_add=True)
-    return ArmConfigs([arm for arm, _ in composed], sorted(swept), multirun)
+    bad += _merge_faults([*params, *words], jobs, [faults for _, faults in composed])
+    return ArmConfigs([config for config, _ in composed], swept, multirun)
 
 
 def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
@@ -77,14 +74,14 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
     Raises:
         HydraException: The chosen files cannot be put together.
     """
-    values = {word: override for word, override in overrides.parse_all(words) if not _for_hydra(override)}
-    config = copy.deepcopy(_completed(tuple(word for word in words if word not in values)))
+    values = [word for word in words if not _for_hydra(parse(word))]
+    config = copy.deepcopy(_compose_files(tuple(word for word in words if word not in values)))
     plain: Any = OmegaConf.to_container(config, resolve=False)
-    faults = dict(overrides.misspelt(values, plain))
-    for word, override in values.items():
+    faults = dict(unknown_settings(values, plain))
+    for word in values:
         if word not in faults:
             try:
-                _set(config, override)
+                _set(config, parse(word))
             except OmegaConfBaseException as error:
                 faults[word] = str(error).splitlines()[0]
     config.hydra.overrides.task = list(words)
@@ -100,8 +97,8 @@ def _for_hydra(override: Override) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _completed(choices: tuple[str, ...]) -> DictConfig:
-    """Return what Hydra composes of these words, with the defaults of every class; arms of a sweep share it."""
+def _compose_files(choices: tuple[str, ...]) -> DictConfig:
+    """Return the files that Hydra puts together, with the defaults of every class; arms of a sweep share the result."""
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         config = hydra.compose("config", list(choices), return_hydra_config=True)
@@ -129,30 +126,34 @@ def _set(config: DictConfig, override: Override) -> None:
         OmegaConf.update(config, key, value, merge=True, force_add=override.is_add() or override.is_force_add())
 
 
-def _jobs(given: Iterable[Override]) -> list[dict[str, str]]:
-    """Return for each arm the value of each key; of several overrides of one key the last counts."""
+def _jobs(words: Iterable[str]) -> list[dict[str, str]]:
+    """Return for each arm the value of each key; of several overrides of one key the last counts.
+
+    >>> _jobs(["rank/select=gap,fixed", "seed=1", "seed=2"])
+    [{'rank/select': 'gap', 'seed': '2'}, {'rank/select': 'fixed', 'seed': '2'}]
+    """
     values = {override.get_key_element(): list(override.sweep_string_iterator()) if override.is_sweep_override()
-              else [override.get_value_element_as_str()] for override in given}
+              else [override.get_value_element_as_str()] for override in map(parse, words)}
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
 
 
-def _faults_of_settings(words: Iterable[str], jobs: list[dict[str, str]], faults: list[dict[str, str]]) -> list[Fault]:
-    """Return the faults of all arms, each once; a setting that only some have is reported with those that lack it."""
-    by_key = [{_key(word): fault for word, fault in one.items()} for one in faults]
-    found: list[Fault] = []
+def _merge_faults(words: Iterable[str], jobs: list[dict[str, str]], by_arm: list[dict[str, str]]) -> list[Fault]:
+    """Return the faults of all arms, each once; of a setting that only some arms have, name those that lack it."""
+    by_key = [{_key(word): fault for word, fault in faults.items()} for faults in by_arm]
+    merged: list[Fault] = []
     for word in dict.fromkeys(words):
-        lacking = [_key(word) in one for one in by_key]
+        lacking = [_key(word) in faults for faults in by_key]
         if any(lacking):
-            fault = next(one[_key(word)] for one in by_key if _key(word) in one)
-            found.append((word, fault if all(lacking) else _lacking(jobs, lacking) or fault))
-    return found
+            fault = by_key[lacking.index(True)][_key(word)]
+            merged.append((word, fault if all(lacking) else _lacking(jobs, lacking) or fault))
+    return merged
 
 
 def _lacking(jobs: list[dict[str, str]], lacking: list[bool]) -> str:
     """Name the swept techniques that lack a setting, and those to sweep instead."""
     for key in jobs[0]:
-        without = {job[key]: None for job, lacks in zip(jobs, lacking, strict=True) if lacks}
-        having = {job[key]: None for job, lacks in zip(jobs, lacking, strict=True) if not lacks}
+        without = dict.fromkeys(job[key] for job, lacks in zip(jobs, lacking, strict=True) if lacks)
+        having = dict.fromkeys(job[key] for job, lacks in zip(jobs, lacking, strict=True) if not lacks)
         if (CONF / key.lstrip("+")).is_dir() and not {*without} & {*having}:
             return (f"{key.lstrip('+')} is swept, and there is no such setting in {', '.join(without)}. Fix: give "
                     f"what has it, {key}={','.join(having)}")
@@ -163,7 +164,7 @@ def _key(word: str) -> str:
     return word.partition("=")[0]
 
 
-def error_message(error: BaseException) -> str:
+def hydra_message(error: BaseException) -> str:
     """Return the lines of Hydra's message that say what is wrong, without its advice to print traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and "HYDRA_FULL_ERROR" not in line]
     return " ".join(lines[:6])

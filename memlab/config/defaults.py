@@ -29,10 +29,10 @@ def with_defaults(node: Any) -> Any:
         return [with_defaults(item) for item in node]
     if not isinstance(node, Mapping):
         return node
-    made = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
-    if made is None:
+    cls = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
+    if cls is None:
         return {key: with_defaults(value) for key, value in node.items()}
-    defaults = class_defaults(made)
+    defaults = class_defaults(cls)
     stated = {key: _over(defaults[key], value) if key in defaults else value for key, value in node.items()}
     head = {"_target_": stated.pop("_target_")}
     return {**head, **{key: with_defaults(value) for key, value in {**defaults, **stated}.items()}}
@@ -78,11 +78,11 @@ def find_class(target: str, where: str, faults: list[str]) -> Any:
                       "configuration")
         return None
     try:
-        made = getattr(importlib.import_module(module), name)
+        cls = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         faults.append(f"{where}._target_: '{target}' cannot be found ({error})")
         return None
-    if not (isinstance(made, type) and dataclasses.is_dataclass(made) and made.__module__.startswith("memlab.")):
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls) and cls.__module__.startswith("memlab.")):
         faults.append(f"{where}._target_: '{target}' is not a class of memlab that is made from configuration")
         return None
-    return made
+    return cls

@@ -1,7 +1,7 @@
-"""From configuration to objects: every slot's class is found, checked and made, and all faults are told at once.
+"""Objects from configuration: every class is found, checked and constructed, and all faults are reported at once.
 
-Only classes below ``memlab.`` may be named by ``_target_``; a key that a class does not know is answered with the
-nearest one that it does.
+Only classes of memlab may be named by ``_target_``; a key that a class does not know is answered with the nearest one
+that it does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
-from memlab.config.defaults import find_class, with_defaults
+from memlab.config.defaults import REQUIRED, find_class, with_defaults
 from memlab.errors import MemlabError, did_you_mean
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -24,7 +24,7 @@ CONF = Path(__file__).resolve().parents[2] / "conf"
 
 
 def construct(node: Any, where: str, faults: list[str]) -> Any:
-    """Make the object that a configuration node describes; append what is wrong to faults and go on."""
+    """Construct the object that a configuration node describes; return None, with faults appended, if that fails."""
     if isinstance(node, list):
         return [construct(item, f"{where}[{i}]", faults) for i, item in enumerate(node)]
     if not isinstance(node, dict):
@@ -33,21 +33,21 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
     if "_target_" not in node:
         return fields
     before = len(faults)
-    made = find_class(str(node["_target_"]), where, faults)
-    if made is None:
+    cls = find_class(str(node["_target_"]), where, faults)
+    if cls is None:
         return None
-    known = [f.name for f in dataclasses.fields(made) if f.init]
+    known = [f.name for f in dataclasses.fields(cls) if f.init]
     for name, value in fields.items():
         if name not in known:
-            faults.append(f"{where}.{name}: {made.__name__} has no such setting; {did_you_mean(name, known)}")
-        elif isinstance(node[name], str) and node[name] == "???":
+            faults.append(f"{where}.{name}: {cls.__name__} has no such setting; {did_you_mean(name, known)}")
+        elif isinstance(node[name], str) and node[name] == REQUIRED:
             faults.append(f"{where}.{name}: a value is required, e.g. {where}.{name}=...")
-        elif told_already(node[name], value):
+        elif _failed(node[name], value):
             return None
     if len(faults) > before:
         return None
     try:
-        return made(**fields)
+        return cls(**fields)
     except ValidationError as error:
         for fault in error.errors():
             place = ".".join([where, *map(str, fault["loc"])])
@@ -58,11 +58,11 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
     return None
 
 
-def told_already(node: Any, made: Any) -> bool:
-    """Tell whether an object below this node could not be made, so that its own fault is told already."""
+def _failed(node: Any, value: Any) -> bool:
+    """Return whether an object below this node could not be constructed; its own fault is reported already."""
     if isinstance(node, list):
-        return any(told_already(item, one) for item, one in zip(node, made))
-    return made is None and isinstance(node, dict)
+        return any(_failed(item, one) for item, one in zip(node, value))
+    return value is None and isinstance(node, dict)
 
 
 def _short(value: object) -> str:
@@ -70,10 +70,10 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def part(cfg: DictConfig, where: str, faults: list[str]) -> Any:
-    """Make the object configured at a dotted place; None, with a fault appended, where that fails."""
+def part(config: DictConfig, where: str, faults: list[str]) -> Any:
+    """Construct the object configured at a dotted place; return None, with a fault appended, if that fails."""
     try:
-        node = OmegaConf.select(cfg, where)
+        node = OmegaConf.select(config, where)
         plain = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
     except OmegaConfBaseException as error:
         faults.append(f"{where}: {str(error).splitlines()[0]}")
@@ -82,20 +82,20 @@ def part(cfg: DictConfig, where: str, faults: list[str]) -> Any:
         faults.append(f"{where}: nothing is chosen here; choose one of: {', '.join(options(where))}")
         return None
     before = len(faults)
-    made = construct(plain, where, faults)
-    for place, source in _borrowed(OmegaConf.to_container(node), where):  # told where it can be mended
+    instance = construct(plain, where, faults)
+    for place, source in _references(OmegaConf.to_container(node), where):  # a fault names where it can be mended
         faults[before:] = [fault.replace(f"{place}.", f"{source}.") for fault in faults[before:]]
-    return made
+    return instance
 
 
-def _borrowed(node: Any, where: str) -> Iterator[tuple[str, str]]:
+def _references(node: Any, where: str) -> Iterator[tuple[str, str]]:
     """Yield (place, source) of every part that is taken whole from elsewhere: ``chat: ${judge_chat}``."""
     items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for key, value in items:
         place = f"{where}[{key}]" if isinstance(node, list) else f"{where}.{key}"
-        if isinstance(value, str) and (found := re.fullmatch(r"\$\{([\w.]+)\}", value)):
-            yield place, found[1]
-        yield from _borrowed(value, place)
+        if isinstance(value, str) and (match := re.fullmatch(r"\$\{([\w.]+)\}", value)):
+            yield place, match[1]
+        yield from _references(value, place)
 
 
 def file_names(group: str) -> list[str]:
@@ -120,7 +120,7 @@ def options(slot: str) -> list[str]:
 
 
 def make_dataset(name: str, **fields: Any) -> Any:
-    """Return a data set made from its file in ``conf/data``, some fields replaced.
+    """Construct a data set from its file in ``conf/data``, some fields replaced.
 
     Raises:
         MemlabError: There is no data set of that name, or it has no such field.
@@ -133,7 +133,7 @@ def make_dataset(name: str, **fields: Any) -> Any:
         raise MemlabError(f"dataset '{name}' has no option '{unknown[0]}'",
                           fix=did_you_mean(unknown[0], [key for key in settings if key != "_target_"]))
     faults: list[str] = []
-    made = find_class(str(settings.pop("_target_")), f"conf/data/{name}.yaml", faults)
-    if made is None:
+    cls = find_class(str(settings.pop("_target_")), f"conf/data/{name}.yaml", faults)
+    if cls is None:
         raise MemlabError(faults[0])
-    return made(**{**settings, **fields})
+    return cls(**{**settings, **fields})

@@ -19,6 +19,13 @@ def test_an_arm_for_every_value_and_what_they_have_in_common() -> None:
     assert (made.base.seed, made.swept, made.multirun) == (7, ["rank.select.k"], True)
 
 
+def test_an_experiment_is_a_sweep() -> None:
+    composed = compose(["+exp=adaptive_k"], False, [])
+    assert composed is not None
+    assert composed.multirun
+    assert composed.swept == ["rank/select"]
+
+
 def test_a_setting_that_all_of_a_swept_slot_have_needs_no_default_that_has_it() -> None:
     bad: list[Fault] = []
     made = compose(["rank/rerank=late_interaction,llm_listwise", "rank.rerank.pool=20"], True, bad)
