@@ -34,7 +34,7 @@ from memlab.stage import STRICT, Nothing, Stage, spec_digest
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, as_of, empty
 from memlab.token_counter import TokenCounter, Words, counter, counting
-from memlab.write.chunk.turns import Turn
+from memlab.write.chunk.turns import TurnChunker
 
 MAY_SEE_GOLD = ("memlab.learn.", "memlab.oracle.")
 """Packages whose stages may read gold; the report marks the arms that use them."""
@@ -77,7 +77,7 @@ def slot(config: str, default: Callable[[], Stage] | None = None, *, empty: tupl
 class Pipeline:
     """A stage for each slot, in the order in which they run, and the token counter that all of them share."""
 
-    chunk: Stage = slot("write.chunk", Turn, scope="session")
+    chunk: Stage = slot("write.chunk", TurnChunker, scope="session")
     extract: Stage = slot("write.extract", scope="session")
     anchor: Stage = slot("write.anchor", scope="session")
     context: Stage = slot("write.context", scope="session")

@@ -20,7 +20,7 @@ from memlab.run import main
 from memlab.search.bm25 import BM25Official
 from memlab.store import Store
 from memlab.tables import Tables
-from memlab.write.chunk.turns import Session, Turn
+from memlab.write.chunk.turns import SessionChunker, TurnChunker
 from tests.small import lexical
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ FIGURES = {
     "turn/strict": (126, (.5159, .7460, .5635, .5792, .8016, .6587, .6059)),
     "turn/noabs": (141, (.4610, .6667, .6099, .5176, .7163, .6950, .5415)),
 }
-CHUNKS = {"session": Session(roles=("user",)), "turn": Turn(roles=("user",))}
+CHUNKS = {"session": SessionChunker(roles=("user",)), "turn": TurnChunker(roles=("user",))}
 
 
 @pytest.fixture(scope="module")

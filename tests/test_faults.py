@@ -36,7 +36,7 @@ from memlab.stage import Nothing, Stage
 from memlab.store import Store
 from memlab.tables import Tables, text_hash, texts_frame
 from memlab.write.chunk.length import Recursive, Tokens, Window
-from memlab.write.chunk.turns import Levels, Round, Session, Turn
+from memlab.write.chunk.turns import Levels, RoundChunker, SessionChunker, TurnChunker
 from memlab.write.context.header import Header
 from tests.data.official_records import conversation, write
 from tests.small import LIVES, Given, arm, lexical, lives, words
@@ -265,8 +265,9 @@ def with_oddities() -> Tables:
         "texts": pl.concat([tables["texts"], texts_frame([long, "  "])]).unique("text_id", maintain_order=True)})
 
 
-@pytest.mark.parametrize("chunk", [Turn(), Turn(roles=("assistant",)), Round(), Session(), Session(roles=("user",)),
-                                   Window(), Recursive(), Tokens(), Levels(chunkers=[Turn(), Session()])],
+@pytest.mark.parametrize("chunk", [TurnChunker(), TurnChunker(roles=("assistant",)), RoundChunker(), SessionChunker(),
+                                   SessionChunker(roles=("user",)),
+                                   Window(), Recursive(), Tokens(), Levels(chunkers=[TurnChunker(), SessionChunker()])],
                          ids=lambda c: type(c).__name__)
 def test_an_empty_session_and_a_very_long_turn_are_only_data(chunk: Stage, tmp_path: Path) -> None:
     data, store = Given(with_oddities()), Store(tmp_path / "store")

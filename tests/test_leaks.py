@@ -34,7 +34,7 @@ from memlab.stage import Nothing, Stage
 from memlab.store import Store
 from memlab.tables import GOLD, SCHEMAS, Tables
 from memlab.write.chunk.length import Recursive, Window
-from memlab.write.chunk.turns import Levels, Round, Session, Turn
+from memlab.write.chunk.turns import Levels, RoundChunker, SessionChunker, TurnChunker
 from memlab.write.context.header import Header
 from tests.data.official_records import record, write
 from tests.search.world import Overlap, WordEmbedder
@@ -125,7 +125,7 @@ def test_shuffled_gold_changes_nothing(slot: str, tmp_path: Path) -> None:
 def test_shuffled_gold_changes_nothing_with_models(tmp_path: Path) -> None:
     tables = lives().load()
     embedder, scorer = WordEmbedder(), Overlap()
-    full = Pipeline(chunk=Levels(chunkers=[Turn(), Session(roles=("user",))]), context=Header(),
+    full = Pipeline(chunk=Levels(chunkers=[TurnChunker(), SessionChunker(roles=("user",))]), context=Header(),
                     dense=Dense(embedder=embedder), late=Late(scorer=scorer), rerank=Rerank(scorer=scorer, pool=20),
                     query=WrongQuestion())
     one, two = fresh(full, tables, tmp_path / "1"), fresh(full, shuffled(tables), tmp_path / "2")
@@ -155,8 +155,9 @@ def planted(tables: Tables, days: int, hours: int = 0) -> Tables:
                            "turns": pl.concat([tables["turns"], turns]).sort("corpus", "session", "turn")})
 
 
-CHUNKS = {"turn": Turn(), "round": Round(), "session": Session(), "window": Window(), "recursive": Recursive(),
-          "levels": Levels(chunkers=[Turn(), Session()])}
+CHUNKS = {"turn": TurnChunker(), "round": RoundChunker(), "session": SessionChunker(), "window": Window(),
+          "recursive": Recursive(),
+          "levels": Levels(chunkers=[TurnChunker(), SessionChunker()])}
 WAYS: dict[str, dict[str, Any]] = {
     "words": {},
     "official": {"lexical": BM25Official()},
@@ -226,7 +227,8 @@ def test_a_benchmarks_ids_reach_no_stage_and_no_result(tmp_path: Path) -> None:
                                         "haystack_session_ids": ["f1", f"answer_{mark}_1", f"answer_{mark}_2", "f1"]}
     two = record("q2")
     data = LongMemEval(variant="s", path=write(tmp_path / "o.json", [one, two]))
-    full = lexical(chunk=Levels(chunkers=[Turn(), Session()]), context=Header(), dense=Dense(embedder=WordEmbedder()))
+    full = lexical(chunk=Levels(chunkers=[TurnChunker(), SessionChunker()]), context=Header(),
+                   dense=Dense(embedder=WordEmbedder()))
     tables = data.load()
     assert any(mark in s for s in strings(tables["ids"]))
     made = fresh(full, tables, tmp_path / "store")

@@ -40,9 +40,9 @@ from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame
 from memlab.write.anchor import ResolveDates
 from memlab.write.chunk.length import Recursive
-from memlab.write.chunk.turns import Levels, Round
-from memlab.write.chunk.turns import Session as Sessions
-from memlab.write.chunk.turns import Turn as Turns
+from memlab.write.chunk.turns import Levels, RoundChunker
+from memlab.write.chunk.turns import SessionChunker as Sessions
+from memlab.write.chunk.turns import TurnChunker as Turns
 from memlab.write.context.header import Header
 from memlab.write.extract.rules import RulesExtract
 from memlab.write.prune import Age
@@ -53,7 +53,7 @@ from tests.search.world import Overlap, WordEmbedder
 from tests.small import lexical, lives
 
 WORDS = WordEmbedder()
-LEVELS = Levels(chunkers=(Turns(), Turns(roles=("user",)), Round(), Sessions()))
+LEVELS = Levels(chunkers=(Turns(), Turns(roles=("user",)), RoundChunker(), Sessions()))
 PIPELINES = {
     "lexical": lexical(),
     "dense": Pipeline(dense=Dense(embedder=WORDS), lexical=Nothing(writes=("hits",))),

@@ -22,7 +22,7 @@ from memlab.search.bm25 import BM25, BM25Official
 from memlab.stage import Nothing, stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Notes, Tables
-from memlab.write.chunk.turns import Turn
+from memlab.write.chunk.turns import TurnChunker
 from tests.small import lexical, lives
 
 RUNS: Counter[str] = Counter()
@@ -32,13 +32,13 @@ RUNS: Counter[str] = Counter()
 class CountedTurn:
     """Writes turns, and counts how often."""
 
-    reads: ClassVar = Turn.reads
-    writes: ClassVar = Turn.writes
+    reads: ClassVar = TurnChunker.reads
+    writes: ClassVar = TurnChunker.writes
     mark: str = ""
 
     def run(self, tables: Tables, store: Store) -> Tables:
         RUNS[self.mark] += 1
-        return Turn().run(tables, store)
+        return TurnChunker().run(tables, store)
 
 
 @stage
@@ -132,7 +132,7 @@ def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) ->
 def test_the_default_is_the_documented_one_and_loads_no_model() -> None:
     made = Pipeline()
     assert [type(s).__name__ for _, s in made.stages()] == [
-        "Turn", *["Nothing"] * 5, "Original", "Rules", *["Nothing"] * 3, "Dense", "BM25", "Nothing", "Score",
+        "TurnChunker", *["Nothing"] * 5, "Original", "Rules", *["Nothing"] * 3, "Dense", "BM25", "Nothing", "Score",
         *["Nothing"] * 3, "Forward", "Nothing", "Measure", "Fixed", "ByRank", "Nothing", "Nothing", "Nothing",
         "Nothing"]
     assert made.replace(select=Fixed(k=3)).select == Fixed(k=3)
@@ -195,14 +195,14 @@ def test_arms_run_what_they_share_once(store: Store) -> None:
 
 
 def test_notes_of_all_stages_are_kept_also_where_a_result_is_shared(store: Store) -> None:
-    stages = {"chunk": Complaining(Turn(), 1), "lexical": Complaining(BM25(), 2)}
+    stages = {"chunk": Complaining(TurnChunker(), 1), "lexical": Complaining(BM25(), 2)}
     for k in (3, 5):
         tables = lexical(**stages, select=Complaining(Fixed(k=k), k)).run(lives().load(), store)
         assert tables["notes"].rows() == [("things were lost", number, 10) for number in (1, 2, k)]
 
 
 def test_notes_of_an_earlier_run_stay(store: Store) -> None:
-    two = lexical(chunk=Complaining(Turn(), 1), pack=Complaining(ByRank(), 2))
+    two = lexical(chunk=Complaining(TurnChunker(), 1), pack=Complaining(ByRank(), 2))
     first = two.run(lives().load(), store, until="measure")
     assert first["notes"]["number"].to_list() == [1]
     assert two.run(first, store, after="measure")["notes"]["number"].to_list() == [1, 2]

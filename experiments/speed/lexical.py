@@ -24,13 +24,13 @@ from memlab.query.original import Original
 from memlab.search.bm25 import BM25
 from memlab.store import Store
 from memlab.tables import Tables, with_text
-from memlab.write.chunk.turns import Session
+from memlab.write.chunk.turns import SessionChunker
 
 
 def tables(file: Path) -> Tables:
     """Return tables with sessions as memories and questions as queries."""
     data, store = LongMemEval(path=file).load(), Store()
-    data = data.updated(Session(roles=("user",)).run(data.only(Session.reads), store))
+    data = data.updated(SessionChunker(roles=("user",)).run(data.only(SessionChunker.reads), store))
     return data.updated(Original().run(data.only(Original.reads), store))
 
 

@@ -23,7 +23,7 @@ from memlab.data.longmemeval import LongMemEval
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.store import Store
 from memlab.tables import Tables
-from memlab.write.chunk.turns import Turn
+from memlab.write.chunk.turns import TurnChunker
 from memlab.write.relations.memorystack import MemoryStack
 from memlab.write.relations.versioning import Versions
 
@@ -83,7 +83,7 @@ def measure(name: str, tables: Tables, show: int) -> None:
     """Print one row for each arm, and a sample of the ended memories."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder))
-        tables = tables.updated(Turn(roles=("user",)).run(tables.only(Turn.reads), store))
+        tables = tables.updated(TurnChunker(roles=("user",)).run(tables.only(TurnChunker.reads), store))
         evidence = labelled(tables)
         for arm, stage in (("memorystack", MemoryStack(embedder=Apart())), ("versions", Versions(embedder=Apart()))):
             report(name, arm, tables, evidence, ended(tables, stage, store), show)

@@ -1,4 +1,4 @@
-"""What the pipeline asks of a benchmark."""
+"""The protocol of a data set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a file holds: which benchmark it is, counts, oddities, and what is wrong with it."""
+"""Inspection of a benchmark file: which benchmark it is, its counts, its oddities and its faults."""
 
 from __future__ import annotations
 

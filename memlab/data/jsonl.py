@@ -34,7 +34,7 @@ class _Line(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Turn(_Line):
+class TurnLine(_Line):
     """What was said at once."""
 
     role: Literal["user", "assistant"]
@@ -42,13 +42,13 @@ class Turn(_Line):
     speaker: str | None = None
 
 
-class Session(_Line):
+class SessionLine(_Line):
     """A line of sessions.jsonl."""
 
     corpus: Name
     session: Name
     said_on: Moment
-    turns: list[Turn]
+    turns: list[TurnLine]
 
 
 class Evidence(_Line):
@@ -58,7 +58,7 @@ class Evidence(_Line):
     turn: Annotated[int, Field(ge=0)] | None = None
 
 
-class Question(_Line):
+class QuestionLine(_Line):
     """A line of questions.jsonl."""
 
     question: Name
@@ -71,15 +71,15 @@ class Question(_Line):
     abstain: bool = False
 
 
-Kind = TypeVar("Kind", Session, Question)
-Sessions = dict[tuple[str, str], Session]
+Kind = TypeVar("Kind", SessionLine, QuestionLine)
+Sessions = dict[tuple[str, str], SessionLine]
 
 
-class Read(NamedTuple):
+class FolderContent(NamedTuple):
     """What a folder holds, and all that is wrong with it."""
 
     sessions: Sessions
-    questions: dict[str, Question]
+    questions: dict[str, QuestionLine]
     faults: list[str]
 
 
@@ -99,18 +99,18 @@ def validate(folder: Path) -> list[str]:
     return read(folder if folder.is_dir() else folder.parent).faults
 
 
-def read(folder: Path) -> Read:
+def read(folder: Path) -> FolderContent:
     """Read both files of a folder, and note all that is wrong with them."""
     faults: list[str] = []
     sessions: Sessions = {}
     corpora: set[str] = set()
-    for where, raw, session in records(folder / SESSIONS, Session, faults):
+    for where, raw, session in records(folder / SESSIONS, SessionLine, faults):
         corpora.add(str(raw.get("corpus")))
         if session is not None and sessions.setdefault((session.corpus, session.session), session) is not session:
             faults.append(f"{where}, field session: '{session.session}' was there before in '{session.corpus}'")
     whole = not faults  # a session that could not be read may be the one that a question names
-    questions: dict[str, Question] = {}
-    for where, _, question in records(folder / QUESTIONS, Question, faults):
+    questions: dict[str, QuestionLine] = {}
+    for where, _, question in records(folder / QUESTIONS, QuestionLine, faults):
         if question is None:
             continue
         if questions.setdefault(question.question, question) is not question:
@@ -120,10 +120,10 @@ def read(folder: Path) -> Read:
             faults.append(f"{where}, field corpus: no session has the corpus '{question.corpus}'{hint}")
         elif whole:
             faults += [f"{where}, field {fault}" for fault in _wrong_evidence(question, sessions)]
-    return Read(sessions, questions, faults)
+    return FolderContent(sessions, questions, faults)
 
 
-def _wrong_evidence(question: Question, sessions: Sessions) -> Iterator[str]:
+def _wrong_evidence(question: QuestionLine, sessions: Sessions) -> Iterator[str]:
     for i, cited in enumerate(question.evidence):
         session = sessions.get((question.corpus, cited.session))
         if session is None:
@@ -174,7 +174,7 @@ def _fault(error: Any, model: type[BaseModel]) -> str:
     if error["type"] == "missing":
         return f"{place}: is missing"
     if error["type"] == "extra_forbidden":
-        inner: dict[str, type[BaseModel]] = {"turns": Turn, "evidence": Evidence}
+        inner: dict[str, type[BaseModel]] = {"turns": TurnLine, "evidence": Evidence}
         owner = inner.get(str(error["loc"][0]), model)
         return f"{place}: is no field of this file; {did_you_mean(str(error['loc'][-1]), owner.model_fields)}"
     message = error["msg"].removeprefix("Value error, ")

@@ -1,4 +1,4 @@
-"""How often each turn of a live memory was returned, and when last: a line a question, added up when it is loaded."""
+"""Access counts of a live memory: how often each turn was returned, and when last. One line per question on disk."""
 
 from __future__ import annotations
 

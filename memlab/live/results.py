@@ -1,4 +1,4 @@
-"""What was found for one question, as a table for people and programs; and what is known of a topic over time."""
+"""Search results of a live memory: the hits of one question as a table, and the history of a topic."""
 
 from __future__ import annotations
 

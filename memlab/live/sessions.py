@@ -1,4 +1,4 @@
-"""What is added to a live memory: a session, and the line that it becomes on disk."""
+"""Sessions that are added to a live memory, and their lines on disk."""
 
 from __future__ import annotations
 

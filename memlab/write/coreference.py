@@ -1,4 +1,4 @@
-"""Who "he", "she", "they", "I" and "you" are, by rules: the last named person who fits.
+"""Coreference by rules: "he", "she", "they", "I" and "you" are the last named person who fits.
 
 Followed through a session's turns in order. A person is a given name that tells he from she (``coref_names``), a title
 with a name ("Mr. Ray"), or kin and friends of somebody ("my sister", "Anna's boss", "my friend Anna"). "He" and "she"

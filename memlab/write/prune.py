@@ -1,4 +1,4 @@
-"""What is forgotten: memories that are old, unless they are important or have often been asked for."""
+"""Pruning: old memories are removed unless they are important or were accessed often."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAIN, SMALL, STEP, FEW = 0.4, 0.1, 0.2, 3
 
 
 @stage
-class Importance:
+class RuleImportance:
     """Write ``memories.importance`` in [0, 1]; nothing is left out. Rules of ours: no system publishes its own.
 
     .4 for a plain memory; .2 more for each of: asked to be remembered or called important, vital matters (health,

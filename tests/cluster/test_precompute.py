@@ -10,7 +10,7 @@ from memlab.cluster.precompute import asks_before_search, prepare, write
 from memlab.pipeline import _MEMO, Pipeline
 from memlab.search.dense import Dense
 from memlab.store import Store
-from memlab.write.chunk.turns import Round, Turn
+from memlab.write.chunk.turns import RoundChunker, TurnChunker
 from memlab.write.context.llm import Written
 from tests.chats import ScriptedChat
 from tests.search.world import WordEmbedder
@@ -20,7 +20,7 @@ from tests.small import arm, lexical
 def arms(root: Path) -> list:
     """Two arms that search turns, one that searches rounds; all have the same questions."""
     made = [Pipeline(chunk=chunk, dense=Dense(embedder=WordEmbedder(), name=name))
-            for chunk, name in ((Turn(), "dense"), (Turn(), "other"), (Round(), "dense"))]
+            for chunk, name in ((TurnChunker(), "dense"), (TurnChunker(), "other"), (RoundChunker(), "dense"))]
     return [arm(root, pipeline, name=str(n)) for n, pipeline in enumerate(made)]
 
 

@@ -28,7 +28,7 @@ def test_an_object_and_its_parts_are_made() -> None:
     faults: list[str] = []
     assert construct({"_target_": FIXED, "k": 3}, "rank.select", faults) == Fixed(k=3)
     nested = {"_target_": "memlab.write.chunk.turns.Levels", "chunkers": [
-        {"_target_": "memlab.write.chunk.turns.Turn", "roles": ["user"], "speakers": True}]}
+        {"_target_": "memlab.write.chunk.turns.TurnChunker", "roles": ["user"], "speakers": True}]}
     made = construct(nested, "write.chunk", faults)
     assert isinstance(made, Levels)
     assert made.chunkers[0].kind == "turn.user"

@@ -25,7 +25,7 @@ from memlab.runtime.files import STALE, read_json
 from memlab.search.dense import Dense
 from memlab.store import Store
 from memlab.tables import SCHEMAS
-from memlab.write.chunk.turns import Session
+from memlab.write.chunk.turns import SessionChunker
 from tests.data.official_records import conversation, write
 from tests.small import arm, lexical, lives
 from tests.store.worker import DigestEmbedder
@@ -107,7 +107,7 @@ def test_the_digest_is_that_of_the_result(tmp_path: Path, monkeypatch: pytest.Mo
     elsewhere = replace(one, name="other", experiment="x", out=tmp_path / "y", seed=5, config="")
     assert elsewhere.digest() == one.digest()
     others = [arm(tmp_path, lexical(select=Fixed(k=11))), arm(tmp_path, data=lives(seed=1)),
-              arm(tmp_path, lexical(chunk=Session()))]
+              arm(tmp_path, lexical(chunk=SessionChunker()))]
     assert len({one.digest(), *(o.digest() for o in others)}) == 4
     before = one.digest()
     monkeypatch.setattr(manifest, "source_digest", lambda: "changed")

@@ -26,7 +26,7 @@ from memlab.search.late_interaction import Late
 from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.write.chunk.semantic import Semantic
-from memlab.write.chunk.turns import Levels, Turn
+from memlab.write.chunk.turns import Levels, TurnChunker
 from memlab.write.context.llm import Written
 from tests.chats import ScriptedChat
 from tests.search.world import Overlap
@@ -90,9 +90,10 @@ def test_the_plan_names_arms_and_where_they_go_and_runs_nothing(tmp_path: Path) 
 
 def test_a_chunker_with_a_model_makes_the_cost_unknown_and_the_plan_goes_on(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    several = Levels(chunkers=[Turn(), Semantic(embedder=DigestEmbedder())])
+    several = Levels(chunkers=[TurnChunker(), Semantic(embedder=DigestEmbedder())])
     some = [arm(tmp_path, lexical(chunk=chunk, dense=Dense(embedder=DigestEmbedder())), name=name)
-            for name, chunk in (("one", Semantic(embedder=DigestEmbedder())), ("two", several), ("plain", Turn()))]
+            for name, chunk in (("one", Semantic(embedder=DigestEmbedder())), ("two", several), ("plain",
+                                                                                                 TurnChunker()))]
     told = printed(tmp_path, store, *some)
     assert told.count(" ? ") == 2 * 4
     assert "not known before a model has split the sessions" in told

@@ -10,7 +10,7 @@ import numpy as np
 from memlab.harness.truncation import truncated_share
 from memlab.search.dense import Dense
 from memlab.store import Store
-from memlab.write.chunk.turns import Levels, Session, Turn
+from memlab.write.chunk.turns import Levels, SessionChunker, TurnChunker
 from tests.small import lexical, lives
 from tests.store.worker import DigestEmbedder
 
@@ -26,7 +26,7 @@ class Short(DigestEmbedder):
 
 
 def test_the_share_of_distinct_keys_by_kind_each_text_counted_once(tmp_path: Path) -> None:
-    pipeline = lexical(chunk=Levels(chunkers=[Turn(), Session()]), dense=Dense(embedder=Short("short")))
+    pipeline = lexical(chunk=Levels(chunkers=[TurnChunker(), SessionChunker()]), dense=Dense(embedder=Short("short")))
     tables = pipeline.run(lives().load(), Store(tmp_path))
     texts = dict(tables["texts"].iter_rows())
     share = {}
@@ -45,7 +45,7 @@ def test_no_embedder_no_share(tmp_path: Path) -> None:
 
 
 def test_a_lane_that_searches_some_kinds_tells_of_those(tmp_path: Path) -> None:
-    pipeline = lexical(chunk=Levels(chunkers=[Turn(), Session()]),
+    pipeline = lexical(chunk=Levels(chunkers=[TurnChunker(), SessionChunker()]),
                        dense=Dense(embedder=Short("short"), kinds=("session",)))
     tables = pipeline.run(lives().load(), Store(tmp_path))
     assert truncated_share(pipeline, tables, Store(tmp_path)) == {"session": 1.0}

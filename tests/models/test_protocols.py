@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from memlab.models.protocols import models_in
 from memlab.rank.rerank import Rerank
 from memlab.search.dense import Dense
-from memlab.write.chunk.turns import Levels, Turn
+from memlab.write.chunk.turns import Levels, TurnChunker
 from tests.search.world import Overlap, WordEmbedder
 
 
@@ -31,8 +31,8 @@ class Wrapped:
 def test_models_are_found_in_stages_and_the_stages_inside_them() -> None:
     embedder, scorer = WordEmbedder(), Overlap()
     assert list(models_in(Dense(embedder=embedder))) == [embedder]  # its index has an identity, and is no model
-    parts = Wrapped((Turn(), Rerank(scorer=scorer)), {"x": Dense(embedder=embedder)})
+    parts = Wrapped((TurnChunker(), Rerank(scorer=scorer)), {"x": Dense(embedder=embedder)})
     assert list(models_in(parts)) == [embedder, scorer]
     assert list(models_in(Lazy())) == [Overlap()]
-    assert list(models_in(Levels(chunkers=[Turn()]))) == []
+    assert list(models_in(Levels(chunkers=[TurnChunker()]))) == []
     assert list(models_in(None)) == []

@@ -13,7 +13,7 @@ from memlab.read.token_cost import Measure
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from memlab.token_counter import TOKEN, count_tokens
-from memlab.write.chunk.turns import Turn
+from memlab.write.chunk.turns import TurnChunker
 from tests.write.conversations import talk
 
 CHAT = talk([("user", "I ate figs"), ("assistant", "Nice."), ("user", "Bye")], [("user", "Hello", "Ann")])
@@ -23,7 +23,7 @@ ALL = "[2023-05-20]\nuser: I ate figs\n\nassistant: Nice.\n\nuser: Bye"
 
 def ranked(level: str, rows: list[tuple[int, int, bool]]) -> Tables:
     """Rank units (question, unit, selected) in the order given; units are the four turns or the two sessions."""
-    tables = CHAT.updated(Turn().run(CHAT, Store()))
+    tables = CHAT.updated(TurnChunker().run(CHAT, Store()))
     turns = CHAT["turns"]
     if level == "session":
         units = {"unit": [0, 1], "session": [0, 1], "turns": [[0, 1, 2], [0]]}

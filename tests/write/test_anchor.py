@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memlab.store import Store
 from memlab.write.anchor import ResolveBoth, ResolveDates, ResolvePronouns, split_notes
-from memlab.write.chunk.turns import Levels, Round, Session, Turn
+from memlab.write.chunk.turns import Levels, RoundChunker, SessionChunker, TurnChunker
 from tests.write.conversations import DAY, talk, written
 
 # DAY is Saturday, 20 May 2023, 9:30; each further session is a day later
@@ -25,7 +25,7 @@ ODD = st.sampled_from(
 
 
 def memories(tables, chunk=None):
-    return tables.updated((chunk or Turn()).run(tables, Store()))
+    return tables.updated((chunk or TurnChunker()).run(tables, Store()))
 
 
 def anchored(stage, tables):
@@ -35,7 +35,7 @@ def anchored(stage, tables):
 @pytest.mark.parametrize("stage", [ResolveDates(), ResolvePronouns(), ResolveBoth(), ResolveDates(into="key"),
                                    ResolvePronouns(into="key", speakers=False)])
 def test_twice_is_once_and_what_was_said_stays_in_front(stage):
-    tables = memories(FRIENDS, Levels(chunkers=[Turn(), Round(), Session()]))
+    tables = memories(FRIENDS, Levels(chunkers=[TurnChunker(), RoundChunker(), SessionChunker()]))
     once = anchored(stage, tables)
     twice = anchored(stage, once)
     assert twice["memories"].equals(once["memories"])
@@ -69,7 +69,7 @@ def test_what_is_known_to_the_month_sets_no_day_and_a_day_that_is_known_stays():
 
 
 def test_a_value_that_says_more_than_its_key_is_read_itself():
-    tables = memories(talk([("user", "Hello"), ("assistant", "You came yesterday.")]), Session(roles=("user",)))
+    tables = memories(talk([("user", "Hello"), ("assistant", "You came yesterday.")]), SessionChunker(roles=("user",)))
     out = anchored(ResolveDates(), tables)
     assert written(out) == ["Hello"]
     assert written(out, "value")[0].endswith("\n[yesterday = 2023-05-19]")
@@ -95,7 +95,7 @@ def test_persons_are_told_where_the_text_does_not_name_them():
     tables = memories(FRIENDS)
     assert written(anchored(ResolvePronouns(), tables)) == [
         "Ann: My sister Julia came yesterday.", "Bob: How is she?\n[she = Julia]", "Ann: Fine!"]
-    silent = memories(FRIENDS, Turn(speakers=False))
+    silent = memories(FRIENDS, TurnChunker(speakers=False))
     assert written(anchored(ResolvePronouns(), silent))[0] == "My sister Julia came yesterday.\n[I = Ann]"
     assert written(anchored(ResolvePronouns(speakers=False), silent))[0] == "My sister Julia came yesterday."
     assert written(anchored(ResolvePronouns(reach=0), tables))[1] == "Bob: How is she?"
@@ -104,12 +104,12 @@ def test_persons_are_told_where_the_text_does_not_name_them():
 def test_a_pronoun_of_two_people_in_one_memory_is_left_alone():
     tables = talk([("user", "I saw Tom.", "Ann"), ("user", "How is he?", "Bob"), ("user", "And Paul?", "Ann"),
                    ("user", "He is well.", "Bob")])
-    assert written(anchored(ResolvePronouns(), memories(tables, Round(speakers=False))))[0].count("[") == 0
+    assert written(anchored(ResolvePronouns(), memories(tables, RoundChunker(speakers=False))))[0].count("[") == 0
     assert "he = Paul" in written(anchored(ResolvePronouns(), memories(tables)))[3]
 
 
 def test_both_are_one_line_each():
-    assert written(anchored(ResolveBoth(), memories(FRIENDS, Turn(speakers=False))))[0] == (
+    assert written(anchored(ResolveBoth(), memories(FRIENDS, TurnChunker(speakers=False))))[0] == (
         "My sister Julia came yesterday.\n[I = Ann]\n[yesterday = 2023-05-19]")
 
 

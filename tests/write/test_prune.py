@@ -7,7 +7,7 @@ import pytest
 
 from memlab.store import Store
 from memlab.tables import frame, text_hash
-from memlab.write.prune import Age, Deprecated, Importance, removable
+from memlab.write.prune import Age, Deprecated, RuleImportance, removable
 from tests.write.relations.worlds import DAY, done, told
 
 
@@ -75,7 +75,7 @@ def test_importance_is_written_and_nothing_is_lost(store):
     tables = told((0, 0, "Thanks!"), (0, 0, "Boats leave the harbour at noon"), (1, 1, "My boss is Ann Miller Smith"),
                   (2, 2, "My doctor is Ann Miller"), (3, 3, "Please remember: my doctor is Ann"), (4, 4, "x"),
                   importance=[None] * 5 + [0.7])
-    assert done(Importance(), tables, store)["memories"]["importance"].round(6).to_list() == [
+    assert done(RuleImportance(), tables, store)["memories"]["importance"].round(6).to_list() == [
         0.1, 0.4, 0.6, 0.8, 1.0, 0.7]
 
 

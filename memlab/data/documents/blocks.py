@@ -17,7 +17,7 @@ _FENCE = re.compile(r" {0,3}(```+|~~~+)")
 _HEADING = re.compile(r"#{1,6}[ \t]+\S")
 
 
-class Block(NamedTuple):
+class DocumentBlock(NamedTuple):
     """A paragraph, a table or an entry; ``place`` names where in its document it begins."""
 
     place: str
@@ -28,7 +28,7 @@ class Document(NamedTuple):
     """A document's blocks in order, and the day that it states for itself, if it does."""
 
     said_on: datetime | None
-    blocks: list[Block]
+    blocks: list[DocumentBlock]
 
 
 def decoded(raw: bytes) -> str:
@@ -84,7 +84,7 @@ def json_file(raw: bytes) -> Document:
     for place, entry in named:
         label = "" if place.startswith("[") else place
         lines = "\n".join(f"{path}: {leaf}" if path else leaf for path, leaf in _leaves(entry, label))
-        found += [Block(place, lines)] if lines.strip() else []
+        found += [DocumentBlock(place, lines)] if lines.strip() else []
     return Document(None if said is None else stated(said), found)
 
 
@@ -124,7 +124,7 @@ def _written(raw: bytes, *, markdown: bool) -> Document:
         date = _DATE.search(front[1])
         value = date[1].strip().strip("\"'") if date else ""
         said = stated(value) if value else None
-    return Document(said, [Block(str(at), block) for at, block in paragraphs(whole, start, markdown=markdown)])
+    return Document(said, [DocumentBlock(str(at), block) for at, block in paragraphs(whole, start, markdown=markdown)])
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:

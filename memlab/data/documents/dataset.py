@@ -38,7 +38,7 @@ from memlab.stage import LocalPath, stage
 from memlab.tables import Tables
 
 
-class Question(jsonl.Question):
+class DocumentQuestion(jsonl.QuestionLine):
     """A line of questions.jsonl; there is one corpus, so naming it is needless."""
 
     corpus: jsonl.Name = "documents"
@@ -108,13 +108,13 @@ class Documents(Subset):
         """Questions are taken as independent, as is usual in retrieval."""
         return False
 
-    def _questions(self, documents: dict[str, Document], faults: list[str]) -> list[jsonl.Question]:
+    def _questions(self, documents: dict[str, Document], faults: list[str]) -> list[jsonl.QuestionLine]:
         path = self._folder() / readers.QUESTIONS
         if not path.is_file():
             return []
         whole = not faults  # a document that could not be read may be the one that a question names
-        found: dict[str, jsonl.Question] = {}
-        for where, _, question in jsonl.records(path, Question, faults):
+        found: dict[str, jsonl.QuestionLine] = {}
+        for where, _, question in jsonl.records(path, DocumentQuestion, faults):
             if question is None:
                 continue
             if found.setdefault(question.question, question) is not question:
@@ -128,7 +128,7 @@ class Documents(Subset):
         return self.path
 
 
-def _wrong_evidence(question: jsonl.Question, documents: dict[str, Document]) -> Iterator[str]:
+def _wrong_evidence(question: jsonl.QuestionLine, documents: dict[str, Document]) -> Iterator[str]:
     for i, cited in enumerate(question.evidence):
         document = documents.get(cited.session)
         if document is None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab.data.documents import blocks
-from memlab.data.documents.blocks import Block, Document, paragraphs
+from memlab.data.documents.blocks import Document, DocumentBlock, paragraphs
 from memlab.errors import MemlabError
 from memlab.text.display import sanitise
 from memlab.text.unicode import replace_surrogates
@@ -40,7 +40,7 @@ def pdf(raw: bytes) -> Document:
     except Exception as fault:  # a damaged file may raise anything inside a parser
         raise MemlabError(f"it is no PDF that can be read ({type(fault).__name__}: {str(fault)[:80]})",
                           fix="open it and save it again") from fault
-    found = [Block(f"page {number}, {at}", block) for number, page in enumerate(pages, start=1)
+    found = [DocumentBlock(f"page {number}, {at}", block) for number, page in enumerate(pages, start=1)
              for at, block in paragraphs(page)]
     if not found:
         raise MemlabError("there is no text in it; scanned pages are pictures", fix="let an OCR program add the text")
@@ -60,7 +60,7 @@ def docx(raw: bytes, most: int = 1 << 30) -> Document:
         if size > most:
             raise MemlabError(f"it unpacks to {size / 1e6:,.0f} MB", fix="take the pictures out, or raise data.max_mb")
         body = library.Document(io.BytesIO(raw)).iter_inner_content()
-        found: list[Block] = []
+        found: list[DocumentBlock] = []
         headings: list[tuple[int, str]] = []
         for number, part in enumerate(body, start=1):
             if hasattr(part, "rows"):
@@ -129,7 +129,7 @@ def load(path: Path, max_mb: float) -> Document:
     document = docx(raw, int(max_mb * 1e6) * _UNPACKED) if loader is docx and raw else loader(raw) if raw else None
     if document is None or not document.blocks:
         raise MemlabError("it is empty", fix="write something into it, or delete it")
-    return document._replace(blocks=[Block(*map(replace_surrogates, block)) for block in document.blocks])
+    return document._replace(blocks=[DocumentBlock(*map(replace_surrogates, block)) for block in document.blocks])
 
 
 def _library(module: str, package: str) -> Any:
@@ -150,8 +150,8 @@ def _table(table: Any) -> str:
     return "\n".join(row for row in rows if row.strip(" |"))
 
 
-def _together(parts: list[tuple[int, str]]) -> Block:
-    return Block(str(parts[0][0]), "\n".join(said for _, said in parts))
+def _together(parts: list[tuple[int, str]]) -> DocumentBlock:
+    return DocumentBlock(str(parts[0][0]), "\n".join(said for _, said in parts))
 
 
 def _spoken(name: str) -> str:

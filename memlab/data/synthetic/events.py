@@ -1,4 +1,4 @@
-"""What happens in a life: statements in sessions, and the questions that they answer. Knows nothing of chats.
+"""Events of a generated life: statements in sessions, and the questions that they answer.
 
 One function a question type: it draws the sessions in which its statements fall, adds near-misses (the same said
 of somebody else, or of another place), and returns the question with its evidence.
@@ -38,7 +38,7 @@ class Statement(NamedTuple):
     request: str | None = None
 
 
-class Question(NamedTuple):
+class LifeQuestion(NamedTuple):
     """A question and the numbers of the statements that answer it; none where the right answer is to decline."""
 
     category: str
@@ -103,23 +103,23 @@ class Life:
             self.say(session, text[0].upper() + text[1:])
 
 
-def single_user(life: Life) -> Question:
+def single_user(life: Life) -> LifeQuestion:
     """A fact told once."""
     fact = life.fresh("facts", lexicon.FACTS)
     mine, *others = life.random.permutation(fact.values).tolist()[:3]
     said = life.say(life.days_for(1)[0], life.word(fact.tell).format(v=mine))
     life.twins(fact.twin, others)
-    return Question("single-session-user", life.word(fact.ask), mine, [said])
+    return LifeQuestion("single-session-user", life.word(fact.ask), mine, [said])
 
 
-def unanswerable(life: Life) -> Question:
+def unanswerable(life: Life) -> LifeQuestion:
     """A fact that was only told of others."""
     fact = life.fresh("facts", lexicon.FACTS)
     life.twins(fact.twin, life.random.permutation(fact.values).tolist()[:2], least=1)
-    return Question("single-session-user", life.word(fact.ask), "You did not mention it.", [])
+    return LifeQuestion("single-session-user", life.word(fact.ask), "You did not mention it.", [])
 
 
-def update(life: Life) -> Question:
+def update(life: Life) -> LifeQuestion:
     """A fact that changed: both tellings are evidence, the later one counts."""
     fact = life.fresh("facts that change", lexicon.UPDATES)
     old, new, *others = life.random.permutation(fact.values).tolist()[:4]
@@ -127,10 +127,10 @@ def update(life: Life) -> Question:
     assert fact.later is not None
     said = [life.say(first, life.word(fact.tell).format(v=old)), life.say(second, life.word(fact.later).format(v=new))]
     life.twins(fact.twin, others)
-    return Question("knowledge-update", life.word(fact.ask), new, said)
+    return LifeQuestion("knowledge-update", life.word(fact.ask), new, said)
 
 
-def counting(life: Life) -> Question:
+def counting(life: Life) -> LifeQuestion:
     """Things that add up: every one is evidence."""
     things = life.fresh("collections", lexicon.COLLECTIONS)
     life.collections.append(things)
@@ -138,10 +138,10 @@ def counting(life: Life) -> Question:
     count = int(low * ((high + 1) / low) ** life.random.random())  # small counts are common, large ones rare
     said = [life.say(s, life.word(things.tell).format(t=life.fresh("titles", TITLES))) for s in life.days_for(count)]
     life.twins(things.twin, [life.fresh("titles", TITLES) for _ in range(count)])
-    return Question("multi-session", life.word(things.ask), str(count), said)
+    return LifeQuestion("multi-session", life.word(things.ask), str(count), said)
 
 
-def temporal(life: Life) -> Question:
+def temporal(life: Life) -> LifeQuestion:
     """Two events, and the days between them or their order; the answer needs the dates of both sessions."""
     names, days, said = [], [], []
     for session in life.days_for(2):
@@ -153,22 +153,22 @@ def temporal(life: Life) -> Question:
     order = [int(i) for i in life.random.permutation(2)]
     one, two = (f"the day when {names[i]}" for i in order)
     if life.random.random() < 0.5 and days[0] != days[1]:
-        return Question("temporal-reasoning", f"Which came first, {one} or {two}?",
+        return LifeQuestion("temporal-reasoning", f"Which came first, {one} or {two}?",
                         f"The day when {names[days.index(min(days))]}", said)
     gap = abs((days[1] - days[0]).days)
-    return Question("temporal-reasoning", f"How many days lie between {one} and {two}?",
+    return LifeQuestion("temporal-reasoning", f"How many days lie between {one} and {two}?",
                     f"{gap} day" + "s" * (gap != 1), said)
 
 
-def preference(life: Life) -> Question:
+def preference(life: Life) -> LifeQuestion:
     """A taste, and a request that a good answer fits to it; the answer is a rubric."""
     taste = life.fresh("tastes", lexicon.TASTES)
     said = life.say(life.days_for(1)[0], life.word(taste.tell))
     life.twins(taste.twin, [""])
-    return Question("single-session-preference", life.word(taste.ask), taste.rubric, [said])
+    return LifeQuestion("single-session-preference", life.word(taste.ask), taste.rubric, [said])
 
 
-def advice(life: Life) -> Question:
+def advice(life: Life) -> LifeQuestion:
     """Something that the assistant recommended."""
     kind, other_words = life.fresh("kinds of advice", lexicon.ADVICE)
     here, *elsewhere = life.random.permutation(lexicon.CITIES).tolist()[:3]
@@ -181,10 +181,10 @@ def advice(life: Life) -> Question:
         said += [number] if city == here else []
     asked = life.word((f"Where did you suggest to go when I wanted {kind} in {here}?",
                        f"What was it called, {other_words} that you told me about in {here}?"))
-    return Question("single-session-assistant", asked, answer, said)
+    return LifeQuestion("single-session-assistant", asked, answer, said)
 
 
-CYCLE: tuple[Callable[[Life], Question], ...] = (
+CYCLE: tuple[Callable[[Life], LifeQuestion], ...] = (
     counting, temporal, single_user, update, advice, preference, unanswerable,
     counting, temporal, single_user, update, counting, temporal)
 """The questions of a life, in proportions close to LongMemEval's; a longer life begins again."""

@@ -32,7 +32,7 @@ _FENCE = re.compile(_NAME + r" {0,3}(```+|~~~+)")
 _SENTENCE = re.compile(r"[.!?…]+[\"'”’)\]]*\s+")
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """text[start:stop], white space behind it included, so that the blocks of a text tile it."""
 
     start: int
@@ -40,7 +40,7 @@ class Block(NamedTuple):
     kind: Kind
 
 
-def blocks(text: str) -> list[Block]:
+def blocks(text: str) -> list[TextBlock]:
     r"""Cut a text into blocks.
 
     A header is a line of its own, fenced code is one block with its fences (to the end of the text where nothing
@@ -50,7 +50,7 @@ def blocks(text: str) -> list[Block]:
     ...     "# T\nOne. Two.\n\n```\nx. y\n```\n")]
     [('header', '# T\n'), ('sentence', 'One. '), ('sentence', 'Two.\n\n'), ('code', '```\nx. y\n```\n')]
     """
-    found: list[Block] = []
+    found: list[TextBlock] = []
     open_at = at = 0  # where the paragraph or the code begins; where this line does
     fence = ""
     for line in text.splitlines(keepends=True):
@@ -58,7 +58,7 @@ def blocks(text: str) -> list[Block]:
         marked = _FENCE.match(line)
         if fence:
             if marked and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-                found.append(Block(open_at, end, "code"))
+                found.append(TextBlock(open_at, end, "code"))
                 open_at, fence = end, ""
         elif marked or _HEADER.match(line):
             found += _sentences(text, open_at, at)
@@ -66,28 +66,28 @@ def blocks(text: str) -> list[Block]:
             if marked:
                 fence = marked[1]
             else:
-                found.append(Block(at, end, "header"))
+                found.append(TextBlock(at, end, "header"))
                 open_at = end
         elif not line.strip():
             found += _sentences(text, open_at, end)
             open_at = end
         at = end
-    found += [Block(open_at, at, "code")] if fence else _sentences(text, open_at, at)
+    found += [TextBlock(open_at, at, "code")] if fence else _sentences(text, open_at, at)
     return _without_blanks(text, found)
 
 
-def _sentences(text: str, start: int, stop: int) -> list[Block]:
+def _sentences(text: str, start: int, stop: int) -> list[TextBlock]:
     cuts = [start, *(m.end() for m in _SENTENCE.finditer(text, start, stop)), stop]
-    return [Block(a, b, "sentence") for a, b in zip(cuts, cuts[1:]) if a < b]
+    return [TextBlock(a, b, "sentence") for a, b in zip(cuts, cuts[1:]) if a < b]
 
 
-def _without_blanks(text: str, found: list[Block]) -> list[Block]:
+def _without_blanks(text: str, found: list[TextBlock]) -> list[TextBlock]:
     """Give white space to the block before it; at the beginning, to the one behind."""
-    out: list[Block] = []
+    out: list[TextBlock] = []
     for block in found:
         if out and (not text[block.start:block.stop].strip() or not text[out[-1].start:out[-1].stop].strip()):
             kind = block.kind if not text[out[-1].start:out[-1].stop].strip() else out[-1].kind
-            out[-1] = Block(out[-1].start, block.stop, kind)
+            out[-1] = TextBlock(out[-1].start, block.stop, kind)
         else:
             out.append(block)
     return out
@@ -99,7 +99,7 @@ _SEPARATORS = ("\n\n", "\n", ". ", " ")  # for a single block that is longer tha
 _APART, _TOGETHER = -2.0, 2.0  # beyond any cosine: before a header, and between it and what it heads
 
 
-def similarities(found: Sequence[Block], vectors: Floats, around: int) -> Similarities:
+def similarities(found: Sequence[TextBlock], vectors: Floats, around: int) -> Similarities:
     """Return, for each gap between neighbouring blocks, how alike its two sides are. Shape (n - 1,).
 
     A side is the sum of the unit vectors (n, dim) of its ``around`` nearest blocks; the gap's value is the cosine of
@@ -181,7 +181,7 @@ class Semantic(RoleChunker):
 
         return pieces(tables, self.roles, self.speakers, cut, self.kind)
 
-    def cut(self, text: str, found: Sequence[Block], vectors: Floats) -> list[Span]:
+    def cut(self, text: str, found: Sequence[TextBlock], vectors: Floats) -> list[Span]:
         """Return the pieces of a text, given its blocks and their unit vectors (n, dim)."""
         if not found:
             return []
@@ -190,7 +190,7 @@ class Semantic(RoleChunker):
         groups = self._joined(found, similar, list(pairwise([*starts, len(found)])))
         return [span for low, high in groups for span in self._divided(text, found, similar, low, high)]
 
-    def _joined(self, found: Sequence[Block], similar: Similarities, groups: list[Span]) -> list[Span]:
+    def _joined(self, found: Sequence[TextBlock], similar: Similarities, groups: list[Span]) -> list[Span]:
         """Join every group that is too short to a neighbour, if both together are no longer than a piece may be."""
         at = 0
         while at < len(groups):
@@ -209,7 +209,7 @@ class Semantic(RoleChunker):
             at = left
         return groups
 
-    def _divided(self, text: str, found: Sequence[Block], similar: Similarities, low: int, high: int) -> list[Span]:
+    def _divided(self, text: str, found: Sequence[TextBlock], similar: Similarities, low: int, high: int) -> list[Span]:
         """Cut blocks low..high at the least similar gap until each part fits; parts of ``least`` where it can be."""
         start, stop = found[low].start, found[high - 1].stop
         if stop - start <= self.size:
@@ -222,5 +222,5 @@ class Semantic(RoleChunker):
         return [*self._divided(text, found, similar, low, gap + 1), *self._divided(text, found, similar, gap + 1, high)]
 
 
-def _length(found: Sequence[Block], low: int, high: int) -> int:
+def _length(found: Sequence[TextBlock], low: int, high: int) -> int:
     return found[high - 1].stop - found[low].start

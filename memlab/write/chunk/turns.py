@@ -87,7 +87,7 @@ def _joined(turns: pl.DataFrame, by: list[str], roles: tuple[str, ...]) -> pl.Da
 
 
 @stage
-class Turn(RoleChunker):
+class TurnChunker(RoleChunker):
     """One memory per turn of these roles; a blank turn is none."""
 
     chunking: ClassVar = "turn"
@@ -102,7 +102,7 @@ class Turn(RoleChunker):
 
 
 @stage
-class Round(RoleChunker):
+class RoundChunker(RoleChunker):
     """One memory per round: a turn of the one who asks, and all that follows up to that one's next turn.
 
     The one who asks is the user; where people with names talk to each other, whoever speaks first in the
@@ -120,7 +120,7 @@ class Round(RoleChunker):
 
 
 @stage
-class Session(RoleChunker):
+class SessionChunker(RoleChunker):
     """One memory per session; with ``roles=[user]`` the key is that of LongMemEval's official protocol.
 
     There a session in which only the assistant speaks is a document with an empty key: it is never found, but it

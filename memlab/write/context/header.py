@@ -1,4 +1,4 @@
-"""What a memory's key says of its surroundings: nothing, or a header made by rule."""
+"""Contextual headers by rule: what a key says of its surroundings."""
 
 from __future__ import annotations
 

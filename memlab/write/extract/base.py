@@ -1,4 +1,4 @@
-"""What is extracted from a session, and the sessions to extract from: each distinct one once.
+"""Facts and other extracts of a session, and the distinct sessions to extract from.
 
 A benchmark lays the same session into several haystacks, under other dates: what is said in it is extracted once,
 without its date, and written into every slot that holds it.
@@ -40,7 +40,7 @@ Talk = tuple[Said, ...]
 
 
 @dataclass(frozen=True)
-class Fact:
+class ExtractedFact:
     """A sentence that is understood alone; ``turns`` are positions (from 0) in its session, ascending."""
 
     text: str
@@ -72,7 +72,7 @@ class Link:
 class Extract:
     """All that was extracted from a session; ``unread`` are the positions of turns that nobody could read."""
 
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[ExtractedFact, ...] = ()
     entities: tuple[Entity, ...] = ()
     links: tuple[Link, ...] = ()
     unread: tuple[int, ...] = ()

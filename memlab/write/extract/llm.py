@@ -16,7 +16,7 @@ from memlab.models.chat.replies import MARGIN, parse_json, trim
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
-from memlab.write.extract.base import Category, Entity, Extract, Fact, Kind, Link, Source, Talk, clean
+from memlab.write.extract.base import Category, Entity, Extract, ExtractedFact, Kind, Link, Source, Talk, clean
 from memlab.write.extract.chunked import Chunked
 from memlab.write.extract.placement import READS, WRITES, Into, check, written
 
@@ -76,14 +76,14 @@ def extract(said: Any, talk: Talk, shown: range) -> Extract:
     which it shares most words, and to all that were shown where it shares none. The source of a fact whose turns have
     one role is that role, whatever the reply says. Blank texts are left out, repeated facts are one.
     """
-    facts: dict[str, Fact] = {}
+    facts: dict[str, ExtractedFact] = {}
     for item in said["facts"]:
         text = clean(item["fact"])
         turns = sorted({int(n) - 1 for n in item["turns"]} & {*shown}) or _alike(text, talk, shown)
         roles = {talk[p].role for p in turns}
         source = cast(Source, roles.pop() if len(roles) == 1 else item["source"])
         if _WORD.search(text):
-            facts.setdefault(text.casefold(), Fact(text, tuple(turns), item["category"], source))
+            facts.setdefault(text.casefold(), ExtractedFact(text, tuple(turns), item["category"], source))
     entities = [Entity(clean(e["name"]), e["kind"], clean(e["summary"])) for e in said["entities"]]
     links = [Link(clean(r["source"]), clean(r["relation"]), clean(r["target"]), clean(r["when"]) or None)
              for r in said["relationships"]]

@@ -1,4 +1,4 @@
-"""Where facts go: into memories of their own beside the raw ones, in their place, or into the raw ones' keys."""
+"""Placement of facts: beside the raw memories, in their place, or in their keys."""
 
 from __future__ import annotations
 

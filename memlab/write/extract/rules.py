@@ -9,7 +9,7 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.write.chunk.turns import EVERYONE, Roles
-from memlab.write.extract.base import Category, Extract, Fact, Link, Source, Talk, clean
+from memlab.write.extract.base import Category, Extract, ExtractedFact, Link, Source, Talk, clean
 from memlab.write.extract.chunked import Chunked, cuts
 from memlab.write.extract.entities import entities, names
 from memlab.write.extract.placement import READS, WRITES, Into, check, written
@@ -62,6 +62,6 @@ class RulesExtract:
             if slot is not None:
                 fact = f"{said.name}: {clean(sentence)}"
                 at.setdefault((fact, slot, said.role), []).append(p)
-        facts = tuple(Fact(fact, tuple(dict.fromkeys(turns)), slot, cast(Source, role))
+        facts = tuple(ExtractedFact(fact, tuple(dict.fromkeys(turns)), slot, cast(Source, role))
                       for (fact, slot, role), turns in at.items())
         return Extract(facts, tuple(entities(told, speakers, known)), tuple(found))

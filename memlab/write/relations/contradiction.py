@@ -1,4 +1,4 @@
-"""What a text claims, by templates, and when one claim contradicts another.
+"""Claims of a text, by templates, and contradictions between claims.
 
 Four templates, as MemoryStack publishes them: prefers / doesn't like; works at / left; lives in / moved from; is / is
 not. Its wordings are not given, so these are ours; they are English, and a text in another language claims nothing.

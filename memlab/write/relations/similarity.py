@@ -1,4 +1,4 @@
-"""Which earlier memories a memory lies near to, and how many key terms two memories share."""
+"""Similarity of memories: the nearest earlier ones, and the key terms that two share."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ READS = ("texts", "turns", "memories")
 Pairs = tuple[Ints, Ints]
 
 
-class Statement(Protocol):
+class TimelineStatement(Protocol):
     """Something that a text says, and that a later one may deny or replace."""
 
     def keys(self) -> list[tuple[str, ...]]:
@@ -37,7 +37,7 @@ class Statement(Protocol):
         ...
 
 
-Read = Callable[[str, str], Iterable[Statement]]
+Read = Callable[[str, str], Iterable[TimelineStatement]]
 """Reads a text (of a speaker) for statements."""
 
 
@@ -98,7 +98,7 @@ class Line:
         later, earlier, cosine = (np.concatenate(some) for some in zip(*found))
         return later, earlier, cosine
 
-    def said(self, read: Read) -> Iterator[tuple[int, tuple[Statement, ...]]]:
+    def said(self, read: Read) -> Iterator[tuple[int, tuple[TimelineStatement, ...]]]:
         """Give (row, what users claim in it) for the rows that claim something; each distinct text is read once.
 
         A transcript's lines say who speaks. What an assistant says is no claim of the user's, and is left out.
@@ -114,7 +114,7 @@ class Line:
         Of the earlier statements on one thing the ``most`` latest are compared, so that time and edges stay linear.
         What names the same turns of the same session (the facts of a turn) was said at one time: no conflict.
         """
-        board: dict[tuple[Any, ...], deque[tuple[int, Statement]]] = defaultdict(lambda: deque(maxlen=most))
+        board: dict[tuple[Any, ...], deque[tuple[int, TimelineStatement]]] = defaultdict(lambda: deque(maxlen=most))
         turns, session = self.memories["turns"].to_list(), self.memories["session"].to_list()
         found: dict[tuple[int, int], None] = {}
         for row, made in self.said(read):
@@ -151,7 +151,7 @@ class Line:
 
 
 @lru_cache(maxsize=1 << 17)
-def _statements(read: Read, text: str, names: frozenset[str]) -> tuple[Statement, ...]:
+def _statements(read: Read, text: str, names: frozenset[str]) -> tuple[TimelineStatement, ...]:
     """Read a text; remembered, since haystacks share sessions and a live memory comes back to its texts."""
     return tuple(made for who, part in _speeches(text, names) if who != "assistant" for made in read(part, who))
 

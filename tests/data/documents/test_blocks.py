@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.data.documents.blocks import Block, json_file, markdown, paragraphs, text
+from memlab.data.documents.blocks import DocumentBlock, json_file, markdown, paragraphs, text
 from memlab.errors import MemlabError
 
 
@@ -36,10 +36,12 @@ def test_json_becomes_lines_under_their_paths():
     value = {"date": "2023-05-20", "pets": [{"name": "Tom", "age": 3, "owner": None}], "note": "Hi\nyou", "none": []}
     document = json_file(json.dumps(value).encode())
     assert document.said_on == datetime(2023, 5, 20)
-    assert document.blocks == [Block("date", "date: 2023-05-20"), Block("pets", "pets[0].name: Tom\npets[0].age: 3"),
-                               Block("note", "note: Hi\nyou")]
-    assert json_file(b'"alone"').blocks == [Block("", "alone")]
-    assert json_file(b"[[1, [2]], true]").blocks == [Block("[0]", "[0]: 1\n[1][0]: 2"), Block("[1]", "true")]
+    assert document.blocks == [DocumentBlock("date", "date: 2023-05-20"), DocumentBlock("pets",
+        "pets[0].name: Tom\npets[0].age: 3"),
+                               DocumentBlock("note", "note: Hi\nyou")]
+    assert json_file(b'"alone"').blocks == [DocumentBlock("", "alone")]
+    assert json_file(b"[[1, [2]], true]").blocks == [DocumentBlock("[0]", "[0]: 1\n[1][0]: 2"), DocumentBlock("[1]",
+                                                                                                              "true")]
     deep = b"[" * 500 + b"1" + b"]" * 500
     assert json_file(deep).blocks[0].text == "[0]" * 499 + ": 1"
     with pytest.raises(MemlabError, match="it is not JSON"):

@@ -16,7 +16,7 @@ from memlab.read.render import rendered
 from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.tables import Tables
-from memlab.write.chunk.turns import Round
+from memlab.write.chunk.turns import RoundChunker
 from tests.read.world import shown, tokens, world, worlds
 from tests.write.conversations import DAY, talk
 
@@ -88,7 +88,7 @@ def test_rounds_are_those_of_the_chunker() -> None:
     sessions = [[("assistant", "z"), ("user", "a"), ("assistant", "b"), ("assistant", "c"), ("user", "d")],
                 [("user", "e", "Ann"), ("user", "f", "Bob"), ("user", "g", "Ann")], [("assistant", "h")]]
     tables = world(sessions, range(9))  # type: ignore[arg-type]
-    made = Round().run(talk(*sessions), STORE)  # type: ignore[arg-type]
+    made = RoundChunker().run(talk(*sessions), STORE)  # type: ignore[arg-type]
     of_turn = made["memories"].explode("turns").join(made["texts"], left_on="value_id", right_on="text_id")
     ours = rendered(tables["units"], tables, "round").sort("unit")["text"].str.split_exact("]\n", 1).struct[1]
     assert ours.to_list() == of_turn.sort("session", "turns")["text"].to_list()

@@ -16,7 +16,7 @@ from memlab.errors import MemlabError
 from memlab.models.protocols import Embedder
 from memlab.store import Store
 from memlab.tables import text_hash
-from memlab.write.chunk.semantic import Block, Semantic, blocks, similarities, valleys
+from memlab.write.chunk.semantic import Semantic, TextBlock, blocks, similarities, valleys
 from tests.write.conversations import talk, written
 
 
@@ -61,7 +61,7 @@ def test_pieces_begin_where_the_subject_changes_and_name_their_turns():
 
 
 def test_similarity_is_the_cosine_of_the_sums_on_both_sides():
-    found = [Block(i, i + 1, "sentence") for i in range(4)]
+    found = [TextBlock(i, i + 1, "sentence") for i in range(4)]
     v = np.array([[1, 0], [0.6, 0.8], [0.6, 0.8], [0, 1]], np.float32)
     left, right = v[0] + v[1], v[2] + v[3]
     expected = float(left @ right / np.linalg.norm(left) / np.linalg.norm(right))
@@ -87,10 +87,10 @@ def test_a_header_begins_a_piece_and_stays_with_what_it_heads():
     assert written(other) == ["user: A cat. My cat.", "# The train\nMy soup. More soup. Hot soup."]
 
 
-def turned(*degrees: float) -> tuple[str, list[Block], np.ndarray]:
+def turned(*degrees: float) -> tuple[str, list[TextBlock], np.ndarray]:
     """A text of ten-letter sentences whose vectors stand at these angles."""
     angles = np.radians(np.array(degrees))
-    found = [Block(10 * i, 10 * i + 10, "sentence") for i in range(len(degrees))]
+    found = [TextBlock(10 * i, 10 * i + 10, "sentence") for i in range(len(degrees))]
     return "aaaaaaaa. " * len(degrees), found, np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
 
 

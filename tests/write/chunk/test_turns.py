@@ -14,7 +14,7 @@ from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
 from memlab.store import Store
 from memlab.tables import Tables
-from memlab.write.chunk.turns import Levels, Round, Session, Turn
+from memlab.write.chunk.turns import Levels, RoundChunker, SessionChunker, TurnChunker
 from tests.write.conversations import DAY, talk, written
 
 CHAT = talk(
@@ -32,57 +32,57 @@ def made(stage: object, tables: Tables = CHAT) -> Tables:
 
 
 def test_turns_are_raw_texts_of_their_roles_and_blank_ones_are_none():
-    out = made(Turn(roles=["user"]))
+    out = made(TurnChunker(roles=["user"]))
     assert written(out) == ["Hi ", "I ate figs"]
     assert written(out, "value") == ["user: Hi ", "user: I ate figs"]
     assert out["memories"]["turns"].to_list() == [[1], [2]]
     assert out["memories"]["kind"].unique().to_list() == ["turn.user"]
-    assert made(Turn())["memories"]["turns"].to_list() == [[0], [1], [2], [3], [4], [0]]
+    assert made(TurnChunker())["memories"]["turns"].to_list() == [[0], [1], [2], [3], [4], [0]]
 
 
 def test_session_key_is_the_official_one_and_its_value_the_whole_session():
-    out = made(Session(roles=["user"]))
+    out = made(SessionChunker(roles=["user"]))
     # as the official code: blanks joined, not stripped; an empty key where no user speaks, for BM25 counts it
     assert written(out) == [" ".join(["Hi ", "I ate figs", "  "]), ""]
     assert out["memories"]["turns"].to_list() == [[0, 1, 2, 3, 4, 5], [0]]
     assert written(out, "value")[0].startswith("assistant: Welcome.\n\nuser: Hi ")
     assert out["memories"]["said_on"].to_list() == [DAY, DAY + timedelta(days=1)]
     assert out["memories"]["session"].to_list() == [0, 1]  # none for a session without turns
-    assert made(Session())["memories"]["session"].to_list() == [0, 1]
+    assert made(SessionChunker())["memories"]["session"].to_list() == [0, 1]
 
 
 def test_rounds_begin_with_a_user_turn():
-    out = made(Round())
+    out = made(RoundChunker())
     assert out["memories"]["turns"].to_list() == [[0], [1], [2, 3, 4], [0]]  # the blank round [5] is none
     assert written(out)[2] == "I ate figs Nice. More?"
-    assert written(made(Round(roles=["user"]))) == ["Hi ", "I ate figs"]
-    shown = written(made(Round(roles=["user"])), "value")
+    assert written(made(RoundChunker(roles=["user"]))) == ["Hi ", "I ate figs"]
+    shown = written(made(RoundChunker(roles=["user"])), "value")
     assert shown[1] == "user: I ate figs\n\nassistant: Nice.\n\nassistant: More?"
 
 
 def test_named_people_are_named_and_the_first_speaker_opens_rounds():
-    assert made(Round(), PEOPLE)["memories"]["turns"].to_list() == [[0, 1, 2], [3]]
-    assert written(made(Turn(), PEOPLE))[:2] == ["Ann: Hello", "Bob: Hi Ann"]
-    assert written(made(Turn(speakers=False), PEOPLE))[:2] == ["Hello", "Hi Ann"]
-    assert written(made(Turn(speakers=False), PEOPLE), "value")[0] == "Ann: Hello"
+    assert made(RoundChunker(), PEOPLE)["memories"]["turns"].to_list() == [[0, 1, 2], [3]]
+    assert written(made(TurnChunker(), PEOPLE))[:2] == ["Ann: Hello", "Bob: Hi Ann"]
+    assert written(made(TurnChunker(speakers=False), PEOPLE))[:2] == ["Hello", "Hi Ann"]
+    assert written(made(TurnChunker(speakers=False), PEOPLE), "value")[0] == "Ann: Hello"
     silent = talk([("user", " ", "Ann"), ("user", "Hi", "Bob")])
-    assert written(made(Turn(), silent)) == ["Bob: Hi"]  # a name alone is nothing said
-    assert written(made(Session(roles=["user"]), PEOPLE)) == ["Ann: Hello Bob: Hi Ann Bob: How is it? Ann: Fine"]
+    assert written(made(TurnChunker(), silent)) == ["Bob: Hi"]  # a name alone is nothing said
+    assert written(made(SessionChunker(roles=["user"]), PEOPLE)) == ["Ann: Hello Bob: Hi Ann Bob: How is it? Ann: Fine"]
 
 
 def test_levels_number_memories_through_and_refuse_twins():
-    out = made(Levels(chunkers=[Turn(roles=["user"]), Session(roles=["user"]), Round()]))
+    out = made(Levels(chunkers=[TurnChunker(roles=["user"]), SessionChunker(roles=["user"]), RoundChunker()]))
     assert out["memories"]["memory"].to_list() == list(range(8))
     assert out["memories"]["kind"].unique(maintain_order=True).to_list() == ["turn.user", "session.user", "round"]
     assert out["texts"]["text_id"].is_unique().all()
     with pytest.raises(MemlabError, match="kind turn"):
-        Levels(chunkers=[Turn(), Turn(speakers=False)])
+        Levels(chunkers=[TurnChunker(), TurnChunker(speakers=False)])
 
 
 def test_unknown_roles_and_fields_are_refused():
     for wrong in ({"roles": ["users"]}, {"roles": []}, {"role": ["user"]}, {"speakers": 1}):
         with pytest.raises(ValidationError):
-            Turn(**wrong)
+            TurnChunker(**wrong)
 
 
 def test_user_keys_of_longmemeval_are_the_official_ones(shared_data):
@@ -91,9 +91,9 @@ def test_user_keys_of_longmemeval_are_the_official_ones(shared_data):
     records = json.loads(lzma.decompress(path.read_bytes()))
     tables = LongMemEval(variant="oracle", path=path).load()
     sessions = [[t["content"] for t in s if t["role"] == "user"] for r in records for s in r["haystack_sessions"]]
-    joined = made(Session(roles=["user"]), tables)
+    joined = made(SessionChunker(roles=["user"]), tables)
     assert sorted(written(joined)) == sorted(map(" ".join, sessions))
-    turns = made(Turn(roles=["user"]), tables)
+    turns = made(TurnChunker(roles=["user"]), tables)
     assert sorted(written(turns)) == sorted(t for s in sessions for t in s if t.strip())
 
 
@@ -105,9 +105,9 @@ ONE_TURN = st.tuples(st.sampled_from(["user", "assistant"]),
 @given(st.lists(st.lists(ONE_TURN, max_size=6), max_size=4))
 def test_rounds_partition_the_turns_that_are_not_blank(sessions):
     tables = talk(*sessions)
-    found = made(Round(), tables)["memories"].explode("turns")
+    found = made(RoundChunker(), tables)["memories"].explode("turns")
     assert not found.select("session", "turns").is_duplicated().any()
     spoken = {(s, t) for s, turns in enumerate(sessions) for t, (_, text) in enumerate(turns) if text.strip()}
     assert spoken <= set(found.select("session", pl.col("turns")).iter_rows())
-    turns = made(Turn(), tables)["memories"].explode("turns").select("session", "turns")
+    turns = made(TurnChunker(), tables)["memories"].explode("turns").select("session", "turns")
     assert len(set(turns.iter_rows()) ^ spoken) == 0

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from memlab.store import Store
-from memlab.write.chunk.turns import Round, Turn
+from memlab.write.chunk.turns import RoundChunker, TurnChunker
 from memlab.write.context.header import Header
 from tests.write.conversations import talk, written
 
@@ -10,7 +10,7 @@ PEOPLE = talk([("user", "Hello", "Ann"), ("user", "Hi Ann", "Bob")])
 
 
 def keys(header, tables=CHAT, chunk=None):
-    stage = chunk or Turn()
+    stage = chunk or TurnChunker()
     written_once = tables.updated(stage.run(tables, Store()))
     out = written_once.updated(header.run(written_once.only(header.reads), Store()))
     assert out["memories"].drop("key_id").equals(written_once["memories"].drop("key_id"))  # only the key changes
@@ -35,9 +35,10 @@ def test_switches_and_limits():
     off = {"date": False, "speaker": False, "first_user_turn": False, "previous_turn": False}
     assert keys(Header(**off)) == ["I moved to Vancouver", "Lovely.", "It rains", "Yes."]
     assert keys(Header(**(off | {"previous_turn": True}), max_previous_chars=10))[3] == "Before: user: It r\nYes."
-    assert keys(Header(**(off | {"speaker": True})), chunk=Round())[0] == (
+    assert keys(Header(**(off | {"speaker": True})), chunk=RoundChunker())[0] == (
         "user and assistant\nI moved to Vancouver Lovely.")
-    assert keys(Header(**(off | {"previous_turn": True})), chunk=Round())[1].startswith("Before: assistant: Lovely.\n")
+    assert keys(Header(**(off | {"previous_turn": True})),
+                chunk=RoundChunker())[1].startswith("Before: assistant: Lovely.\n")
 
 
 def test_a_session_does_not_look_into_the_one_before():

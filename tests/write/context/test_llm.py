@@ -9,7 +9,7 @@ from memlab.rank.score import Score
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame, text_hash
 from memlab.text.transcript import render_turns
-from memlab.write.chunk.turns import Session, Turn
+from memlab.write.chunk.turns import SessionChunker, TurnChunker
 from memlab.write.context.header import Header
 from memlab.write.context.llm import INSTRUCTION, Written, cleaned
 from tests.chats import ScriptedChat
@@ -34,7 +34,7 @@ def store(tmp_path) -> Store:
 
 
 def after(stage, store: Store, tables: Tables = CHAT, chunk=None) -> Tables:
-    chunked = tables.updated((chunk or Turn()).run(tables, store))
+    chunked = tables.updated((chunk or TurnChunker()).run(tables, store))
     made = stage.run(chunked.only(stage.reads), store)
     assert set(made) - {"notes"} == set(stage.writes)
     out = chunked.updated(made)
@@ -83,7 +83,7 @@ def test_a_passage_is_asked_about_once_in_however_many_haystacks(store: Store) -
 
 def test_a_memory_of_a_whole_session_is_not_asked_about(store: Store) -> None:
     chat = ScriptedChat(noted)
-    out = after(Written(chat=chat), store, chunk=Session(roles=("user",)))
+    out = after(Written(chat=chat), store, chunk=SessionChunker(roles=("user",)))
     assert written(out) == ["I moved to Vancouver It rains"]
     assert chat.asked == []
 
@@ -99,7 +99,7 @@ def test_empty_and_refused_replies_leave_the_key_and_are_counted(store: Store) -
 def test_without_a_usable_reply_nothing_changes(store: Store) -> None:
     with pytest.warns(UserWarning, match="4 of 4"):
         out = after(Written(chat=ScriptedChat(lambda p: ""), into="key_and_value"), store)
-    before = Turn().run(CHAT, store)
+    before = TurnChunker().run(CHAT, store)
     assert out["memories"].equals(before["memories"])
 
 

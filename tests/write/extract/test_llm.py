@@ -11,7 +11,7 @@ from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Prompt
 from memlab.store import Store
 from memlab.tables import Tables, frame
-from memlab.write.chunk.turns import Session, Turn
+from memlab.write.chunk.turns import SessionChunker, TurnChunker
 from memlab.write.extract.chunked import Chunked
 from memlab.write.extract.llm import SCHEMA, LLMExtract
 from tests.chats import ScriptedChat
@@ -43,7 +43,7 @@ def store(tmp_path) -> Store:
 
 
 def after(stage: LLMExtract, store: Store, tables: Tables = CHAT, chunk: object = None) -> Tables:
-    chunked = tables.updated((chunk or Turn()).run(tables, store))  # type: ignore[attr-defined]
+    chunked = tables.updated((chunk or TurnChunker()).run(tables, store))  # type: ignore[attr-defined]
     made = stage.run(chunked.only(stage.reads), store)
     assert set(made) - {"notes"} == set(stage.writes)
     assert made["memories"]["memory"].to_list() == list(range(made["memories"].height))
@@ -101,7 +101,7 @@ def test_turns_out_of_range_fall_back_to_the_words_shared(turns: tuple[int, ...]
 @pytest.mark.filterwarnings("ignore:1 of 1 extractions")
 def test_without_a_usable_reply_the_raw_memories_stay(reply: str, into: str, store: Store) -> None:
     out = extract(reply, store, into)
-    raw = Turn().run(CHAT, store)["memories"]
+    raw = TurnChunker().run(CHAT, store)["memories"]
     assert out["memories"].drop("kind").equals(raw.drop("kind"))
 
 
@@ -181,7 +181,7 @@ def test_a_word_and_another_language(text: str, store: Store) -> None:
 
 def test_a_blank_session_is_not_asked_about(store: Store) -> None:
     chat = ScriptedChat(echoed)
-    out = after(LLMExtract(chat=chat), store, talk([("user", " ")]), Session())
+    out = after(LLMExtract(chat=chat), store, talk([("user", " ")]), SessionChunker())
     assert chat.asked == []
     assert out["memories"].height == 1
 

@@ -11,7 +11,7 @@ from memlab.errors import MemlabError
 from memlab.rank.score import Score
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame, text_hash
-from memlab.write.chunk.turns import Levels, Session, Turn
+from memlab.write.chunk.turns import Levels, SessionChunker, TurnChunker
 from memlab.write.extract.chunked import Chunked
 from memlab.write.extract.entities import entities, names, spans
 from memlab.write.extract.relations import links
@@ -27,7 +27,7 @@ CHAT = talk([("user", "Hi! I moved to Oslo. I love tea, and it rains. Nice?"),
 
 
 def after(stage: RulesExtract, tables: Tables = CHAT, chunk: object = None) -> Tables:
-    chunked = tables.updated((chunk or Turn()).run(tables, None))  # type: ignore[attr-defined]
+    chunked = tables.updated((chunk or TurnChunker()).run(tables, None))  # type: ignore[attr-defined]
     made = stage.run(chunked.only(stage.reads), None)
     assert set(made) == set(stage.writes)
     out = chunked.updated(made)
@@ -40,7 +40,7 @@ def after(stage: RulesExtract, tables: Tables = CHAT, chunk: object = None) -> T
 def test_facts_are_memories_beside_the_raw_ones() -> None:
     out = after(RulesExtract())
     raw, facts = (out["memories"].filter(kind=kind) for kind in ("turn", "fact"))
-    assert raw.equals(Turn().run(CHAT, None)["memories"])  # type: ignore[arg-type]
+    assert raw.equals(TurnChunker().run(CHAT, None)["memories"])  # type: ignore[arg-type]
     assert written(out)[4:] == ["[2023-05-20] user: I moved to Oslo.", "[2023-05-20] user: I love tea, and it rains.",
                                 "[2023-05-20] assistant: A pot costs $12."]
     line = "user: Hi! I moved to Oslo. I love tea, and it rains. Nice?"
@@ -64,19 +64,19 @@ def test_a_session_without_facts_keeps_its_memories_where_facts_replace() -> Non
 
 
 def test_what_is_kept_is_kept_in_one_chunking() -> None:
-    out = after(RulesExtract(into="replace"), chunk=Levels(chunkers=[Turn(), Session()]))
+    out = after(RulesExtract(into="replace"), chunk=Levels(chunkers=[TurnChunker(), SessionChunker()]))
     assert out["memories"].filter(session=1).height == 1
 
 
 def test_facts_are_appended_to_the_keys_of_all_memories_that_hold_their_turns() -> None:
-    out = after(RulesExtract(into="merge"), chunk=Levels(chunkers=[Turn(), Session()]))
+    out = after(RulesExtract(into="merge"), chunk=Levels(chunkers=[TurnChunker(), SessionChunker()]))
     keys = written(out)
     assert keys[0] == ("Hi! I moved to Oslo. I love tea, and it rains. Nice?\n[2023-05-20] user: I moved to Oslo.\n"
                        "[2023-05-20] user: I love tea, and it rains.")
     assert keys[2:4] == ["ok", "Hm."]
     assert keys[4].endswith("ok\n[2023-05-20] user: I moved to Oslo.\n[2023-05-20] user: I love tea, and it rains.\n"
                             "[2023-05-20] assistant: A pot costs $12.")
-    before = Levels(chunkers=[Turn(), Session()]).run(CHAT, None)["memories"]  # type: ignore[arg-type]
+    before = Levels(chunkers=[TurnChunker(), SessionChunker()]).run(CHAT, None)["memories"]  # type: ignore[arg-type]
     assert out["memories"].drop("key_id").equals(before.drop("key_id"))
 
 
@@ -132,7 +132,7 @@ def test_chunks_need_facts_that_stand_alone() -> None:
 @pytest.mark.parametrize("into", ["keys", "replace", "merge"])
 def test_a_word_a_blank_or_another_language_loses_no_session(sessions: list, into: str) -> None:
     out = after(RulesExtract(into=into), talk(*sessions))  # type: ignore[arg-type]
-    raw = Turn().run(talk(*sessions), None)["memories"]  # type: ignore[arg-type]
+    raw = TurnChunker().run(talk(*sessions), None)["memories"]  # type: ignore[arg-type]
     assert set(out["memories"]["session"]) == set(raw["session"])
 
 
