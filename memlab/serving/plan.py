@@ -1,25 +1,38 @@
-"""Plan of a server: model, names, device and address, as the command line and the machine determine them."""
+"""Plan of a server: model, device, address, command line and variables, from the options and the machine."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
+import psutil
 from pydantic import ValidationError
 
-from memlab.errors import Faults
+from memlab.errors import Faults, MemlabError
 from memlab.runtime.cores import usable_cores
 from memlab.runtime.home import bundled_encoder
-from memlab.serving import bundled, command, environment, node, records
+from memlab.serving import bundled, environment, node, records
 from memlab.serving.environment import Device
 from memlab.serving.settings import Settings, names, settings
+
+DeviceChoice = Literal["auto", "cpu", "gpu"]
+
+CPU_WINDOW = 8192
+"""Tokens; beyond that a CPU reads a prompt for minutes, and the attention cache does not hold it."""
+
+INSIDE = Path(__file__).with_name("inside")
+"""The code that the server's own Python imports besides its packages."""
 
 AUTO = 0
 """The value of ``--data-parallel auto``."""
 
 _OVERRIDES = ("revision", "runner", "dtype", "max_len", "tensor_parallel", "data_parallel", "gpu_memory", "kv_cache")
+_RECORDED = ("--host", "--port", "--api-key")  # set and recorded by memlab
+_OWN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # of memlab's environment, wrong for another
 
 
 @dataclass(frozen=True)
@@ -41,13 +54,44 @@ class Plan:
     address: node.Address = node.Address()
 
     def line(self, port: int) -> list[str]:
-        """Return the command line at a port."""
-        return command.build(self.settings, self.names, self.python, port, self.device, self.extra,
-                             self.address.listens)
+        """Return the command line at a port. The key is not in it: any user of a machine can read command lines.
+
+        The module is started rather than the ``vllm`` command, which looks for a distribution that the CPU build is
+        not.
+        """
+        given = self.settings
+        line = [str(self.python), "-m", "vllm.entrypoints.openai.api_server", "--model", given.model,
+                "--host", self.address.listens, "--port", str(port), "--served-model-name", *self.names,
+                "--runner", given.runner, "--middleware", "key_guard.KeyGuard",
+                "--uvicorn-log-level", "warning"]  # one line per request would fill the log
+        if self.device == "cpu":
+            line += ["--dtype", "float32" if given.dtype == "auto" else given.dtype]
+            line += ["--enforce-eager"]  # compiling takes minutes and gains nothing here
+        else:
+            line += ["--dtype", given.dtype, "--gpu-memory-utilization", str(given.gpu_memory)]
+        if given.max_len:
+            line += ["--max-model-len", str(given.max_len)]
+        elif self.device == "cpu" and given.runner == "generate":
+            line += ["--max-model-len", "auto"]  # as much as the attention cache holds
+        if given.tensor_parallel > 1:
+            line += ["--tensor-parallel-size", str(given.tensor_parallel)]
+        if given.data_parallel > 1:
+            line += ["--data-parallel-size", str(given.data_parallel)]
+        if given.revision and not is_folder(given.model):
+            line += ["--revision", given.revision]
+        return [*line, *given.options, *self.extra]
 
     def variables(self) -> dict[str, str]:
-        """Return the environment variables of this plan, without the key."""
-        return command.variables(self.settings, self.device, self.threads)
+        """Return the environment variables for the model and the device; the key is not among them."""
+        result = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "TOKENIZERS_PARALLELISM": "false",
+                  "PYTHONPATH": str(INSIDE)}
+        if is_folder(self.settings.model):
+            result["HF_HUB_OFFLINE"] = "1"
+        if self.device == "cpu":
+            # bound threads would use memlab's cores; the number is set, since an outer one may be for memlab
+            result |= {"VLLM_CPU_KVCACHE_SPACE": str(self.settings.kv_cache), "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+                       "OMP_NUM_THREADS": str(self.threads)}
+        return result
 
     def record(self, port: int) -> tuple[str, ...]:
         """Return variables and command line as one command, to be recorded and shown."""
@@ -56,13 +100,13 @@ class Plan:
 
 def make_plan(given: argparse.Namespace, env: Path, extra: Sequence[str], echo: Callable[[str], None]) -> Plan:
     """Return the plan for parsed options; faults are raised in the order in which a user can mend them."""
-    command.check_extra(extra)
+    check_extra(extra)
     chosen = settings(given.model)
     python = environment.interpreter(env)
     gpus = environment.gpus()
-    device = command.choose_device(given.device, environment.build_of(env), gpus)
+    device = choose_device(given.device, environment.build_of(env), gpus)
     if device == "cpu":
-        chosen = command.for_cpu(chosen)
+        chosen = for_cpu(chosen)
     overrides = {name: value for name in _OVERRIDES if (value := getattr(given, name)) is not None}
     if given.data_parallel == AUTO:
         del overrides["data_parallel"]
@@ -72,17 +116,98 @@ def make_plan(given: argparse.Namespace, env: Path, extra: Sequence[str], echo: 
         raise Faults(f"--{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}"
                      for fault in error.errors()) from error
     if given.data_parallel == AUTO:
-        chosen = command.for_gpus(chosen, gpus if device == "gpu" else ())
+        chosen = for_gpus(chosen, gpus if device == "gpu" else ())
     name, served = str(given.model), [chosen.model]
     if chosen.model == bundled.embedded_folder().name:
         served.append("embedded")
         chosen = replace(chosen, model=str(bundled.ensure_embedded(env, echo)))
     elif chosen.model == "minilm":
         chosen = replace(chosen, model=str(bundled_encoder()))
-    elif command.is_folder(chosen.model):
+    elif is_folder(chosen.model):
         name = records.file_name(Path(chosen.model).name)
         served = [name]
     elif given.model in names():
         served.insert(0, name)
     return Plan(name, chosen, tuple(served), python, device, tuple(gpus), given.threads or usable_cores(),
                 tuple(extra), node.address(given.host))
+
+
+def choose_device(choice: DeviceChoice, build: Device | None, gpus: Sequence[int]) -> Device:
+    """Resolve ``--device auto``: the device that the environment was built for, else a GPU if there is one.
+
+    >>> choose_device("auto", "cpu", [81559]), choose_device("auto", None, [81559]), choose_device("auto", None, [])
+    ('cpu', 'gpu', 'cpu')
+    """
+    device = choice if choice != "auto" else build or ("gpu" if gpus else "cpu")
+    if build and device != build:
+        raise MemlabError(f"--device {device}, and the serving environment holds vLLM's {build} build",
+                          fix=f"python -m memlab.serve --create-env {device} --env ANOTHER_FOLDER")
+    if device == "gpu" and not gpus:
+        raise MemlabError("vLLM's GPU build is to serve, and this machine shows no GPU (nvidia-smi)",
+                          fix="python -m memlab.serve --create-env cpu --env ANOTHER_FOLDER")
+    return device
+
+
+def for_cpu(settings: Settings) -> Settings:
+    """Shorten a window that was set with a GPU in mind."""
+    return replace(settings, max_len=settings.max_len and min(settings.max_len, CPU_WINDOW))
+
+
+def for_gpus(settings: Settings, gpus: Sequence[int]) -> Settings:
+    """Resolve ``--data-parallel auto``: as many copies as the GPUs hold.
+
+    >>> for_gpus(Settings(model="m", tensor_parallel=2), [81559] * 5).data_parallel
+    2
+    """
+    return replace(settings, data_parallel=max(1, len(gpus) // settings.tensor_parallel))
+
+
+def check_extra(extra: Sequence[str]) -> None:
+    """Raise MemlabError if an option for vLLM sets what memlab records."""
+    for word in extra:
+        if word.partition("=")[0] in _RECORDED:
+            raise MemlabError(f"{word} is not for vLLM's own options",
+                              fix="--host and --port stand before the `--`; the key is made, and in no command line")
+
+
+def outer_variables(outer: Mapping[str, str]) -> dict[str, str]:
+    """Return the outer environment variables without those of memlab's own environment."""
+    return {name: value for name, value in outer.items() if name not in _OWN}
+
+
+def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
+    """Raise MemlabError if the weights surely do not fit, before minutes of loading."""
+    if device == "gpu":
+        wanted = settings.tensor_parallel * settings.data_parallel
+        if len(gpus) < wanted:
+            fewer = f"--tensor-parallel {len(gpus)}" if settings.data_parallel == 1 else "--data-parallel auto"
+            raise MemlabError(f"this model is set to share {wanted} GPUs; this machine shows {len(gpus)}",
+                              fix=f"{fewer}, or a smaller model")
+        room = sum(sorted(gpus)[-settings.tensor_parallel:]) * 2**20 / 1e9 * settings.gpu_memory
+        if settings.weights_gb and settings.weights_gb > room:
+            raise MemlabError(f"the weights take {settings.weights_gb:.0f} GB; {settings.tensor_parallel} GPU(s) give "
+                              f"{room:.0f} GB", fix="--tensor-parallel N or --gpu-memory SHARE, or a smaller model")
+        return
+    weights = _folder_gb(Path(settings.model)) if is_folder(settings.model) else 2 * (settings.weights_gb or 0)
+    if settings.dtype in {"bfloat16", "float16"}:
+        weights /= 2
+    needed, free = weights + settings.kv_cache * 2**30 / 1e9 + 1.5, psutil.virtual_memory().available / 1e9
+    if needed > free:
+        raise MemlabError(f"the server needs {needed:.1f} GB of memory ({weights:.1f} GB of weights in float32), "
+                          f"{free:.1f} GB are free", fix="close other programs, --kv-cache 1, or a smaller model")
+
+
+def is_folder(model: str) -> bool:
+    """Return whether a model is a local folder rather than a name on the hub."""
+    return Path(model).is_dir()
+
+
+def _folder_gb(folder: Path) -> float:
+    """Return the size of a folder's weights in float32, in GB."""
+    files = [*folder.glob("*.safetensors")] or [*folder.glob("*.bin")]
+    try:
+        config = json.loads((folder / "config.json").read_text())
+    except (OSError, ValueError):
+        config = {}
+    single = (config.get("dtype") or config.get("torch_dtype")) == "float32"
+    return sum(file.stat().st_size for file in files) / 1e9 * (1 if single else 2)

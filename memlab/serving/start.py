@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 
 from memlab.runtime.progress import clock
-from memlab.serving import bundled, command, node, process, ready, records
-from memlab.serving.plan import Plan
+from memlab.serving import bundled, node, process, ready, records
+from memlab.serving.plan import Plan, check_room, is_folder, outer_variables
 from memlab.serving.records import Server
 from memlab.serving.settings import Settings
 
@@ -45,13 +45,13 @@ def start(plan: Plan, *, port: int, timeout: float,
               and other.command == plan.record(other.port)):
             echo(f"{plan.name} is already served")
             return other, None
-    command.check_room(plan.settings, plan.device, plan.gpus)
+    check_room(plan.settings, plan.device, plan.gpus)
     port = process.free_port(port, plan.address.listens)
     key = secrets.token_urlsafe(32)
     log = records.folder() / f"{records.file_stem(plan.name, node.name(), port)}.log"
     echo(f"starting {plan.name} on {plan.device}: {shlex.join(plan.record(port))}")
     begin = time.monotonic()
-    variables = command.outer_variables(os.environ) | plan.variables() | {"VLLM_API_KEY": key}
+    variables = outer_variables(os.environ) | plan.variables() | {"VLLM_API_KEY": key}
     leader = process.launch(plan.line(port), variables, log)
     server: Server | None = None
     try:
@@ -135,7 +135,7 @@ def _progress(name: str, echo: Callable[[str], None]) -> Callable[[float, str], 
 
 def _files(settings: Settings) -> tuple[str | None, str | None]:
     """Return the commit of a hub model that is served, and the folder of its files in the hub's cache."""
-    if command.is_folder(settings.model):
+    if is_folder(settings.model):
         return None, settings.model
     from huggingface_hub.constants import HF_HUB_CACHE
 

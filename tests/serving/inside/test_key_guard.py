@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memlab.serving.command import INSIDE
+from memlab.serving.plan import INSIDE
 from memlab.serving.inside.key_guard import KeyGuard
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,10 @@ import psutil
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.serving import command
+from memlab.serving import plan
+from memlab.serving.environment import Device
+from memlab.serving.node import LOOPBACK, Address
+from memlab.serving.plan import Plan
 from memlab.serving.settings import Settings, settings
 from tests.serving.fakes import model_folder
 
@@ -15,12 +19,21 @@ PYTHON = Path("/env/bin/python")
 GIB80 = 81_920  # MiB
 
 
+def build(given: Settings, names: list[str], python: Path, port: int, device: Device, extra: Sequence[str] = (),
+          host: str = LOOPBACK) -> list[str]:
+    return Plan("m", given, tuple(names), python, device, (), 1, tuple(extra), Address(host)).line(port)
+
+
+def variables(given: Settings, device: Device, threads: int) -> dict[str, str]:
+    return Plan("m", given, ("m",), PYTHON, device, (), threads).variables()
+
+
 def option(line: list[str], name: str) -> str | None:
     return line[line.index(name) + 1] if name in line else None
 
 
 def test_a_large_model_on_gpus() -> None:
-    line = command.build(replace(settings("llama-3.3-70b"), revision="abc"), ["llama-3.3-70b", "m/L"], PYTHON, 9, "gpu")
+    line = build(replace(settings("llama-3.3-70b"), revision="abc"), ["llama-3.3-70b", "m/L"], PYTHON, 9, "gpu")
     assert line[:5] == ["/env/bin/python", "-m", "vllm.entrypoints.openai.api_server", "--model",
                         "meta-llama/Llama-3.3-70B-Instruct"]
     said = {name: option(line, name) for name in ("--tensor-parallel-size", "--max-model-len", "--dtype", "--revision",
@@ -33,70 +46,70 @@ def test_a_large_model_on_gpus() -> None:
 
 
 def test_on_a_cpu() -> None:
-    given = command.for_cpu(settings("qwen2.5-7b"))
-    line = command.build(given, ["q"], PYTHON, 9, "cpu", ["--seed", "3"])
+    given = plan.for_cpu(settings("qwen2.5-7b"))
+    line = build(given, ["q"], PYTHON, 9, "cpu", ["--seed", "3"])
     assert option(line, "--dtype") == "float32"
-    assert option(line, "--max-model-len") == str(command.CPU_WINDOW)
+    assert option(line, "--max-model-len") == str(plan.CPU_WINDOW)
     assert "--enforce-eager" in line
     assert "--gpu-memory-utilization" not in line
     assert "--tensor-parallel-size" not in line
     assert line[-2:] == ["--seed", "3"]
-    assert option(command.build(Settings(model="a/b"), ["b"], PYTHON, 9, "cpu"), "--max-model-len") == "auto"
-    encoder = command.build(Settings(model="a/b", runner="pooling"), ["b"], PYTHON, 9, "cpu")
+    assert option(build(Settings(model="a/b"), ["b"], PYTHON, 9, "cpu"), "--max-model-len") == "auto"
+    encoder = build(Settings(model="a/b", runner="pooling"), ["b"], PYTHON, 9, "cpu")
     assert "--max-model-len" not in encoder
-    assert command.for_cpu(Settings(model="a/b", max_len=100)).max_len == 100
+    assert plan.for_cpu(Settings(model="a/b", max_len=100)).max_len == 100
 
 
 def test_options_of_a_model_come_before_the_users(tmp_path: Path) -> None:
-    line = command.build(settings("gemma-3-12b"), ["g"], PYTHON, 9, "gpu", ["--limit-mm-per-prompt", "{}"])
+    line = build(settings("gemma-3-12b"), ["g"], PYTHON, 9, "gpu", ["--limit-mm-per-prompt", "{}"])
     assert line[-4:] == ["--limit-mm-per-prompt", '{"image": 0}', "--limit-mm-per-prompt", "{}"]
 
 
 def test_variables(tmp_path: Path) -> None:
-    gpu = command.variables(Settings(model="a/b"), "gpu", 4)
+    gpu = variables(Settings(model="a/b"), "gpu", 4)
     assert "OMP_NUM_THREADS" not in gpu
     assert "HF_HUB_OFFLINE" not in gpu
-    cpu = command.variables(Settings(model=str(tmp_path), kv_cache=3), "cpu", 4)
+    cpu = variables(Settings(model=str(tmp_path), kv_cache=3), "cpu", 4)
     assert (cpu["OMP_NUM_THREADS"], cpu["VLLM_CPU_KVCACHE_SPACE"], cpu["HF_HUB_OFFLINE"]) == ("4", "3", "1")
-    assert command.outer_variables({"PYTHONPATH": "x", "HF_TOKEN": "y"}) == {"HF_TOKEN": "y"}
+    assert plan.outer_variables({"PYTHONPATH": "x", "HF_TOKEN": "y"}) == {"HF_TOKEN": "y"}
 
 
 def test_the_device() -> None:
-    assert command.choose_device("auto", "gpu", [GIB80]) == "gpu"
-    assert command.choose_device("cpu", None, [GIB80]) == "cpu"
+    assert plan.choose_device("auto", "gpu", [GIB80]) == "gpu"
+    assert plan.choose_device("cpu", None, [GIB80]) == "cpu"
     one = [GIB80]
     for asked, build, gpus in (("gpu", "cpu", one), ("auto", "gpu", []), ("gpu", None, []), ("cpu", "gpu", one)):
         with pytest.raises(MemlabError, match="--create-env"):
-            command.choose_device(asked, build, gpus)  # type: ignore[arg-type]
+            plan.choose_device(asked, build, gpus)  # type: ignore[arg-type]
 
 
 def test_what_cannot_fit_is_told_before_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large = settings("llama-3.3-70b")
-    command.check_room(large, "gpu", [GIB80] * 4)
+    plan.check_room(large, "gpu", [GIB80] * 4)
     with pytest.raises(MemlabError, match=r"share 4 GPUs; this machine shows 1.*--tensor-parallel 1"):
-        command.check_room(large, "gpu", [GIB80])
+        plan.check_room(large, "gpu", [GIB80])
     with pytest.raises(MemlabError, match=r"the weights take 141 GB; 1 GPU\(s\) give 77 GB"):
-        command.check_room(replace(large, tensor_parallel=1), "gpu", [GIB80])
+        plan.check_room(replace(large, tensor_parallel=1), "gpu", [GIB80])
 
     folder = str(model_folder(tmp_path / "m", size=3_000_000_000))  # a hole, not bytes
     free = psutil.virtual_memory()
     needed = 6.0 + 1.07 + 1.5  # bf16 weights doubled, the cache, the server
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free._replace(available=int((needed + 0.1) * 1e9)))
-    command.check_room(Settings(model=folder, kv_cache=1), "cpu", [])
+    plan.check_room(Settings(model=folder, kv_cache=1), "cpu", [])
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free._replace(available=int((needed - 0.1) * 1e9)))
     with pytest.raises(MemlabError, match=r"needs 8\.6 GB of memory \(6\.0 GB of weights in float32\), 8\.5 GB are"):
-        command.check_room(Settings(model=folder, kv_cache=1), "cpu", [])
-    command.check_room(Settings(model=folder, kv_cache=1, dtype="bfloat16"), "cpu", [])
-    command.check_room(Settings(model="un/known"), "cpu", [])
+        plan.check_room(Settings(model=folder, kv_cache=1), "cpu", [])
+    plan.check_room(Settings(model=folder, kv_cache=1, dtype="bfloat16"), "cpu", [])
+    plan.check_room(Settings(model="un/known"), "cpu", [])
 
 
 def test_copies_of_the_weights_fill_the_gpus() -> None:
-    chosen = command.for_gpus(settings("llama-3.3-70b"), [GIB80] * 8)
-    line = command.build(chosen, ["llama-3.3-70b"], PYTHON, 9, "gpu", host="10.0.0.3")
+    chosen = plan.for_gpus(settings("llama-3.3-70b"), [GIB80] * 8)
+    line = build(chosen, ["llama-3.3-70b"], PYTHON, 9, "gpu", host="10.0.0.3")
     assert [option(line, name) for name in ("--tensor-parallel-size", "--data-parallel-size", "--host")] == [
         "4", "2", "10.0.0.3"]
-    assert option(command.build(settings("llama-3.3-70b"), ["l"], PYTHON, 9, "gpu"), "--data-parallel-size") is None
-    command.check_room(chosen, "gpu", [GIB80] * 8)
+    assert option(build(settings("llama-3.3-70b"), ["l"], PYTHON, 9, "gpu"), "--data-parallel-size") is None
+    plan.check_room(chosen, "gpu", [GIB80] * 8)
     with pytest.raises(MemlabError, match="share 8 GPUs; this machine shows 7.*--data-parallel auto"):
-        command.check_room(chosen, "gpu", [GIB80] * 7)
-    assert command.for_gpus(settings("llama-3.3-70b"), []).data_parallel == 1
+        plan.check_room(chosen, "gpu", [GIB80] * 7)
+    assert plan.for_gpus(settings("llama-3.3-70b"), []).data_parallel == 1
