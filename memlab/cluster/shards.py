@@ -22,7 +22,7 @@ from memlab.data.subset import keep
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked, load
 from memlab.pipeline import LAST_RANKED, OPTIONAL, Pipeline
-from memlab.runtime.files import atomic_dir, read_json, write_errors, write_json
+from memlab.runtime.files import atomic_dir, os_errors, read_json, write_json
 from memlab.store import Store
 from memlab.tables import Tables, merge_texts
 
@@ -92,7 +92,7 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
 def _write_part(folder: Path, frames: dict[str, pl.DataFrame], record: dict[str, Any]) -> None:
     """Write a part completely or not at all."""
     fix = "free some space there and run the same command again"
-    with write_errors("a shard", folder.parent, fix), atomic_dir(folder) as temporary:
+    with os_errors("a shard cannot be written", folder.parent, fix), atomic_dir(folder) as temporary:
         for name, frame in frames.items():
             frame.write_parquet(temporary / f"{name}.parquet")
         write_json(temporary / "part.json", record)

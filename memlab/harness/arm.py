@@ -28,7 +28,7 @@ from memlab.harness.snippets import snippets
 from memlab.harness.truncation import truncated_share
 from memlab.pipeline import LAST_RANKED, Pipeline
 from memlab.rank.token_matched import Matched, twin
-from memlab.runtime.files import atomic_dir, is_stale, write_errors, write_json
+from memlab.runtime.files import atomic_dir, is_stale, os_errors, write_json
 from memlab.stage import Stage, spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
@@ -162,8 +162,8 @@ class Arm:
 
     def _write(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
         """Write the run folder under a temporary name and rename it: two processes may finish one arm at once."""
-        with write_errors("the run folder", folder.parent, kept="vectors and scores are kept in the store", fix="free "
-                          "some space there, or choose another place with out=DIR, and run the same line again"):
+        with os_errors("the run folder cannot be written", folder.parent, "free some space there, or choose another "
+                       "place with out=DIR, and run the same line again", "vectors and scores are kept in the store"):
             for leftover in folder.parent.glob(f".{folder.name}.*"):  # of a process that was killed
                 if is_stale(leftover):
                     shutil.rmtree(leftover, ignore_errors=True)

@@ -19,7 +19,7 @@ from memlab.judge.calibration.agreement import kappa_of, sensitivity, specificit
 from memlab.judge.calibration.labelling_sheet import against_people, read_sheet, write_sheet
 from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.judge.cases import Case, cases
-from memlab.runtime.files import atomic_write, write_errors
+from memlab.runtime.files import atomic_write, os_errors
 from memlab.store import Store
 from memlab.text.display import sanitise
 
@@ -108,7 +108,7 @@ def _warn(what: str, some: list[str]) -> None:
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write the whole file or nothing; ASCII, so that no text steers a terminal or breaks an encoding."""
-    with write_errors("the verdicts", path, fix="free some space there, or move the hypotheses to a folder with space"):
+    with os_errors("the verdicts cannot be written", path, fix="free some space there, or move the hypotheses"):
         atomic_write(path, "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows))
 
 

@@ -12,13 +12,13 @@ import os
 import socket
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from memlab.errors import MemlabError
 from memlab.live.sessions import Entry
 from memlab.runtime.checked_lines import decode, encode
-from memlab.runtime.files import TEMPORARY, atomic_write, write_all
+from memlab.runtime.files import TEMPORARY, atomic_write, os_errors, write_all
 
 FILE = "memory.jsonl"
 LOCK = "lock"
@@ -43,7 +43,7 @@ class Log:
 
     def open(self) -> list[Entry]:
         """Lock the folder, making it if need be, and return all entries, those forgotten included."""
-        with _told(self.folder):
+        with _errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._take_lock()
             try:
@@ -65,7 +65,7 @@ class Log:
 
     def append(self, entry: Entry) -> None:
         """Write an entry; when this returns it is on the disk, when it raises the file is as before."""
-        with _told(self.folder):
+        with _errors(self.folder):
             self._append(encode(entry.row()))
 
     def replace(self, entries: Mapping[int, Entry]) -> None:
@@ -74,7 +74,7 @@ class Log:
             row = decode(old) or {}
             return encode(entries[row["id"]].row()) if row.get("id") in entries else old
 
-        with _told(self.folder):
+        with _errors(self.folder):
             self._rewrite(line(old) for old in self._lines())
 
     def find(self, numbers: set[int]) -> list[Entry]:
@@ -145,14 +145,9 @@ class Log:
         _sync(self.folder)
 
 
-@contextmanager
-def _told(folder: Path) -> Iterator[None]:
-    """Turn the operating system's refusals into a message that says where, and what to do."""
-    try:
-        yield
-    except OSError as error:
-        raise MemlabError(f"the memory cannot be used: {error.strerror or error} (what was added before is kept)",
-                          where=str(folder), fix="check its permissions, or free some space there") from error
+def _errors(folder: Path) -> AbstractContextManager[None]:
+    return os_errors("the memory cannot be used", folder, fix="check its permissions, or free some space there",
+                     kept="what was added before is kept")
 
 
 def _sync(folder: Path) -> None:

@@ -20,7 +20,7 @@ from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.report import view_model
 from memlab.report.html import Extras, page
 from memlab.report.markdown import document
-from memlab.runtime.files import atomic_write, write_errors
+from memlab.runtime.files import atomic_write, os_errors
 from memlab.token_counter import Words
 
 
@@ -118,5 +118,5 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    with write_errors("the report", path.parent, fix="free some space there and run the same line again"):
+    with os_errors("the report cannot be written", path.parent, "free some space there and run the same line again"):
         atomic_write(path, text.encode(errors="replace"))

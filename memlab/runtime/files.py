@@ -85,12 +85,12 @@ def is_stale(path: Path) -> bool:
 
 
 @contextmanager
-def write_errors(what: str, where: Path, fix: str, kept: str = "") -> Iterator[None]:
-    """Raise an OSError of the block as a MemlabError that says what cannot be written, and what is kept."""
+def os_errors(problem: str, where: Path, fix: str = "", kept: str = "") -> Iterator[None]:
+    """Raise an OSError of the block as a MemlabError: the problem, the system's reason, what is kept, the fix."""
     try:
         yield
     except OSError as error:
-        raise MemlabError(f"{what} cannot be written: {error.strerror or error}{f' ({kept})' if kept else ''}",
+        raise MemlabError(f"{problem}: {error.strerror or error}{f' ({kept})' if kept else ''}",
                           where=str(where), fix=fix) from error
 
 

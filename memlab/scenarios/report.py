@@ -20,6 +20,7 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.markdown import code, escape, table
+from memlab.runtime.files import atomic_write, os_errors
 from memlab.scenarios.cases import CASES, CATEGORIES, Scenario
 from memlab.scenarios.check import Outcome, outcomes, piece_places
 from memlab.text.display import EMPTY, format_number, one_line
@@ -249,10 +250,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arms, broken = systems(options.runs)
         page = options.runs / "scenarios.md"
-        try:
-            page.write_text(document(arms, broken, max(options.top, 1)), encoding="utf-8")
-        except OSError as error:
-            raise MemlabError(f"cannot be written ({error.strerror or error})", where=str(page)) from error
+        with os_errors("the page cannot be written", page):
+            atomic_write(page, document(arms, broken, max(options.top, 1)))
     except MemlabError as error:
         print(f"memlab: {one_line(error)}", file=sys.stderr)
         return 1

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.runtime.files import atomic_dir, write_errors, write_json
+from memlab.runtime.files import atomic_dir, os_errors, write_json
 from memlab.runtime.home import home
 from memlab.runtime.progress import clock
 from memlab.serving import convert_gguf, environment
@@ -44,7 +44,7 @@ def ensure_embedded(env: Path, echo: Callable[[str], None]) -> Path:
                               f"{environment.EMBEDDED_PACKAGE}")
     echo(f"converting the embedded model, once, about half a minute: {folder}")
     start = time.monotonic()
-    with write_errors("the model", folder, fix="free 600 MB there, or export MEMLAB_HOME=/a/larger/disk"), \
+    with os_errors("the model cannot be written", folder, "free 600 MB there, or export MEMLAB_HOME=/a/larger/disk"), \
             atomic_dir(folder) as temporary:
         _convert(environment.interpreter(env), weights, temporary, echo)
         write_json(temporary / _RECORD, {"made_from": weights.name, "package": environment.EMBEDDED_PACKAGE,

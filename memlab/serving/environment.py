@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from memlab.errors import MemlabError
+from memlab.runtime.files import os_errors
 from memlab.runtime.home import home
 
 Device = Literal["cpu", "gpu"]
@@ -82,12 +83,9 @@ def create(folder: Path, device: Device, echo: Callable[[str], None]) -> None:
         raise MemlabError(f"holds vLLM's {build} build" if build else "holds something else", where=str(folder),
                           fix="--env ANOTHER_FOLDER, or remove it")
     echo(f"making the serving environment ({_SIZES[device]}): {folder}")
-    try:
+    with os_errors("the folder cannot be made", folder, fix="--env A_FOLDER_YOU_OWN"):
         folder.mkdir(parents=True, exist_ok=True)
         mark.touch()
-    except OSError as error:
-        raise MemlabError(f"cannot be made ({error.strerror or error})", where=str(folder),
-                          fix="--env A_FOLDER_YOU_OWN") from error
     if not (folder / "bin" / "pip").exists():  # the last file that venv makes
         _run([sys.executable, "-m", "venv", str(folder)])
     for step in STEPS[device]:

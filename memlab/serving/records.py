@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from memlab.errors import MemlabError
-from memlab.runtime.files import atomic_path
+from memlab.runtime.files import atomic_path, os_errors
 from memlab.runtime.home import home
 from memlab.serving import node
 
@@ -108,12 +108,9 @@ class Server:
 def folder() -> Path:
     """Return the folder of records and logs, ``$MEMLAB_HOME/serving``; it is created."""
     path = home() / "serving"
-    try:
+    with os_errors("the folder cannot be made", path, fix="export MEMLAB_HOME=/a/folder/you/own"):
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.chmod(0o700)
-    except OSError as error:
-        raise MemlabError(f"cannot be made ({error.strerror or error})", where=str(path),
-                          fix="export MEMLAB_HOME=/a/folder/you/own") from error
     return path
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.runtime.files import STALE, atomic_dir, atomic_path, atomic_write, is_stale, write_errors
+from memlab.runtime.files import STALE, atomic_dir, atomic_path, atomic_write, is_stale, os_errors
 
 
 @pytest.mark.parametrize("content", [b"caf\xc3\xa9", memoryview(b"caf\xc3\xa9"), "café"])
@@ -70,7 +70,7 @@ def test_a_folder_is_whole_open_to_others_and_never_replaced(tmp_path: Path) -> 
 def test_a_folder_that_cannot_take_its_name_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "arm").write_text("a file")
     with pytest.raises(MemlabError, match=r"the run cannot be written: .* \(the rest is kept\). Fix: move"), \
-            write_errors("the run", tmp_path, fix="move", kept="the rest is kept"), atomic_dir(tmp_path / "arm"):
+            os_errors("the run cannot be written", tmp_path, "move", "the rest is kept"), atomic_dir(tmp_path / "arm"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["arm"]
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import polars as pl
 
-from memlab.errors import MemlabError
 from memlab.judge import command
 from memlab.judge.calibration.agreement import Pair, Share, kappa_of, sensitivity, share, specificity
 from memlab.judge.calibration.labelling_sheet import against_people, read_sheet, write_sheet
@@ -23,6 +22,7 @@ from memlab.judge.calibration.synthetic_answers import RIGHT, WRONG, Forgery, Ki
 from memlab.judge.calibration.trust import MIN_SPECIFICITY, bias, flagged
 from memlab.judge.cases import Case, cases
 from memlab.judge.tally import decimal
+from memlab.runtime.files import atomic_write, os_errors
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame
@@ -117,11 +117,9 @@ def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
         figures["judges"][name] = {"data": given.data, "seed": given.seed, "limit": given.limit, **found}
         print(f"judge {sanitise(name)} on {sanitise(given.data)}, {found['items']:,} answers made")
         print("\n".join(_lines(found)))
-    try:
+    with os_errors("the figures cannot be written", given.out):
         given.out.parent.mkdir(parents=True, exist_ok=True)
-        given.out.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
-    except OSError as fault:
-        raise MemlabError(f"cannot be written ({fault.strerror})", where=str(given.out)) from fault
+        atomic_write(given.out, json.dumps(figures, indent=1) + "\n")
     print(f"figures: {sanitise(str(given.out))}")
     return 0
 
