@@ -37,8 +37,8 @@ from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.harness.arm import Arm, load
 from memlab.harness.sweep import read
 from memlab.live.log import Log
-from memlab.live.results import RESULT, Found, asking, results
-from memlab.live.sessions import moment
+from memlab.live.results import RESULT, SearchResult, results, without_judges
+from memlab.live.sessions import parse_moment
 from memlab.memory import Memory
 from memlab.runtime.home import home
 from memlab.store.store import store_at
@@ -60,7 +60,7 @@ _out = Console(highlight=False)
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskCommand:
     """A command line: the question, memlab.run's words, and the own ones."""
 
     question: str
@@ -68,7 +68,7 @@ class Asked:
     own: dict[str, str]
 
     @classmethod
-    def of(cls, words: Sequence[str]) -> Asked:
+    def of(cls, words: Sequence[str]) -> AskCommand:
         """Take a command line apart; raises Faults unless it holds exactly one question.
 
         >>> Asked.of(["rank.select.k=3", "now=2023-05-20", "Which pet is it?"]).own
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _out.print(escape((__doc__ or "").strip()))
         return 0
     try:
-        _show(*answered(Asked.of(words)))
+        _show(*answered(AskCommand.of(words)))
     except MemlabError as error:
         _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(str(error)))}", soft_wrap=True)
         return 2 if isinstance(error, Faults) else 1
@@ -117,13 +117,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def answered(asked: Asked) -> tuple[Found, str]:
+def answered(asked: AskCommand) -> tuple[SearchResult, str]:
     """Ask, and return what was found and whose sessions were asked; raises MemlabError for what is wrong."""
     sweep = read(asked.words)
     if len(sweep.arms) != 1:
         raise Faults([f"one configuration is asked, these words describe {len(sweep.arms)}; give one value a slot"])
     (arm,) = sweep.arms
-    now = moment(asked.own.get("now"), "now")
+    now = parse_moment(asked.own.get("now"), "now")
     if "memory" in asked.own:
         folder = Path(asked.own["memory"]).expanduser()
         if not Log.there(folder):
@@ -135,8 +135,8 @@ def answered(asked: Asked) -> tuple[Found, str]:
     return _of_data(arm, asked, now, sweep.settings.store)
 
 
-def _of_data(arm: Arm, asked: Asked, now: datetime | None, store: str | None) -> tuple[Found, str]:
-    pipeline = asking(arm.pipeline)
+def _of_data(arm: Arm, asked: AskCommand, now: datetime | None, store: str | None) -> tuple[SearchResult, str]:
+    pipeline = without_judges(arm.pipeline)
     tables = load(arm.dataset)
     names = dict(tables["ids"].filter(pl.col("kind") == "corpus").select("corpus", "name").iter_rows())
     corpora = {corpus: names.get(corpus, str(corpus)) for corpus in tables["sessions"]["corpus"].unique().sort()}
@@ -151,7 +151,7 @@ def _of_data(arm: Arm, asked: Asked, now: datetime | None, store: str | None) ->
     one = frame("questions", {"question": [0], "corpus": [corpus], "text_id": text_id, "asked_on": [day]})
     made = pipeline.run(Tables(texts=texts, questions=one, **here), store_at(store))
     sessions = here["sessions"].height
-    return (Found.of(made, results(made, pipeline, SHOWN)),
+    return (SearchResult.of(made, results(made, pipeline, SHOWN)),
             f"{corpora[corpus]} of {arm.dataset.name}, {sessions} session{'s' * (sessions != 1)}")
 
 
@@ -185,7 +185,7 @@ def _corpus(corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> i
                   f"corpus=NAME: {listed}"])
 
 
-def _show(found: Found, place: str) -> None:
+def _show(found: SearchResult, place: str) -> None:
     asked_on = "on no day" if found.asked_on is None else f"as of {found.asked_on:%Y-%m-%d}"
     _out.print(Text(sanitise(found.question), "bold"))
     _out.print(Text(f"asked of {sanitise(place)}, {asked_on}", "dim"))

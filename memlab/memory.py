@@ -31,13 +31,13 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.live import results
 from memlab.live.accesses import Accesses
-from memlab.live.adapt import fitted
+from memlab.live.adapt import adapt_to_data
 from memlab.live.log import Log
-from memlab.live.pruning import Spared, often, pruned
-from memlab.live.results import Found
-from memlab.live.sessions import Entry, Session, Turn, moment, same_words
+from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
+from memlab.live.results import SearchResult
+from memlab.live.sessions import Entry, Session, Turn, parse_moment, same_words
 from memlab.live.vector_log import LiveStore
-from memlab.live.working_set import Held
+from memlab.live.working_set import WorkingSet
 from memlab.pipeline import PER_SESSION, Pipeline
 from memlab.stage import Nothing, Stage
 from memlab.store import Store
@@ -86,7 +86,7 @@ class Memory:
     def __init__(self, folder: str | Path, pipeline: Pipeline | None = None, store: Store | None = None,
                  *, often: int = 5) -> None:
         self.folder = Path(folder)
-        self.pipeline = results.asking(pipeline or Pipeline())
+        self.pipeline = results.without_judges(pipeline or Pipeline())
         self._asking = self.pipeline.without(*PER_SESSION)
         self.often = often
         self._given = store
@@ -94,7 +94,7 @@ class Memory:
         self._turnstile = threading.RLock()
         self._process: int | None = None  # that has loaded it, and holds the lock
         self._store: Store
-        self._held: Held
+        self._held: WorkingSet
         self._accesses: Accesses
 
     @_alone
@@ -129,15 +129,15 @@ class Memory:
                               fix="give it one: Pipeline(answer=Reader(chat=..., prompt=...)), or read/answer=reader")
         tables = self._ask(question, now)
         results = self._seen(tables, self._results(tables, None))
-        return Answer(Found.of(tables, results).answer or "", results)
+        return Answer(SearchResult.of(tables, results).answer or "", results)
 
     @_alone
-    def look(self, question: str, now: When = None, k: int | None = None) -> Found:
+    def look(self, question: str, now: When = None, k: int | None = None) -> SearchResult:
         """Return all that a question brings to light: results as of ``search``, context, and the answer if any."""
         tables = self._ask(question, now)
         results = self._results(tables, k)
         self._seen(tables, results.filter("selected"))
-        return Found.of(tables, results)
+        return SearchResult.of(tables, results)
 
     @_alone
     def history(self, topic: str, now: When = None, k: int | None = None) -> pl.DataFrame:
@@ -147,7 +147,7 @@ class Memory:
         memories (write/relate). Columns: said_on, happened_on, valid_from, valid_to, session, turns, text, score.
         """
         tables = self._ask(topic, now)
-        told = results.over_time(tables, results.results(tables, self.pipeline, k))
+        told = results.history(tables, results.results(tables, self.pipeline, k))
         return self._numbered(told)
 
     @_alone
@@ -174,7 +174,7 @@ class Memory:
         turns (null for the whole session).
         """
         tables = self._asked_tables("", now)
-        gone = pruned(tables, self.pipeline.relate, self._spared(tables), self._store)
+        gone = sessions_to_prune(tables, self.pipeline.relate, self._spared(tables), self._store)
         rows = pl.DataFrame([(s, turns and sorted(turns)) for s, turns in gone.items()], orient="row",
                             schema={"session": pl.Int32, "turns": pl.List(pl.Int32)})
         rows = self._numbered(rows)
@@ -184,7 +184,7 @@ class Memory:
 
     @_alone
     def sessions(self) -> pl.DataFrame:
-        """Return a row a session, in the order of time: session (its number), name, said_on, turns (how many)."""
+        """Return one row per session, in the order of time: session (its number), name, said_on, turns (how many)."""
         return self._held.sessions()
 
     def __len__(self) -> int:
@@ -211,7 +211,7 @@ class Memory:
         entries = self._log.open()
         try:
             self._store = self._given or LiveStore(self.folder / "store")
-            self._held = Held(entries, self.pipeline, self._store)
+            self._held = WorkingSet(entries, self.pipeline, self._store)
             self._accesses = Accesses(self.folder)
         except BaseException:
             self._log.close()
@@ -232,14 +232,14 @@ class Memory:
         tables = self._asked_tables(question, now)
         if isinstance(self._store, LiveStore):
             self._store.forget_questions()
-        return fitted(self._asking.replace(prune=self._spared(tables)), tables).run(tables, self._store)
+        return adapt_to_data(self._asking.replace(prune=self._spared(tables)), tables).run(tables, self._store)
 
     def _asked_tables(self, question: str, now: When) -> Tables:
         if self._held.changed() and isinstance(self._store, LiveStore):
             self._store.forget_indexes()
         tables, _ = self._held.tables()
         text_id, texts = add_texts(tables["texts"], [replace_surrogates(question)])
-        day = moment(now, "now") or datetime.now(UTC).astimezone().replace(tzinfo=None)
+        day = parse_moment(now, "now") or datetime.now(UTC).astimezone().replace(tzinfo=None)
         asked = frame("questions", {"question": [0], "corpus": [0], "text_id": text_id, "asked_on": [day]})
         return tables.updated({"questions": asked, "texts": texts})
 
@@ -249,7 +249,7 @@ class Memory:
         if isinstance(self.pipeline.prune, Nothing):
             return self.pipeline.prune
         counts = self._accesses.frame().join(places, on="session").with_columns(pl.col("position").alias("session"))
-        return Spared(self.pipeline.prune, often(tables["memories"], counts, self.often))
+        return AccessProtected(self.pipeline.prune, frequently_accessed(tables["memories"], counts, self.often))
 
     def _results(self, tables: Tables, k: int | None) -> pl.DataFrame:
         return self._numbered(results.results(tables, self.pipeline, k))

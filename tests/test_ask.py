@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab.ask import Asked, main
+from memlab.ask import AskCommand, main
 from memlab.errors import Faults
 from memlab.memory import Memory, Session
 from tests.small import LIVES, lexical
@@ -35,14 +35,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_words_are_told_from_the_question() -> None:
-    asked = Asked.of(["rank.select.k=3", "+seed=1", "corpus=life-0", "~late", "Is 1 = 2?", "now=2023-05-20"])
+    asked = AskCommand.of(["rank.select.k=3", "+seed=1", "corpus=life-0", "~late", "Is 1 = 2?", "now=2023-05-20"])
     assert asked.question == "Is 1 = 2?"
     assert asked.words == ["rank.select.k=3", "+seed=1", "~late"]
     assert asked.own == {"corpus": "life-0", "now": "2023-05-20"}
     for words, fault in ((["a=1"], "none is given"), (["Which", "pet"], "2 are given: Which, pet; put it in quotes"),
                          ([" "], "blank"), (["memory=x", "data=locomo", "Q?"], "data: a live memory has no data set")):
         with pytest.raises(Faults, match=fault):
-            Asked.of(words)
+            AskCommand.of(words)
 
 
 def test_a_question_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:

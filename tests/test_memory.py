@@ -20,7 +20,7 @@ from polars.testing import assert_frame_equal
 from memlab.data.build import Builder
 from memlab.errors import MemlabError
 from memlab.judge.f1 import TokenF1
-from memlab.live.results import Found, asking, results
+from memlab.live.results import SearchResult, results, without_judges
 from memlab.memory import Memory, Session, Turn
 from memlab.models.chat.protocol import Prompt
 from memlab.oracle.select import OracleSelect
@@ -95,7 +95,7 @@ def question() -> str:
     return f"{asked} Was it with Ines, Otis, Nora or Rufus, or in Lisbon or Turin?"
 
 
-def batch(sessions: Sequence[Session], asked: str, now: datetime, pipeline: Pipeline, store: Store) -> Found:
+def batch(sessions: Sequence[Session], asked: str, now: datetime, pipeline: Pipeline, store: Store) -> SearchResult:
     """What the pipeline finds over all sessions at once, in the order of time; ``session`` numbered as given."""
     order = sorted(range(len(sessions)), key=lambda i: (sessions[i].said_on is not None, sessions[i].said_on or 0))
     build = Builder()
@@ -107,13 +107,13 @@ def batch(sessions: Sequence[Session], asked: str, now: datetime, pipeline: Pipe
     tables = build.tables().only(("texts", "sessions", "turns"))
     text_id, texts = add_texts(tables["texts"], [asked])
     question = frame("questions", {"question": [0], "corpus": [0], "text_id": text_id, "asked_on": [now]})
-    tables = asking(pipeline).run(tables.updated({"texts": texts, "questions": question}), store)
+    tables = without_judges(pipeline).run(tables.updated({"texts": texts, "questions": question}), store)
     found = results(tables, pipeline, 1000)
-    return Found.of(tables, found.with_columns(
+    return SearchResult.of(tables, found.with_columns(
         pl.Series("session", [order[place] for place in found["session"]], pl.Int32)))
 
 
-def assert_same(one: Found, other: Found) -> None:
+def assert_same(one: SearchResult, other: SearchResult) -> None:
     assert_frame_equal(one.results, other.results)
     assert (one.context, one.graph) == (other.context, other.graph)
 

@@ -33,5 +33,5 @@ class Dataset(Protocol):
         ...
 
     def clusters(self) -> bool:
-        """Tell whether the questions of a corpus depend on one another, so that a corpus is one observation."""
+        """Return whether the questions of a corpus depend on one another, so that a corpus is one observation."""
         ...

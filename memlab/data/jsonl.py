@@ -168,7 +168,7 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def _fault(error: Any, model: type[BaseModel]) -> str:
-    """Say what pydantic found, in the words of the file."""
+    """Describe pydantic's finding in the words of the file."""
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
     place = f", field {field}" if field else ""
     if error["type"] == "missing":

@@ -18,7 +18,7 @@ from memlab.tables import Tables, as_of
 NAMING = ("weights", "floors", "factors")
 
 
-def fitted(pipeline: Pipeline, tables: Tables) -> Pipeline:
+def adapt_to_data(pipeline: Pipeline, tables: Tables) -> Pipeline:
     """Return the pipeline without searches for, and weights of, kinds that the one question can see none of."""
     asked = tables["questions"]["asked_on"][0]
     seen = tables["memories"].filter(as_of(asked=pl.lit(asked, pl.Datetime("us"))))
@@ -45,6 +45,6 @@ def fitted(pipeline: Pipeline, tables: Tables) -> Pipeline:
 
 
 def _found(name: str, kinds: set[str], off: tuple[str, ...]) -> bool:
-    """Tell whether a lane's name can fit one: late_window and late_session are lanes of the slot late."""
+    """Return whether a lane's name can fit one: late_window and late_session are lanes of the slot late."""
     lane, _, kind = name.partition(":")
     return (not kind or kind in kinds) and not any(lane == slot or lane.startswith(f"{slot}_") for slot in off)

@@ -1,4 +1,4 @@
-"""A live memory on disk: one file of lines, a line an addition, and a lock that keeps other processes out.
+"""A live memory on disk: one file of lines, one line per addition, and a lock that keeps other processes out.
 
 A line is written whole, with a digest, and synced before the addition counts, so that whatever ends the process costs
 at most the addition in progress. Damaged lines are moved aside, into a file of their own, and named in a warning.
@@ -38,7 +38,7 @@ class Log:
 
     @staticmethod
     def there(folder: Path) -> bool:
-        """Tell whether a folder holds a live memory."""
+        """Return whether a folder holds a live memory."""
         return (folder / FILE).is_file()
 
     def open(self) -> list[Entry]:

@@ -16,7 +16,7 @@ MemoryIds = Annotated[tuple[int, ...], Field(strict=False)]
 
 
 @stage
-class Spared:
+class AccessProtected:
     """Prune by a stage, but keep these memories: ElizaOS's "accessed more than M times", for any technique."""
 
     by: Stage
@@ -47,7 +47,7 @@ class Spared:
         return made
 
 
-def often(memories: pl.DataFrame, accesses: pl.DataFrame, times: int) -> tuple[int, ...]:
+def frequently_accessed(memories: pl.DataFrame, accesses: pl.DataFrame, times: int) -> tuple[int, ...]:
     """Return the ids of memories that name a turn which was returned more than so many times.
 
     accesses: (session, turn, times), sessions numbered as in ``memories``.
@@ -57,7 +57,7 @@ def often(memories: pl.DataFrame, accesses: pl.DataFrame, times: int) -> tuple[i
     return tuple(named.join(much, on=["session", "turn"], how="semi")["memory"].unique().sort())
 
 
-def pruned(tables: Tables, relate: Stage, prune: Stage, store: Store) -> dict[int, set[int] | None]:
+def sessions_to_prune(tables: Tables, relate: Stage, prune: Stage, store: Store) -> dict[int, set[int] | None]:
     """Return what pruning leaves nothing of: sessions (null), or the turns of one that no memory names any more.
 
     Sessions that were never a memory (blank ones) stay.

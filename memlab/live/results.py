@@ -18,7 +18,7 @@ RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "said_o
 """Columns of every result; further ones are the signals, one a lane, boost or reranker."""
 
 
-def asking(pipeline: Pipeline) -> Pipeline:
+def without_judges(pipeline: Pipeline) -> Pipeline:
     """Return the pipeline as it answers one question that nobody has labelled: without judges.
 
     Raises MemlabError where a stage before the answer looks at gold.
@@ -48,7 +48,7 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None) -> pl.Data
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """All that one question brings to light.
 
     context: what the reader is shown, in its order, before its window may cut it. graph: the block of what is known of
@@ -63,7 +63,7 @@ class Found:
     answer: str | None
 
     @classmethod
-    def of(cls, tables: Tables, results: pl.DataFrame) -> Found:
+    def of(cls, tables: Tables, results: pl.DataFrame) -> SearchResult:
         """Read the tables of the one question."""
         questions, answers, rows = (with_text(tables[name], tables["texts"])
                                     for name in ("questions", "answers", "context"))
@@ -76,7 +76,7 @@ class Found:
                    said[0] if said else None)
 
 
-def over_time(tables: Tables, found: pl.DataFrame) -> pl.DataFrame:
+def history(tables: Tables, found: pl.DataFrame) -> pl.DataFrame:
     """Return the memories behind some results in the order of time, with the span in which each held.
 
     Of several memories of a result's turns (a turn, its round, its session) those that name fewest turns count: facts

@@ -49,7 +49,7 @@ class Session:
 
     def __init__(self, said_on: datetime | date | str | None, turns: Iterable[Turn | Sequence[str | None]],
                  name: str | None = None) -> None:
-        object.__setattr__(self, "said_on", moment(said_on, "session, said_on"))
+        object.__setattr__(self, "said_on", parse_moment(said_on, "session, said_on"))
         object.__setattr__(self, "turns", tuple(t if isinstance(t, Turn) else _turn(t) for t in turns))
         object.__setattr__(self, "name", name)
 
@@ -62,7 +62,7 @@ def _turn(given: Sequence[str | None]) -> Turn:
     return Turn(role, text, *speaker)  # type: ignore[arg-type]  # checked by Turn itself
 
 
-def moment(given: datetime | date | str | None, where: str) -> datetime | None:
+def parse_moment(given: datetime | date | str | None, where: str) -> datetime | None:
     """Read a day or a moment; a time zone is dropped, for days are as people lived them.
 
     >>> moment("2023-05-20T18:30+02:00", ""), moment(date(2023, 5, 20), "")
@@ -124,5 +124,5 @@ class Entry:
 
 
 def same_words(a: Session, b: Session) -> bool:
-    """Tell whether two sessions say the same on the same day."""
+    """Return whether two sessions say the same on the same day."""
     return json.dumps(Entry.new(0, a).row()) == json.dumps(Entry.new(0, b).row())

@@ -28,7 +28,7 @@ BLOCK = 4096  # rows that are allotted at once: 6 MB of 384 numbers each
 _SUFFIX = ".rows"
 
 
-class Shelf(SegmentIndex):
+class VectorLog(SegmentIndex):
     """One fingerprint's values, in memory, and on disk if it is kept.
 
     The file is named by the length of a value; a record is key, value and 8 bytes of digest. A record that does not
@@ -129,7 +129,7 @@ class LiveStore(Store):
         path, identity = self._fingerprint(kind, model, role)
         if path not in self._indexes:
             kept = (kind, role) == ("vectors", "document")
-            self._indexes[path] = Shelf(path, KEYS[kind], identity, kept)
+            self._indexes[path] = VectorLog(path, KEYS[kind], identity, kept)
         return self._indexes[path]
 
     def forget_questions(self) -> None:
@@ -144,8 +144,8 @@ class LiveStore(Store):
         """Overwrite the vectors of texts with these hashes, whatever model made them, also one not in use now."""
         keys = pl.DataFrame(key_columns(hashes), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64))
         for path in (self.root / "vectors").glob("*/"):
-            shelf = self._indexes.get(path) or Shelf(path, KEYS["vectors"], "", kept=True)
-            if isinstance(shelf, Shelf) and shelf.kept:
+            shelf = self._indexes.get(path) or VectorLog(path, KEYS["vectors"], "", kept=True)
+            if isinstance(shelf, VectorLog) and shelf.kept:
                 shelf.forget(keys)
 
 

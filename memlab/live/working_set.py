@@ -49,7 +49,7 @@ def encode(tables: Tables, pipeline: Pipeline, store: Store) -> None:
             store.vectors(embedder, keys, "document")
 
 
-def together(parts: Sequence[Tables]) -> Tables:
+def concat(parts: Sequence[Tables]) -> Tables:
     """Put parts with different sessions together, as they are."""
     if len(parts) == 1:
         return parts[0]
@@ -70,7 +70,7 @@ def without(tables: Tables, sessions: Iterable[int]) -> Tables:
     return Tables(texts=tables["texts"].join(used.unique().to_frame(), on="text_id", how="semi"), **left)
 
 
-def in_time(tables: Tables) -> tuple[Tables, pl.DataFrame]:
+def chronological(tables: Tables) -> tuple[Tables, pl.DataFrame]:
     """Number sessions in the order of time; return the tables and (session, position), the old and the new number.
 
     What has no date comes first; sessions of one moment lie in the order in which they came. Memories are numbered by
@@ -94,10 +94,10 @@ def _renumbered(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 PARTS = 32
-"""Small parts are put together when there are so many, and so are their sums: a table a session would fill memory."""
+"""Parts that are concatenated at a time, and so are their sums: one table per session would fill memory."""
 
 
-class Held:
+class WorkingSet:
     """All sessions that are left, as tables; adding one costs what it is, putting all together what they are.
 
     names: the number of every named session. turns: the numbers of every session's turns. next: what the next session
@@ -132,7 +132,7 @@ class Held:
             self._since[level].append(part)
             if len(self._since[level]) < PARTS:
                 return
-            part, self._since[level] = together(self._since[level]), []
+            part, self._since[level] = concat(self._since[level]), []
 
     def forget(self, left: Mapping[int, Entry]) -> pl.Series:
         """Put what is left of some sessions in their place; return the ids of the texts that nothing holds any more.
@@ -142,7 +142,7 @@ class Held:
         before = self._all()
         some = [entry for entry in left.values() if entry.session is not None]
         rest = without(before, left)
-        after = together([rest, write(some, self._pipeline, self._store)]) if some else rest
+        after = concat([rest, write(some, self._pipeline, self._store)]) if some else rest
         self._asked, self._since, self._in_time = after, [], None
         self.names = {name: number for name, number in self.names.items() if number not in left}
         for entry in left.values():
@@ -151,14 +151,14 @@ class Held:
         return before["texts"].join(after["texts"], on="text_id", how="anti")["text_id"]
 
     def changed(self) -> bool:
-        """Tell whether sessions came or went since ``tables`` was called."""
+        """Return whether sessions came or went since ``tables`` was called."""
         return self._in_time is None
 
     def tables(self) -> tuple[Tables, pl.DataFrame]:
         """Return all that was written, sessions numbered in the order of time; and (session, position)."""
         if self._in_time is None:
             self._asked, self._since = self._all(), []
-            self._in_time = in_time(self._asked)
+            self._in_time = chronological(self._asked)
         return self._in_time
 
     def number(self, session: int | str) -> int:
@@ -170,7 +170,7 @@ class Held:
         return number
 
     def sessions(self) -> pl.DataFrame:
-        """Return (session, name, said_on, turns), a row a session in the order of time; turns is their number."""
+        """Return (session, name, said_on, turns), one row per session in the order of time; turns is their number."""
         tables, places = self.tables()
         names = {number: name for name, number in self.names.items()}
         numbers = places["session"]
@@ -180,7 +180,7 @@ class Held:
             "turns": pl.Series([len(self.turns[n]) for n in numbers], dtype=pl.Int32)})
 
     def _all(self) -> Tables:
-        return together([self._asked, *(part for level in reversed(self._since) for part in level)])
+        return concat([self._asked, *(part for level in reversed(self._since) for part in level)])
 
     def _enter(self, entry: Entry) -> None:
         self.next = max(self.next, entry.id + 1)

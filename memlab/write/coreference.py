@@ -158,7 +158,7 @@ class _Turn:
         return end
 
     def _talks(self, name: str) -> bool:
-        """Tell whether somebody is one of two who talk, whom neither calls "he" or "she"."""
+        """Return whether somebody is one of two who talk, whom neither calls "he" or "she"."""
         return len(self._names) <= 2 and name in self._names
 
     def _last(self, word: str, start: int) -> str | None:

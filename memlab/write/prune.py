@@ -88,7 +88,7 @@ class Age:
 
 def removable(memories: pl.DataFrame, now: datetime | pl.Series, days: int, important: pl.Series,
               accessed: pl.Series | None = None, times: int = 0) -> pl.Series:
-    """Tell which memories may be removed, (n,).
+    """Return which memories may be removed, (n,).
 
     Those said more than ``days`` days before ``now`` (a date and time, or one a memory), by calendar days, that are
     not ``important`` (n,) and were accessed (n,) at most ``times`` times. Undated memories stay.
@@ -136,5 +136,5 @@ class Deprecated:
 
 
 def deprecated(memories: pl.DataFrame, texts: pl.DataFrame) -> pl.Series:
-    """Tell which memories are marked, (n,)."""
+    """Return which memories are marked, (n,)."""
     return with_text(memories, texts, "value_id")["text"].fill_null("").str.contains(MARKED)

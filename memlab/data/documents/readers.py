@@ -48,7 +48,7 @@ def pdf(raw: bytes) -> Document:
 
 
 def docx(raw: bytes, most: int = 1 << 30) -> Document:
-    """Read a Word document: a block is a paragraph or a table (a row a line), headings begin the block that follows.
+    """Read a Word document: a block is a paragraph or a table (one row per line); a heading begins the block behind it.
 
     ``most``: bytes that it may unpack to. Its place counts paragraphs and tables from 1. Page headers, footnotes and
     text boxes are left out.
@@ -142,7 +142,7 @@ def _library(module: str, package: str) -> Any:
 
 
 def _table(table: Any) -> str:
-    """Write a table, a row a line; python-docx gives a merged cell once a column, which is said once."""
+    """Write a table, one row per line; python-docx gives a merged cell once a column, which is said once."""
     rows = []
     for row in table.rows:
         cells = {id(cell._tc): cell.text.strip() for cell in row.cells}

@@ -168,7 +168,7 @@ class Semantic(RoleChunker):
                               fix="lower least")
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return one memory a piece; every distinct sentence is encoded once."""
+        """Return one memory per piece; every distinct sentence is encoded once."""
         whole = transcripts(tables, self.roles, self.speakers)[1]["text"].unique(maintain_order=True).to_list()
         found = {text: blocks(text) for text in whole}
         said = {text: [text[b.start:b.stop].strip() for b in found[text]] for text in whole}

@@ -149,7 +149,7 @@ class _View:
         return INSTRUCTION + self._around(first, last, room - self._chat.count(INSTRUCTION)), asked
 
     def cuts(self, prompt: tuple[str, str]) -> bool:
-        """Tell whether a prompt shows only a part of the session."""
+        """Return whether a prompt shows only a part of the session."""
         return prompt[0] is not self._whole
 
     def _around(self, first: int, last: int, room: int) -> str:

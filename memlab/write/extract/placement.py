@@ -64,7 +64,7 @@ def written(tables: Tables, extract: Callable[[list[Talk]], Sequence[Extract]], 
 
 
 def _rows(known: Sequence[Talk], slots: pl.DataFrame, found: Sequence[Extract]) -> pl.DataFrame:
-    """Return a row a fact and slot: corpus, session, said_on, turns (numbers), fact, lines, category, source."""
+    """Return one row per fact and slot: corpus, session, said_on, turns (numbers), fact, lines, category, source."""
     facts = [(talk, f.text, TURN_SEPARATOR.join(known[talk][p].line for p in f.turns), [*f.turns], f.category, f.source)
              for talk, one in enumerate(found) for f in one.facts]
     made = pl.DataFrame(facts, orient="row", schema={

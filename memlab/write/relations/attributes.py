@@ -63,7 +63,7 @@ class State(NamedTuple):
         return [(self.slot, self.subject, word) for word in (self.about or {""})]
 
     def against(self, older: State) -> bool:
-        """Tell whether this takes the place of an older state.
+        """Return whether this takes the place of an older state.
 
         Same slot, other value, and either a change was told or both values are of one kind (two numbers, two names,
         two weekdays): "my day is long" does not end "my day is good". Measures must count the same thing: half of

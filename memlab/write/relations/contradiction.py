@@ -72,7 +72,7 @@ class Claim(NamedTuple):
         return [(self.slot, self.subject, term) for term in self.terms]
 
     def against(self, older: Claim) -> bool:
-        """Tell whether this and an older claim cannot both be so: the same of the same, once yes and once no."""
+        """Return whether this and an older claim cannot both be so: the same of the same, once yes and once no."""
         both = len(self.terms & older.terms) / len(self.terms | older.terms)
         return self.holds != older.holds and both >= SAME
 

@@ -72,7 +72,7 @@ class MemoryStack:
 
 
 def more_of(line: Line, later: Ints, earlier: Ints, share: float) -> Any:
-    """Tell which later rows are longer and hold more than a share of the earlier one's key terms, (m,)."""
+    """Return which later rows are longer and hold more than a share of the earlier one's key terms, (m,)."""
     if not len(later):
         return np.zeros(0, bool)
     length = line.texts("value_id").str.len_chars().to_numpy().astype(np.int64)

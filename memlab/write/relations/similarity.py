@@ -44,7 +44,7 @@ def stemmed(word: str) -> str:
 
 
 def key_terms(texts: pl.Series) -> csr_array:
-    """Return which key terms each text holds: one row a text, ones where a term occurs. Shape (n, terms).
+    """Return which key terms each text holds: one row per text, ones where a term occurs. Shape (n, terms).
 
     >>> key_terms(pl.Series(["My cats sleep", "the cat"])).toarray().sum(axis=1).tolist()
     [2, 1]

@@ -33,7 +33,7 @@ class TimelineStatement(Protocol):
         ...
 
     def against(self, older: Any) -> bool:
-        """Tell whether this ends an older one."""
+        """Return whether this ends an older one."""
         ...
 
 
