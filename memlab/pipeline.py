@@ -27,7 +27,7 @@ from memlab.rank.score import Score
 from memlab.rank.select import Fixed
 from memlab.rank.time_window import Forward
 from memlab.read.pack.by_rank import ByRank
-from memlab.read.token_cost import Measure
+from memlab.read.token_cost import TokenCost
 from memlab.search.bm25 import BM25
 from memlab.search.dense import Dense
 from memlab.stage import STRICT, Nothing, Stage, spec_digest
@@ -98,7 +98,7 @@ class Pipeline:
     fuse: Stage = slot("rank.fuse")
     window: Stage = slot("rank.window", Forward)
     rollup: Stage = slot("rank.rollup")
-    measure: Stage = slot("read.measure", Measure, part="rollup")  # measures what the roll-up ranks
+    measure: Stage = slot("read.measure", TokenCost, part="rollup")  # measures what the roll-up ranks
     select: Stage = slot("rank.select", Fixed, scope="all")
     pack: Stage = slot("read.pack", ByRank, empty=("context",), scope="all")
     graph: Stage = slot("read.graph", scope="all")

@@ -10,7 +10,7 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.pipeline import AFTER_ANSWERS, Pipeline
 from memlab.rank.units import signals_of
-from memlab.read.render import Value, rendered
+from memlab.read.render import Value, render_units
 from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
 
 RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "said_on": pl.Datetime("us"),
@@ -42,7 +42,7 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None) -> pl.Data
     return (
         ranking.join(units.select("unit", *SESSION, "turns"), on="unit", how="left", maintain_order="left")
         .join(tables["sessions"], on=SESSION, how="left", maintain_order="left")
-        .join(rendered(units, tables, value), on="unit", how="left", maintain_order="left")
+        .join(render_units(units, tables, value), on="unit", how="left", maintain_order="left")
         .select(*RESULT, *signals_of(ranking))
     )
 

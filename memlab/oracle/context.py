@@ -6,9 +6,17 @@ from typing import ClassVar, Literal
 
 import polars as pl
 
-from memlab.read.pack.by_rank import PACK_READS, PACK_WRITES, TIME, MaxTokens, chosen, in_order, within
-from memlab.read.pack.full_context import so_far, whole_sessions
-from memlab.read.render import Value, rendered
+from memlab.read.pack.by_rank import (
+    CHRONOLOGICAL,
+    PACK_READS,
+    PACK_WRITES,
+    MaxTokens,
+    make_context,
+    selected_texts,
+    within_budget,
+)
+from memlab.read.pack.full_context import session_texts, visible_rows
+from memlab.read.render import Value, render_units
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Tables
@@ -42,21 +50,22 @@ class OracleContext:
         evidence = tables["evidence"].select("question", "session", "turn").unique()
         if self.mode == "sessions":
             evidence = evidence.with_columns(pl.lit(None, pl.Int32).alias("turn")).unique()
-        gold = evidence_rows(evidence, tables).sort("question", *TIME).with_columns(pl.lit(0, pl.Int32).alias("rank"))
+        gold = evidence_rows(evidence, tables).sort("question", *CHRONOLOGICAL).with_columns(
+            pl.lit(0, pl.Int32).alias("rank"))
         if self.mode != "gold_first":
-            return in_order(within(gold, self.max_tokens), TIME, tables)
-        selected = _beyond(chosen(tables, self.value), evidence, tables, alone=self.value in ("unit", "turn"))
+            return make_context(within_budget(gold, self.max_tokens), CHRONOLOGICAL, tables)
+        selected = _beyond(selected_texts(tables, self.value), evidence, tables, alone=self.value in ("unit", "turn"))
         rows = pl.concat([gold, selected.select(gold.columns)]).sort("question", "rank", maintain_order=True)
         rows = rows.unique(["question", "shown"], keep="first", maintain_order=True)
         nth = pl.int_range(pl.len()).over("question").alias("nth")
-        return in_order(within(rows.with_columns(nth), self.max_tokens), ["nth"], tables)
+        return make_context(within_budget(rows.with_columns(nth), self.max_tokens), ["nth"], tables)
 
 
 def evidence_rows(evidence: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Render evidence (question, session, turn or null): one row per turn, or per session where the turn is null."""
-    whole = so_far(tables, whole_sessions(tables)).join(
+    whole = visible_rows(tables, session_texts(tables)).join(
         evidence.filter(pl.col("turn").is_null()).select("question", "session"), on=["question", "session"], how="semi")
-    turns = so_far(tables, _turns(evidence, tables)).join(
+    turns = visible_rows(tables, _turns(evidence, tables)).join(
         evidence.drop_nulls("turn"), on=["question", "session", "turn"], how="semi")
     return pl.concat([whole.select(_ROW), turns.select(_ROW)])
 
@@ -68,7 +77,7 @@ def _turns(evidence: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     turns = tables["turns"].select(of).join(wanted, on=of, how="semi").sort(of)
     units = turns.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("unit"), "corpus", "session",
                             pl.concat_list("turn").alias("turns"), pl.lit("turn").alias("level"))
-    shown = rendered(units, tables, "turn").sort("unit")["text"].alias("shown")
+    shown = render_units(units, tables, "turn").sort("unit")["text"].alias("shown")
     holding = tables["units"].explode("turns").rename({"turns": "turn"}).group_by(of).agg(pl.col("unit").min())
     return (turns.with_columns(shown, count_tokens(shown).alias("tokens"))
             .join(holding, on=of, how="left").join(tables["sessions"], on=SESSION, how="left"))

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import polars as pl
 
-from memlab.read.pack.by_rank import PACK_READS, PACK_WRITES, MaxTokens, chosen, in_order, within
+from memlab.read.pack.by_rank import PACK_READS, PACK_WRITES, MaxTokens, make_context, selected_texts, within_budget
 from memlab.read.render import Value
 from memlab.stage import stage
 from memlab.store import Store
@@ -32,8 +32,8 @@ class ShownIds:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the context and the texts that it needs."""
         names = tables["ids"].filter(pl.col("kind") == "session").select("corpus", "session", "name")
-        rows = chosen(tables, self.value).join(names, on=SESSION, how="left", maintain_order="left")
+        rows = selected_texts(tables, self.value).join(names, on=SESSION, how="left", maintain_order="left")
         named = pl.format("Session {}:\n{}", pl.col("name").fill_null("?"), "shown")
         rows = rows.with_columns(named.alias("shown")).drop("name")
         rows = rows.with_columns(count_tokens(pl.col("shown")).alias("tokens"))
-        return in_order(within(rows, self.max_tokens), ["rank"], tables)
+        return make_context(within_budget(rows, self.max_tokens), ["rank"], tables)

@@ -6,7 +6,7 @@ from memlab.evaluate.evidence_ranks import holders, scored_evidence
 from memlab.evaluate.selection import selection, with_evidence
 from memlab.rank.select import Fixed
 from memlab.read.pack.by_rank import ByRank
-from memlab.read.token_cost import Measure
+from memlab.read.token_cost import TokenCost
 from memlab.store import Store
 from tests.small import lexical, lives
 
@@ -55,7 +55,7 @@ def test_a_selected_session_shows_all_its_turns(make_world) -> None:
 
 
 def test_a_row_that_shows_the_session_around_its_unit_shows_the_evidence_in_it() -> None:
-    tables = lexical(select=Fixed(k=2), measure=Measure(value="session"), pack=ByRank(value="session")).run(
+    tables = lexical(select=Fixed(k=2), measure=TokenCost(value="session"), pack=ByRank(value="session")).run(
         lives().load(), Store())
     evidence = scored_evidence(tables)
     shown = with_evidence(tables, evidence)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from memlab.evaluate.selection import shown_turns
 from memlab.read.pack.by_rank import ByRank
 from memlab.read.pack.by_session import BySession
-from memlab.read.pack.full_context import Everything
+from memlab.read.pack.full_context import FullContext
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.read.world import world, worlds
@@ -19,7 +19,7 @@ TALK = [[("user", "yes"), ("assistant", "yes, so"), ("user", "so\n\nuser: yes"),
 @pytest.mark.parametrize(("pack", "turns"), [
     (ByRank(), [(0, 2), (1, 0)]), (ByRank(value="round"), [(0, 2), (0, 3), (1, 0)]),
     (BySession(), [(0, 2), (1, 0)]), (ByRank(value="session"), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]),
-    (Everything(), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]), (Everything(max_tokens=10), [(1, 0)])])
+    (FullContext(), [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]), (FullContext(max_tokens=10), [(1, 0)])])
 def test_the_turns_that_are_shown(pack, turns: list[tuple[int, int]]) -> None:
     tables = world(TALK, [4, 2])
     tables = tables.updated(pack.run(tables.only(pack.reads), Store()))

@@ -13,7 +13,7 @@ from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Prompt
 from memlab.read.pack.by_rank import ByDate, ByRank
 from memlab.read.pack.by_session import BySession
-from memlab.read.pack.full_context import Everything
+from memlab.read.pack.full_context import FullContext
 from memlab.read.prompt import PromptTemplate, Routed
 from memlab.read.reader import PER_MESSAGE, PER_PROMPT, Reader
 from memlab.read.vote import SelfConsistency
@@ -127,7 +127,7 @@ FIGS, DATES, PLUMS = (f"[2023-05-2{i}]\nuser: {text}" for i, text in enumerate([
 
 @pytest.mark.parametrize(("pack", "first"), [
     (ByRank(), [PLUMS, FIGS]), (ByDate(), [FIGS, PLUMS]), (BySession(), [PLUMS, FIGS]),
-    (BySession(order="date"), [FIGS, PLUMS]), (Everything(), [DATES, PLUMS])])
+    (BySession(order="date"), [FIGS, PLUMS]), (FullContext(), [DATES, PLUMS])])
 def test_the_least_important_gives_way_to_a_small_window(pack, first: list[str], tmp_path: Path) -> None:
     tables = packed(pack, asked=ASKED[:1])
     for spare, kept, dropped in ((0, 2, 1), (-1, 1, 2), (tokens(FIGS), 3, 0)):

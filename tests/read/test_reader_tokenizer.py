@@ -22,12 +22,12 @@ from memlab.rank.select import Fixed
 from memlab.read import reader_tokenizer
 from memlab.read.entity_graph import Near
 from memlab.read.graph_block import ENTITIES, GraphBlock
-from memlab.read.pack.budget import Windows
+from memlab.read.pack.budget import BudgetShares
 from memlab.read.pack.by_rank import ByDate, ByRank
 from memlab.read.pack.by_session import BySession
-from memlab.read.pack.full_context import Everything
+from memlab.read.pack.full_context import FullContext
 from memlab.read.reader_tokenizer import ReaderTokens
-from memlab.read.token_cost import Measure
+from memlab.read.token_cost import TokenCost
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Tables
@@ -82,12 +82,12 @@ def test_a_text_is_counted_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     assert asked == ["", "a", "bb", "ccc", "dd", "a"]
 
 
-def windows(max_tokens: int, **more: str) -> Windows:
-    return Windows(budget=max_tokens + 2, system=1, message=1, history=.5, retrieved=.5, **more)
+def windows(max_tokens: int, **more: str) -> BudgetShares:
+    return BudgetShares(budget=max_tokens + 2, system=1, message=1, history=.5, retrieved=.5, **more)
 
 
 PACKS = [ByRank, ByDate, BySession, lambda **more: BySession(order="date", **more), windows,
-         lambda value, **more: Everything(**more)]
+         lambda value, **more: FullContext(**more)]
 
 
 @QUIET
@@ -109,8 +109,9 @@ def test_a_header_that_costs_more_than_its_tokens_is_paid_for(folder: Path) -> N
             assert BySession(max_tokens=most).run(tables, Store())["context"].height == rows
 
 
-@pytest.mark.parametrize("pack", [lambda most: Everything(max_tokens=most),
-                                  lambda most: Windows(budget=most + 2, system=1, message=1, history=1, retrieved=0)])
+@pytest.mark.parametrize("pack", [
+    lambda most: FullContext(max_tokens=most),
+    lambda most: BudgetShares(budget=most + 2, system=1, message=1, history=1, retrieved=0)])
 def test_a_session_is_cut_where_its_text_fits(folder: Path, pack) -> None:
     tables = world([[("user", letter) for letter in "abcd"]])
     lines = [f"user: {letter}" for letter in "abcd"]
@@ -150,7 +151,7 @@ def test_a_graph_block_keeps_to_its_tokens(folder: Path, most: int, tmp_path: Pa
 
 def test_arms_that_count_differently_share_no_counts(folder: Path, tmp_path: Path) -> None:
     tables, store = lives().load(), Store(tmp_path)
-    plain, other = (lexical(measure=Measure(), select=Fixed(k=7), tokens=by) for by in (Words(), reader(folder)))
+    plain, other = (lexical(measure=TokenCost(), select=Fixed(k=7), tokens=by) for by in (Words(), reader(folder)))
     once = [p.run(tables, store) for p in (plain, other, plain, other)]
     exact(once[1], folder)
     for name in ("ranking", "context"):

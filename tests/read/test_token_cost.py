@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.read.pack.by_rank import ByRank, fitting
-from memlab.read.render import rendered
-from memlab.read.token_cost import Measure
+from memlab.read.pack.by_rank import ByRank, fit_costs
+from memlab.read.render import render_units
+from memlab.read.token_cost import TokenCost
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from memlab.token_counter import TOKEN, count_tokens
@@ -45,7 +45,7 @@ def ranked(level: str, rows: list[tuple[int, int, bool]]) -> Tables:
     ("session", "unit", ALL), ("session", "turn", ALL), ("turn", "session", ALL), ("memory", "session", ALL)])
 def test_what_a_unit_shows(level, value, text):
     tables = ranked(level, [])
-    shown = dict(rendered(tables["units"], tables, value).iter_rows())
+    shown = dict(render_units(tables["units"], tables, value).iter_rows())
     assert shown[0] == text
     assert shown[max(shown)] == "[2023-05-21]\nAnn: Hello"
     assert len(shown) == tables["units"].height
@@ -55,17 +55,17 @@ def test_turns_are_shown_in_the_order_of_the_talk():
     tables = ranked("session", [])
     backwards = pl.Series([[2, 0]], dtype=pl.List(pl.Int32))
     units = tables["units"].head(1).with_columns(level=pl.lit("memory"), turns=backwards)
-    assert rendered(units, tables, "turn")["text"].to_list() == [ONE + "\n\nuser: Bye"]
+    assert render_units(units, tables, "turn")["text"].to_list() == [ONE + "\n\nuser: Bye"]
 
 
 def test_measure_counts_the_shown_text_down_to_a_depth():
     tables = ranked("turn", [(0, 0, False), (0, 1, False), (1, 1, False)])
-    out = Measure(depth=1).run(tables, Store())["ranking"]
+    out = TokenCost(depth=1).run(tables, Store())["ranking"]
     counts = [len(re.findall(TOKEN, text)) for text in (ONE, "[2023-05-20]\nassistant: Nice.")]
     assert out["tokens"].to_list() == [counts[0], None, counts[1]]  # unit 1 is near for question 1 only
     assert out["tokens"].dtype == pl.Float64
     assert out.drop("tokens").equals(tables["ranking"])
-    again = Measure().run(tables.updated({"ranking": out}), Store())["ranking"]
+    again = TokenCost().run(tables.updated({"ranking": out}), Store())["ranking"]
     assert again["tokens"].null_count() == 0
 
 
@@ -96,7 +96,7 @@ def test_pack_without_a_selection_shows_nothing():
 
 @given(st.lists(st.integers(0, 30), max_size=12), st.integers(1, 60))
 def test_fitting_fills_the_room_and_could_add_nothing(costs, room):
-    kept = fitting(costs, room)
+    kept = fit_costs(costs, room)
     left = room - sum(c for c, k in zip(costs, kept) if k)
     assert left >= 0
     assert all(c > left for c, k in zip(costs, kept) if not k)

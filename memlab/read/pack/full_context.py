@@ -1,4 +1,4 @@
-"""The full context: all that was said, as far as there is room."""
+"""The full context: all sessions up to the question's day, as far as there is room."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import polars as pl
 
-from memlab.read.pack.by_rank import PACK_WRITES, TIME, MaxTokens, in_order
-from memlab.read.render import HEADER, RENDER_READS, rendered
+from memlab.read.pack.by_rank import CHRONOLOGICAL, PACK_WRITES, MaxTokens, make_context
+from memlab.read.render import HEADER, RENDER_READS, render_units
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, SESSION, Tables, as_of
@@ -17,50 +17,47 @@ from memlab.token_counter import count_tokens, tokens_of
 
 
 @stage
-class Everything:
-    """Show all sessions of the question's corpus in the order of time, whatever was retrieved.
+class FullContext:
+    """Show all sessions of the question's corpus up to the question's day in the order of time.
 
-    Nothing of a later day than the question's is shown. With ``max_tokens`` the newest stay: whole sessions go, the
-    oldest first, and if not even the newest fits, its oldest turns. Where the reader's window is too small the
-    oldest session gives way first.
+    With ``max_tokens`` the newest stay: whole sessions are dropped, the oldest first, and if not even the newest
+    fits, its oldest turns. Where the reader's window is too small, the oldest session is dropped first.
     """
 
     reads: ClassVar = (*RENDER_READS, "questions")
     writes: ClassVar = PACK_WRITES
-    # a number: the newest stay; null: as far as the reader's window goes, the newest stay too
-    max_tokens: MaxTokens = None
+    max_tokens: MaxTokens = None  # null: only the reader's window limits it; in either case the newest stay
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the context, newest session first, shown oldest first; a row's unit is the first of its session."""
-        rows = newest_first(so_far(tables, whole_sessions(tables)))
+        rows = newest_first(visible_rows(tables, session_texts(tables)))
         if self.max_tokens is not None:
             newest = rows.group_by("question", maintain_order=True).first().select(rows.columns)
             long = newest.filter(pl.col("tokens") > self.max_tokens).with_columns(pl.lit(self.max_tokens).alias("room"))
             spent = pl.col("tokens").cum_sum().over("question")
-            rows = newest_first(pl.concat([ends(long, tables), rows.filter(spent <= self.max_tokens)]))
-        return in_order(rows, TIME, tables)
+            rows = newest_first(pl.concat([last_turns(long, tables), rows.filter(spent <= self.max_tokens)]))
+        return make_context(rows, CHRONOLOGICAL, tables)
 
 
-def so_far(tables: Tables, rows: pl.DataFrame) -> pl.DataFrame:
-    """Pair each question with the rows of its corpus that were said no later than on the day it was asked.
+def visible_rows(tables: Tables, rows: pl.DataFrame) -> pl.DataFrame:
+    """Pair each question with the rows of its corpus that were said no later than on the day of the question.
 
-    A row without a date is always there, and a question without one sees everything.
+    A row without a date is always visible, and a question without one sees everything.
     """
-    asked = tables["questions"].select("question", "corpus", "asked_on").join(rows, on="corpus")
-    return asked.filter(as_of()).drop("asked_on")
+    pairs = tables["questions"].select("question", "corpus", "asked_on").join(rows, on="corpus")
+    return pairs.filter(as_of()).drop("asked_on")
 
 
-def whole_sessions(tables: Tables) -> pl.DataFrame:
-    """Return every session that says something: corpus, session, said_on, turn, unit, shown, tokens.
+def session_texts(tables: Tables) -> pl.DataFrame:
+    """Return every session that has a turn: corpus, session, said_on, turn, unit, shown, tokens.
 
-    ``unit`` is the smallest unit that lies in the session, so that what is shown can be traced to it; null where no
-    unit does.
+    ``unit`` is the session's smallest unit, so that the text can be traced to it; null where it has none.
     """
-    said = tables["turns"].select(SESSION).unique().sort(SESSION)
-    units = said.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("nth"), *SESSION)
+    units = tables["turns"].select(SESSION).unique().sort(SESSION).select(
+        pl.int_range(pl.len(), dtype=pl.Int64).alias("nth"), *SESSION)
     no_turns = pl.lit([], SCHEMAS["units"]["turns"]).alias("turns")
-    standing = units.select(pl.col("nth").alias("unit"), *SESSION, no_turns, pl.lit("session").alias("level"))
-    shown = rendered(standing, tables, "session").select(pl.col("unit").alias("nth"), pl.col("text").alias("shown"))
+    sessions = units.select(pl.col("nth").alias("unit"), *SESSION, no_turns, pl.lit("session").alias("level"))
+    shown = render_units(sessions, tables, "session").select(pl.col("unit").alias("nth"), pl.col("text").alias("shown"))
     first = tables["units"].group_by(SESSION).agg(pl.col("unit").min())
     return (units.join(shown, on="nth").join(first, on=SESSION, how="left")
             .join(tables["sessions"], on=SESSION, how="left").sort(SESSION)
@@ -69,17 +66,17 @@ def whole_sessions(tables: Tables) -> pl.DataFrame:
 
 
 def newest_first(rows: pl.DataFrame) -> pl.DataFrame:
-    """Put a question's sessions into the order of the talk, backwards; what has no date comes last."""
+    """Sort the sessions of each question by time, the newest first; those without a date come last."""
     return rows.sort("question", "said_on", "session", descending=[False, True, True], nulls_last=True)
 
 
-def ends(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Cut sessions to their last turns: as many as fit, with the header, into ``room`` (a column); maybe none.
+def last_turns(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Cut sessions to the last turns that fit, with the header, into their ``room`` (a column); drop what has none.
 
-    Columns as in ``rows``, without ``room``. The unit of a row is the smallest that covers a turn that is left.
+    Columns as in ``rows``, without ``room``. The unit of a row is the smallest that covers one of its turns.
     """
-    here = tables["turns"].join(rows.select(SESSION).unique(), on=SESSION, how="semi")
-    lines = render_turns(here, tables["texts"]).group_by(SESSION, maintain_order=True).agg("turn", "display_text")
+    covered = tables["turns"].join(rows.select(SESSION).unique(), on=SESSION, how="semi")
+    lines = render_turns(covered, tables["texts"]).group_by(SESSION, maintain_order=True).agg("turn", "display_text")
     header = pl.col("said_on").dt.strftime(HEADER).fill_null("").alias("header")
     whole = rows.drop("turn", "unit", "shown", "tokens").join(lines, on=SESSION, maintain_order="left")
     shown, turns = [], []

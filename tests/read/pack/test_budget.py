@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.read.pack.budget import Windows
+from memlab.read.pack.budget import BudgetShares
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.read.world import shown, tokens, world, worlds
@@ -20,15 +20,15 @@ D0, D1, D2 = "[2023-05-20]\n", "[2023-05-21]\n", "[2023-05-22]\n"
 HEAD, LINE = tokens(D0), tokens("user: a0")
 
 
-def windows(room: int, history: float, retrieved: float, **more) -> Windows:
-    return Windows(budget=room + 30, system=20, message=10, history=history, retrieved=retrieved, **more)
+def windows(room: int, history: float, retrieved: float, **more) -> BudgetShares:
+    return BudgetShares(budget=room + 30, system=20, message=10, history=history, retrieved=retrieved, **more)
 
 
-def context(stage: Windows, tables: Tables) -> pl.DataFrame:
+def context(stage: BudgetShares, tables: Tables) -> pl.DataFrame:
     return stage.run(tables.only(stage.reads), Store())["context"]
 
 
-def packed(stage: Windows, tables: Tables, question: int = 0) -> list[str]:
+def packed(stage: BudgetShares, tables: Tables, question: int = 0) -> list[str]:
     return shown(tables.updated(stage.run(tables.only(stage.reads), Store())), question)
 
 
@@ -83,9 +83,9 @@ def test_the_same_text_is_shown_once() -> None:
 
 def test_shares_and_budget_must_leave_something() -> None:
     with pytest.raises(ValidationError, match="more than the whole"):
-        Windows(history=.8, retrieved=.3)
+        BudgetShares(history=.8, retrieved=.3)
     with pytest.raises(ValidationError, match="spent on system prompt"):
-        Windows(budget=2500)
+        BudgetShares(budget=2500)
 
 
 @settings(max_examples=40)

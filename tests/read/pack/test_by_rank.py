@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.read.pack.by_rank import BestAtEnds, ByDate, ByRank
+from memlab.read.pack.by_rank import ByDate, ByRank, EdgesFirst
 from memlab.read.pack.by_session import BySession
-from memlab.read.pack.full_context import Everything
-from memlab.read.render import rendered
+from memlab.read.pack.full_context import FullContext
+from memlab.read.render import render_units
 from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.tables import Tables
@@ -24,7 +24,7 @@ STORE = Store()
 TALK = [[("user", "a0"), ("assistant", "a1"), ("user", "a2")], [("user", "b0")], [("user", "c0"), ("assistant", "c1")]]
 # units: a0 = 0, a1 = 1, a2 = 2, b0 = 3, c0 = 4, c1 = 5
 D0, D1, D2 = "[2023-05-20]\n", "[2023-05-21]\n", "[2023-05-22]\n"
-PACKS = [ByRank, lambda **more: ByRank(stop_at_overflow=True, **more), ByDate, BestAtEnds, BySession,
+PACKS = [ByRank, lambda **more: ByRank(stop_at_overflow=True, **more), ByDate, EdgesFirst, BySession,
          lambda **more: BySession(order="date", **more)]
 
 
@@ -51,7 +51,7 @@ def test_by_date_sets_what_has_no_date_first() -> None:
 def test_the_best_lie_at_the_ends(n: int, ranks: list[int]) -> None:
     order = [4, 1, 3, 0, 5]
     tables = world(TALK, order[:n])
-    context = BestAtEnds().run(tables, STORE)["context"]
+    context = EdgesFirst().run(tables, STORE)["context"]
     assert context.sort("position")["unit"].to_list() == [order[r - 1] for r in ranks]
     assert context["unit"].to_list() == order[:n]  # rows: best first
 
@@ -90,7 +90,7 @@ def test_rounds_are_those_of_the_chunker() -> None:
     tables = world(sessions, range(9))  # type: ignore[arg-type]
     made = RoundChunker().run(talk(*sessions), STORE)  # type: ignore[arg-type]
     of_turn = made["memories"].explode("turns").join(made["texts"], left_on="value_id", right_on="text_id")
-    ours = rendered(tables["units"], tables, "round").sort("unit")["text"].str.split_exact("]\n", 1).struct[1]
+    ours = render_units(tables["units"], tables, "round").sort("unit")["text"].str.split_exact("]\n", 1).struct[1]
     assert ours.to_list() == of_turn.sort("session", "turns")["text"].to_list()
     assert len(packed(ByRank(value="round"), tables)) == made["memories"].height  # each round once
     assert packed(ByRank(value="round"), world(TALK, [5, 4])) == [D2 + "user: c0\n\nassistant: c1"]
@@ -104,45 +104,45 @@ def test_everything_is_all_sessions_up_to_the_day() -> None:
     tables = world(TALK, [], asked=[("A?", DAY + timedelta(days=1, hours=-9)), ("B?", DAY + timedelta(days=9)),
                                     ("C?", None), ("D?", DAY - timedelta(days=1))])
     a, b, c = D0 + "user: a0\n\nassistant: a1\n\nuser: a2", D1 + "user: b0", D2 + "user: c0\n\nassistant: c1"
-    assert packed(Everything(), tables, 0) == [a, b]  # said later on the day of the question: seen
-    assert packed(Everything(), tables, 1) == packed(Everything(), tables, 2) == [a, b, c]
-    assert packed(Everything(), tables, 3) == []
-    rows = Everything().run(tables.only(Everything.reads), STORE)["context"].filter(pl.col("question") == 1)
+    assert packed(FullContext(), tables, 0) == [a, b]  # said later on the day of the question: seen
+    assert packed(FullContext(), tables, 1) == packed(FullContext(), tables, 2) == [a, b, c]
+    assert packed(FullContext(), tables, 3) == []
+    rows = FullContext().run(tables.only(FullContext.reads), STORE)["context"].filter(pl.col("question") == 1)
     assert rows["unit"].to_list() == [4, 3, 0]  # rows: the newest first; a session is named by its first unit
     no_units = tables.updated({"units": tables["units"].filter(pl.col("session") != 1)})
-    rows = Everything().run(no_units, STORE)["context"].filter(pl.col("question") == 1)
+    rows = FullContext().run(no_units, STORE)["context"].filter(pl.col("question") == 1)
     assert rows["unit"].to_list() == [4, None, 0]
 
 
 def test_everything_keeps_the_newest() -> None:
     tables = world(TALK)
-    cost = [tokens(t) for t in packed(Everything(), tables)]
-    a, b, c = packed(Everything(), tables)
-    assert packed(Everything(max_tokens=sum(cost)), tables) == [a, b, c]
-    assert packed(Everything(max_tokens=sum(cost) - 1), tables) == [b, c]
-    assert packed(Everything(max_tokens=cost[2] + cost[1] - 1), tables) == [c]  # not even where a later one would fit
-    assert packed(Everything(max_tokens=cost[2] - 1), tables) == [D2 + "assistant: c1"]
-    assert Everything(max_tokens=cost[2] - 1).run(tables, STORE)["context"]["unit"].to_list() == [5]
-    assert packed(Everything(max_tokens=tokens(D2)), tables) == []
+    cost = [tokens(t) for t in packed(FullContext(), tables)]
+    a, b, c = packed(FullContext(), tables)
+    assert packed(FullContext(max_tokens=sum(cost)), tables) == [a, b, c]
+    assert packed(FullContext(max_tokens=sum(cost) - 1), tables) == [b, c]
+    assert packed(FullContext(max_tokens=cost[2] + cost[1] - 1), tables) == [c]  # not even where a later one would fit
+    assert packed(FullContext(max_tokens=cost[2] - 1), tables) == [D2 + "assistant: c1"]
+    assert FullContext(max_tokens=cost[2] - 1).run(tables, STORE)["context"]["unit"].to_list() == [5]
+    assert packed(FullContext(max_tokens=tokens(D2)), tables) == []
 
 
 def test_everything_does_not_skip_to_an_older_session_that_fits() -> None:
     tables = world([[("user", "x")], [("user", "long " * 50)], [("user", "y")]])
-    assert packed(Everything(max_tokens=40), tables) == [D2 + "user: y"]
+    assert packed(FullContext(max_tokens=40), tables) == [D2 + "user: y"]
 
 
 @settings(max_examples=60)
 @given(worlds(), st.integers(1, 120) | st.none(), st.sampled_from(PACKS), st.sampled_from(["turn", "round", "session"]))
 def test_no_unit_twice_and_never_above_the_budget(tables: Tables, most: int | None, pack, value: str) -> None:
     out = pack(value=value, max_tokens=most).run(tables, STORE)
-    context, chosen = out["context"], tables["ranking"].filter("selected")
+    context, selected = out["context"], tables["ranking"].filter("selected")
     texts = shown(tables.updated(out))
     assert context["unit"].n_unique() == context.height == len(set(texts))
-    assert set(context["unit"]) <= set(chosen["unit"])
+    assert set(context["unit"]) <= set(selected["unit"])
     assert most is None or context["tokens"].sum() <= most
     if most is None:
         whole = "\n".join(texts)
-        said = {f"word{s}x{t}" for s, t in tables["units"].join(chosen, on="unit").select(
+        said = {f"word{s}x{t}" for s, t in tables["units"].join(selected, on="unit").select(
             "session", pl.col("turns").list.first()).iter_rows()}
         assert all(word in whole for word in said)
         assert all(whole.count(line) == 1 for line in {t.removeprefix(D0) for t in texts})
@@ -163,7 +163,7 @@ def test_what_fits_is_never_lost(tables: Tables, most: int, pack) -> None:
 @given(worlds(), st.integers(-1, 6), st.integers(1, 150) | st.none())
 def test_everything_respects_day_and_budget(tables: Tables, day: int, most: int | None) -> None:
     asked = tables["questions"].with_columns(pl.lit(DAY + timedelta(days=day)).alias("asked_on"))
-    out = Everything(max_tokens=most).run(tables.updated({"questions": asked}), STORE)
+    out = FullContext(max_tokens=most).run(tables.updated({"questions": asked}), STORE)
     context = out["context"]
     placed = context.join(tables["units"], on="unit").join(tables["sessions"], on=["corpus", "session"])
     assert placed.sort("position")["session"].is_sorted()
@@ -182,4 +182,4 @@ def test_strange_texts_are_shown_as_they_are() -> None:
     tables = world([[("user", strange)]], [0])
     for pack in PACKS:
         assert packed(pack(), tables) == [f"{D0}user: {strange}"]
-    assert packed(Everything(), tables) == [f"{D0}user: {strange}"]
+    assert packed(FullContext(), tables) == [f"{D0}user: {strange}"]
