@@ -128,6 +128,7 @@ def test_the_real_encoder_from_cold_and_warm(tmp_path: Path, capsys: pytest.Capt
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["made"]["vectors"] > 100
     assert manifest["truncated"] == {"turn": 0.0}
+    assert manifest["models"] == {"dense": [{"name": "minilm", "path": None, "revision": None}]}
     warm = [*line, "rank.select.k=3", "name=other"]
     script = f"import sys; from memlab.run import main; main({warm}); print('loaded:', 'transformers' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)

@@ -26,6 +26,7 @@ from memlab.evaluate.per_question import per_question
 from memlab.harness import manifest
 from memlab.harness.snippets import snippets
 from memlab.harness.truncation import truncated_share
+from memlab.models.protocols import origins
 from memlab.pipeline import LAST_RANKED, Pipeline
 from memlab.rank.token_matched import Matched, twin
 from memlab.runtime.files import atomic_dir, is_stale, os_errors, write_json
@@ -156,6 +157,7 @@ class Arm:
             "arm": self.name, "experiment": self.experiment, "digest": self.digest(), "seed": self.seed,
             "dataset": self.dataset.name, "data": self.dataset.identity(), "clustered": self.dataset.clusters(),
             "notes": self.dataset.notes(), "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
+            "models": {slot: models for slot, stage in self.pipeline.stages() if (models := origins(stage))},
             "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(),
             "truncated": truncated_share(self.pipeline, tables, store), "constant_k": _constant_k(tables),
             "reliability": reliability(self.pipeline.select, tables), "told": note_counts(tables["notes"])}

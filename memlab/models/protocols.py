@@ -87,6 +87,11 @@ def models_in(thing: Any) -> Iterator[Embedder | PairScorer | TokenMatcher | Cha
         yield from models_in(list(thing.values()))
 
 
+def origins(stage: Any) -> list[dict[str, Any]]:
+    """Return where each model of a stage came from whose weights are on this machine."""
+    return [model.origin() for model in models_in(stage) if hasattr(model, "origin")]
+
+
 def embedders_in(stage: Any) -> list[Embedder]:
     """Return the embedders among the models of a stage."""
     return [model for model in models_in(stage) if isinstance(model, Embedder)]

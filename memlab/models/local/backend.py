@@ -41,6 +41,11 @@ class Runtime:
         """Whether the model runs on the CPU."""
         return self.devices == ("cpu",)
 
+    @property
+    def budget(self) -> int:
+        """Padded tokens per batch where the configuration names none."""
+        return CPU_BUDGET if self.cpu else GPU_BUDGET
+
 
 @lru_cache(maxsize=32)
 def resolve(device: Device, dtype: Dtype, backend: Backend) -> Runtime:

@@ -1,4 +1,4 @@
-"""Base classes of models that run on this machine: where their files lie, and on what they run."""
+"""Base classes of models that run on this machine: their files, and the devices that they run on."""
 
 from __future__ import annotations
 
@@ -8,16 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from memlab.models.local.backend import (
-    CPU_BUDGET,
-    GPU_BUDGET,
-    Backend,
-    Device,
-    Dtype,
-    Runtime,
-    load_on_devices,
-    resolve,
-)
+from memlab.models.local.backend import Backend, Device, Dtype, Runtime, load_on_devices, resolve
 from memlab.models.local.files import check_path, files_digest, model_folder, resolved_revision
 from memlab.stage import LocalPath, stage
 
@@ -73,7 +64,7 @@ class LocalModel(ModelFiles):
 
     def _budget(self) -> int:
         """Return the padded tokens per batch."""
-        return self.token_budget or (CPU_BUDGET if self._runtime().cpu else GPU_BUDGET)
+        return self.token_budget or self._runtime().budget
 
     def _load(self, kind: str, wrap: Callable[..., Any] | None = None, *options: Any) -> tuple[Any, ...]:
         """Load sentence-transformers' class ``kind`` on each device; see ``load_on_devices``."""

@@ -42,6 +42,10 @@ class LateInteraction:
                 "special": self.special, "query_punctuation": self.query_punctuation,
                 "passage_punctuation": self.passage_punctuation, "query_tokens": self.query_tokens}
 
+    def origin(self) -> dict[str, Any]:
+        """Return where the encoder came from."""
+        return self.embedder.origin()
+
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
         for where, best, starts in self._best(queries, passages, pairs):
