@@ -22,7 +22,7 @@ from memlab.cluster.slurm import Slurm
 from memlab.cluster.submit import run_local, submit, wait
 from memlab.config.compose import compose
 from memlab.config.instantiate import options
-from memlab.config.overrides import HELP, faults, groups
+from memlab.config.overrides import HELP, groups
 from memlab.errors import Faults, MemlabError
 from memlab.harness.plan import print_plan
 from memlab.harness.runner import run_arm
@@ -57,10 +57,9 @@ _out = Console(soft_wrap=True, highlight=False)
 
 def help_page(words: Sequence[str], multirun: bool = False) -> str:
     """Describe the command, all slots, and the settings of what these words choose; raise Faults if they are bad."""
-    bad = faults(words)
-    configs = compose(words, multirun, bad)
-    if configs is None or bad:
-        raise Faults(f"{word}: {fault}" if word else fault for word, fault in bad)
+    configs, faults = compose(words, multirun)
+    if configs is None or faults:
+        raise Faults(faults)
     slots = (f"{slot}: {', '.join(options(slot))}" for slot in sorted(groups()) if not slot.startswith("hydra"))
     settings = OmegaConf.masked_copy(configs.base, [str(key) for key in configs.base if key != "hydra"])
     return USAGE.format(slots="\n".join(slots), settings=OmegaConf.to_yaml(settings))

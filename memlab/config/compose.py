@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 import memlab.config.empty  # noqa: F401  (it registers the choice none)
 from memlab.config.defaults import with_defaults
 from memlab.config.instantiate import CONF
-from memlab.config.overrides import Fault, parse, unknown_settings, valid_overrides
+from memlab.config.overrides import Fault, faults, parse, unknown_settings, valid_overrides
 
 LAUNCHER = "hydra.launcher"
 
@@ -43,14 +43,16 @@ class ArmConfigs:
         return self.arms[0]
 
 
-def compose(words: Sequence[str], multirun: bool, bad: list[Fault]) -> ArmConfigs | None:
-    """Compose what can be composed without the bad overrides; append what is wrong with the others."""
+def compose(words: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, list[str]]:
+    """Compose what can be composed without the bad overrides; return it with everything that is wrong."""
     _compose_files.cache_clear()  # files may have changed since the last command line
+    bad = faults(words)
+    configs = None
     try:
-        return _compose_arms(valid_overrides(words, [word for word, _ in bad]), multirun, bad)
+        configs = _compose_arms(valid_overrides(words, [word for word, _ in bad]), multirun, bad)
     except HydraException as error:
         bad.append(("", hydra_message(error)))
-        return None
+    return configs, [f"{word}: {fault}" if word else fault for word, fault in bad]
 
 
 def _compose_arms(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConfigs:
@@ -64,7 +66,7 @@ def _compose_arms(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConf
     jobs = _jobs([*params, *words])
     composed = [compose_arm([f"{key}={value}" for key, value in job.items()] if swept or multirun else words)
                 for job in jobs]
-    bad += _merge_faults([*params, *words], jobs, [faults for _, faults in composed])
+    bad += _merge_faults([*params, *words], jobs, [wrong for _, wrong in composed])
     return ArmConfigs([config for config, _ in composed], swept, multirun)
 
 
@@ -77,15 +79,15 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
     values = [word for word in words if not _for_hydra(parse(word))]
     config = copy.deepcopy(_compose_files(tuple(word for word in words if word not in values)))
     plain: Any = OmegaConf.to_container(config, resolve=False)
-    faults = dict(unknown_settings(values, plain))
+    wrong = dict(unknown_settings(values, plain))
     for word in values:
-        if word not in faults:
+        if word not in wrong:
             try:
                 _set(config, parse(word))
             except OmegaConfBaseException as error:
-                faults[word] = str(error).splitlines()[0]
+                wrong[word] = str(error).splitlines()[0]
     config.hydra.overrides.task = list(words)
-    return config, faults
+    return config, wrong
 
 
 def _for_hydra(override: Override) -> bool:
@@ -139,10 +141,10 @@ def _jobs(words: Iterable[str]) -> list[dict[str, str]]:
 
 def _merge_faults(words: Iterable[str], jobs: list[dict[str, str]], by_arm: list[dict[str, str]]) -> list[Fault]:
     """Return the faults of all arms, each once; of a setting that only some arms have, name those that lack it."""
-    by_key = [{_key(word): fault for word, fault in faults.items()} for faults in by_arm]
+    by_key = [{_key(word): fault for word, fault in wrong.items()} for wrong in by_arm]
     merged: list[Fault] = []
     for word in dict.fromkeys(words):
-        lacking = [_key(word) in faults for faults in by_key]
+        lacking = [_key(word) in wrong for wrong in by_key]
         if any(lacking):
             fault = by_key[lacking.index(True)][_key(word)]
             merged.append((word, fault if all(lacking) else _lacking(jobs, lacking) or fault))

@@ -11,7 +11,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from memlab.config import ablation, overrides
+from memlab.config import ablation
 from memlab.config.compose import compose
 from memlab.config.instantiate import part
 from memlab.config.overrides import RUN_SETTINGS
@@ -46,9 +46,7 @@ class Sweep:
 
 def read(words: list[str], multirun: bool = False) -> Sweep:
     """Compose every arm of a command line and construct its objects; raise Faults with all that is wrong."""
-    bad = overrides.faults(words)
-    configs = compose(words, multirun, bad)
-    faults = [f"{word}: {fault}" if word else fault for word, fault in bad]
+    configs, faults = compose(words, multirun)
     if configs is None:
         raise Faults(faults)
     arms: list[Arm] = []

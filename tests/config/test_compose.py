@@ -5,32 +5,29 @@ from __future__ import annotations
 import pytest
 
 from memlab.config.compose import compose
-from memlab.config.overrides import Fault
 
 pytestmark = pytest.mark.slow
 
 
 def test_an_arm_for_every_value_and_what_they_have_in_common() -> None:
-    bad: list[Fault] = []
-    made = compose(["rank.select.k=3,5", "seed=7"], True, bad)
+    made, faults = compose(["rank.select.k=3,5", "seed=7"], True)
     assert made is not None
-    assert bad == []
+    assert faults == []
     assert [arm.rank.select.k for arm in made.arms] == [3, 5]
     assert (made.base.seed, made.swept, made.multirun) == (7, ["rank.select.k"], True)
 
 
 def test_an_experiment_is_a_sweep() -> None:
-    composed = compose(["+exp=adaptive_k"], False, [])
+    composed, _ = compose(["+exp=adaptive_k"], False)
     assert composed is not None
     assert composed.multirun
     assert composed.swept == ["rank/select"]
 
 
 def test_a_setting_that_all_of_a_swept_slot_have_needs_no_default_that_has_it() -> None:
-    bad: list[Fault] = []
-    made = compose(["rank/rerank=late_interaction,llm_listwise", "rank.rerank.pool=20"], True, bad)
+    made, faults = compose(["rank/rerank=late_interaction,llm_listwise", "rank.rerank.pool=20"], True)
     assert made is not None
-    assert bad == []
+    assert faults == []
     assert [arm.rank.rerank.pool for arm in made.arms] == [20, 20]
     assert len({arm.rank.rerank._target_ for arm in made.arms}) == 2
 
@@ -43,7 +40,6 @@ def test_a_setting_that_all_of_a_swept_slot_have_needs_no_default_that_has_it() 
     (["rank/rerank=late_interaction,llm_listwise", "rank.rerank.pol=20"], True, "did you mean 'pool'?"),
 ])
 def test_a_setting_of_what_is_swept_is_judged_as_well(words: list[str], multirun: bool, told: str) -> None:
-    bad: list[Fault] = []
-    compose([*words, "rank.score.lvl=turn"], multirun, bad)
-    assert len(bad) == 2
-    assert any(told in fault for _, fault in bad)
+    _, faults = compose([*words, "rank.score.lvl=turn"], multirun)
+    assert len(faults) == 2
+    assert any(told in fault for fault in faults)

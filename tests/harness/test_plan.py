@@ -38,7 +38,7 @@ PLAIN = PromptTemplate(instructions="{history} {date} {question}")
 
 def printed(root: Path, store: Store, *arms, width: int = 160) -> str:
     out = StringIO()
-    sweep = Sweep(list(arms), [], None, [], len(arms) > 1, OmegaConf.create({"out": str(root / "runs")}), {})
+    sweep = Sweep(list(arms), [], None, OmegaConf.create({"out": str(root / "runs")}), {})
     print_plan(sweep, store, Console(file=out, width=width, soft_wrap=True))
     return out.getvalue()
 
