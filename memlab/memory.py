@@ -249,7 +249,8 @@ class Memory:
         if isinstance(self.pipeline.prune, Nothing):
             return self.pipeline.prune
         counts = self._accesses.frame().join(places, on="session").with_columns(pl.col("position").alias("session"))
-        return AccessProtected(self.pipeline.prune, frequently_accessed(tables["memories"], counts, self.often))
+        kept = frequently_accessed(tables["memories"], counts, self.often)
+        return AccessProtected(by=self.pipeline.prune, memories=kept)
 
     def _results(self, tables: Tables, k: int | None) -> pl.DataFrame:
         return self._numbered(results.results(tables, self.pipeline, k))

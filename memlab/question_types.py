@@ -22,7 +22,7 @@ VOCABULARY: dict[str, str] = {
 }
 """Every class and what a question of it asks for; no classifier knows all of them."""
 
-KIN = {"multi_session": "counting"}
+FALLBACK = {"multi_session": "counting"}
 """A class that is treated as another where a technique has no setting of its own for it.
 
 The classifiers that know ``multi_session`` know no ``counting``: their questions over several sessions are counts for

@@ -39,10 +39,10 @@ LocalPath = Annotated[Path, Field(strict=False)]
 """A path, which YAML gives as a string."""
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(Field, dataclasses.field))
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(Field, dataclasses.field))
 def stage(cls: type) -> Any:
     """Make a class a frozen, validated dataclass that refuses unknown fields and loose types."""
-    return pydantic_dataclass(frozen=True, config=STRICT)(cls)
+    return pydantic_dataclass(frozen=True, kw_only=True, config=STRICT)(cls)
 
 
 @runtime_checkable

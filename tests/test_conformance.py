@@ -17,7 +17,7 @@ from memlab.data.longmemeval import LongMemEval
 from memlab.evaluate.averages import mean
 from memlab.evaluate.longmemeval import official_metrics
 from memlab.run import main
-from memlab.search.bm25 import BM25Official
+from memlab.search.bm25 import BM25Okapi
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.write.chunk.turns import SessionChunker, TurnChunker
@@ -51,7 +51,7 @@ def haystacks(file: Path) -> Tables:
 
 @pytest.mark.parametrize("level", ["session", "turn"])
 def test_the_pipeline_gives_the_official_figures(level: str, haystacks: Tables, tmp_path: Path) -> None:
-    tables = lexical(chunk=CHUNKS[level], lexical=BM25Official()).run(haystacks, Store(tmp_path))
+    tables = lexical(chunk=CHUNKS[level], lexical=BM25Okapi()).run(haystacks, Store(tmp_path))
     questions = official_metrics(tables)
     for average in ("strict", "noabs"):
         number, figures = FIGURES[f"{level}/{average}"]

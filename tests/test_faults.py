@@ -27,10 +27,10 @@ from rich.console import Console
 from memlab.data.locomo import LoCoMo
 from memlab.harness.runner import run_arm
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.rank.baselines import LongestFirst, RandomScore
+from memlab.rank.baselines import LengthBaseline, RandomScore
 from memlab.report.build import build
 from memlab.run import main
-from memlab.search.bm25 import BM25Official
+from memlab.search.bm25 import BM25Okapi
 from memlab.search.dense import Dense
 from memlab.stage import Nothing, Stage
 from memlab.store import Store
@@ -272,8 +272,8 @@ def with_oddities() -> Tables:
 def test_an_empty_session_and_a_very_long_turn_are_only_data(chunk: Stage, tmp_path: Path) -> None:
     data, store = Given(with_oddities()), Store(tmp_path / "store")
     ways: list[dict[str, Stage]] = [
-        {"dense": Dense(embedder=DigestEmbedder()), "late": BM25Official(name="official")},
-        {"score": RandomScore()}, {"score": LongestFirst()}]
+        {"dense": Dense(embedder=DigestEmbedder()), "late": BM25Okapi(name="official")},
+        {"score": RandomScore()}, {"score": LengthBaseline()}]
     for i, way in enumerate(ways):
         folder = arm(tmp_path, lexical(chunk=chunk, context=Header(), **way), data, name=f"arm{i}").run(store)
         assert pl.read_parquet(folder / "ranking.parquet")["question"].n_unique() == 16

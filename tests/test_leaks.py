@@ -23,11 +23,11 @@ from memlab.harness.sweep import read
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.oracle.select import OracleSelect
 from memlab.pipeline import AFTER_ANSWERS, MAY_SEE_GOLD, Pipeline
-from memlab.query.shuffled import WrongQuestion
-from memlab.rank.baselines import LongestFirst, RandomScore
+from memlab.query.shuffled import ShuffledQueries
+from memlab.rank.baselines import LengthBaseline, RandomScore
 from memlab.rank.rerank import Rerank
 from memlab.rank.rollup import Rollup
-from memlab.search.bm25 import BM25, BM25Official
+from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
 from memlab.stage import Nothing, Stage
@@ -127,7 +127,7 @@ def test_shuffled_gold_changes_nothing_with_models(tmp_path: Path) -> None:
     embedder, scorer = WordEmbedder(), Overlap()
     full = Pipeline(chunk=Levels(chunkers=[TurnChunker(), SessionChunker(roles=("user",))]), context=Header(),
                     dense=Dense(embedder=embedder), late=Late(scorer=scorer), rerank=Rerank(scorer=scorer, pool=20),
-                    query=WrongQuestion())
+                    query=ShuffledQueries())
     one, two = fresh(full, tables, tmp_path / "1"), fresh(full, shuffled(tables), tmp_path / "2")
     for table in set(one) - GOLD:
         assert one[table].equals(two[table]), table
@@ -160,13 +160,13 @@ CHUNKS = {"turn": TurnChunker(), "round": RoundChunker(), "session": SessionChun
           "levels": Levels(chunkers=[TurnChunker(), SessionChunker()])}
 WAYS: dict[str, dict[str, Any]] = {
     "words": {},
-    "official": {"lexical": BM25Official()},
+    "official": {"lexical": BM25Okapi()},
     "vectors": {"dense": Dense(embedder=WordEmbedder()), "lexical": Nothing(writes=("hits",))},
     "pairs": {"late": Late(scorer=Overlap()), "lexical": Nothing(writes=("hits",))},
     "all": {"dense": Dense(embedder=WordEmbedder()), "late": Late(scorer=Overlap()), "context": Header(),
             "rerank": Rerank(scorer=Overlap(), pool=20), "rollup": Rollup()},
     "random": {"score": RandomScore()},
-    "longest": {"score": LongestFirst()},
+    "longest": {"score": LengthBaseline()},
 }
 
 
@@ -203,7 +203,7 @@ def test_the_same_session_later_on_the_same_day_is_found_first(way: str, tmp_pat
     assert set(top.filter(pl.col("question").is_in(firsts.implode()))["session"]) == {last}
 
 
-@pytest.mark.parametrize("way", [{"lexical": BM25()}, {"lexical": BM25Official()}], ids=["bm25", "official"])
+@pytest.mark.parametrize("way", [{"lexical": BM25()}, {"lexical": BM25Okapi()}], ids=["bm25", "official"])
 def test_what_is_said_later_does_not_even_change_a_score(way: dict[str, Any], tmp_path: Path) -> None:
     tables = lives().load()
     one, two = (fresh(lexical(**way), t, tmp_path) for t in (tables, planted(tables, days=1)))

@@ -18,7 +18,7 @@ from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
 from memlab.rank.select import Fixed
 from memlab.read.pack.by_rank import ByRank
-from memlab.search.bm25 import BM25, BM25Official
+from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.stage import Nothing, stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Notes, Tables
@@ -139,7 +139,7 @@ def test_the_default_is_the_documented_one_and_loads_no_model() -> None:
 
 
 def test_lanes_lie_side_by_side(store: Store) -> None:
-    both = Pipeline(dense=BM25(name="stemmed"), lexical=Nothing(writes=("hits",)), late=BM25Official(name="official"))
+    both = Pipeline(dense=BM25(name="stemmed"), lexical=Nothing(writes=("hits",)), late=BM25Okapi(name="official"))
     tables = both.run(lives().load(), store)
     assert set(tables["hits"]["lane"]) == {"stemmed:turn", "official:turn"}
     assert {"stemmed:turn", "official:turn"} <= set(tables["ranking"].columns)

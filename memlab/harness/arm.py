@@ -28,7 +28,7 @@ from memlab.harness.snippets import snippets
 from memlab.harness.truncation import truncated_share
 from memlab.models.protocols import origins
 from memlab.pipeline import LAST_RANKED, Pipeline
-from memlab.rank.token_matched import Matched, twin
+from memlab.rank.token_matched import TokenMatchedK, twin
 from memlab.runtime.files import atomic_dir, is_stale, os_errors, write_json
 from memlab.stage import Stage, spec, spec_digest
 from memlab.store import Store
@@ -145,8 +145,8 @@ class Arm:
         """Run the token-matched twin; return the name of its run folder."""
         matched = twin(tables["ranking"], seed=self.seed)
         config = OmegaConf.create(self.config)
-        OmegaConf.update(config, "rank.select", {"_target_": f"{Matched.__module__}.Matched", "k": matched.k,
-                                                 "seed": matched.seed}, merge=False)
+        select = {"_target_": f"{TokenMatchedK.__module__}.TokenMatchedK", "k": matched.k, "seed": matched.seed}
+        OmegaConf.update(config, "rank.select", select, merge=False)
         other = replace(self, name=f"{self.name}.twin", pipeline=self.pipeline.replace(select=matched),
                         config=OmegaConf.to_yaml(config))
         return other.run(store, ranked=ranked).name

@@ -14,7 +14,7 @@ from memlab.tables import Tables, frame
 
 
 @stage
-class WrongQuestion:
+class ShuffledQueries:
     """One query a question, with the text of a question about another corpus, drawn once for a seed.
 
     What an arm still finds, it finds without knowing what was asked. Each text is used once; only where one

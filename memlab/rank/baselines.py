@@ -38,7 +38,7 @@ class RandomScore:
 
 
 @stage
-class LongestFirst:
+class LengthBaseline:
     """Rank by length: the characters of the longest memory of a unit. The same order for all questions."""
 
     reads: ClassVar = ("questions", "memories", "sessions", "turns", "texts")

@@ -1,4 +1,4 @@
-"""A chat model's opinion on the head of a ranking: a score a unit, one by one or all in one list."""
+"""Reranking of the head of a ranking by a chat model, one unit at a time or all in one list."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from datetime import date
 from typing import Annotated, ClassVar, Literal
 
 import polars as pl
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.models.chat.replies import MARGIN, parse_json, trim
 from memlab.question_types import first_of
-from memlab.rank.fusion import NonNegative, Normaliser, Scorer, check_names, fits
-from memlab.rank.rerank import below, passages_of
-from memlab.rank.units import ranked, signals_of
+from memlab.rank.rerank import PoolReranker, passages_of
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Notes, Tables, with_text
@@ -60,39 +57,46 @@ MANY = json.dumps({"type": "object", "properties": {"scores": {"type": "array", 
                    "required": ["scores"], "additionalProperties": False})
 _ONE_REPLY = 24
 _ITEM_REPLY = 20
-"""Tokens of a reply: of one score, and of one item of a list."""
+"""Tokens of a reply with one score, and of one item of a list."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question as the model is shown it; ``kind`` is null where it is not told what counts."""
+class ShownQuestion:
+    """A question as the model is shown it; ``kind`` is its class, None if the model is not told what counts."""
 
-    words: str
+    text: str
     day: date | None
     kind: str | None
 
-    def system(self, how: str) -> str:
-        """Return the task, by the kind of question."""
-        return "\n".join([_TASK, *([KINDS[self.kind]] if self.kind else []), how])
+    def system(self, reply: str) -> str:
+        """Return the task for a question of this kind, with the form of the reply."""
+        return "\n".join([_TASK, *([KINDS[self.kind]] if self.kind else []), reply])
 
-    def said(self) -> str:
+    def line(self) -> str:
         """Return the question with its day."""
-        return f"Question{f' (asked on {self.day})' if self.day else ''}: {self.words}"
+        return f"Question{f' (asked on {self.day})' if self.day else ''}: {self.text}"
 
 
-def pointwise(chat: Chat, asked: Asked, text: str) -> tuple[Prompt, bool]:
-    """Ask for the score of one memory; tell whether it was cut to fit."""
-    system, lead, end = asked.system(_ONE), f"{asked.said()}\n\nMemory:\n", "\n\nScore:"
+Pools = dict[int, tuple[ShownQuestion, list[str]]]
+"""Question -> the question as it is shown, and the texts of its pool in the order of the ranking."""
+
+Judged = dict[int, list[float] | None]
+"""Question -> the scores of its pool in the order of the ranking, or None if a reply could not be read."""
+
+
+def pointwise(chat: Chat, question: ShownQuestion, text: str) -> tuple[Prompt, bool]:
+    """Return the prompt for the score of one memory, and whether the memory was cut to fit."""
+    system, lead, end = question.system(_ONE), f"{question.line()}\n\nMemory:\n", "\n\nScore:"
     room = chat.window - _ONE_REPLY - MARGIN - chat.count(system) - chat.count(lead + end)
     shown = trim(chat, text, room)
     return Prompt((Message("system", system), Message("user", lead + shown + end)), schema=ONE,
                   max_tokens=_ONE_REPLY), shown != text
 
 
-def listwise(chat: Chat, asked: Asked, texts: list[str]) -> tuple[Prompt, int]:
-    """Ask for the scores of all memories at once, numbered from 1; tell how many were cut to fit."""
+def listwise(chat: Chat, question: ShownQuestion, texts: list[str]) -> tuple[Prompt, int]:
+    """Return the prompt for the scores of all memories, numbered from 1, and how many of them were cut to fit."""
     reply = _ITEM_REPLY * (len(texts) + 1)
-    system, lead, end = asked.system(_MANY), f"{asked.said()}\n\nMemories:\n", "\n\nScores:"
+    system, lead, end = question.system(_MANY), f"{question.line()}\n\nMemories:\n", "\n\nScores:"
     marks = [f"\n[{n}] " for n in range(1, len(texts) + 1)]
     room = chat.window - reply - MARGIN - chat.count(system) - chat.count(lead + end) - chat.count("".join(marks))
     sizes = [chat.count(text) + 1 for text in texts]
@@ -104,7 +108,7 @@ def listwise(chat: Chat, asked: Asked, texts: list[str]) -> tuple[Prompt, int]:
 
 
 def fair(sizes: list[int], room: int) -> list[int]:
-    """Share room among texts of these sizes: the short ones whole, the long ones alike.
+    """Return how much of each text fits if they share a room: short ones whole, long ones an equal part.
 
     >>> fair([10, 100, 40], 90)
     [10, 40, 40]
@@ -117,7 +121,7 @@ def fair(sizes: list[int], room: int) -> list[int]:
 
 
 def one_score(reply: Completion) -> float | None:
-    """Read a single score; None where there is none from 0 to 10."""
+    """Read a single score; None if there is none from 0 to 10."""
     read = parse_json(reply, ONE)
     return float(read["score"]) if read is not None and 0 <= read["score"] <= 10 else None
 
@@ -125,8 +129,8 @@ def one_score(reply: Completion) -> float | None:
 def many_scores(reply: Completion, count: int) -> list[float] | None:
     """Read the scores of ``count`` memories, 0 for what is left out; None for a reply that cannot be trusted.
 
-    That is one without such a list, with a number that no memory has, or with a score outside 0 to 10. Of a memory
-    named twice the first score counts.
+    That is a reply without such a list, with the number of no memory, or with a score outside 0 to 10. If a memory is
+    named twice, its first score counts.
     """
     read = parse_json(reply, MANY)
     if read is None:
@@ -139,84 +143,52 @@ def many_scores(reply: Completion, count: int) -> list[float] | None:
     return [scores.get(n, 0.0) for n in range(1, count + 1)]
 
 
-_TIE = 1e-3
-"""Spread over a pool by first-stage rank: scores of 0 to 10 tie often, and ties keep the first stage's order."""
-
-Judged = dict[int, list[float] | None]
-"""Question -> scores of its pool in the order of the ranking, or None where a reply could not be read."""
-
-
 @stage
-class LlmRerank:
-    """Reorder the first ``pool`` units of each question by a chat model's scores; the others follow as they were.
+class LlmRerank(PoolReranker):
+    """Rerank by a chat model's scores from 0 to 10.
 
-    ``pointwise`` asks for 0 to 10 a unit, ``listwise`` for the scores of the whole pool in one reply; ``typed`` tells
-    the model what counts for a question of the class that query/classify told. A unit is shown as the pair scorers
-    of ``Rerank`` read it, its turns of these ``roles`` one a line, with its day where ``dates``; ``max_chars`` cuts
-    it, and what the model's window does not hold is cut too, and counted. A unit without a text scores 0.
-
-    A question with a reply that cannot be read keeps the first stage's order and is counted. ``weights`` and
-    ``normaliser`` are those of ``Rerank``; equal scores keep the first stage's order.
+    ``pointwise`` asks for the score of one unit at a time, ``listwise`` for those of the whole pool in one reply. With
+    ``typed`` the model is told what counts for a question of its class (query/classify). A unit is shown as ``Rerank``
+    reads it, one line per turn, with its day if ``dates``. ``max_chars`` cuts it; what exceeds the model's window is
+    cut too, and counted. A unit without a text scores 0. Units with equal scores keep the first stage's order; so does
+    a question with an unreadable reply, which is counted.
     """
 
     reads: ClassVar = ("ranking", "units", "questions", "classes", "sessions", "turns", "texts", "memories")
     writes: ClassVar = ("ranking",)
+
+    tie: ClassVar = 1e-3  # scores of 0 to 10 tie often
 
     chat: Chat
     pool: Annotated[int, Field(ge=1, le=500)] = 20  # units that are judged
     mode: Literal["pointwise", "listwise"] = "pointwise"
     typed: bool = True  # the model is told what counts for a question of its class
     name: Annotated[str, Field(min_length=1)] = "llm"  # column of the ranking
-    # whose turns are judged
-    roles: tuple[Literal["user", "assistant"], ...] = Field(default=("user", "assistant"), strict=False)
     dates: bool = True  # the day of the question and of each unit are shown
     max_chars: Annotated[int, Field(ge=1)] | None = None  # 200 is a published system's cut, which loses evidence
-    # its opinion alone; {rerank: 1, first: 0.5} mixes in the first stage
-    weights: dict[str, NonNegative] = Field(default_factory=lambda: {"rerank": 1.0})
-    normaliser: Normaliser = "zscore"  # over the pool, so that both opinions have one scale
-
-    @model_validator(mode="after")
-    def _some_weight(self) -> LlmRerank:
-        if not any(self.weights.values()):
-            raise ValueError("no weight is above 0; write {rerank: 1}")
-        return self
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the ranking with the new signal; warns of replies that could not be read and of what was cut."""
         ranking = tables["ranking"]
-        if self.name in ranking.columns:
-            raise MemlabError(f"the ranking has a signal '{self.name}' already", where="rank/rerank, name",
-                              fix="choose another name")
-        head = ranking.filter(pl.col("rank") <= self.pool)
+        head = self.head(ranking)
         texts = self._texts(head, tables)
-        pools = {int(question[0]): [texts.get(unit, "") for unit in rows["unit"]]
-                 for question, rows in head.group_by(["question"], maintain_order=True)}
-        asks = self._asked(tables)
-        judge = self._one_by_one if self.mode == "pointwise" else self._in_one_list
+        pools = {int(question): [texts.get(unit, "") for unit in rows["unit"]]
+                 for (question,), rows in head.group_by(["question"], maintain_order=True)}
+        questions = self._questions(tables)
+        judge = self._pointwise if self.mode == "pointwise" else self._listwise
         notes = Notes()
-        judged = judge({q: (asks[q], pool) for q, pool in pools.items()}, store, notes)
+        judged = judge({q: (questions[q], pool) for q, pool in pools.items()}, store, notes)
         scores: list[float | None] = []
         for question, pool in pools.items():
             scores += judged[question] or [None] * len(pool)
         head = head.with_columns(pl.Series(self.name, scores, pl.Float64))
-        kept = pl.col("question").is_in([q for q, found in judged.items() if found is None])
-        scored = self._mixed(head.filter(~kept))
-        rest = ranking.filter((pl.col("rank") > self.pool) & ~kept).with_columns(
-            pl.lit(None, pl.Float64).alias(self.name))
-        moved = ranked(pl.concat([scored, below(scored, rest)], how="diagonal"))
-        asis = ranking.filter(kept).with_columns(pl.lit(None, pl.Float64).alias(self.name)).select(moved.columns)
-        return Tables(ranking=pl.concat([moved, asis]).sort("question", "rank"), notes=notes.table())
-
-    def _mixed(self, head: pl.DataFrame) -> pl.DataFrame:
-        named = head.with_columns(pl.col("score").alias("first"), pl.col(self.name).alias("rerank"))
-        known = ["first", "rerank", *(s for s in signals_of(head) if s not in (self.name, "first", "rerank"))]
-        check_names("rank/rerank, weights", self.weights, known)
-        signals = [s for s in known if any(fits(name, s) for name in self.weights)]
-        mixed = Scorer(normaliser=self.normaliser, weights=self.weights).scored(named, signals)
-        return mixed.with_columns(pl.col("score") - _TIE * pl.col("rank") / self.pool).select(head.columns)
+        unread = pl.col("question").is_in([q for q, scores in judged.items() if scores is None])
+        reordered = self.reorder(head.filter(~unread), ranking.filter(~unread))
+        kept = ranking.filter(unread).with_columns(pl.lit(None, pl.Float64).alias(self.name)).select(reordered.columns)
+        return Tables(ranking=pl.concat([reordered, kept]).sort("question", "rank"), notes=notes.table())
 
     def _texts(self, head: pl.DataFrame, tables: Tables) -> dict[int, str]:
-        """Return what is shown of each unit of the pools."""
+        """Return the text that is shown for each unit of the pools."""
         days = tables["units"].select("unit", *SESSION).join(tables["sessions"], on=SESSION, how="left").select(
             "unit", pl.col("said_on").dt.strftime("[%Y-%m-%d]\n").fill_null("").alias("day"))
         bodies = passages_of(head.select("unit").unique(), tables, self.roles).group_by("unit").agg(
@@ -225,32 +197,34 @@ class LlmRerank:
         day = pl.col("day") if self.dates else pl.lit("")
         return dict(bodies.join(days, on="unit", how="left").select("unit", day + body).iter_rows())
 
-    def _asked(self, tables: Tables) -> dict[int, Asked]:
+    def _questions(self, tables: Tables) -> dict[int, ShownQuestion]:
         rows = with_text(tables["questions"], tables["texts"]).select("question", "text", pl.col("asked_on").dt.date())
         kinds = first_of(tables["classes"]) if self.typed else {}
-        return {q: Asked(text, day if self.dates else None, kinds.get(q)) for q, text, day in rows.iter_rows()}
+        return {question: ShownQuestion(text, day if self.dates else None, kinds.get(question))
+                for question, text, day in rows.iter_rows()}
 
-    def _one_by_one(self, pools: dict[int, tuple[Asked, list[str]]], store: Store, notes: Notes) -> Judged:
-        prompts: dict[Prompt, bool] = {}
-        wanted: dict[int, list[Prompt | None]] = {}
-        for question, (asked, texts) in pools.items():
-            made = [pointwise(self.chat, asked, text) if text else None for text in texts]
-            prompts.update(pair for pair in made if pair)
-            wanted[question] = [pair[0] if pair else None for pair in made]
-        read = dict(zip(prompts, map(one_score, store.completions(self.chat, list(prompts), notes))))
-        scores = {q: [read[p] if p else 0.0 for p in asked] for q, asked in wanted.items()}
-        judged: Judged = {q: None if None in found else [s for s in found if s is not None]
-                          for q, found in scores.items()}
+    def _pointwise(self, pools: Pools, store: Store, notes: Notes) -> Judged:
+        cut: dict[Prompt, bool] = {}
+        prompts: dict[int, list[Prompt | None]] = {}
+        for number, (question, texts) in pools.items():
+            pairs = [pointwise(self.chat, question, text) if text else None for text in texts]
+            cut.update(pair for pair in pairs if pair)
+            prompts[number] = [pair[0] if pair else None for pair in pairs]
+        read = dict(zip(cut, map(one_score, store.completions(self.chat, list(cut), notes))))
+        judged: Judged = {}
+        for number, asked in prompts.items():
+            scores = [read[prompt] if prompt else 0.0 for prompt in asked]
+            judged[number] = None if None in scores else [s for s in scores if s is not None]
         _warn_unread(list(read.values()).count(None), len(read), judged, notes)
-        notes.warn(sum(prompts.values()), len(prompts), "memories were cut to fit the reranker's window")
+        notes.warn(sum(cut.values()), len(cut), "memories were cut to fit the reranker's window")
         return judged
 
-    def _in_one_list(self, pools: dict[int, tuple[Asked, list[str]]], store: Store, notes: Notes) -> Judged:
-        made = [listwise(self.chat, asked, texts) for asked, texts in pools.values()]
-        replies = store.completions(self.chat, [prompt for prompt, _ in made], notes)
+    def _listwise(self, pools: Pools, store: Store, notes: Notes) -> Judged:
+        prompts = [listwise(self.chat, question, texts) for question, texts in pools.values()]
+        replies = store.completions(self.chat, [prompt for prompt, _ in prompts], notes)
         judged: Judged = {q: many_scores(reply, len(texts)) for (q, (_, texts)), reply in zip(pools.items(), replies)}
         _warn_unread(list(judged.values()).count(None), len(judged), judged, notes)
-        notes.warn(sum(cut for _, cut in made), sum(len(texts) for _, texts in pools.values()),
+        notes.warn(sum(cut for _, cut in prompts), sum(len(texts) for _, texts in pools.values()),
                    "memories were cut to fit the reranker's window")
         return judged
 

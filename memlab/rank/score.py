@@ -13,7 +13,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.question_types import KIN, first_of
+from memlab.question_types import FALLBACK, first_of
 from memlab.rank.fusion import Scorer, fits
 from memlab.rank.signals.helpers import known_classes
 from memlab.rank.units import Level, finest, memory_units, ranked, session_units, turn_units
@@ -119,7 +119,7 @@ def pivot(hits: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
 
 
 @stage
-class Routed:
+class RoutedScore:
     """Rank as ``rank/score`` does, questions of a class by the scorer of that class, the others by ``usual``.
 
     A question's class is its first in the table ``classes`` (slot query/classify), by the names of
@@ -135,7 +135,7 @@ class Routed:
     level: Level = "auto"
 
     @model_validator(mode="after")
-    def _classes_are_known(self) -> Routed:
+    def _classes_are_known(self) -> RoutedScore:
         known_classes(tuple(self.routes))
         return self
 
@@ -145,7 +145,7 @@ class Routed:
         lanes = [c for c in signals.columns if c not in ("question", "unit")]
         if not lanes:
             return Tables(units=units, ranking=empty("ranking"))
-        route = {question: name if name in self.routes else KIN.get(name, "")
+        route = {question: name if name in self.routes else FALLBACK.get(name, "")
                  for question, name in first_of(tables["classes"]).items()}
         routed = pl.DataFrame({"question": list(route), "route": list(route.values())},
                               schema={"question": pl.Int32, "route": pl.String})

@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.question_types import KIN, first_of
+from memlab.question_types import FALLBACK, first_of
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
@@ -72,7 +72,7 @@ class ByType:
                "preference": self.preference, "assistant": self.assistant}
         kinds = first_of(tables["classes"])
         asked = tables["ranking"].select(pl.col("question").unique())
-        k = [own.get(KIN.get(kind, kind), self.other) for kind in (kinds.get(q, "") for q in asked["question"])]
+        k = [own.get(FALLBACK.get(kind, kind), self.other) for kind in (kinds.get(q, "") for q in asked["question"])]
         return cut(tables["ranking"], asked.with_columns(pl.Series("k", k, pl.Int32)))
 
 

@@ -32,7 +32,7 @@ def draw(question: int, seed: int) -> float:
 
 
 @stage
-class Matched:
+class TokenMatchedK:
     """Select floor(k) units, and one more for a share k - floor(k) of the questions, drawn by ``seed``."""
 
     reads: ClassVar = ("ranking",)
@@ -57,7 +57,7 @@ def mean_tokens(ranking: pl.DataFrame) -> float:
     return float(total) / max(ranking["question"].n_unique(), 1)
 
 
-def twin(ranking: pl.DataFrame, seed: int = 0) -> Matched:
+def twin(ranking: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
     """Find the constant K whose mean tokens come nearest to those of an arm's selection.
 
     ``ranking`` is the arm's, with ``tokens`` and ``selected``. The match is exact up to half of one unit's tokens
@@ -78,4 +78,4 @@ def twin(ranking: pl.DataFrame, seed: int = 0) -> Matched:
     more = int(np.argmin(np.abs(reached - target)))  # how many questions get one unit more
     edges = np.concatenate([[0.0], drawn[order], [1.0]])
     share = 0.0 if more == 0 else float(edges[more] + edges[more + 1]) / 2
-    return Matched(k=whole + share, seed=seed)
+    return TokenMatchedK(k=whole + share, seed=seed)

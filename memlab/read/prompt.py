@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from memlab.errors import did_you_mean
 from memlab.models.chat.protocol import Message
-from memlab.question_types import KIN
+from memlab.question_types import FALLBACK
 from memlab.read.render import HEADER
 from memlab.stage import stage
 from memlab.text.transcript import TURN_SEPARATOR
@@ -151,4 +151,4 @@ class Routed:
 
     def template(self, kind: str, usual: PromptTemplate) -> PromptTemplate:
         """Return the specialist's template, or the usual one."""
-        return {"counting": self.counting, "temporal": self.temporal}.get(KIN.get(kind, kind), usual)
+        return {"counting": self.counting, "temporal": self.temporal}.get(FALLBACK.get(kind, kind), usual)

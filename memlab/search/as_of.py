@@ -1,8 +1,8 @@
-"""Which memories a query may see: those of its own corpus, said on no later day than its question was asked.
+"""The as-of rule of the searches: a query sees the memories of its corpus that were said by the day of its question.
 
-A corpus is laid out by day, so that what a query may see is always a prefix: its length, ``seen``, is the whole
-as-of rule. Days count, not minutes: benchmarks stamp evidence a few hours after the question of the same day. A
-memory without a date comes first (every query sees it), and a question without a date sees everything.
+Memories are sorted by day, so that those that a query sees are a prefix, of length ``visible``. Days count, not
+minutes: benchmarks stamp evidence a few hours after the question of the same day. A memory without a date comes first
+(every query sees it), and a question without a date sees everything.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from memlab.models.protocols import Ints
 
 
 @dataclass(frozen=True)
-class Pool:
+class VisiblePool:
     """The memories of one kind in one corpus, and the queries put to them.
 
     memories: (n,) row numbers in ``memories``, by day said, then by memory id.
     queries: (q,) row numbers in ``queries``.
-    seen: (q,) query i may see ``memories[:seen[i]]`` and nothing else.
+    visible: (q,) query i sees ``memories[:visible[i]]`` and nothing else.
     """
 
     corpus: int
     kind: str
     memories: Ints
     queries: Ints
-    seen: Ints
+    visible: Ints
 
 
 def of_kinds(memories: pl.DataFrame, kinds: Sequence[str] | None) -> pl.DataFrame:
@@ -39,8 +39,8 @@ def of_kinds(memories: pl.DataFrame, kinds: Sequence[str] | None) -> pl.DataFram
 
 
 def pools(queries: pl.DataFrame, questions: pl.DataFrame, memories: pl.DataFrame,
-          kinds: Sequence[str] | None = None) -> Iterator[Pool]:
-    """Yield a pool for every (corpus, kind) that has memories and is asked something, in ascending order.
+          kinds: Sequence[str] | None = None) -> Iterator[VisiblePool]:
+    """Yield a pool for each (corpus, kind) that has memories and queries, in ascending order.
 
     ``kinds`` of None means every kind there is. Raises MemlabError for a kind that no memory has.
     """
@@ -62,19 +62,19 @@ def pools(queries: pl.DataFrame, questions: pl.DataFrame, memories: pl.DataFrame
         .sort("corpus", "kind", "said", "memory", nulls_last=False)
         .partition_by("corpus", "kind", as_dict=True, maintain_order=True)
     )
-    for (corpus, kind), shelf in said.items():
+    for (corpus, kind), rows in said.items():
         if (corpus,) not in asked:
             continue
-        days = np.nan_to_num(_days(shelf["said"]), nan=-np.inf)
+        days = np.nan_to_num(_days(rows["said"]), nan=-np.inf)
         cutoffs = np.nan_to_num(_days(asked[(corpus,)]["asked"]), nan=np.inf)
-        yield Pool(
+        yield VisiblePool(
             corpus, kind,
-            memories=shelf["row"].to_numpy().astype(np.int64),
+            memories=rows["row"].to_numpy().astype(np.int64),
             queries=asked[(corpus,)]["row"].to_numpy().astype(np.int64),
-            seen=np.searchsorted(days, cutoffs, side="right").astype(np.int64),
+            visible=np.searchsorted(days, cutoffs, side="right").astype(np.int64),
         )
 
 
 def _days(dates: pl.Series) -> np.ndarray:
-    """Return days since the epoch as floats, not-a-number where there is no date. Shape (n,)."""
+    """Return days since the epoch (n,), not-a-number where there is no date."""
     return dates.to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy()

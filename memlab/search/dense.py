@@ -1,4 +1,4 @@
-"""Dense search: the cosine between a query's vector and a memory's key vector, one lane a kind of memory."""
+"""Dense search: the cosine of query and key vectors, one lane per kind of memory."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from memlab.search.hits import HitsBuilder
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.store.vectors import Rows, encode, index_folder
-from memlab.tables import DIGITS, Tables, empty
+from memlab.tables import Tables, empty
 
 
 @stage
 class Dense:
-    """Search by vectors. Each distinct text is encoded once, whatever the number of corpora that hold it.
+    """Search by vectors. Each distinct text is encoded once, however many corpora hold it.
 
-    A query's ``weight`` is not applied here. Lanes are named ``<name>:<kind>``. Memories whose cosine is below
-    ``floor`` are no hits.
+    Lanes are named ``<name>:<kind>``. A query's ``weight`` is not applied here.
     """
 
     reads: ClassVar = ("queries", "questions", "memories", "texts")
@@ -30,7 +29,7 @@ class Dense:
 
     embedder: Embedder
     index: Index = Flat()
-    kinds: Names | None = None  # every kind of memory is a lane
+    kinds: Names | None = None  # kinds of memories to search; null: all
     depth: Annotated[int, Field(ge=1)] = 1000  # deep: fusion and metrics at k <= 50 never see the cut
     name: str = "dense"  # lanes are named dense:<kind>
     # lowest cosine of a hit, e.g. 0.5 (ElizaOS); null: the depth alone limits
@@ -45,20 +44,17 @@ class Dense:
         layout = list(pools(queries, tables["questions"], memories, self.kinds))
         if not layout:
             return Tables(hits=empty("hits"))
-        keyed = np.unique(np.concatenate([p.memories for p in layout]))
-        asked = np.unique(np.concatenate([p.queries for p in layout]))
-        keys = encode(store, self.embedder, tables["texts"], memories["key_id"].gather(keyed), "document")
-        asks = encode(store, self.embedder, tables["texts"], queries["text_id"].gather(asked), "query")
+        memory_rows = np.unique(np.concatenate([p.memories for p in layout]))
+        query_rows = np.unique(np.concatenate([p.queries for p in layout]))
+        keys = encode(store, self.embedder, tables["texts"], memories["key_id"].gather(memory_rows), "document")
+        asked = encode(store, self.embedder, tables["texts"], queries["text_id"].gather(query_rows), "query")
         memory_ids, query_ids = memories["memory"].to_numpy(), queries["query"].to_numpy()
-        hits = HitsBuilder()
+        hits = HitsBuilder(self.floor)
         for pool in layout:
-            vectors = Rows(keys.base, keys.rows[np.searchsorted(keyed, pool.memories)])
+            vectors = Rows(keys.base, keys.rows[np.searchsorted(memory_rows, pool.memories)])
             searcher = self.index.open(vectors, index_folder(store))
-            found = searcher.search(asks[np.searchsorted(asked, pool.queries)], pool.seen, self.depth)
-            for query, (at, scores) in zip(pool.queries, found):
-                if self.floor is not None:
-                    high = np.round(scores.astype(np.float64), DIGITS) >= self.floor
-                    at, scores = at[high], scores[high]
+            results = searcher.search(asked[np.searchsorted(query_rows, pool.queries)], pool.visible, self.depth)
+            for query, (at, scores) in zip(pool.queries, results):
                 hits.add(f"{self.name}:{pool.kind}", query_ids[query], memory_ids[pool.memories[at]], scores,
                          self.depth)
         return Tables(hits=hits.frame())

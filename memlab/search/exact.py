@@ -1,7 +1,4 @@
-"""How a pool of vectors is searched: the protocol, and exact search, which needs nothing but numpy.
-
-The approximate strategies, which need FAISS, are in ``memlab.search.faiss_index``.
-"""
+"""Vector search: its protocol, and exact search with numpy; the approximate indices are in ``search.faiss_index``."""
 
 from __future__ import annotations
 
@@ -16,14 +13,14 @@ import numpy as np
 from pydantic import Field
 
 from memlab.models.protocols import Floats, Ints
-from memlab.search.hits import Scores, contenders
+from memlab.search.hits import Scores, topk_candidates
 from memlab.stage import stage
 
 GPU_PAYS = 1e11
 """Multiply-adds above which exact search is worth a copy to a GPU (some seconds of a CPU)."""
 
-Found = list[tuple[Ints, Scores]]
-"""For each query the positions (m,) of the vectors found, and their inner products (m,), in no set order."""
+Neighbours = list[tuple[Ints, Scores]]
+"""For each query the positions (m,) of vectors and their inner products (m,), in no set order."""
 
 
 class Vectors(Protocol):
@@ -39,64 +36,64 @@ class Vectors(Protocol):
 class Searcher(Protocol):
     """An opened index."""
 
-    def search(self, queries: Floats, seen: Ints, depth: int) -> Found:
-        """Find at least the ``depth`` best of the first ``seen[i]`` vectors for each query i; never one beyond.
+    def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
+        """Return at least the ``depth`` best of the first ``visible[i]`` vectors for each query i, and none beyond.
 
-        queries: (q, d); seen: (q,). More than ``depth`` may come back (ties); the caller ranks them.
+        queries: (q, d); visible: (q,). Ties may make it more than ``depth``; the caller ranks them.
         """
         ...
 
 
 @runtime_checkable
 class Index(Protocol):
-    """A strategy for finding the vectors of largest inner product."""
+    """A strategy for searching the vectors of largest inner product."""
 
     def identity(self) -> dict[str, Any]:
-        """All that can change what is found."""
+        """Return all that can change the result."""
         ...
 
     def open(self, vectors: Vectors, folder: Path | None) -> Searcher:
-        """Make vectors (n, d) of unit length searchable; folder is where the index is kept, None for nowhere."""
+        """Return a searcher of vectors (n, d) of unit length; the index is kept in ``folder``, unless it is None."""
         ...
 
 
 @cache
 def note(text: str) -> None:
-    """Tell the user something about how a search was done, once a process."""
+    """Log a remark about a search, once per process."""
     logging.getLogger("memlab").warning(text)
 
 
 @dataclass(frozen=True)
 class Exact:
-    """Searches by computing every product, a block of vectors and of queries at a time."""
+    """Search by computing every product, in blocks of vectors and of queries."""
 
     vectors: Vectors
     block: int = 1 << 16
     gpu: bool = False
 
-    def search(self, queries: Floats, seen: Ints, depth: int) -> Found:
-        """Find the best; memory is bounded by the block, however many vectors there are.
+    def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
+        """Return the best vectors; memory is bounded by the block, however many vectors there are.
 
         >>> v = np.eye(3, dtype=np.float32)
         >>> [at.tolist() for at, _ in Exact(v).search(v[:2], np.array([3, 1]), 1)]
         [[0], [0]]
         """
         product = _product_on_gpu if self.gpu else np.matmul
-        found: Found = []
+        neighbours: Neighbours = []
         for start in range(0, len(queries), 256):
-            some, limits = queries[start:start + 256], seen[start:start + 256]
-            kept = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in some]
-            floors = np.full(len(some), -np.inf)
+            batch, limits = queries[start:start + 256], visible[start:start + 256]
+            kept = [(np.empty(0, np.int64), np.empty(0, np.float32)) for _ in batch]
+            floors = np.full(len(batch), -np.inf)
             for at in range(0, int(limits.max(initial=0)), self.block):
                 part = self.vectors[at:min(at + self.block, int(limits.max()))]
-                products = product(some, part.T)  # (q, block)
+                products = product(batch, part.T)  # (q, block)
                 for i, limit in enumerate(np.clip(limits - at, 0, len(part))):
-                    better = contenders(products[i, :limit], depth, floors[i])
+                    better = topk_candidates(products[i, :limit], depth, floors[i])
                     kept[i] = _merged(kept[i], (at + better, products[i][better]), depth)
                     if len(kept[i][0]) >= depth:
                         floors[i] = kept[i][1].min()
-            found += kept
-        return found
+            neighbours += kept
+        return neighbours
 
 
 @stage
@@ -107,7 +104,7 @@ class Flat:
     block: Annotated[int, Field(ge=1)] = 1 << 16
 
     def identity(self) -> dict[str, Any]:
-        """Name the strategy; device and block size change time and memory only."""
+        """Return the strategy; device and block size change time and memory only."""
         return {"is": "flat"}
 
     def open(self, vectors: Vectors, folder: Path | None) -> Searcher:  # noqa: ARG002  (nothing is built or kept)
@@ -121,17 +118,17 @@ class _FlatSearcher:
     block: int
     device: str
 
-    def search(self, queries: Floats, seen: Ints, depth: int) -> Found:
-        large = float(seen.sum()) * queries.shape[-1] > GPU_PAYS
+    def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
+        large = float(visible.sum()) * queries.shape[-1] > GPU_PAYS
         return Exact(self.vectors, self.block, self.device == "auto" and large and _has_gpu()).search(
-            queries, seen, depth)
+            queries, visible, depth)
 
 
 def _merged(one: tuple[Ints, Scores], two: tuple[Ints, Scores], depth: int) -> tuple[Ints, Scores]:
     if not len(two[0]):
         return one
     at, scores = np.concatenate([one[0], two[0]]), np.concatenate([one[1], two[1]])
-    better = contenders(scores, depth)
+    better = topk_candidates(scores, depth)
     return at[better], scores[better]
 
 

@@ -1,4 +1,4 @@
-"""Approximate search with FAISS: IVF, HNSW, IVF-PQ and 8-bit codes (what they share is in ``approximate``)."""
+"""Approximate vector search with FAISS: IVF, IVF-PQ, HNSW and 8-bit codes."""
 
 from __future__ import annotations
 
@@ -14,47 +14,51 @@ from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.cores import usable_cores
 from memlab.runtime.files import atomic_path
-from memlab.search.exact import Exact, Found, Searcher, Vectors, note
+from memlab.search.exact import Exact, Neighbours, Searcher, Vectors, note
 from memlab.stage import stage
 from memlab.store.vectors import BATCH, digest
 
 Positive = Annotated[int, Field(ge=1)]
 GPU_DEPTH = 2048
-"""FAISS on a GPU returns no more than this many a query."""
+"""FAISS on a GPU returns at most this many vectors per query."""
 
 
 @stage
 class Approximate:
-    """What the approximate strategies share."""
+    """Base of the approximate strategies."""
 
     on_gpu: ClassVar[bool] = True
+    build_fields: ClassVar[tuple[str, ...]] = ()  # settings that change the index
+    search_fields: ClassVar[tuple[str, ...]] = ()  # settings that change the result of a search in it
 
-    exact_below: Annotated[int, Field(ge=0)] = 20_000  # below this many vectors a matrix product is as fast, and exact
-    refine: Positive = 1  # lists hold whole vectors, nothing to refine
-    # all GPUs where FAISS finds any and no date filter is needed; cpu keeps off them
+    exact_below: Annotated[int, Field(ge=0)] = 20_000  # with fewer vectors a matrix product is as fast, and exact
+    refine: Positive = 1  # exact products for this many times as many vectors as are wanted
+    # auto: all GPUs that FAISS finds, if no date filter is needed
     device: Literal["auto", "cpu"] = "auto"
-    threads: Positive | None = None  # all cores
-    build_threads: Positive | None = None  # one, so that a build is reproducible; more is faster
+    threads: Positive | None = None  # null: all cores
+    build_threads: Positive | None = None  # null: one, so that a build is reproducible; more are faster
     seed: Annotated[int, Field(ge=0)] = 0
 
     @abstractmethod
-    def made(self, faiss: Any, n: int, dim: int) -> Any:
+    def new_index(self, faiss: Any, n: int, dim: int) -> Any:
         """Return the empty FAISS index for n vectors of this many dimensions."""
 
     @abstractmethod
     def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:
-        """Return how to search for this many among what the selector (or None) lets through."""
+        """Return FAISS's parameters of a search for this many vectors among those that ``selector`` admits."""
 
     def built_from(self) -> dict[str, Any]:
-        """Name what the index itself depends on, as opposed to the search in it."""
-        return {"is": type(self).__name__, "seed": self.seed, "build_threads": self.build_threads or 1}
+        """Return all that the index itself depends on, as opposed to the search in it."""
+        return {"is": type(self).__name__, "seed": self.seed, "build_threads": self.build_threads or 1,
+                **{name: getattr(self, name) for name in self.build_fields}}
 
     def identity(self) -> dict[str, Any]:
-        """All that can change what is found; devices and threads of the search do not."""
-        return {**self.built_from(), "exact_below": self.exact_below, "refine": self.refine}
+        """Return all that can change the result; devices and threads of the search do not."""
+        return {**self.built_from(), "exact_below": self.exact_below, "refine": self.refine,
+                **{name: getattr(self, name) for name in self.search_fields}}
 
     def open(self, vectors: Vectors, folder: Path | None) -> Searcher:
-        """Build the index, or map the one kept in the folder; exact search for a small pool.
+        """Build the index, or map the one kept in ``folder``; a small pool is searched exactly.
 
         Raises MemlabError if FAISS is not installed or a parameter does not fit the vectors.
         """
@@ -63,26 +67,26 @@ class Approximate:
                  "an index cannot pay there")
             return Exact(vectors)
         faiss = _faiss()
-        path = folder / f"{digest(vectors, self._key(faiss))}.faiss" if folder else None
-        index = _mapped(faiss, path) if path else None
+        key = {**self.built_from(), "faiss": faiss.__version__}
+        path = folder / f"{digest(vectors, key)}.faiss" if folder else None
+        index = _read(faiss, path) if path else None
         if index is None:
             index = self._build(faiss, vectors)
             if path:
-                _keep(faiss, index, path)
-                index = _mapped(faiss, path)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with atomic_path(path) as temporary:
+                    faiss.write_index(index, str(temporary))
+                index = _read(faiss, path)
         faiss.omp_set_num_threads(self.threads or usable_cores())
-        return _Opened(self, faiss, index, vectors)
-
-    def _key(self, faiss: Any) -> dict[str, Any]:
-        return {**self.built_from(), "faiss": faiss.__version__}
+        return _FaissSearcher(self, faiss, index, vectors)
 
     def _build(self, faiss: Any, vectors: Vectors) -> Any:
         n, dim = len(vectors), vectors[:1].shape[1]
-        index = self.made(faiss, n, dim)
+        index = self.new_index(faiss, n, dim)
         faiss.omp_set_num_threads(self.build_threads or 1)
         if not index.is_trained:
-            most = min(n, self.training_size(n))
-            sample = np.sort(np.random.default_rng(self.seed).choice(n, most, replace=False))
+            size = min(n, self.training_size(n))
+            sample = np.sort(np.random.default_rng(self.seed).choice(n, size, replace=False))
             index.train(np.ascontiguousarray(vectors[sample], np.float32))
         for start in range(0, n, BATCH):
             index.add(np.ascontiguousarray(vectors[start:start + BATCH], np.float32))
@@ -93,30 +97,132 @@ class Approximate:
         return min(n, 100_000)
 
 
+@stage
+class IVF(Approximate):
+    """Inverted lists: vectors are grouped by k-means, and the lists nearest to the query are searched."""
+
+    build_fields: ClassVar[tuple[str, ...]] = ("nlist",)
+    search_fields: ClassVar = ("nprobe",)
+
+    nlist: Positive | None = None  # null: 4 sqrt(n)
+    nprobe: Positive = 32  # lists searched per query: more is slower and finds more
+
+    def lists(self, n: int) -> int:
+        """Return the number of lists: as configured, else 4 sqrt(n), FAISS's rule of thumb."""
+        if self.nlist is not None and self.nlist > n:
+            raise MemlabError(f"nlist {self.nlist} is more than the pool's {n} vectors", where="search.dense.index",
+                              fix="lower nlist, or leave it null")
+        return self.nlist or min(n, int(4 * n**0.5))
+
+    def new_index(self, faiss: Any, n: int, dim: int) -> Any:
+        """Return an index of inverted lists that hold whole vectors."""
+        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dim), dim, self.lists(n), faiss.METRIC_INNER_PRODUCT)
+        self.configure(index.cp)
+        return index
+
+    def configure(self, clustering: Any) -> None:
+        """Set the seed and the sample size of a k-means clustering."""
+        clustering.seed, clustering.max_points_per_centroid = self.seed, 64
+
+    def training_size(self, n: int) -> int:
+        """Return 64 vectors per list."""
+        return max(64 * self.lists(n), 10_000)
+
+    def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:  # noqa: ARG002  (as many lists for any depth)
+        """Return which lists and vectors to search."""
+        return faiss.SearchParametersIVF(nprobe=self.nprobe, sel=selector)
+
+
+@stage
+class IVFPQ(IVF):
+    """Inverted lists of product-quantised codes: m sub-vectors of ``bits`` bits each."""
+
+    build_fields: ClassVar = ("nlist", "m", "bits")
+
+    refine: Positive = 8  # codes are coarse
+    m: Positive = 48  # bytes per vector at 8 bits (uncompressed: 1,536 at 384 dimensions); divides the dimensions
+    bits: Annotated[int, Field(ge=4, le=12)] = 8
+
+    def new_index(self, faiss: Any, n: int, dim: int) -> Any:
+        """Return an index of inverted lists that hold codes; raises MemlabError unless m divides dim."""
+        if dim % self.m:
+            fits = [m for m in range(1, dim + 1) if dim % m == 0 and m >= 8]
+            raise MemlabError(f"m {self.m} does not divide the vectors' {dim} dimensions", where="search.dense.index",
+                              fix=f"choose m among {fits}")
+        index = faiss.IndexIVFPQ(faiss.IndexFlatIP(dim), dim, self.lists(n), self.m, self.bits,
+                                 faiss.METRIC_INNER_PRODUCT)
+        self.configure(index.cp)
+        self.configure(index.pq.cp)
+        return index
+
+
+@stage
+class HNSW(Approximate):
+    """A navigable small-world graph (Malkov and Yashunin 2018); ``storage`` sq8 keeps 8-bit codes in it."""
+
+    on_gpu: ClassVar = False
+    build_fields: ClassVar = ("M", "ef_construction", "storage")
+    search_fields: ClassVar = ("ef_search",)
+
+    M: Annotated[int, Field(ge=4)] = 32  # links per vector
+    ef_construction: Positive = 100  # breadth of the search that links a new vector
+    ef_search: Positive = 128  # breadth of a search; never less than depth
+    storage: Literal["flat", "sq8"] = "flat"  # sq8: 8-bit codes in the graph, a quarter of the memory
+
+    def new_index(self, faiss: Any, n: int, dim: int) -> Any:  # noqa: ARG002  (a graph grows with its vectors)
+        """Return an empty graph."""
+        if self.storage == "sq8":
+            index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, self.M, faiss.METRIC_INNER_PRODUCT)
+        else:
+            index = faiss.IndexHNSWFlat(dim, self.M, faiss.METRIC_INNER_PRODUCT)
+        index.hnsw.efConstruction = self.ef_construction
+        index.hnsw.rng = faiss.RandomGenerator(self.seed)
+        return index
+
+    def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:
+        """Return how widely to search: at least as wide as what is wanted."""
+        return faiss.SearchParametersHNSW(efSearch=max(self.ef_search, wanted), sel=selector)
+
+
+@stage
+class SQ8(Approximate):
+    """Every vector is compared, in 8 bits a dimension: a quarter of the memory."""
+
+    refine: Positive = 2  # codes are nearly exact
+
+    def new_index(self, faiss: Any, n: int, dim: int) -> Any:  # noqa: ARG002  (codes grow with their vectors)
+        """Return an empty array of codes."""
+        return faiss.IndexScalarQuantizer(dim, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)
+
+    def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:  # noqa: ARG002  (every vector is compared)
+        """Return which vectors to search."""
+        return faiss.SearchParameters(sel=selector)
+
+
 @dataclass(frozen=True)
-class _Opened:
-    """A FAISS index beside the vectors that it was made from."""
+class _FaissSearcher:
+    """A FAISS index and the vectors that it was built from."""
 
     config: Approximate
     faiss: Any
     index: Any
     vectors: Vectors
 
-    def search(self, queries: Floats, seen: Ints, depth: int) -> Found:
-        """Find with the index where it pays; the as-of rule is a selector inside the search."""
-        found: Found = [(np.empty(0, np.int64), np.empty(0, np.float32))] * len(queries)
+    def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
+        """Search with the index where it pays; the as-of rule is a selector inside the search."""
+        neighbours: Neighbours = [(np.empty(0, np.int64), np.empty(0, np.float32))] * len(queries)
         least = max(1, self.config.exact_below)
-        plain = np.flatnonzero(seen < least).tolist()
-        for limit in np.unique(seen[seen >= least]).tolist():
-            rows = np.flatnonzero(seen == limit)
+        exact = np.flatnonzero(visible < least).tolist()
+        for limit in np.unique(visible[visible >= least]).tolist():
+            rows = np.flatnonzero(visible == limit)
             for row, at in zip(rows.tolist(), self._candidates(queries[rows], limit, depth)):
                 if len(at) < min(depth, limit):
-                    plain.append(row)  # the index ran out of lists or links
+                    exact.append(row)  # the index ran out of lists or links
                 else:
-                    found[row] = at, self.vectors[at] @ queries[row]
-        for row, hit in zip(plain, Exact(self.vectors).search(queries[plain], seen[plain], depth)):
-            found[row] = hit
-        return found
+                    neighbours[row] = at, self.vectors[at] @ queries[row]
+        for row, result in zip(exact, Exact(self.vectors).search(queries[exact], visible[exact], depth)):
+            neighbours[row] = result
+        return neighbours
 
     def _candidates(self, queries: Floats, limit: int, depth: int) -> list[Ints]:
         wanted = min(depth * self.config.refine, limit)
@@ -145,14 +251,8 @@ def _faiss() -> Any:
     return faiss
 
 
-def _keep(faiss: Any, index: Any, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_path(path) as temporary:
-        faiss.write_index(index, str(temporary))
-
-
-def _mapped(faiss: Any, path: Path) -> Any | None:
-    """Map the index of this path; None where there is none, or none that can be read."""
+def _read(faiss: Any, path: Path) -> Any | None:
+    """Map the index of this path; None if there is none, or none that can be read."""
     if not path.exists():
         return None
     try:
@@ -160,119 +260,3 @@ def _mapped(faiss: Any, path: Path) -> Any | None:
     except RuntimeError:
         note(f"{path.name} is damaged and is built again")
         return None
-
-
-@stage
-class IVF(Approximate):
-    """Inverted lists: vectors are grouped by k-means, and the lists nearest to the query are searched."""
-
-    nlist: Positive | None = None  # 4 sqrt(n)
-    nprobe: Positive = 32  # lists searched per query: more is slower and finds more
-
-    def lists(self, n: int) -> int:
-        """Return the number of lists: as configured, else 4 sqrt(n), FAISS's rule of thumb."""
-        if self.nlist is not None and self.nlist > n:
-            raise MemlabError(f"nlist {self.nlist} is more than the pool's {n} vectors", where="search.dense.index",
-                              fix="lower nlist, or leave it null")
-        return self.nlist or min(n, int(4 * n**0.5))
-
-    def made(self, faiss: Any, n: int, dim: int) -> Any:
-        """Return an index of inverted lists that hold whole vectors."""
-        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(dim), dim, self.lists(n), faiss.METRIC_INNER_PRODUCT)
-        return self._seeded(index)
-
-    def _seeded(self, index: Any) -> Any:
-        index.cp.seed = self.seed
-        index.cp.max_points_per_centroid = 64
-        return index
-
-    def training_size(self, n: int) -> int:
-        """Train on 64 vectors a list."""
-        return max(64 * self.lists(n), 10_000)
-
-    def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:  # noqa: ARG002  (as many lists for any depth)
-        """Return which lists and vectors to search."""
-        return faiss.SearchParametersIVF(nprobe=self.nprobe, sel=selector)
-
-    def built_from(self) -> dict[str, Any]:
-        """Name what the index itself depends on."""
-        return {**super().built_from(), "nlist": self.nlist}
-
-    def identity(self) -> dict[str, Any]:
-        """All that can change what is found."""
-        return {**super().identity(), "nprobe": self.nprobe}
-
-
-@stage
-class IVFPQ(IVF):
-    """Inverted lists of product-quantised codes: m sub-vectors of ``bits`` bits each; ``refine`` times as many are
-    taken from the codes as are wanted, and ranked by their exact products."""
-
-    refine: Positive = 8  # exact products for 8 times as many as are wanted
-    m: Positive = 48  # bytes a vector at 8 bits (1,536 uncompressed at 384 dimensions); must divide them
-    bits: Annotated[int, Field(ge=4, le=12)] = 8
-
-    def made(self, faiss: Any, n: int, dim: int) -> Any:
-        """Return an index of inverted lists that hold codes; raises MemlabError unless m divides dim."""
-        if dim % self.m:
-            fits = [m for m in range(1, dim + 1) if dim % m == 0 and m >= 8]
-            raise MemlabError(f"m {self.m} does not divide the vectors' {dim} dimensions", where="search.dense.index",
-                              fix=f"choose m among {fits}")
-        index = self._seeded(faiss.IndexIVFPQ(faiss.IndexFlatIP(dim), dim, self.lists(n), self.m, self.bits,
-                                              faiss.METRIC_INNER_PRODUCT))
-        index.pq.cp.seed = self.seed
-        index.pq.cp.max_points_per_centroid = 64
-        return index
-
-    def built_from(self) -> dict[str, Any]:
-        """Name what the index itself depends on."""
-        return {**super().built_from(), "m": self.m, "bits": self.bits}
-
-
-@stage
-class HNSW(Approximate):
-    """A navigable small-world graph (Malkov and Yashunin 2018); ``storage`` sq8 keeps 8-bit codes in it."""
-
-    on_gpu: ClassVar[bool] = False
-
-    M: Annotated[int, Field(ge=4)] = 32  # links a vector
-    ef_construction: Positive = 100  # breadth of the search that links a new vector
-    ef_search: Positive = 128  # breadth of a search; never less than depth
-    storage: Literal["flat", "sq8"] = "flat"  # sq8: 8-bit codes in the graph, a quarter of the memory
-
-    def made(self, faiss: Any, n: int, dim: int) -> Any:  # noqa: ARG002  (a graph grows with its vectors)
-        """Return an empty graph."""
-        if self.storage == "sq8":
-            index = faiss.IndexHNSWSQ(dim, faiss.ScalarQuantizer.QT_8bit, self.M, faiss.METRIC_INNER_PRODUCT)
-        else:
-            index = faiss.IndexHNSWFlat(dim, self.M, faiss.METRIC_INNER_PRODUCT)
-        index.hnsw.efConstruction = self.ef_construction
-        index.hnsw.rng = faiss.RandomGenerator(self.seed)
-        return index
-
-    def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:
-        """Return how widely to search: at least as wide as what is wanted."""
-        return faiss.SearchParametersHNSW(efSearch=max(self.ef_search, wanted), sel=selector)
-
-    def built_from(self) -> dict[str, Any]:
-        """Name what the index itself depends on."""
-        return {**super().built_from(), "M": self.M, "ef_construction": self.ef_construction, "storage": self.storage}
-
-    def identity(self) -> dict[str, Any]:
-        """All that can change what is found."""
-        return {**super().identity(), "ef_search": self.ef_search}
-
-
-@stage
-class SQ8(Approximate):
-    """Every vector is compared, in 8 bits a dimension: a quarter of the memory."""
-
-    refine: Positive = 2  # exact products for twice as many as are wanted
-
-    def made(self, faiss: Any, n: int, dim: int) -> Any:  # noqa: ARG002  (codes grow with their vectors)
-        """Return an empty array of codes."""
-        return faiss.IndexScalarQuantizer(dim, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT)
-
-    def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:  # noqa: ARG002  (every vector is compared)
-        """Return which vectors to search."""
-        return faiss.SearchParameters(sel=selector)

@@ -143,7 +143,7 @@ def test_an_adaptive_arm_has_a_twin_of_the_same_mean_tokens(tmp_path: Path, stor
     assert counts.max() - counts.min() <= 1
     # the twin's configuration is its own, so that it can be run from it
     chosen = OmegaConf.load(twin / "config.yaml").rank.select
-    assert chosen == {"_target_": "memlab.rank.token_matched.Matched",
+    assert chosen == {"_target_": "memlab.rank.token_matched.TokenMatchedK",
                       "k": of_twin["pipeline"]["select"]["k"], "seed": 0}
 
 

@@ -16,7 +16,7 @@ from memlab.query.classify_published import (
     MemoryStackDetectors,
     V1Types,
 )
-from memlab.question_types import KIN, VOCABULARY, first_of
+from memlab.question_types import FALLBACK, VOCABULARY, first_of
 from tests.query.worlds import asked, done
 
 STAGES = (Rules(), V1Types(), MemoryStackDetectors(), GimliClasses())
@@ -79,7 +79,7 @@ def test_gimli_classes(question: str, expected: str) -> None:
 def test_all_speak_one_vocabulary() -> None:
     spoken = {name for rules in (V1_TYPES, DETECTORS, GIMLI_CLASSES) for name, _ in rules} | {"general"}
     assert spoken <= set(VOCABULARY)
-    assert {*KIN, *KIN.values()} <= set(VOCABULARY)
+    assert {*FALLBACK, *FALLBACK.values()} <= set(VOCABULARY)
     assert len(V1_TYPES) + 1 == 7
     assert len(DETECTORS) == 5
     assert len(GIMLI_CLASSES) == 3

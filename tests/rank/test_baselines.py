@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.rank.baselines import LongestFirst, RandomScore
+from memlab.rank.baselines import LengthBaseline, RandomScore
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
 
@@ -38,14 +38,14 @@ def units_of(tables: Tables, question: int) -> list[int]:
 
 
 def test_longest_first_ranks_all_that_a_question_may_see() -> None:
-    made = LongestFirst().run(world(), Store())
+    made = LengthBaseline().run(world(), Store())
     assert units_of(made, 0) == [0, 1]  # the second session was said a day after it was asked
     assert units_of(made, 1) == [0, 2, 1]
     assert units_of(made, 2) == [4, 3]  # no date: sees its whole corpus
 
 
 def test_a_session_is_as_long_as_its_longest_memory() -> None:
-    made = LongestFirst(level="session").run(world(), Store())
+    made = LengthBaseline(level="session").run(world(), Store())
     assert units_of(made, 1) == [0, 1]
     assert made["ranking"].filter(pl.col("question") == 1)["score"].to_list() == [4, 3]
 
@@ -57,7 +57,7 @@ def test_random_orders_differ_by_seed_only_and_hold_the_same_units(level) -> Non
     assert one["ranking"].equals(again["ranking"])
     others = [RandomScore(level=level, seed=s).run(tables, Store()) for s in range(1, 9)]
     assert {tuple(units_of(o, 1)) for o in others} != {tuple(units_of(one, 1))}
-    longest = LongestFirst(level=level).run(tables, Store())
+    longest = LengthBaseline(level=level).run(tables, Store())
     for made in (one, *others):
         for question in range(3):
             assert sorted(units_of(made, question)) == sorted(units_of(longest, question))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.rank.select import Fixed, Gap
-from memlab.rank.token_matched import Matched, draw, mean_tokens, twin
+from memlab.rank.token_matched import TokenMatchedK, draw, mean_tokens, twin
 from memlab.store import Store
 from memlab.tables import Tables, empty
 from tests.rank.rankings import ranking, shown
@@ -27,14 +27,14 @@ def cut(stage, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def test_matched_shows_one_more_where_the_draw_falls_below_the_share() -> None:
-    got = shown(cut(Matched(k=1.5, seed=4), ranking(*[[3, 2, 1]] * 20)))
+    got = shown(cut(TokenMatchedK(k=1.5, seed=4), ranking(*[[3, 2, 1]] * 20)))
     assert got == [[1, 2] if draw(q, 4) < .5 else [1] for q in range(20)]
     assert 3 <= sum(len(g) == 2 for g in got) <= 17
 
 
 def test_matched_with_a_whole_k_is_fixed() -> None:
     table = world(0, questions=20)
-    assert cut(Matched(k=4.0), table).equals(cut(Fixed(k=4), table))
+    assert cut(TokenMatchedK(k=4.0), table).equals(cut(Fixed(k=4), table))
 
 
 def test_the_twin_of_a_constant_is_that_constant() -> None:
@@ -53,7 +53,7 @@ def test_the_twin_costs_the_same_within_half_a_percent(seed, buffer, max_k) -> N
 def test_no_other_k_is_nearer_by_more_than_a_unit() -> None:
     arm = cut(Gap(), world(3, questions=12))
     wanted, best = mean_tokens(arm), abs(mean_tokens(cut(twin(arm), arm)) - mean_tokens(arm))
-    tried = [abs(mean_tokens(cut(Matched(k=k), arm)) - wanted) for k in np.linspace(0, 20, 400)]
+    tried = [abs(mean_tokens(cut(TokenMatchedK(k=k), arm)) - wanted) for k in np.linspace(0, 20, 400)]
     assert best <= min(tried) + 1e-9
 
 

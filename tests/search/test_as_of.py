@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.search.as_of import pools
-from memlab.search.bm25 import BM25, BM25Official
+from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.search.dense import Dense
 from memlab.search.faiss_index import HNSW
 from memlab.search.late_interaction import Late
@@ -20,7 +20,7 @@ from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, text_hash, texts_frame
 from tests.search.world import Overlap, WordEmbedder, day, world
 
-LANES = [Dense(embedder=WordEmbedder()), BM25(), BM25Official(), Late(scorer=Overlap()),
+LANES = [Dense(embedder=WordEmbedder()), BM25(), BM25Okapi(), Late(scorer=Overlap()),
          Dense(embedder=WordEmbedder(), index=HNSW(exact_below=1, threads=1), name="graph")]
 
 dates = st.one_of(st.none(), st.builds(day, st.integers(0, 4), st.integers(0, 23)))
@@ -49,7 +49,7 @@ def test_pools_are_the_as_of_rule(memories: list, questions: list) -> None:
     got = [
         (queries["query"][int(query)], rows["memory"][int(memory)], pool.kind)
         for pool in pools(queries, tables["questions"], rows)
-        for query, seen in zip(pool.queries, pool.seen) for memory in pool.memories[:seen]]
+        for query, seen in zip(pool.queries, pool.visible) for memory in pool.memories[:seen]]
     assert len(got) == len(set(got))
     assert set(got) == allowed(tables)
 
@@ -75,7 +75,7 @@ def test_planted_future_session_is_never_retrieved(lane: object) -> None:
     assert sorted(hits["memory"]) == [1001, 1002]  # 1003 is tomorrow's
 
 
-@pytest.mark.parametrize("lane", [BM25(), BM25Official()], ids=["bm25", "official"])
+@pytest.mark.parametrize("lane", [BM25(), BM25Okapi()], ids=["bm25", "official"])
 def test_a_future_memory_changes_no_score(lane: BM25) -> None:
     """Document frequencies and mean lengths leave out what was not yet said."""
     memories = [(0, "red kite flies", day(0)), (0, "blue kite", day(1)), (0, "my car is red and red", day(2))]
@@ -88,7 +88,7 @@ def test_order_is_by_day_then_id() -> None:
     tables = world([(0, "a", day(2)), (0, "b", None), (0, "c", day(1, 9)), (0, "d", day(1, 3))], [(0, "a", day(1))])
     (pool,) = pools(tables["queries"], tables["questions"], tables["memories"])
     assert tables["memories"]["memory"].gather(pool.memories).to_list() == [1003, 1001, 1002, 1004]
-    assert pool.seen.tolist() == [3]
+    assert pool.visible.tolist() == [3]
 
 
 def test_only_the_kinds_asked_for_and_a_misspelt_one_is_named() -> None:

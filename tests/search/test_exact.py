@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memlab.search.exact import Exact, Flat, Index
-from memlab.search.hits import best
+from memlab.search.hits import topk
 
 
 def test_blocks_change_nothing() -> None:
@@ -17,8 +17,8 @@ def test_blocks_change_nothing() -> None:
     whole = vectors.astype(float) @ queries.T.astype(float)
     for block in (1, 4, 17, 1000):
         for i, (at, scores) in enumerate(Exact(vectors, block).search(queries, seen, 5)):
-            order = at[best(scores, at, 5)]
-            assert order.tolist() == best(whole[:seen[i], i], np.arange(seen[i]), 5).tolist()
+            order = at[topk(scores, at, 5)]
+            assert order.tolist() == topk(whole[:seen[i], i], np.arange(seen[i]), 5).tolist()
             assert scores == pytest.approx(whole[at, i], abs=1e-5)
             assert len(set(at.tolist())) == len(at)
 

@@ -11,7 +11,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.search.dense import Dense
-from memlab.search.exact import Exact, Found, Index, note
+from memlab.search.exact import Exact, Index, Neighbours, note
 from memlab.search.faiss_index import HNSW, IVF, IVFPQ, SQ8, Approximate
 from memlab.stage import spec
 from memlab.store import Store
@@ -35,11 +35,11 @@ def data() -> tuple[np.ndarray, np.ndarray]:
                  for v in (vectors, queries))
 
 
-def top(found: Found, k: int = 10) -> list[set[int]]:
+def top(found: Neighbours, k: int = 10) -> list[set[int]]:
     return [set(at[np.argsort(-scores, kind="stable")[:k]].tolist()) for at, scores in found]
 
 
-def recall(found: Found, truth: Found) -> float:
+def recall(found: Neighbours, truth: Neighbours) -> float:
     return float(np.mean([len(a & b) / max(1, len(b)) for a, b in zip(top(found), top(truth))]))
 
 

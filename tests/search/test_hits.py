@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.search.hits import HitsBuilder, best, contenders
+from memlab.search.hits import HitsBuilder, topk, topk_candidates
 from memlab.tables import check
 
 coarse = st.lists(st.floats(-2, 2).map(lambda x: round(x, 2)) | st.floats(0, 3e-6), min_size=1, max_size=60)
@@ -16,10 +16,10 @@ coarse = st.lists(st.floats(-2, 2).map(lambda x: round(x, 2)) | st.floats(0, 3e-
 def test_best_is_a_full_sort_cut(scores: list[float], depth: int, random: object) -> None:
     ids = list(range(len(scores)))
     random.shuffle(ids)  # type: ignore[attr-defined]
-    got = best(np.array(scores, np.float32), np.array(ids), depth).tolist()
+    got = topk(np.array(scores, np.float32), np.array(ids), depth).tolist()
     rounded = np.round(np.array(scores, np.float32).astype(float), 6)
     assert got == sorted(range(len(scores)), key=lambda i: (-rounded[i], ids[i]))[:depth]
-    assert set(got) <= set(contenders(np.array(scores, np.float32), depth).tolist())
+    assert set(got) <= set(topk_candidates(np.array(scores, np.float32), depth).tolist())
 
 
 def test_builder_ranks_from_one_within_query_and_lane() -> None:

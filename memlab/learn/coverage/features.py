@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.query.classify import CLASSES
-from memlab.question_types import KIN, first_of
+from memlab.question_types import FALLBACK, first_of
 from memlab.rank.units import signals_of
 
 Matrix = NDArray[np.float64]
@@ -65,7 +65,7 @@ def features(ranking: pl.DataFrame, units: pl.DataFrame, classes: pl.DataFrame, 
         "gap": gap, "top_gap": gap[:, :1], "mass": share.cumsum(axis=1), "entropy": entropy,
         "sessions": _sessions(rows, units, q, r, shape), "agreement": agreement, "agreement_depth": agreement * log_k,
     }
-    kinds = {question: KIN.get(kind, kind) for question, kind in first_of(classes).items()}
+    kinds = {question: FALLBACK.get(kind, kind) for question, kind in first_of(classes).items()}
     for name in CLASSES:
         flag = np.array([[float(kinds.get(question) == name)] for question in questions])
         columns[f"is_{name}"], columns[f"is_{name}_depth"] = flag, flag * log_k

@@ -137,7 +137,7 @@ class LearnedK:
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the ranking with ``coverage``, ``selected`` and ``unreachable``."""
         estimated = tables.updated(self.coverage.run(tables, store))
-        return Calibrated(self.target, self.min_k, self.max_k).run(estimated, store)
+        return Calibrated(target=self.target, min_k=self.min_k, max_k=self.max_k).run(estimated, store)
 
     def reliability(self, tables: Tables) -> list[dict[str, float]]:
         """Return one row for each bin of estimates that is not empty: low, high, n, estimated, observed."""

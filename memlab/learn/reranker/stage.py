@@ -15,16 +15,15 @@ from memlab.learn.reranker.examples import question_keys
 from memlab.learn.reranker.record import read
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.protocols import Floats, Ints
-from memlab.query.shuffled import WrongQuestion
-from memlab.rank.fusion import NonNegative, Normaliser
-from memlab.rank.rerank import Rerank
+from memlab.query.shuffled import ShuffledQueries
+from memlab.rank.rerank import PoolReranker, Rerank
 from memlab.stage import LocalPath, stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, with_text
 
 
 @stage
-class CrossFitRerank:
+class CrossFitRerank(PoolReranker):
     """``Rerank`` with fine-tuned cross-encoders: the first of ``paths`` that was not trained on a question scores it.
 
     That is a model of the fold that held the question out, or one trained on all of another benchmark. A question that
@@ -40,13 +39,7 @@ class CrossFitRerank:
     # controls: blank shows no question, wrong that of another corpus
     question: Literal["asked", "blank", "wrong"] = "asked"
     seed: int = 0  # of the wrong questions
-    pool: Annotated[int, Field(ge=1)] = 50  # first units that are judged; recall at 50 cannot change
     name: Annotated[str, Field(min_length=1)] = "cross_encoder"  # column of the ranking
-    # whose turns are judged
-    roles: tuple[Literal["user", "assistant"], ...] = Field(default=("user", "assistant"), strict=False)
-    # its opinion alone; {rerank: 1, first: 1} mixes in the first stage
-    weights: dict[str, NonNegative] = Field(default_factory=lambda: {"rerank": 1.0})
-    normaliser: Normaliser = "zscore"  # over the pool, so that both opinions have one scale
 
     @model_validator(mode="after")
     def _readable(self) -> CrossFitRerank:
@@ -110,7 +103,7 @@ class CrossFitRerank:
         if self.question == "blank":
             blank, texts = add_texts(tables["texts"], [""])
             return tables.updated({"texts": texts, "questions": questions.with_columns(text_id=pl.lit(blank[0]))})
-        other = WrongQuestion(seed=self.seed).run(tables.only(WrongQuestion.reads), store)["queries"]
+        other = ShuffledQueries(seed=self.seed).run(tables.only(ShuffledQueries.reads), store)["queries"]
         swapped = questions.drop("text_id").join(other.select("question", "text_id"), on="question",
                                                  maintain_order="left")
         return tables.updated({"questions": swapped.select(questions.columns)})
