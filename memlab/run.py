@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from omegaconf import OmegaConf
 from rich.console import Console
@@ -23,6 +24,7 @@ from memlab.cluster.submit import run_local, submit, wait
 from memlab.config.compose import compose
 from memlab.config.instantiate import options
 from memlab.config.overrides import HELP, groups
+from memlab.config.reasons import annotated
 from memlab.errors import Faults, MemlabError
 from memlab.harness.plan import print_plan
 from memlab.harness.runner import run_arm
@@ -61,8 +63,9 @@ def help_page(words: Sequence[str], multirun: bool = False) -> str:
     if configs is None or faults:
         raise Faults(faults)
     slots = (f"{slot}: {', '.join(options(slot))}" for slot in sorted(groups()) if not slot.startswith("hydra"))
-    settings = OmegaConf.masked_copy(configs.base, [str(key) for key in configs.base if key != "hydra"])
-    return USAGE.format(slots="\n".join(slots), settings=OmegaConf.to_yaml(settings))
+    settings: Any = OmegaConf.to_container(configs.base)
+    del settings["hydra"]
+    return USAGE.format(slots="\n".join(slots), settings="\n".join(annotated(settings)))
 
 
 def report(sweep: Sweep, before: Sequence[Path] = ()) -> None:
