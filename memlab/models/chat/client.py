@@ -21,7 +21,7 @@ REFUSED = Completion("", 0, 0, 0.0, finish="refused")
 
 
 async def ask_all(settings: ChatSettings, fits: Fits, prompts: Sequence[Prompt], order: Iterator[int],
-                   emit: Emit[tuple[int, Completion]]) -> None:
+                  emit: Emit[tuple[int, Completion]]) -> None:
     """Emit (position, completion) of every prompt, asking in the given order; raises MemlabError.
 
     As many workers as requests may run at once take the next prompt each: never more than that lies in memory.
@@ -62,7 +62,7 @@ class Client(Connection):
                 return await self._reply(prompt, prompt.messages, schema)
             except NoSchema:
                 self._schemas_refused.add(schema)
-        return await self._reply(prompt, _asking(prompt.messages, schema))
+        return await self._reply(prompt, _with_request(prompt.messages, schema))
 
     async def _checked(self, prompt: Prompt, schema: str, reply: Completion) -> Completion:
         """Return a reply that fits the schema, mended or asked for once more if need be, or the reply as it is."""
@@ -105,7 +105,7 @@ class Client(Connection):
         return body
 
 
-def _asking(messages: Sequence[Message], schema: str) -> tuple[Message, ...]:
+def _with_request(messages: Sequence[Message], schema: str) -> tuple[Message, ...]:
     """Ask for JSON at the end of the last message, so that what prompts share stays their beginning."""
     *before, last = messages
     return (*before, Message(last.role, f"{last.content}\n\n{json_schema.request(schema)}"))

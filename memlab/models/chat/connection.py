@@ -49,18 +49,18 @@ class ChatSettings:
     """The settings of a chat model that its connections need."""
 
     model: Annotated[str, Field(min_length=1)]
-    # or auto; no part of a completion's identity
+    # an address, or auto; not part of the identity
     url: Annotated[str, Field(pattern=r"^(auto$|https?://)")] = "http://127.0.0.1:8000/v1"
-    key_env: Variable | None = None  # the variable that holds the key; null: the note of `memlab.serve`, else no key
+    key_env: Variable | None = None  # variable that holds the key; null: that of `memlab.serve`'s record, or none
     temperature: Annotated[float, Field(ge=0)] = 0.0  # the likeliest word each time, so that a run can be repeated
     seed: int = 0  # sent with every request, plus the number of the sample
     max_tokens: Annotated[int, Field(ge=1)] = 256  # of a reply
     # requests at a time (auto: to each server); a vLLM server on a GPU takes 64 and more
     concurrency: Annotated[int, Field(ge=1)] = 16
     timeout: Annotated[float, Field(gt=0)] = 300.0  # seconds for one whole reply
-    # seconds that a server which went away is waited for; one never there: 3, with auto the same as any
+    # longest wait, in seconds, for a server that went away; for one that was never there 3 s, with auto as long
     patience: Annotated[float, Field(ge=0)] = 600.0
-    # after 429, 5xx, time-outs and broken replies; waits 0.5, 1, 2 ... s, or as told
+    # after 429, 5xx, time-outs and broken replies; waits 0.5, 1, 2 ... s, or as the server asks
     retries: Annotated[int, Field(ge=0)] = 6
 
 
@@ -135,7 +135,7 @@ class Connection:
             _answered.add(self.where)
         message = self._redact(failure.message)
         if failure.kind == "key" and self._renew_key():
-            raise TemporaryFailure(message, "0")  # at once, with the new key
+            raise TemporaryFailure(message, retry_after="0")  # at once, with the new key
         if failure.kind in ("key", "unknown", "wrong"):
             what = f"the {'key' if failure.kind == 'key' else 'request'} is refused ({message})"
             error_class = MemlabError if failure.kind == "wrong" else ServerUnavailable

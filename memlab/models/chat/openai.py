@@ -35,9 +35,9 @@ class OpenAIChat(ChatSettings):
     """
 
     revision: str | None = None  # of the weights, where you know it; part of the identity
-    # of prompt and reply together; what does not fit is refused before it is sent
+    # most tokens of prompt and reply together; a prompt that does not fit is refused before it is sent
     window: Annotated[int, Field(ge=2)] = 4096
-    # folder of its files; null: $MEMLAB_HOME/models/<model>, else 1.5 a word or mark
+    # folder of its files; null: $MEMLAB_HOME/models/<model>, else 1.5 per word or mark
     tokenizer: LocalPath | None = None
 
     @model_validator(mode="after")

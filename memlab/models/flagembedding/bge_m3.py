@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -67,7 +66,7 @@ class M3Scorer(FlagModel):
 
     path: str | LocalPath | None = "BAAI/bge-m3"  # a folder, or a name on the hub
     name: str = "bge-m3"
-    mode: Literal["sparse", "colbert"] = field(kw_only=True)
+    mode: Literal["sparse", "colbert"]
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a score."""

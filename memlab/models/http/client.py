@@ -102,7 +102,7 @@ class Service:
 
 @stage
 class HttpModel:
-    """A model behind a JSON service."""
+    """A model behind a JSON service over HTTP."""
 
     url: Url
     model: str
@@ -112,7 +112,7 @@ class HttpModel:
     batch: Annotated[int, Field(ge=1)] = 100  # passages per request; a request holds one question
     parallel: Annotated[int, Field(ge=1)] = 4  # requests at a time
     requests_per_minute: Annotated[float, Field(gt=0)] | None = None  # null: as fast as replies come
-    # after 429, 5xx, time-outs and broken replies; waits 1, 2, 4, 8, 16 s, or as told
+    # after 429, 5xx, time-outs and broken replies; waits 1, 2, 4, 8, 16 s, or as the service asks
     retries: Annotated[int, Field(ge=0)] = 5
     timeout: Annotated[float, Field(gt=0)] = 60.0  # seconds per request
 

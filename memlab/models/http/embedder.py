@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -24,7 +23,7 @@ class HttpEmbedder(HttpModel):
     does so. A text longer than ``max_characters`` is cut before it is sent, so that the cut is known.
     """
 
-    dimensions: Annotated[int, Field(ge=1)] = field(kw_only=True)
+    dimensions: Annotated[int, Field(ge=1)]
     form: Literal["openai", "voyage"] = "openai"
     ask_dimensions: bool = False
     query_prefix: str = ""  # what the model wants before a question
