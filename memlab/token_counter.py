@@ -1,10 +1,9 @@
-"""The one token counter of an arm: words and punctuation marks, or the reader's own tokenizer.
+"""The token counter of an arm: words and punctuation marks, or the reader's own tokenizer.
 
-``Pipeline.tokens`` says which (conf/read/tokens), and all that selection, packing and the reports know of tokens is
-counted by it. It is part of an arm's digest: arms that count differently do not compare. Words and marks stand in
-where no reader's tokenizer is at hand (``memlab.read.reader_tokenizer`` has that). A tokenizer's counts do not add up
-where texts are joined, so whoever joins texts counts the joined text. Whether a prompt fits into a reader's window is
-not asked here, but of the reader itself (``Chat.count``).
+``Pipeline.tokens`` selects it (conf/read/tokens); selection, packing and reports count tokens with it alone. It is
+part of an arm's digest, since arms that count differently cannot be compared. A tokenizer's counts do not add up when
+texts are joined, so the joined text must be counted. Whether a prompt fits into a reader's window is counted by the
+reader's model itself (``Chat.count``).
 """
 
 from __future__ import annotations
@@ -12,42 +11,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, overload, runtime_checkable
+from typing import Any, ClassVar, Protocol, overload, runtime_checkable
 
 import polars as pl
 
 from memlab.stage import stage
 
 TOKEN = r"\w+|[^\w\s]"  # noqa: S105
-"""A word, or one mark that is neither word nor space."""
+"""A word, or one character that is neither word nor space."""
 
 
 @runtime_checkable
 class TokenCounter(Protocol):
-    """Texts to numbers of tokens."""
+    """Counts the tokens of texts."""
 
     @property
     def name(self) -> str:
-        """What counts, in words; counters of one name count alike."""
-        ...
+        """The counter's name; counters of one name count alike."""
 
     def identity(self) -> dict[str, Any]:
         """All that can change a count."""
-        ...
 
     def counted(self, texts: pl.Expr) -> pl.Expr:
         """Count the tokens of each text (Int32)."""
-        ...
 
 
 @stage
 class Words:
-    """Counts words and punctuation marks, whoever reads: the stated stand-in for a reader's tokenizer."""
+    """Words and punctuation marks, for any reader: the default where no tokenizer is at hand."""
 
-    @property
-    def name(self) -> str:
-        """What counts, in words."""
-        return "words and punctuation marks"
+    name: ClassVar = "words and punctuation marks"
 
     def identity(self) -> dict[str, Any]:
         """All that can change a count."""
@@ -63,17 +56,17 @@ _COUNTER: ContextVar[TokenCounter] = ContextVar("token counter", default=Words()
 
 @contextmanager
 def counting(by: TokenCounter) -> Iterator[None]:
-    """Let all tokens be counted by a counter; raises MemlabError at once where it cannot be loaded."""
-    before = _COUNTER.set(by)
+    """Count all tokens with this counter; raise MemlabError at once if it cannot be loaded."""
+    token = _COUNTER.set(by)
     try:
         tokens_of("")
         yield
     finally:
-        _COUNTER.reset(before)
+        _COUNTER.reset(token)
 
 
 def counter() -> TokenCounter:
-    """Return what counts here and now: the counter of the pipeline that runs, else words and marks."""
+    """Return the counter of the pipeline that runs, or else words and punctuation marks."""
     return _COUNTER.get()
 
 
@@ -82,13 +75,13 @@ def count_tokens(texts: pl.Series) -> pl.Series: ...
 @overload
 def count_tokens(texts: pl.Expr) -> pl.Expr: ...
 def count_tokens(texts: pl.Series | pl.Expr) -> pl.Series | pl.Expr:
-    """Count the tokens of each text (Int32), by the counter of the pipeline that runs.
+    """Count the tokens of each text (Int32) with the counter of the pipeline that runs.
 
     >>> count_tokens(pl.Series(["It's 7 pm, isn't it?", ""])).to_list()
     [11, 0]
     """
     if isinstance(texts, pl.Expr):
-        return counter().counted(texts)  # asked for here: polars' own threads would not know
+        return counter().counted(texts)  # looked up now: polars' own threads have no context
     return texts.to_frame("text").select(counter().counted(pl.col("text"))).to_series().alias(texts.name)
 
 
@@ -106,7 +99,7 @@ def words_and_marks(texts: pl.Series) -> pl.Series: ...
 @overload
 def words_and_marks(texts: pl.Expr) -> pl.Expr: ...
 def words_and_marks(texts: pl.Series | pl.Expr) -> pl.Series | pl.Expr:
-    """Count the words and punctuation marks of each text (Int32), whatever else counts tokens.
+    """Count the words and punctuation marks of each text (Int32), whichever counter is in use.
 
     >>> words_and_marks(pl.Series(["naïve?!"])).to_list()
     [3]

@@ -1,8 +1,8 @@
-"""The graph of what sessions named, as it was known on a question's day, and what of it lies near a question.
+"""The graph of named entities as of a question's day, and its neighbourhood of a question.
 
-Nodes are names (letter case and spaces aside), from ``entities`` and from the ends of ``links``. After RAG Memory
-Provider v1: entities named in the question are looked up by full name and by words of more than two letters, and two
-hops are walked from them, breadth first.
+Nodes are names (case and spaces ignored), from ``entities`` and from the ends of ``links``. As in RAG Memory Provider
+v1, entities that the question names are looked up by full name and by words of more than two letters, and the search
+goes two hops from them, breadth first.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from memlab.tables import SESSION, as_of
 from memlab.text.tokenize import LUCENE_STOP_WORDS
 
 _WORD = re.compile(r"\w+")
-_PLAIN = frozenset((*LUCENE_STOP_WORDS, "can", "did", "does", "from", "had", "has", "have", "her", "him", "his", "how",
+_COMMON = frozenset((*LUCENE_STOP_WORDS, "can", "did", "does", "from", "had", "has", "have", "her", "him", "his", "how",
                     "our", "she", "what", "when", "where", "which", "who", "whom", "whose", "why", "you", "your", "i",
                     "my"))
-"""Words that every question has: a name's words among them do not call it, nor does a name of nothing else."""
+"""Words of any question: they do not match a name by themselves, and a name of such words alone is not matched."""
 
 
-class Told(NamedTuple):
-    """A relationship, and the day it is told of (its session's, where no other was said)."""
+class Relationship(NamedTuple):
+    """A relationship, and its day (the session's, if no other is stated)."""
 
     source: str
     relation: str
@@ -36,7 +36,7 @@ class Told(NamedTuple):
 
 @dataclass
 class Node:
-    """A name as it was last written, its kind as last said, and what sessions said of it, in the order of time."""
+    """A name and its kind as last stated, and the summaries from the sessions, in the order of time."""
 
     name: str
     kind: str = ""
@@ -44,26 +44,26 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Near:
-    """What of a graph lies near a question: (name, kind, summary) and relationships, the nearest first."""
+class Neighbourhood:
+    """The part of a graph near a question: (name, kind, summary) and relationships, the nearest first."""
 
     entities: list[tuple[str, str, str]]
-    links: list[Told]
+    links: list[Relationship]
 
 
 class Graph:
-    """Entities and relationships of one corpus, as far as they were said by a day.
+    """Entities and relationships of one corpus, as stated up to a day.
 
     Args:
         entities: Rows of ``entities`` of that corpus, in the order of time.
-        links: Rows of ``links`` of that corpus, in the order of time. What is said again (source, relation and target
-            the same) is one relationship, as last told.
+        links: Rows of ``links`` of that corpus, in the order of time. Equal source, relation and
+            target are one relationship, as last stated.
     """
 
     def __init__(self, entities: pl.DataFrame, links: pl.DataFrame) -> None:
         self._nodes: dict[str, Node] = {}
         self._by_words: dict[tuple[str, ...], list[str]] = {}
-        told: dict[tuple[str, str, str], Told] = {}
+        latest: dict[tuple[str, str, str], Relationship] = {}
         for name, kind, summary in entities.select("name", "kind", "summary").iter_rows():
             node = self._node(name)
             node.name, node.kind = name, kind
@@ -71,16 +71,16 @@ class Graph:
                 node.summaries.append(summary)
         for key, node in self._nodes.items():
             words = _words(node.name)
-            single = [(word,) for word in words if len(word) > 2 and word not in _PLAIN]
-            for at in dict.fromkeys([tuple(words), *single] if {*words} - _PLAIN else []):
+            single = [(word,) for word in words if len(word) > 2 and word not in _COMMON]
+            for at in dict.fromkeys([tuple(words), *single] if {*words} - _COMMON else []):
                 self._by_words.setdefault(at, []).append(key)
         for row in links.select("source", "relation", "target", "said_on").iter_rows():
-            link = Told(*row)
+            link = Relationship(*row)
             key3 = (_key(link.source), _key(link.relation), _key(link.target))
-            told.pop(key3, None)  # so that what is told again counts as new
-            told[key3] = link
-        self._edges: dict[str, list[tuple[str, Told]]] = {}
-        for (source, _, target), link in reversed(told.items()):  # the newest first
+            latest.pop(key3, None)  # a repeated one moves to the end
+            latest[key3] = link
+        self._edges: dict[str, list[tuple[str, Relationship]]] = {}
+        for (source, _, target), link in reversed(latest.items()):  # the newest first
             self._edges.setdefault(source, []).append((target, link))
             self._edges.setdefault(target, []).append((source, link))
             self._node(link.source)
@@ -97,18 +97,19 @@ class Graph:
         words = _words(text)
         longest = max(map(len, self._by_words), default=0)
         parts = [tuple(words[i : i + n]) for i in range(len(words)) for n in range(longest, 0, -1)]
-        met = [(part != tuple(_words(key)), i, key) for i, part in enumerate(parts)
-               for key in self._by_words.get(part, ())]
-        return list(dict.fromkeys(key for *_, key in sorted(met)))
+        matches = [(part != tuple(_words(key)), i, key) for i, part in enumerate(parts)
+                   for key in self._by_words.get(part, ())]
+        return list(dict.fromkeys(key for *_, key in sorted(matches)))
 
-    def near(self, text: str, hops: int = 2, most_entities: int = 10, most_links: int = 20, chars: int = 500) -> Near:
+    def near(self, text: str, hops: int = 2, most_entities: int = 10, most_links: int = 20, chars: int = 500
+             ) -> Neighbourhood:
         """Walk ``hops`` breadth first from the entities that a text names, the newest relationships first.
 
-        Of an entity the summaries of its sessions are joined and cut at ``chars``. A name that is but the end of a
-        relationship is walked through, and not listed.
+        The summaries of an entity are joined and cut at ``chars``. A name that is only the end of a relationship is
+        walked through, and not listed.
         """
         seen = dict.fromkeys(self.named_in(text))
-        links: dict[Told, None] = {}
+        links: dict[Relationship, None] = {}
         front: Sequence[str] = list(seen)
         for _ in range(hops):
             reached: dict[str, None] = {}
@@ -120,7 +121,7 @@ class Graph:
             seen.update(reached)
             front = list(reached)
         listed = [self._nodes[key] for key in seen if self._nodes[key].kind][:most_entities]
-        return Near([(n.name, n.kind, " ".join(n.summaries)[:chars].rstrip()) for n in listed],
+        return Neighbourhood([(n.name, n.kind, " ".join(n.summaries)[:chars].rstrip()) for n in listed],
                     list(links)[:most_links])
 
     def _node(self, name: str) -> Node:
@@ -131,23 +132,23 @@ def graphs(entities: pl.DataFrame, links: pl.DataFrame, sessions: pl.DataFrame, 
            ) -> Iterator[tuple[int, Graph]]:
     """Yield (question, the graph of its corpus as of its day) for all questions; equal ones are one object.
 
-    What was said on a later day than the question's is not in it: the day of the session counts, whatever day a
-    relationship tells of. A session without a date is always known, and a question without one knows everything.
+    The day of the session counts, whatever day a relationship states. A session without a date is always visible, and
+    a question without one sees everything.
     """
     days = sessions.select(*SESSION, pl.col("said_on").dt.date().alias("day"))
     parts = []
     for table in (entities, links):
-        placed = table.with_row_index("row").join(days, on=SESSION, how="left").sort(
+        dated = table.with_row_index("row").join(days, on=SESSION, how="left").sort(
             "corpus", "day", "session", "row", nulls_last=False)
-        parts.append(placed.partition_by("corpus", as_dict=True))
+        parts.append(dated.partition_by("corpus", as_dict=True))
     nothing = [entities.clear(), links.clear()]
-    made: dict[tuple[int, date | None], Graph] = {}
+    built: dict[tuple[int, date | None], Graph] = {}
     for question, corpus, asked in questions.select("question", "corpus", pl.col("asked_on").dt.date()).iter_rows():
-        if (corpus, asked) not in made:
-            known = as_of("day", pl.lit(asked, pl.Date))
-            rows = [part[(corpus,)].filter(known) if (corpus,) in part else none for part, none in zip(parts, nothing)]
-            made[corpus, asked] = Graph(*rows)
-        yield question, made[corpus, asked]
+        if (corpus, asked) not in built:
+            seen = as_of("day", pl.lit(asked, pl.Date))
+            rows = [part[(corpus,)].filter(seen) if (corpus,) in part else none for part, none in zip(parts, nothing)]
+            built[corpus, asked] = Graph(*rows)
+        yield question, built[corpus, asked]
 
 
 def _words(text: str) -> list[str]:

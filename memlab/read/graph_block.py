@@ -1,4 +1,4 @@
-"""The graph around a question as one more item of its context: who and what it names, and how they are related."""
+"""The entity graph around a question as one more item of its context: what it names, and how it is related."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import polars as pl
 from pydantic import Field
 
-from memlab.read.entity_graph import Near, graphs
+from memlab.read.entity_graph import Neighbourhood, graphs
 from memlab.read.pack.by_rank import MaxTokens
 from memlab.stage import stage
 from memlab.store import Store
@@ -23,41 +23,41 @@ Count = Annotated[int, Field(ge=1)]
 
 @stage
 class GraphBlock:
-    """Append a block of entities and relationships to each question's context, where there is something to say.
+    """Append a block of entities and relationships to each question's context, if there are any.
 
-    It is shown last, and is the first that a reader's small window drops; its unit is null. With ``max_tokens`` its
-    last lines are left out until it fits. Without extracted entities (write/extract=none) it changes nothing.
+    It is shown last, and dropped first if the reader's window is too small; its unit is null. Without extracted
+    entities (write/extract=none) the context does not change.
     """
 
     reads: ClassVar = ("context", "texts", "entities", "links", "sessions", "questions")
     writes: ClassVar = ("context", "texts")
 
-    hops: Count = 2  # v1's: friends of friends
+    hops: Count = 2  # v1's
     most_entities: Count = 10  # v1's
     most_links: Count = 20  # v1's
-    summary_chars: Count = 500  # v1's: of the summaries of one entity in all sessions
-    max_tokens: MaxTokens = None  # of the block, by the one counter; the last lines are left out until it fits
+    summary_chars: Count = 500  # v1's: for all summaries of one entity together
+    max_tokens: MaxTokens = None  # of the block; its last lines are left out until it fits
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the context with the blocks, and the texts that they need."""
-        asked = dict(with_text(tables["questions"], tables["texts"]).select("question", "text").iter_rows())
-        blocks = [(question, self._block(graph.near(asked[question], self.hops, self.most_entities, self.most_links,
+        questions = dict(with_text(tables["questions"], tables["texts"]).select("question", "text").iter_rows())
+        blocks = [(question, self._block(graph.near(questions[question], self.hops, self.most_entities, self.most_links,
                                                     self.summary_chars)))
                   for question, graph in graphs(*(tables[name] for name in ("entities", "links", "sessions",
                                                                             "questions")))]
-        said = pl.DataFrame(blocks, schema={"question": pl.Int32(), "shown": pl.String()}, orient="row").filter(
+        shown = pl.DataFrame(blocks, schema={"question": pl.Int32(), "shown": pl.String()}, orient="row").filter(
             pl.col("shown") != "")
-        ids, texts = add_texts(tables["texts"], said["shown"])
+        ids, texts = add_texts(tables["texts"], shown["shown"])
         context = tables["context"]
         last = context.group_by("question").agg(pl.col("position").max())
-        rows = said.with_columns(ids).join(last, on="question", how="left", maintain_order="left").select(
+        rows = shown.with_columns(ids).join(last, on="question", how="left", maintain_order="left").select(
             "question", (pl.col("position").fill_null(0) + 1).alias("position"),
             pl.lit(None, SCHEMAS["context"]["unit"]).alias("unit"), "text_id",
             count_tokens(pl.col("shown")).alias("tokens"))
         return Tables(context=pl.concat([context, rows]).sort("question", maintain_order=True), texts=texts)
 
-    def _block(self, near: Near) -> str:
-        """Write the lines of a block that fit; "" where none does."""
+    def _block(self, near: Neighbourhood) -> str:
+        """Return the lines of a block that fit; "" if none does."""
         who = [f"- {name} ({kind}): {summary}" if summary else f"- {name} ({kind})"
                for name, kind, summary in near.entities]
         how = [f"- {r.source} | {r.relation} | {r.target}" + (f" ({r.said_on:%Y-%m-%d})" if r.said_on else "")

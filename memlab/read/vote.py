@@ -1,10 +1,10 @@
-"""How often a reader is asked, and which of its answers counts."""
+"""Number of samples per question, and the choice of the answer among them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 from pydantic import Field
 
@@ -14,35 +14,26 @@ from memlab.text.normalise import normalise_vote
 
 @runtime_checkable
 class Vote(Protocol):
-    """A number of samples, the temperature they are drawn at (None: the model's own), and a way to decide."""
+    """Number of samples, their temperature, and the rule that picks the answer."""
 
     @property
     def samples(self) -> int:
-        """Replies asked for each question."""
-        ...
+        """Replies for each question."""
 
     @property
     def temperature(self) -> float | None:
-        """Temperature of each."""
-        ...
+        """Temperature of each; None for the model's own."""
 
     def decide(self, answers: Sequence[str]) -> int:
-        """Return the position of the answer that counts; answers has one entry a sample."""
-        ...
+        """Return the position of the answer that counts; there is one answer per sample."""
 
 
 @stage
 class Single:
-    """Ask once, and take what comes."""
+    """One reply, which is the answer."""
 
-    @property
-    def samples(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def temperature(self) -> None:
-        """The model's own."""
+    samples: ClassVar = 1
+    temperature: ClassVar = None
 
     def decide(self, answers: Sequence[str]) -> int:  # noqa: ARG002
         """Return 0."""
@@ -51,16 +42,15 @@ class Single:
 
 @stage
 class SelfConsistency:
-    """Ask several times and take the answer given most often (Wang et al., Self-Consistency, ICLR 2023).
+    """The most frequent answer of several samples (Wang et al., Self-Consistency, ICLR 2023).
 
-    Answers are the same if their words and numbers are, but for case, articles and marks. Of equally frequent ones
-    the earliest wins, so free text that never agrees comes down to the first sample. Blank answers do not vote
-    unless all are blank.
+    Answers are the same if their words and numbers are, apart from case, articles and punctuation. The earliest of
+    equally frequent ones wins, so without any agreement it is the first sample. Blank answers do not count unless all
+    are blank.
     """
 
     samples: Annotated[int, Field(ge=2)] = 5
-    # the paper's for most models; at 0 all samples would be alike
-    temperature: Annotated[float, Field(gt=0, le=2)] = 0.7
+    temperature: Annotated[float, Field(gt=0, le=2)] = 0.7  # the paper's for most models; at 0 all samples are alike
 
     def decide(self, answers: Sequence[str]) -> int:
         """Return the position of the first answer of the largest group.

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from memlab.config.defaults import with_defaults
 from memlab.config.instantiate import construct
 from memlab.models.chat.openai import OpenAIChat
-from memlab.read.prompt import Agents, PromptTemplate, Routed
+from memlab.read.prompt import PromptRouter, PromptTemplate, RoutedPrompts
 from memlab.read.vote import Vote
 from memlab.stage import Stage
 from memlab.token_counter import TokenCounter
@@ -20,7 +20,7 @@ from tests.read.tiny import tokenizer
 
 CONF = Path(__file__).resolve().parents[2] / "conf" / "read"
 FILES = sorted(CONF.glob("*/*.yaml"))
-KINDS = {"prompt": PromptTemplate, "vote": Vote, "agents": Agents, "tokens": TokenCounter}
+KINDS = {"prompt": PromptTemplate, "vote": Vote, "agents": PromptRouter, "tokens": TokenCounter}
 LADDER = ("v1_plain", "v1_reasoned", "v1_enumerated", "rag_v1")
 
 
@@ -72,6 +72,6 @@ def test_no_two_prompts_say_the_same() -> None:
 
 def test_specialists_reason_before_they_answer() -> None:
     routed = construct(load(CONF / "agents" / "routed.yaml"), "read.agents", [])
-    assert isinstance(routed, Routed)
+    assert isinstance(routed, RoutedPrompts)
     assert routed.counting != routed.temporal
     assert routed.counting.answer_mark == routed.temporal.answer_mark == "Answer:"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.read.prompt import NOTHING, Item, PromptTemplate, fenced
+from memlab.read.prompt import NOTHING, Item, PromptTemplate, enclose
 
 DAY = datetime(2023, 5, 30, 23, 40)
 WORDS = "{history}\nToday: {date}\nQ: {question}"
@@ -89,7 +89,7 @@ def test_no_text_ends_the_history_or_is_taken_for_a_placeholder(question: str, t
     ("<history> </history-2", "history-3"), ("<histories>", "history")])
 def test_the_fence_is_one_that_nothing_uses(text: str, fence: str) -> None:
     for told, beside in ((text, ""), ("", text)):
-        assert fenced(told, beside) == f"<{fence}>\n{told}\n</{fence}>"
+        assert enclose(told, beside) == f"<{fence}>\n{told}\n</{fence}>"
 
 
 def test_strange_texts_pass_unchanged() -> None:
@@ -104,6 +104,6 @@ def test_strange_texts_pass_unchanged() -> None:
 def test_the_answer_follows_the_last_mark(reply: str, answer: str, marked: bool) -> None:
     template = PromptTemplate(instructions=WORDS, answer_mark="Answer:")
     assert template.parse(reply) == answer
-    assert template.marked(reply) is marked
+    assert template.has_mark(reply) is marked
     assert PLAIN.parse(f" {reply}") == reply.strip()
-    assert PLAIN.marked(reply)
+    assert PLAIN.has_mark(reply)

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from memlab.read.prompt import Agents, OneReader, PromptTemplate, Routed
+from memlab.read.prompt import OneReader, PromptRouter, PromptTemplate, RoutedPrompts
 
 USUAL, COUNTING, TEMPORAL = (PromptTemplate(instructions=f"{n} {{history}}{{date}}{{question}}") for n in "uct")
-ROUTED = Routed(counting=COUNTING, temporal=TEMPORAL)
+ROUTED = RoutedPrompts(counting=COUNTING, temporal=TEMPORAL)
 
 
 @pytest.mark.parametrize(("kind", "template"), [
@@ -18,7 +18,7 @@ def test_the_class_of_a_question_chooses(kind: str, template: PromptTemplate) ->
 
 
 def test_both_are_agents_and_specialists_are_templates() -> None:
-    assert isinstance(ROUTED, Agents)
-    assert isinstance(OneReader(), Agents)
+    assert isinstance(ROUTED, PromptRouter)
+    assert isinstance(OneReader(), PromptRouter)
     with pytest.raises(ValidationError):
-        Routed(counting=COUNTING)  # type: ignore[call-arg]
+        RoutedPrompts(counting=COUNTING)  # type: ignore[call-arg]

@@ -14,7 +14,7 @@ from memlab.models.chat.protocol import Prompt
 from memlab.read.pack.by_rank import ByDate, ByRank
 from memlab.read.pack.by_session import BySession
 from memlab.read.pack.full_context import FullContext
-from memlab.read.prompt import PromptTemplate, Routed
+from memlab.read.prompt import PromptTemplate, RoutedPrompts
 from memlab.read.reader import PER_MESSAGE, PER_PROMPT, Reader
 from memlab.read.vote import SelfConsistency
 from memlab.stage import Nothing
@@ -45,6 +45,14 @@ def answered(reader: Reader, tables: Tables, store: Store, sample: int = 0) -> T
     return reader.ask(tables.only(reader.reads), store, sample)
 
 
+def prompts(reader: Reader, tables: Tables, repetition: int = 0) -> list[Prompt]:
+    return [prompt for one in reader.build_prompts(tables, repetition) for prompt in one.prompts]
+
+
+def unmarked(out: Tables) -> list[tuple[int, int]]:
+    return out["notes"].filter(what="replies lack the mark before the answer").select("number", "of").rows()
+
+
 def said(out: Tables) -> list[tuple[int, int, str]]:
     texts = dict(out["texts"].iter_rows())
     return [(q, s, texts[t]) for q, s, t in out["answers"].select("question", "sample", "text_id").iter_rows()]
@@ -58,7 +66,7 @@ def test_every_question_is_put_with_its_day_and_context_in_one_call(tmp_path: Pa
     assert sorted(p.messages[0].content for p in chat.asked) == sorted(
         f"{history}\nToday: {day}\nQ: {text}" for day, text in (
             ("2023-05-25 (Thursday)", "What fruit?"), ("2023-05-26 (Friday)", "How many fruits?")))
-    assert reader.prompts(tables) == sorted(chat.asked, key=lambda p: p.messages[0].content)
+    assert prompts(reader, tables) == sorted(chat.asked, key=lambda p: p.messages[0].content)
     assert said(out) == [(0, 0, "figs"), (0, 1, "figs"), (1, 0, "figs"), (1, 1, "figs")]
     assert out["answers"]["dropped"].to_list() == [0] * 4
     assert store.made["completions"] == 2
@@ -74,7 +82,7 @@ def test_tokens_are_told_once(tmp_path: Path) -> None:
     reader = Reader(chat=asking(), prompt=PLAIN, vote=SelfConsistency(samples=3))
     tables = packed(ByRank())
     answers = answered(reader, tables, Store(tmp_path))["answers"]
-    cost = [tokens(p.messages[0].content) for p in reader.prompts(tables)]
+    cost = [tokens(p.messages[0].content) for p in prompts(reader, tables)]
     first = answers.filter(sample=0)
     assert first["prompt_tokens"].to_list() == [sum(cost[:3]), sum(cost[3:])]
     assert first["completion_tokens"].to_list() == [3, 3]
@@ -91,8 +99,7 @@ def test_the_majority_is_the_answer_and_all_replies_are_kept(tmp_path: Path) -> 
     assert said(out)[:6] == [(0, 0, "3."), *[(0, i + 1, reply) for i, reply in enumerate(replies)]]
     assert {p.temperature for p in chat.asked} == {0.7}
     assert sorted(p.sample for p in chat.asked) == sorted([*range(5)] * 2)
-    unmarked = reader.unmarked(packed(ByRank()).updated(out))
-    assert unmarked.rows() == [(0, True), (1, True)]
+    assert unmarked(out) == [(2, 10)]
 
 
 def test_asking_again_shares_no_sample(tmp_path: Path) -> None:
@@ -102,18 +109,18 @@ def test_asking_again_shares_no_sample(tmp_path: Path) -> None:
     assert said(answered(reader, tables, store))[0] == (0, 0, "0")
     assert said(answered(reader, tables, store, sample=1))[0] == (0, 0, "1")
     three = Reader(chat=chat, prompt=PLAIN, vote=SelfConsistency(samples=3))
-    assert [p.sample for p in three.prompts(tables, sample=2)] == [6, 7, 8]
+    assert [p.sample for p in prompts(three, tables, 2)] == [6, 7, 8]
 
 
 def test_specialists_are_asked_in_the_same_call(tmp_path: Path) -> None:
     count = PromptTemplate(instructions="COUNT " + WORDS, answer_mark="Total:", max_tokens=7)
     chat = asking(lambda p: "Total: 3" if p.messages[0].content.startswith("COUNT") else "Total: x")
-    reader = Reader(chat=chat, prompt=PLAIN, agents=Routed(counting=count, temporal=PLAIN))
+    reader = Reader(chat=chat, prompt=PLAIN, agents=RoutedPrompts(counting=count, temporal=PLAIN))
     tables = packed(ByRank())
     out = answered(reader, tables, Store(tmp_path))
     assert [text for _, s, text in said(out) if s == 0] == ["Total: x", "3"]
-    assert [p.max_tokens for p in reader.prompts(tables)] == [None, 7]
-    assert reader.unmarked(tables.updated(out))["unmarked"].to_list() == [False, False]
+    assert [p.max_tokens for p in prompts(reader, tables)] == [None, 7]
+    assert unmarked(out) == []
 
 
 def window(texts: list[str]) -> int:
@@ -187,8 +194,8 @@ def test_a_prompt_always_fits_and_one_item_more_would_not(lengths: list[int], sp
     chat = asking(window=window([]) + 10 + spare, max_tokens=10)
     tables = packed(ByRank(), range(len(lengths)), ASKED[:1], [[("user", "w " * n)] for n in lengths])
     reader = Reader(chat=chat, prompt=template)
-    (asked,) = reader.asked(tables)
-    (wide,) = Reader(chat=asking(window=10**6, max_tokens=10), prompt=template).asked(tables)
+    (asked,) = reader.build_prompts(tables)
+    (wide,) = Reader(chat=asking(window=10**6, max_tokens=10), prompt=template).build_prompts(tables)
     assert wide.dropped == 0
 
     def cost(prompt: Prompt) -> int:

@@ -20,7 +20,7 @@ from memlab.models.chat.tokenizer import Tokenizer
 from memlab.pipeline import Pipeline
 from memlab.rank.select import Fixed
 from memlab.read import reader_tokenizer
-from memlab.read.entity_graph import Near
+from memlab.read.entity_graph import Neighbourhood
 from memlab.read.graph_block import ENTITIES, GraphBlock
 from memlab.read.pack.budget import BudgetShares
 from memlab.read.pack.by_rank import ByDate, ByRank
@@ -71,12 +71,12 @@ def test_a_text_is_counted_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     asked: list[str] = []
     counts = Tokenizer.counts
     monkeypatch.setattr(Tokenizer, "counts", lambda self, texts: asked.extend(texts) or counts(self, texts))
-    monkeypatch.setattr(reader_tokenizer, "_COUNTED", {})
+    monkeypatch.setattr(reader_tokenizer, "_CACHE", {})
     with counting(reader(folder)):
         for _ in range(2):
             assert count_tokens(pl.Series(["a", "bb", "a"])).to_list() == [1, 2, 1]
         assert asked == ["", "a", "bb"]
-        monkeypatch.setattr(reader_tokenizer, "MOST", 4)
+        monkeypatch.setattr(reader_tokenizer, "CACHE_SIZE", 4)
         assert count_tokens(pl.Series(["a", "ccc", "dd"])).to_list() == [1, 3, 2]  # too many: begun anew
         assert count_tokens(pl.Series(["a", "ccc"])).to_list() == [1, 3]
     assert asked == ["", "a", "bb", "ccc", "dd", "a"]
@@ -136,7 +136,7 @@ def test_a_graph_block_is_cut_where_its_text_fits(folder: Path) -> None:
         for n in range(2, len(lines)):
             cut, longer = ("\n".join(lines[:m]) for m in (n, n + 1))
             for most in (own_count(folder, cut), own_count(folder, longer) - 1):
-                assert GraphBlock(max_tokens=most)._block(Near(people, [])) == cut
+                assert GraphBlock(max_tokens=most)._block(Neighbourhood(people, [])) == cut
 
 
 @pytest.mark.parametrize("most", [1, 60, 100, 150, 1000])

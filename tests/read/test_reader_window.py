@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.models.chat.protocol import Message
-from memlab.read.reader import PER_MESSAGE, PER_PROMPT, fits_first, prompt_tokens, room
+from memlab.read.reader import PER_MESSAGE, PER_PROMPT, count_fitting, prompt_room, prompt_tokens
 from tests.chats import ScriptedChat
 
 CHAT = ScriptedChat(str, window=500, max_tokens=100)
@@ -15,7 +15,7 @@ def test_a_prompt_costs_its_words_and_the_template_around_them() -> None:
 
 
 def test_the_longest_reply_has_its_room() -> None:
-    assert (room(CHAT, None), room(CHAT, 300)) == (400, 200)
+    assert (prompt_room(CHAT, None), prompt_room(CHAT, 300)) == (400, 200)
 
 
 @given(st.lists(st.integers(0, 20), max_size=8), st.integers(0, 30), st.integers(-3, 3), st.integers(0, 90))
@@ -23,5 +23,5 @@ def test_the_largest_number_that_fits_whatever_the_guess(costs: list[int], base:
     def whole(n: int) -> int:
         return base + sum(costs[:n])
 
-    n = fits_first(len(costs), lambda i: max(costs[i] + wrong, 0), whole, space)
+    n = count_fitting(len(costs), lambda i: max(costs[i] + wrong, 0), whole, space)
     assert n == max((k for k in range(len(costs) + 1) if whole(k) <= space), default=0)
