@@ -1,4 +1,4 @@
-"""Questions to queries: the question as it was asked."""
+"""Queries that are the questions as they were asked."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from memlab.tables import Tables, frame
 
 @stage
 class Original:
-    """One query a question, of weight 1, without a time window."""
+    """One query per question, of weight 1, without a time window."""
 
     reads: ClassVar = ("questions",)
     writes: ClassVar = ("queries",)
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return the queries; a query bears its question's number."""
-        asked = tables["questions"]
+        """Return the queries, numbered as their questions."""
+        questions = tables["questions"]
         return Tables(queries=frame("queries", {
-            "query": asked["question"].cast(pl.Int64), "question": asked["question"],
-            "kind": pl.repeat("original", asked.height, eager=True, dtype=pl.String),
-            "text_id": asked["text_id"], "weight": pl.repeat(1.0, asked.height, eager=True),
+            "query": questions["question"].cast(pl.Int64), "question": questions["question"],
+            "kind": pl.repeat("original", questions.height, eager=True, dtype=pl.String),
+            "text_id": questions["text_id"], "weight": pl.repeat(1.0, questions.height, eager=True),
         }))

@@ -1,4 +1,4 @@
-"""The wrong-question control: every question searches with the words of another one."""
+"""The shuffled-query control: each question searches with the text of another one."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from memlab.tables import Tables, frame
 
 @stage
 class ShuffledQueries:
-    """One query a question, with the text of a question about another corpus, drawn once for a seed.
+    """One query per question, with the text of a question about another corpus, drawn by ``seed``.
 
-    What an arm still finds, it finds without knowing what was asked. Each text is used once; only where one
-    corpus holds more than half of all questions may it come from the same corpus.
+    What an arm still finds, it finds without knowing the question. Each text is used once. Only if one corpus has more
+    than half of all questions may a text come from the same corpus.
     """
 
     reads: ClassVar = ("questions",)
     writes: ClassVar = ("queries",)
 
-    seed: int = 0  # another seed, other pairs of questions
+    seed: int = 0
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the queries; raises MemlabError where there is but one question."""
-        asked = tables["questions"]
-        if asked.height == 1:
+        """Return the queries; raises MemlabError if there is only one question."""
+        questions = tables["questions"]
+        if questions.height == 1:
             raise MemlabError("one question alone has no other to be confused with", where="query/wrong",
                               fix="load more questions")
-        order = np.random.default_rng(self.seed).permutation(asked.height)
-        drawn = asked[order].with_row_index("at")
-        rows = drawn.sort(pl.col("at").min().over("corpus"), "at")  # corpora in blocks, in the order drawn
+        order = np.random.default_rng(self.seed).permutation(questions.height)
+        # corpora in blocks, in the order drawn
+        rows = questions[order].with_row_index("at").sort(pl.col("at").min().over("corpus"), "at")
         # a step as long as the largest block leaves every block, if it is at most half of all
         largest = int(rows["corpus"].value_counts()["count"].max() or 0)  # type: ignore[call-overload, arg-type]
         step = min(largest, rows.height // 2)

@@ -1,7 +1,8 @@
-"""What else is known of a unit, mixed into its score: before a reranker is asked, or after it has spoken."""
+"""Boosts: signals that are mixed into the scores of a ranking, before or after a reranker."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, ClassVar
 
 import polars as pl
@@ -16,41 +17,37 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import DIGITS, Tables
 
-SIGNAL_READS = ("ranking", "units", "questions", "queries", "classes", "memories", "edges", "sessions", "turns",
-                "texts")
-"""Tables that signals are handed."""
-
 FIRST = "first"
-"""The ranking's present score, as a signal."""
+"""The signal that is the ranking's present score."""
 
-KEPT = "boosted"
-"""The score that an earlier boost kept under this name, as a signal; the present score where none did."""
+EARLIER = "boosted"
+"""The signal that is the score of an earlier boost of this name; without one, the present score."""
 
 
 @stage
 class Boost(Scorer):
-    """Add signals to the ranking as columns, and score its first ``depth`` units anew by the one ``Scorer``.
+    """Add signals to the ranking as columns, and score its first ``depth`` units again with the ``Scorer``.
 
-    What counts: with ``weights``, the signals that they name and nothing else: ``first`` (the present score), new
-    signals, and columns that are there already (a lane, ``llm``, ``rerank``). Without weights, ``first`` and the new
-    signals that no factor and no floor names. Factors and floors speak of any of them. A name with the weight 0 need
-    not be there, so that an arm can leave out a stage and its share.
+    With ``weights``, the signals that they name are fused and no others: ``first`` (the present score), new signals,
+    and columns of the ranking (a lane, ``llm``, ``rerank``). Without weights, ``first`` and the new signals that no
+    factor and no floor names. Factors and floors may name any of them. A signal with the weight 0 may be missing, so
+    that an arm can leave out the stage that makes it.
 
-    ``fill`` is the value of a signal for units that it does not reach, in place of the lowest ({llm: 3} for units
-    outside a reranker's pool, and for all where nobody reranked); the column keeps its nulls. Equal scores keep their
-    order. The units below ``depth`` follow in their old order; with a threshold or floors they go, since nobody has
-    held them against it. ``name`` keeps the new score in a column of that name, for a later slot; a weight for
-    ``boosted`` means the present score where nobody kept one, so that an arm can leave out the earlier boost.
+    ``fill`` replaces the nulls of a signal ({llm: 3} for units outside a reranker's pool, and for all units without a
+    reranker); the column keeps them. Equal scores keep their order. Units below ``depth`` follow in their old order;
+    with a threshold or floors they are dropped, since they were not checked. ``name`` keeps the new score in a column
+    for a later slot; ``boosted`` means the present score if no earlier boost has this name.
     """
 
-    reads: ClassVar = SIGNAL_READS
+    reads: ClassVar = ("ranking", "units", "questions", "queries", "classes", "memories", "edges", "sessions", "turns",
+                       "texts")
     writes: ClassVar = ("ranking",)
 
     signals: tuple[Signal, ...] = Field(default=(), strict=False)
-    # signal -> its value for units that it does not reach; else the lowest
+    # signal -> its value for units that have none; without an entry the lowest of the question
     fill: dict[str, float] = Field(default_factory=dict)
-    depth: Annotated[int, Field(ge=1)] | None = 200  # first units that are scored anew; the others follow
-    name: Annotated[str, Field(min_length=1)] | None = None  # a column that keeps the new score, for a later slot
+    depth: Annotated[int, Field(ge=1)] | None = 200  # first units that are scored again; the others follow
+    name: Annotated[str, Field(min_length=1)] | None = None  # column that keeps the new score for a later slot
 
     @model_validator(mode="after")
     def _something_to_do(self) -> Boost:
@@ -73,14 +70,14 @@ class Boost(Scorer):
             if name in ranking.columns:
                 raise MemlabError(f"the ranking has a signal '{name}' already", where="rank/boost",
                                   fix="choose another name")
-        near = pl.lit(True) if self.depth is None else pl.col("rank") <= self.depth
-        head = ranking.filter(near)
-        here = tables.updated({"ranking": head})
+        within = pl.lit(True) if self.depth is None else pl.col("rank") <= self.depth
+        head = ranking.filter(within)
+        inputs = tables.updated({"ranking": head})
         for signal in self.signals:
-            values = signal.values(here).select("question", "unit", pl.col("value").alias(signal.name))
+            values = signal.values(inputs).select("question", "unit", pl.col("value").alias(signal.name))
             head = head.join(values, on=["question", "unit"], how="left", validate="1:1", maintain_order="left")
         scored = self._rescored(head)
-        tail = ranking.filter(~near) if self.threshold is None and not self.floors else ranking.clear()
+        tail = ranking.filter(~within) if self.threshold is None and not self.floors else ranking.clear()
         rows = pl.concat([scored, below(scored, tail)], how="diagonal").with_columns(
             pl.col("score").round(DIGITS) + 0.0)
         order = rows.sort("question", "score", "rank", descending=[False, True, False])
@@ -88,35 +85,36 @@ class Boost(Scorer):
 
     def _rescored(self, head: pl.DataFrame) -> pl.DataFrame:
         """Return the units of the head that are kept, with their new scores."""
-        shown = head.columns
-        if KEPT in self.weights and KEPT not in shown:
-            head = head.with_columns(pl.col("score").alias(KEPT))
+        columns = head.columns
+        if EARLIER in self.weights and EARLIER not in columns:
+            head = head.with_columns(pl.col("score").alias(EARLIER))
         head = head.with_columns(pl.lit(None, pl.Float64).alias(name) for name in self.fill
                                  if not any(fits(name, s) for s in signals_of(head)))
         known = [FIRST, *signals_of(head)]
-        unused = {name for name, weight in self.weights.items()
-                  if not weight and not any(fits(name, s) for s in known)}
-        weights = {name: weight for name, weight in self.weights.items() if name not in unused}
-        fill = {name: value for name, value in self.fill.items() if name not in unused}
+        missing = {name for name, weight in self.weights.items()
+                   if not weight and not any(fits(name, s) for s in known)}
+        weights = {name: weight for name, weight in self.weights.items() if name not in missing}
+        fill = {name: value for name, value in self.fill.items() if name not in missing}
         for place, names in (("weights", weights), ("fill", fill), ("factors", self.factors), ("floors", self.floors)):
             check_names(f"rank/boost, {place}", names, known)
-        how = self.normaliser
-        if isinstance(how, dict):
-            how = {name: value for name, value in how.items() if name not in unused}
-            check_names("rank/boost, normaliser", how, known)
-        flags = {s for s in known if any(fits(name, s) for name in self.factors)}
-        spoken_of = {s for s in known if any(fits(name, s) for name in (*self.factors, *self.floors))}
-        counting = {s for s in known if any(fits(name, s) for name in weights)} if weights else {
-            FIRST, *({s.name for s in self.signals} - spoken_of)}
-        used = [s for s in known if s in counting | spoken_of]
-        silent = {s: 0.0 for s in used if s not in counting | flags}
-        if isinstance(how, dict):
-            how = {name: value for name, value in how.items() if any(fits(name, s) for s in used)}
-        scorer = Scorer(method=self.method, normaliser=how, weights=weights | silent, factors=self.factors,
+
+        def named(names: Iterable[str]) -> set[str]:
+            return {s for s in known if any(fits(name, s) for name in names)}
+
+        limited = named([*self.factors, *self.floors])
+        weighted = named(weights) if weights else {FIRST, *({s.name for s in self.signals} - limited)}
+        used = [s for s in known if s in weighted | limited]
+        unweighted = {s: 0.0 for s in used if s not in weighted | named(self.factors)}
+        normaliser = self.normaliser
+        if isinstance(normaliser, dict):
+            normaliser = {name: value for name, value in normaliser.items() if name not in missing}
+            check_names("rank/boost, normaliser", normaliser, known)
+            normaliser = {name: value for name, value in normaliser.items() if any(fits(name, s) for s in used)}
+        scorer = Scorer(method=self.method, normaliser=normaliser, weights=weights | unweighted, factors=self.factors,
                         floors=self.floors, threshold=self.threshold, rrf_k=self.rrf_k)
         filled = head.with_columns(
             pl.col("score").alias(FIRST),
             *(pl.col(s).fill_null(value) for name, value in fill.items() for s in known if fits(name, s)))
         new = scorer.scored(filled, used).select("question", "unit", "score")
-        kept = head.drop("score").join(new, on=["question", "unit"], maintain_order="left").select(shown)
+        kept = head.drop("score").join(new, on=["question", "unit"], maintain_order="left").select(columns)
         return kept if self.name is None else kept.with_columns(pl.col("score").alias(self.name))

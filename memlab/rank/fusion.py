@@ -1,7 +1,4 @@
-"""One scorer for every fusion: first-stage lanes, boosts, and first stage with reranker.
-
-It knows columns of numbers, one a signal, and nothing of where they come from.
-"""
+"""Score fusion: of first-stage lanes, of boosts, and of the first stage with a reranker."""
 
 from __future__ import annotations
 
@@ -19,26 +16,26 @@ from memlab.tables import DIGITS
 Method = Literal["rrf", "weighted", "calibrated_max"]
 Normaliser = Literal["none", "minmax", "zscore", "max", "reciprocal", "reciprocal0"]
 Normalisers = Normaliser | dict[str, Normaliser]
-"""One for all signals, or one a signal; signals that a mapping does not name stay raw."""
+"""One for all signals, or one per signal; signals that a mapping does not name stay raw."""
 NonNegative = Annotated[float, Field(ge=0)]
 
 
 @stage
 class Scorer:
-    """Fuse signals into one score a unit, question by question.
+    """Fuse signals into one score per unit, for each question.
 
-    A null is a unit that a signal did not reach. With s' the normalised signal and w its weight:
+    A null means that the signal has no value for the unit. With s' the normalised signal and w its weight:
 
     * ``rrf``: sum of w / (rrf_k + rank), no term for a null (Cormack, Clarke, Buettcher, SIGIR 2009). Equal
       signals share one rank (dense), so the turns of a session found by a session lane rank as that session.
     * ``weighted``: sum of w s'. A null takes the lowest value of its signal for that question.
-    * ``calibrated_max``: max of w / (1 + exp(-s')), the largest opinion wins; meant for z-scores, whose logistic
+    * ``calibrated_max``: max of w / (1 + exp(-s')); meant for z-scores, whose logistic
       reads as a probability-like share. With equal weights it orders units by their largest z-score. (Our form:
       public accounts of a calibrated maximum beating RRF do not state theirs.)
 
-    Normalisers see, for one question, all its units, after nulls are filled: ``minmax`` (s - min)/(max - min),
+    Normalisers work on all units of one question, after nulls are filled: ``minmax`` (s - min)/(max - min),
     ``zscore`` (s - mean)/population deviation, ``max`` s/max (0 where the maximum is not positive). A constant
-    signal gives 0 under ``minmax`` and ``zscore``. Two look at ranks as ``rrf`` does, and give a null 0:
+    signal is 0 under ``minmax`` and ``zscore``. Two use ranks as ``rrf`` does, with 0 for a null:
     ``reciprocal`` is 1/(1 + rank) with ranks from 1 (the text score of Gimli's memory search), ``reciprocal0`` the
     same with ranks from 0.
 
@@ -48,11 +45,11 @@ class Scorer:
     """
 
     method: Method = "weighted"
-    normaliser: Normalisers = "zscore"  # what the logistic maps to (0, 1)
-    # a lane ("dense:turn") or a search ("dense") -> weight; those not named weigh 1
+    normaliser: Normalisers = "zscore"
+    # lane ("dense:turn") or search ("dense") -> weight; others have weight 1
     weights: dict[str, NonNegative] = Field(default_factory=dict)
     factors: dict[str, NonNegative] = Field(default_factory=dict)  # signal in [0, 1] -> factor, e.g. {preference: 1.3}
-    floors: dict[str, float] = Field(default_factory=dict)  # lane -> lowest raw score that a unit may have
+    floors: dict[str, float] = Field(default_factory=dict)  # lane -> lowest raw score of a unit that is kept
     threshold: float | None = None  # lowest score that is kept
     rrf_k: Annotated[int, Field(ge=1)] = 60  # method rrf only
 
@@ -66,10 +63,9 @@ class Scorer:
     def scored(self, frame: pl.DataFrame, signals: Sequence[str]) -> pl.DataFrame:
         """Return the frame with its column ``score``, without units under the threshold or a floor.
 
-        ``frame`` has ``question`` and a float column for each of ``signals`` and each factor. A weight, factor
-        or floor speaks of a signal by its name, or of all lanes of one search by the part before the colon;
-        signals without a weight weigh 1. A factor f multiplies a unit's score by 1 + (f - 1) x signal, the
-        signal being a flag or a share in [0, 1]; a score below 0 moves as far in the same direction. Raises
+        ``frame`` has ``question`` and a float column for each signal. A weight, factor or floor names a signal, or all
+        lanes of one search by the part before the colon. A factor f multiplies a unit's score by 1 + (f - 1) x signal,
+        the signal being a flag or a share in [0, 1]; a score below 0 moves as far in the same direction. Raises
         MemlabError for names that fit no signal, and for NaN.
         """
         lanes = sorted(s for s in signals if not any(fits(f, s) for f in self.factors))
@@ -116,12 +112,12 @@ class Scorer:
 
 
 def ranks(signal: str) -> pl.Expr:
-    """Rank a column from 1 within each question, null where it is null; equal values share one rank (dense)."""
+    """Rank a column from 1 within each question; equal values share one rank (dense), nulls have none."""
     return pl.col(signal).round(DIGITS).rank("dense", descending=True).over("question")
 
 
 def normalised(signal: str, how: Normaliser) -> pl.Expr:
-    """Normalise a column question by question; nulls take its lowest value there, 0 where it has none."""
+    """Normalise a column within each question; a null takes the lowest value there, or 0 if there is none."""
     if how in ("reciprocal", "reciprocal0"):
         return (1 / (ranks(signal) + (how == "reciprocal"))).fill_null(0.0)
     column = pl.col(signal)
@@ -138,7 +134,7 @@ def normalised(signal: str, how: Normaliser) -> pl.Expr:
 
 
 def fits(name: str, signal: str) -> bool:
-    """Tell whether a name means a signal: by its whole name, or by the search before the colon.
+    """Return whether a name means a signal: its whole name, or the search before the colon.
 
     >>> fits("dense", "dense:turn"), fits("dense:turn", "dense:session")
     (True, False)
@@ -147,7 +143,7 @@ def fits(name: str, signal: str) -> bool:
 
 
 def check_names(where: str, names: Iterable[str], signals: Sequence[str]) -> None:
-    """Raise MemlabError for a name that means none of the signals."""
+    """Raise MemlabError for a name that fits none of the signals."""
     for name in names:
         if not any(fits(name, s) for s in signals):
             raise MemlabError(f"no signal is called '{name}'", where=where, fix=did_you_mean(name, signals))

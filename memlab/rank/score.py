@@ -1,8 +1,8 @@
-"""Hits of any number of queries and lanes -> units, and their first ranking.
+"""The first ranking of units, from the hits of all queries and lanes.
 
-A question's hits become one column a lane: what several queries found in a lane is fused, projected from
-memories on units, and handed to the scorer. A memory that names several turns (a session, a window) speaks for
-each of them, so lanes of any chunking combine at any level.
+The hits of a question become one column per lane: those of several queries are fused, then projected from memories to
+units. A memory that names several turns (a session, a window) gives its score to each of them, so that lanes of any
+chunking combine at any level.
 """
 
 from __future__ import annotations
@@ -29,87 +29,78 @@ SEARCHES = ("dense", "lexical", "late")
 class Score(Scorer):
     """Rank the units of ``level`` by the fused scores of the lanes; every unit with a hit is ranked.
 
-    Level ``auto`` is the finest that the memories found allow (``memlab.rank.units.finest``).
-
-    A unit's signal is the best of its memories in that lane; signals stay null where the lane did not reach, so
-    that a report can tell "not found" from "found last". A lane of memories that span many turns gives all of
-    them its score.
+    Level ``auto`` is the finest that the hits allow (``memlab.rank.units.finest``). A unit's signal is the best score
+    of its memories in a lane, and null without a hit, so that a report can tell "not found" from "found last".
     """
 
     reads: ClassVar = ("hits", "queries", "memories", "sessions", "turns")
     writes: ClassVar = ("units", "ranking")
 
-    level: Level = "auto"  # what is ranked: turn, session, memory; auto: the finest that the memories tell apart
+    level: Level = "auto"  # turn, session or memory; auto: the finest that the memories tell apart
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""
         units, signals = lanes_of(tables, self.level, self.rrf_k)
-        signals = self._with_silent(signals)
-        lanes = [c for c in signals.columns if c not in ("question", "unit")]
-        ranking = ranked(self.scored(signals, lanes)) if lanes else empty("ranking")
-        return Tables(units=units, ranking=ranking)
-
-
-    def _with_silent(self, signals: pl.DataFrame) -> pl.DataFrame:
-        """Add an empty column for each search that is weighed and found nothing, as with a floor or an odd question."""
         if signals.width == 2:
-            return signals
+            return Tables(units=units, ranking=empty("ranking"))
+        # a search that is named but has no hits, as with a floor or an odd question, is a signal without values
         named = [*self.weights, *self.floors, *(self.normaliser if isinstance(self.normaliser, dict) else ())]
-        return signals.with_columns(pl.lit(None, pl.Float64).alias(name) for name in dict.fromkeys(named)
-                                    if name in SEARCHES and not any(fits(name, c) for c in signals.columns))
+        signals = signals.with_columns(pl.lit(None, pl.Float64).alias(name) for name in dict.fromkeys(named)
+                                       if name in SEARCHES and not any(fits(name, c) for c in signals.columns))
+        return Tables(units=units, ranking=ranked(self.scored(signals, signals.columns[2:])))
 
 
 def lanes_of(tables: Tables, level: Level, rrf_k: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return all units of the level, and (question, unit) of those that were hit with one column a lane."""
+    """Return all units of the level, and (question, unit) of those with a hit, with one column per lane."""
     hits = fused_queries(tables["hits"], tables["queries"], rrf_k)
-    found = tables["memories"].join(hits, on="memory", how="semi")
-    units, members = project(level, found, tables)
+    memories = tables["memories"].join(hits, on="memory", how="semi")
+    units, members = project(level, memories, tables)
     return units, pivot(hits, members)
 
 
 def fused_queries(hits: pl.DataFrame, queries: pl.DataFrame, rrf_k: int) -> pl.DataFrame:
-    """Reduce the hits of a question's queries to one score a (question, lane, memory).
+    """Return one score for each (question, lane, memory) from the hits of the question's queries.
 
-    A question with one query keeps its raw scores; with several, ranks are fused: sum of weight / (rrf_k + rank)
-    over its queries, since scores of differently worded queries share no scale. Queries of kind "hyde", made-up
-    answers, stand beside the question and not for it: their hits are lanes of their own ("hyde:dense:turn").
+    A question with one query keeps its raw scores. With several, ranks are fused: sum of weight / (rrf_k + rank) over
+    its queries, since scores of different queries share no scale. Hits of queries of kind "hyde", which are made-up
+    answers, are lanes of their own ("hyde:dense:turn").
     """
-    asked = queries.select("query", "question", pl.col("weight").fill_null(1.0),
+    kinds = queries.select("query", "question", pl.col("weight").fill_null(1.0),
                            (pl.col("kind") == "hyde").fill_null(False).alias("made_up")).with_columns(
         (pl.len().over("question", "made_up") > 1).alias("several"))
-    rows = hits.join(asked, on="query", how="inner").with_columns(
+    rows = hits.join(kinds, on="query", how="inner").with_columns(
         pl.when("made_up").then(pl.format("hyde:{}", "lane")).otherwise("lane").alias("lane"))
-    alone = rows.filter(~pl.col("several")).select("question", "lane", "memory", "score")
-    if alone.height == rows.height:
-        return alone
-    together = rows.filter("several").sort("question", "lane", "memory", "query").group_by(
+    single = rows.filter(~pl.col("several")).select("question", "lane", "memory", "score")
+    if single.height == rows.height:
+        return single
+    fused = rows.filter("several").sort("question", "lane", "memory", "query").group_by(
         "question", "lane", "memory", maintain_order=True).agg(
         (pl.col("weight") / (rrf_k + pl.col("rank"))).sum().alias("score"))
-    return pl.concat([alone, together])
+    return pl.concat([single, fused])
 
 
-def project(level: Level, found: pl.DataFrame, tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the units of a level and the pairs (memory, unit) of the memories that were found."""
+def project(level: Level, memories: pl.DataFrame, tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return all units of a level, and the pairs (memory, unit) of these memories."""
     if level == "auto":
-        level = finest(found["kind"].unique())
+        level = finest(memories["kind"].unique())
     if level == "memory":
-        kinds = sorted(found["kind"].unique())
+        kinds = sorted(memories["kind"].unique())
         if len(kinds) > 1:
             raise MemlabError(f"memories of several kinds ({', '.join(kinds)}) cannot be ranked together",
                               where="rank/score, level", fix="rank at level turn or session, or search one kind")
         units = memory_units(tables["memories"].filter(pl.col("kind").is_in(kinds)))
-        return units, found.select("memory", pl.col("memory").alias("unit"))
+        return units, memories.select("memory", pl.col("memory").alias("unit"))
     if level == "turn":
         units = turn_units(tables["turns"])
-        left = found.select("memory", *SESSION, pl.col("turns").alias("turn")).explode("turn")
+        left = memories.select("memory", *SESSION, pl.col("turns").alias("turn")).explode("turn")
         return units, left.join(units.explode("turns"), left_on=[*SESSION, "turn"], right_on=[*SESSION, "turns"]
                                 ).select("memory", "unit")
     units = session_units(tables["sessions"], tables["turns"])
-    return units, found.select("memory", *SESSION).join(units, on=SESSION).select("memory", "unit")
+    return units, memories.select("memory", *SESSION).join(units, on=SESSION).select("memory", "unit")
 
 
 def pivot(hits: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
-    """Return (question, unit) with one column a lane: the best score among the unit's memories, null for none."""
+    """Return (question, unit) with one column per lane: the best score among the unit's memories, else null."""
     wide = pl.DataFrame(schema={"question": pl.Int32, "unit": pl.Int64})
     for (lane,), rows in sorted(hits.partition_by("lane", as_dict=True).items()):
         best = rows.select("question", "memory", "score").join(members, on="memory").group_by(
@@ -120,11 +111,10 @@ def pivot(hits: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
 
 @stage
 class RoutedScore:
-    """Rank as ``rank/score`` does, questions of a class by the scorer of that class, the others by ``usual``.
+    """Rank as ``Score`` does, each question by the scorer of its class, or by ``usual`` if its class has no route.
 
-    A question's class is its first in the table ``classes`` (slot query/classify), by the names of
-    ``memlab.question_types``; a class without a route takes that of its kin, if there is one. The queries of one
-    question are fused with the ``rrf_k`` of ``usual``.
+    A question's class is its first in the table ``classes``; ``memlab.question_types.FALLBACK`` names the class whose
+    route a class without one takes. Queries of one question are fused with the ``rrf_k`` of ``usual``.
     """
 
     reads: ClassVar = ("hits", "queries", "memories", "sessions", "turns", "classes")
@@ -142,14 +132,13 @@ class RoutedScore:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""
         units, signals = lanes_of(tables, self.level, self.usual.rrf_k)
-        lanes = [c for c in signals.columns if c not in ("question", "unit")]
+        lanes = signals.columns[2:]
         if not lanes:
             return Tables(units=units, ranking=empty("ranking"))
-        route = {question: name if name in self.routes else FALLBACK.get(name, "")
-                 for question, name in first_of(tables["classes"]).items()}
-        routed = pl.DataFrame({"question": list(route), "route": list(route.values())},
-                              schema={"question": pl.Int32, "route": pl.String})
-        rows = signals.join(routed, on="question", how="left", maintain_order="left")
+        routes = [(question, name if name in self.routes else FALLBACK.get(name, ""))
+                  for question, name in first_of(tables["classes"]).items()]
+        by_question = pl.DataFrame(routes, schema={"question": pl.Int32, "route": pl.String}, orient="row")
+        rows = signals.join(by_question, on="question", how="left", maintain_order="left")
         scored = [scorer.scored(rows.filter(pl.col("route") == name).drop("route"), lanes)
                   for name, scorer in self.routes.items()]
         unrouted = ~pl.col("route").is_in(list(self.routes)).fill_null(False)

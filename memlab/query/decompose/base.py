@@ -1,4 +1,4 @@
-"""Further queries for the parts of a question, beside the question itself."""
+"""Sub-queries for the parts of a question, beside the question itself."""
 
 from __future__ import annotations
 
@@ -17,52 +17,48 @@ READS = ("queries", "texts")
 WRITES = ("queries", "texts")
 
 Share = Annotated[float, Field(gt=0, le=1)]
-"""What all sub-queries of a question weigh together, the question being 1: never more than the question."""
+"""The weight of all sub-queries of a question together; the question has weight 1."""
 
 
 @stage
 class RuleDecompose:
-    """Add a query for each part that rules see in a question; one in which they see none stays alone.
+    """Add a query for each part that rules see in a question.
 
-    ``repeat`` is the control: where rules would add parts, the question itself is added as many times. A question
-    with several queries is ranked by fused ranks, one with a single query by scores (``rank/score``): what the
-    control gains or loses comes of that alone.
+    ``repeat`` is a control that adds the question itself in place of each part. A question with several queries is
+    ranked by fused ranks, one with a single query by scores (``rank/score``); the control shows the effect of that.
     """
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
 
-    share: Share = 1.0  # what all parts weigh together; the question weighs 1, never less than they
-    repeat: bool = False  # true: the control, see rules_repeat
+    share: Share = 1.0
+    repeat: bool = False  # true: the control
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the queries with sub-queries behind them."""
-        asked = worded(tables)
-        parts = [parts_of(text) for text in asked]
+        texts = query_texts(tables)
+        parts = [parts_of(text) for text in texts]
         if self.repeat:
-            parts = [[text] * len(found) for text, found in zip(asked, parts)]
-        return with_parts(tables, parts, self.share)
+            parts = [[text] * len(own) for text, own in zip(texts, parts)]
+        return add_parts(tables, parts, self.share)
 
 
-def worded(tables: Tables) -> list[str]:
+def query_texts(tables: Tables) -> list[str]:
     """Return the texts of the queries, in their order."""
     return with_text(tables["queries"], tables["texts"])["text"].fill_null("").to_list()
 
 
-def with_parts(tables: Tables, parts: Sequence[Sequence[str]], share: float) -> Tables:
-    """Add sub-queries (kind "sub"): ``parts`` holds those of each query, which share ``share`` of its weight."""
-    return with_queries(tables, parts, [share / max(len(found), 1) for found in parts], "sub")
+def add_parts(tables: Tables, parts: Sequence[Sequence[str]], share: float) -> Tables:
+    """Add sub-queries (kind "sub"): ``parts`` has those of each query, which divide ``share`` of its weight."""
+    return add_queries(tables, parts, [share / max(len(own), 1) for own in parts], "sub")
 
 
-def with_queries(tables: Tables, said: Sequence[Sequence[str]], weights: Sequence[float], kind: str) -> Tables:
-    """Add queries of a kind behind all others: ``said`` holds the texts that are added for each query.
-
-    Each of them weighs the weight of that query times its entry in ``weights``.
-    """
+def add_queries(tables: Tables, added: Sequence[Sequence[str]], factors: Sequence[float], kind: str) -> Tables:
+    """Add queries of a kind behind all others: the texts ``added`` for each query, with its weight times its factor."""
     queries = tables["queries"]
     rows = [(question, weight * factor, text)
-            for question, weight, found, factor in
-            zip(queries["question"], queries["weight"].fill_null(1.0), said, weights) for text in found]
+            for question, weight, texts, factor in
+            zip(queries["question"], queries["weight"].fill_null(1.0), added, factors) for text in texts]
     if not rows:
         return Tables(queries=queries, texts=tables["texts"])
     first = max(queries["query"]) + 1

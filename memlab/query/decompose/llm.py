@@ -1,4 +1,4 @@
-"""Sub-queries by a chat model: one for each thing that has to be found to answer a question."""
+"""Sub-queries by a chat model, one for each fact that an answer needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import parse_json
-from memlab.query.decompose.base import READS, WRITES, Share, with_parts, worded
+from memlab.query.decompose.base import READS, WRITES, Share, add_parts, query_texts
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
@@ -30,34 +30,33 @@ SCHEMA = json.dumps({"type": "object", "properties": {"queries": _LIST}, "requir
 class LLMDecompose:
     """Add the search phrases that a chat model writes for a question, at most ``most``.
 
-    A single phrase, or the question itself, is no decomposition and adds nothing. A reply that cannot be read is
-    counted, and its question stays alone.
+    A single phrase, or the question itself, adds nothing. So does an unreadable reply, which is counted.
     """
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
 
     chat: Chat
-    share: Share = 1.0  # what all parts weigh together; the question weighs 1, never less than they
+    share: Share = 1.0
     most: Annotated[int, Field(ge=2)] = 4  # more parts than that are drift
-    max_tokens: Annotated[int, Field(ge=1)] = 192  # of a reply: four phrases in JSON
+    max_tokens: Annotated[int, Field(ge=1)] = 192  # per reply: four phrases in JSON
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the queries with sub-queries behind them; warns of replies that could not be read."""
-        notes, texts = Notes(), worded(tables)
-        asks = list(dict.fromkeys(texts))
+        notes, texts = Notes(), query_texts(tables)
+        distinct = list(dict.fromkeys(texts))
         system = Message("system", INSTRUCTION.format(most=self.most))
         replies = store.completions(self.chat, [
             Prompt((system, Message("user", f"Question: {text}")), schema=SCHEMA, max_tokens=self.max_tokens)
-            for text in asks], notes)
-        said = [parse_json(reply, SCHEMA) for reply in replies]
-        notes.warn(said.count(None), len(asks),
+            for text in distinct], notes)
+        parsed = [parse_json(reply, SCHEMA) for reply in replies]
+        notes.warn(parsed.count(None), len(distinct),
                    "decompositions could not be read; those questions are searched as a whole")
-        parts = {text: self._parts(text, read["queries"]) for text, read in zip(asks, said) if read is not None}
-        made = with_parts(tables, [parts.get(text, []) for text in texts], self.share)
-        return made.updated({"notes": notes.table()})
+        parts = {text: self._parts(text, read["queries"]) for text, read in zip(distinct, parsed) if read is not None}
+        added = add_parts(tables, [parts.get(text, []) for text in texts], self.share)
+        return added.updated({"notes": notes.table()})
 
-    def _parts(self, asked: str, phrases: list[str]) -> list[str]:
+    def _parts(self, question: str, phrases: list[str]) -> list[str]:
         clean = (" ".join("".join(c if c.isprintable() else " " for c in phrase).split()) for phrase in phrases)
-        found = [p for p in dict.fromkeys(clean) if p and p.casefold() != asked.casefold()][: self.most]
-        return found if len(found) > 1 else []
+        parts = [p for p in dict.fromkeys(clean) if p and p.casefold() != question.casefold()][: self.most]
+        return parts if len(parts) > 1 else []

@@ -1,8 +1,8 @@
-"""The parts that a question names, found by rules that would rather find none.
+"""The parts of a question, by cautious rules.
 
 What is split: a choice ("which first, A or B?"), "between A and B", "since A when B", "A before B did C", a comparison
 ("compared to", "than"), two counted nouns ("how many A and B did"), a list that is counted or summed, and two names
-("do Ann and Bob"). A part is a piece of the question's own words; one that says too little alone is not split off.
+("do Ann and Bob"). A part consists of the question's own words; one with too few of them is not split off.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Split = Callable[[str, str], list[str]]
 
 
 def parts_of(question: str) -> list[str]:
-    """Return the parts of a question, none where the rules see no parts that could be searched for alone.
+    """Return the parts of a question; none if the rules see no parts that could be searched for alone.
 
     >>> parts_of("Which event happened first, the road trip to the coast or the arrival of the new lens?")
     ['the road trip to the coast', 'the arrival of the new lens']
@@ -63,25 +63,25 @@ def parts_of(question: str) -> list[str]:
     []
     """
     kind = Rules.classify(question)[0]
-    if kind in ("preference", "assistant"):  # long stories, whose "and" tells nothing of what is asked
+    if kind in ("preference", "assistant"):  # long stories, whose "and" does not separate what is asked
         return []
     asked, titles = _masked(" ".join(question.split()).rstrip("?!. "))
     for split in _SPLITS:
         found = list(dict.fromkeys(p.strip(" ,.;:") for p in split(asked, kind)))
-        if len(found) > 1 and all(_says(p) for p in found):
+        if len(found) > 1 and all(_has_content(p) for p in found):
             return [_MASK.sub(lambda m: titles[int(m[1])], p) for p in found[:MOST]]
     return []
 
 
 def _masked(text: str) -> tuple[str, list[str]]:
-    """Put a word for each quoted title, so that no rule looks inside; return the titles too."""
+    """Return the text with a placeholder for each quoted title, so that no rule looks inside, and the titles."""
     titles = _QUOTED.findall(text)
     numbers = iter(range(len(titles)))
     return _QUOTED.sub(lambda _: f"title{next(numbers)}", text), titles
 
 
-def _says(part: str, least: int = 1) -> bool:
-    """Tell whether a part has words of its own."""
+def _has_content(part: str, least: int = 1) -> bool:
+    """Return whether a part has at least so many words that carry meaning."""
     return sum(w.lower() not in _EMPTY for w in _WORD.findall(part)) >= least
 
 
@@ -103,9 +103,9 @@ def _between(asked: str, kind: str) -> list[str]:  # noqa: ARG001
         return []
     a, b = (_THE_DAY.sub("", part, count=1) if _THE_DAY.match(part) else part
             for part in (rest[: ands[0][0]], rest[ands[0][1]:]))
-    if not _says(b, 2):  # "between Ann adopting Rex and Bo"
+    if not _has_content(b, 2):  # "between Ann adopting Rex and Bo"
         b = f"{a.rpartition(' ')[0]} {b}"
-    return [a, b] if _says(a, 2) else []
+    return [a, b] if _has_content(a, 2) else []
 
 
 def _clauses(asked: str, kind: str) -> list[str]:
@@ -113,7 +113,7 @@ def _clauses(asked: str, kind: str) -> list[str]:
         return []
     for pattern in _CLAUSES:
         found = pattern.search(asked)
-        if found and _says(found["a"], 2) and _says(found["b"], 2):
+        if found and _has_content(found["a"], 2) and _has_content(found["b"], 2):
             return [found["a"], found["b"]]
     return []
 
@@ -135,12 +135,12 @@ def _listed(asked: str, kind: str) -> list[str]:  # noqa: ARG001
         return []
     preposition = head.rsplit(" ", 1)[-1]
     items = [re.sub(rf"^{preposition} ", "", item, flags=re.IGNORECASE) for item in items]
-    return [f"{head} {item}" for item in items] if all(_says(item) for item in items) else []
+    return [f"{head} {item}" for item in items] if all(_has_content(item) for item in items) else []
 
 
 def _named(asked: str, kind: str) -> list[str]:  # noqa: ARG001
     found = _NAMED.search(asked)
-    if not found or "together" in asked.lower():  # what two people did together is told in one place
+    if not found or "together" in asked.lower():  # what two people did together is found in one place
         return []
     return [f"{found['head']}{found[side]} {found['rest']}" for side in "ab"]
 

@@ -1,4 +1,4 @@
-"""HyDE: a passage that would answer the question, made up, is searched for beside the question.
+"""HyDE: a made-up passage that would answer the question, as a further query.
 
 Gao, Ma, Lin, Callan: Precise Zero-Shot Dense Retrieval without Relevance Labels, ACL 2023. There the passages replace
 the question; here they are queries of kind "hyde", which ``rank/score`` ranks as lanes of their own.
@@ -12,7 +12,7 @@ from pydantic import Field
 
 from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.query.decompose.base import READS, WRITES
-from memlab.query.expand.rules import Weight, distinct, first_words, one_line, with_wordings
+from memlab.query.expand.rules import Weight, add_paraphrases, distinct, one_line, question_texts
 from memlab.query.expand.statement import statement
 from memlab.stage import stage
 from memlab.store import Store
@@ -27,26 +27,26 @@ cannot know. Keep the names of the question. Write nothing else, and name no dat
 
 @stage
 class HyDE:
-    """Add a passage that a chat model makes up; a question for which it says nothing stays alone, and is counted."""
+    """Add a passage that a chat model makes up; an empty one is counted and adds nothing."""
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
 
     chat: Chat
-    weight: Weight = 1.0  # among hyde queries; what the lane weighs says rank.score.weights.hyde
-    max_tokens: Annotated[int, Field(ge=1)] = 128  # of a reply: two or three sentences
+    weight: Weight = 1.0  # among hyde queries; rank.score.weights.hyde weighs their lanes
+    max_tokens: Annotated[int, Field(ge=1)] = 128  # per reply: two or three sentences
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the queries with passages (kind "hyde") behind them; warns of empty replies."""
-        notes, asks = Notes(), first_words(tables)
+        notes, questions = Notes(), question_texts(tables)
         replies = store.completions(self.chat, [
             Prompt((Message("system", INSTRUCTION), Message("user", f"Question: {text}")), max_tokens=self.max_tokens)
-            for text in asks], notes)
-        said = {text: one_line(reply.text) for text, reply in zip(asks, replies)}
-        notes.warn(list(said.values()).count(""), len(asks),
+            for text in questions], notes)
+        passages = {text: one_line(reply.text) for text, reply in zip(questions, replies)}
+        notes.warn(list(passages.values()).count(""), len(questions),
                    "passages are empty; those questions are searched for alone")
-        made = with_wordings(tables, lambda text: distinct(text, [said[text]], 1), self.weight, KIND)
-        return made.updated({"notes": notes.table()})
+        added = add_paraphrases(tables, lambda text: distinct(text, [passages[text]], 1), self.weight, KIND)
+        return added.updated({"notes": notes.table()})
 
 
 @stage
@@ -56,8 +56,8 @@ class RuleHyDE:
     reads: ClassVar = READS
     writes: ClassVar = WRITES
 
-    weight: Weight = 1.0  # among hyde queries; what the lane weighs says rank.score.weights.hyde
+    weight: Weight = 1.0  # among hyde queries; rank.score.weights.hyde weighs their lanes
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the queries with statements (kind "hyde") behind them."""
-        return with_wordings(tables, lambda text: distinct(text, [statement(text)], 1), self.weight, KIND)
+        return add_paraphrases(tables, lambda text: distinct(text, [statement(text)], 1), self.weight, KIND)

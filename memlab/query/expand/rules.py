@@ -1,4 +1,4 @@
-"""Further wordings of a question as queries beside it, made by rules: synonyms and a statement."""
+"""Paraphrases of a question by rules, as further queries: synonyms and a statement."""
 
 from __future__ import annotations
 
@@ -7,56 +7,56 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from memlab.query.decompose.base import READS, WRITES, with_queries, worded
+from memlab.query.decompose.base import READS, WRITES, add_queries, query_texts
 from memlab.query.expand.statement import statement
-from memlab.query.expand.synonyms import injected, rewrites
+from memlab.query.expand.synonyms import inject_synonyms, rewrites
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
 
 Weight = Annotated[float, Field(gt=0, le=1)]
-"""What each further query weighs, the question being 1: never more than the question."""
+"""The weight of each further query; the question has weight 1."""
 
 Most = Annotated[int, Field(ge=1)]
 
 
 @stage
 class RuleExpand:
-    """Add at most ``most`` wordings of a question that rules know; one for which they know none stays alone.
+    """Add at most ``most`` paraphrases of a question by rules.
 
-    First, with ``statement``, the question as the statement that would answer it, then rewrites with synonyms. With
-    ``inject`` there is one wording in the place of these rewrites: the question with all its synonyms behind it.
+    With ``statement``, the first is the question as the statement that would answer it. Rewrites with synonyms follow,
+    or with ``inject`` the question with all its synonyms behind it.
     """
 
     reads: ClassVar = READS
     writes: ClassVar = WRITES
 
     most: Most = 2  # rewrites a question, at most; few words have a third synonym
-    weight: Weight = 0.5  # of each; two of them weigh what the question does
+    weight: Weight = 0.5  # two of them weigh as much as the question
     statement: bool = False
-    inject: bool = False  # true: see synonyms_inject
+    inject: bool = False
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the queries with further wordings (kind "wording") behind them."""
-        return with_wordings(tables, self._wordings, self.weight, "wording")
+        """Return the queries with paraphrases (kind "wording") behind them."""
+        return add_paraphrases(tables, self._paraphrases, self.weight, "wording")
 
-    def _wordings(self, question: str) -> list[str]:
-        told = [statement(question)] if self.statement else []
-        words = [injected(question)] if self.inject else rewrites(question, self.most)
-        return distinct(question, [*told, *words], self.most)
+    def _paraphrases(self, question: str) -> list[str]:
+        statements = [statement(question)] if self.statement else []
+        others = [inject_synonyms(question)] if self.inject else rewrites(question, self.most)
+        return distinct(question, [*statements, *others], self.most)
 
 
-def with_wordings(tables: Tables, wordings: Callable[[str], Sequence[str]], weight: float, kind: str) -> Tables:
-    """Add the wordings of each question's first query, not those of sub-queries; each weighs ``weight`` times it."""
+def add_paraphrases(tables: Tables, paraphrase: Callable[[str], Sequence[str]], weight: float, kind: str) -> Tables:
+    """Add paraphrases of each question's first query, not of sub-queries, each with ``weight`` times its weight."""
     first = tables["queries"]["question"].is_first_distinct()
-    said = [wordings(text) if own else [] for text, own in zip(worded(tables), first)]
-    return with_queries(tables, said, [weight] * len(said), kind)
+    added = [paraphrase(text) if is_first else [] for text, is_first in zip(query_texts(tables), first)]
+    return add_queries(tables, added, [weight] * len(added), kind)
 
 
-def first_words(tables: Tables) -> list[str]:
+def question_texts(tables: Tables) -> list[str]:
     """Return the distinct texts of the questions' first queries."""
     first = tables["queries"]["question"].is_first_distinct()
-    return list(dict.fromkeys(text for text, own in zip(worded(tables), first) if own))
+    return list(dict.fromkeys(text for text, is_first in zip(query_texts(tables), first) if is_first))
 
 
 def distinct(question: str, phrases: Iterable[str], most: int) -> list[str]:
@@ -74,5 +74,5 @@ def distinct(question: str, phrases: Iterable[str], most: int) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Return a text without control characters, its white space single blanks."""
+    """Return a text without control characters, and with single blanks as its white space."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -1,6 +1,6 @@
-"""Questions as the statement that would answer them, without the answer: memories are worded like that.
+"""Questions as statements, which is how memories are worded: "Where did I buy my bike?" as "I bought my bike".
 
-"Where did I buy my bike?" was told as "I bought my bike ...". Rules put the verb into its place and tense.
+Rules put the verb into its place and tense.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MEASURE = re.compile(r"^(?:many|much|long|often|far|old|kinds? of|types? of|sor
 
 
 def statement(question: str) -> str:
-    """Return the beginning of an answer, or the question itself where its form is none that the rules know.
+    """Return the question as a statement, or unchanged if the rules do not know its form.
 
     >>> statement("Where did I buy my new bike?")
     'I bought my new bike'
@@ -41,9 +41,9 @@ def statement(question: str) -> str:
     """
     asked = " ".join(question.split()).rstrip("?!. ")
     if found := _DID.match(asked):
-        return _said(found, past(found["verb"].lower()))
+        return _statement(found, past(found["verb"].lower()))
     if found := _DO.match(asked):
-        return _said(found, found["verb"])
+        return _statement(found, found["verb"])
     if found := _AUX.match(asked):
         return " ".join([found["subject"], found["aux"].lower(), found["rest"].strip(), *_thing(found)])
     if found := _IS.match(asked):
@@ -51,7 +51,7 @@ def statement(question: str) -> str:
     return question
 
 
-def _said(found: re.Match[str], verb: str) -> str:
+def _statement(found: re.Match[str], verb: str) -> str:
     """Put subject, verb, what was asked for ("which bike") and the rest in the order of a statement."""
     return " ".join([found["subject"], verb, *_thing(found), *found["rest"].split()])
 

@@ -1,4 +1,4 @@
-"""Questions in other words: a small table of words that people use for the same thing in talk about their lives."""
+"""Questions with synonyms, from a small table of words that people use when they talk about their lives."""
 
 from __future__ import annotations
 
@@ -37,56 +37,52 @@ scared afraid; difficult hard; garden yard; clothes clothing outfit; shoes footw
 jacket coat; sofa couch; couch sofa; fridge refrigerator; luggage suitcase; suitcase luggage; stores shops
 shop store; shops stores; city town; country nation; neighbor neighbour; neighbors neighbours; volunteer charity
 """
-"""Words of one form that may stand for one another, the first being the word that is looked up; several words may
-stand for one, as in "went to"."""
+"""A word and its synonyms in the same form, the last of which may be two words ("visited went to")."""
 
 
 def _read(table: str) -> dict[str, tuple[str, ...]]:
-    """Read the table: a word and its synonyms, the last of which may be two words ("visited went to")."""
-    found: dict[str, tuple[str, ...]] = {}
+    synonyms: dict[str, tuple[str, ...]] = {}
     for entry in re.split(r"[;\n]", table):
         words = entry.split()
         if words:
             joined = [" ".join(words[1:])] if words[-1] in ("to", "up", "aside") else words[1:]
-            found[words[0]] = tuple(joined)
-    return found
+            synonyms[words[0]] = tuple(joined)
+    return synonyms
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = _read(_TABLE)
-"""Word -> words that say the same, the closest first."""
+"""Word -> its synonyms, the closest first."""
 
 _QUOTED = r"(?<!\w)(?:'[^']+'|\"[^\"]+\"|“[^”]+”|‘[^’]+’)(?!\w)"
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """A quoted title, which is kept as it is, or a word of the table in lower case: one in upper case is a name."""
+    """Return the pattern of a quoted title, which is kept, or a word of the table in lower case (others are names)."""
     words = "|".join(sorted(SYNONYMS, key=len, reverse=True))
     return re.compile(rf"{_QUOTED}|(?<![\w'-])(?P<word>{words})(?![\w'-])")
 
 
 def rewrites(question: str, most: int) -> list[str]:
-    """Return at most ``most`` rewrites: in rewrite i every word of the table gives way to its synonym i.
-
-    A word with fewer synonyms keeps its last one; rewrites end where nothing new is left to say.
+    """Return at most ``most`` rewrites, as many as differ: rewrite i has each word's synonym i, or its last one.
 
     >>> rewrites("Which car did I buy after the concert?", 3)
     ['Which vehicle did I purchase after the gig?', 'Which automobile did I purchase after the show?']
     """
-    known = [SYNONYMS[m["word"]] for m in _pattern().finditer(question) if m["word"]]
-    rounds = min(most, max(map(len, known), default=0))
+    synonyms = [SYNONYMS[m["word"]] for m in _pattern().finditer(question) if m["word"]]
+    rounds = min(most, max(map(len, synonyms), default=0))
 
-    def put(match: re.Match[str], nth: int) -> str:
+    def replace(match: re.Match[str], nth: int) -> str:
         others = SYNONYMS.get(match["word"] or "")
         return others[min(nth, len(others) - 1)] if others else match[0]
 
-    return [_pattern().sub(lambda m, nth=nth: put(m, nth), question) for nth in range(rounds)]  # type: ignore[misc]
+    return [_pattern().sub(lambda m, nth=nth: replace(m, nth), question) for nth in range(rounds)]  # type: ignore[misc]
 
 
-def injected(question: str) -> str:
-    """Return the question with the synonyms of its words behind it; without synonyms, the question.
+def inject_synonyms(question: str) -> str:
+    """Return the question with the synonyms of its words behind it, if there are any.
 
-    >>> injected("Which car did I buy?")
+    >>> inject_synonyms("Which car did I buy?")
     'Which car did I buy? vehicle automobile purchase'
     """
     more = [s for m in _pattern().finditer(question) if m["word"] for s in SYNONYMS[m["word"]]]

@@ -15,7 +15,7 @@ from memlab.query.expand.hyde import HyDE, RuleHyDE
 from memlab.query.expand.llm import LLMExpand
 from memlab.query.expand.rules import RuleExpand, distinct
 from memlab.query.expand.statement import past, statement
-from memlab.query.expand.synonyms import SYNONYMS, injected, rewrites
+from memlab.query.expand.synonyms import SYNONYMS, inject_synonyms, rewrites
 from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.tables import add_texts, frame, text_hash
@@ -105,7 +105,7 @@ def test_any_words_give_distinct_rewrites_or_none(text: str, words: list[str], m
     found = rewrites(question, most)
     assert len(found) == len(set(found)) <= most
     assert question not in found
-    assert injected(question).startswith(question)
+    assert inject_synonyms(question).startswith(question)
     assert isinstance(statement(question), str)
     assert len(distinct(question, found, most)) <= most
 

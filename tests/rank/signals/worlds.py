@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from memlab.rank.boost import SIGNAL_READS, Boost
+from memlab.rank.boost import Boost
 from memlab.rank.signals.protocol import Signal
 from memlab.rank.units import memory_units, session_units, turn_units
 from memlab.store import Store
@@ -39,7 +39,7 @@ def dated(table: pl.DataFrame | None = None, level: str = "turn", classes: dict[
 
 def values(signal: Signal, tables: Tables) -> list[float | None]:
     """What the signal says of the ranked units, in the order of the ranking."""
-    told = signal.values(tables.only(SIGNAL_READS))
+    told = signal.values(tables.only(Boost.reads))
     assert told.select("question", "unit").is_unique().all()
     assert told.schema == {"question": pl.Int32, "unit": pl.Int64, "value": pl.Float64}
     return tables["ranking"].join(told, on=["question", "unit"], how="left", maintain_order="left")["value"].to_list()
