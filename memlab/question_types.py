@@ -1,4 +1,4 @@
-"""The names of classes: one vocabulary for all classifiers, so that what differs by class works with any of them."""
+"""The classes of questions: one vocabulary for all classifiers, and the class of each benchmark type."""
 
 from __future__ import annotations
 
@@ -20,14 +20,34 @@ VOCABULARY: dict[str, str] = {
     "conceptual": "why, what for, how things hang together",
     "procedural": "how something is done",
 }
-"""Every class and what a question of it asks for; no classifier knows all of them."""
+"""Every class, and the kind of answer that its questions ask for; no classifier knows all of them."""
 
 FALLBACK = {"multi_session": "counting"}
-"""A class that is treated as another where a technique has no setting of its own for it.
+"""The class whose setting a technique uses if it has none for a class.
 
-The classifiers that know ``multi_session`` know no ``counting``: their questions over several sessions are counts for
-the most part, and what helps a count (many units, each item written down) helps the others too.
+Classifiers with ``multi_session`` have no ``counting``: most of their questions over several sessions are counts, and
+what helps a count (many units, each item written down) helps the others too.
 """
+
+OF_TYPE: dict[str, str] = {
+    # LongMemEval, and memlab's synthetic lives
+    "single-session-user": "factual",
+    "single-session-assistant": "assistant",
+    "single-session-preference": "preference",
+    "multi-session": "multi_session",
+    "temporal-reasoning": "temporal",
+    "knowledge-update": "update",
+    # LoCoMo; "adversarial" has no class: it only states that there is no answer
+    "single-hop": "factual",
+    "multi-hop": "multi_session",
+    "temporal": "temporal",
+    "open-domain": "conceptual",  # conclusions from what is known of a person
+}
+"""Benchmark type -> class."""
+
+AS_GOOD: dict[str, tuple[str, ...]] = {"multi_session": ("counting",), "factual": ("general",),
+                                       "conceptual": ("general",)}
+"""Further classes that count as right for the same type: another name for the class, or no opinion."""
 
 
 def first_of(classes: pl.DataFrame) -> dict[int, str]:
@@ -39,29 +59,8 @@ def first_of(classes: pl.DataFrame) -> dict[int, str]:
     return dict(classes.unique("question", keep="first", maintain_order=True).select("question", "class").iter_rows())
 
 
-OF_TYPE: dict[str, str] = {
-    # LongMemEval, and memlab's synthetic lives
-    "single-session-user": "factual",
-    "single-session-assistant": "assistant",
-    "single-session-preference": "preference",
-    "multi-session": "multi_session",
-    "temporal-reasoning": "temporal",
-    "knowledge-update": "update",
-    # LoCoMo; "adversarial" says that there is no answer, and nothing of what is asked for: it has no class
-    "single-hop": "factual",
-    "multi-hop": "multi_session",
-    "temporal": "temporal",
-    "open-domain": "conceptual",  # what follows from what is known of a person
-}
-"""Benchmark type -> class."""
-
-AS_GOOD: dict[str, tuple[str, ...]] = {"multi_session": ("counting",), "factual": ("general",),
-                                       "conceptual": ("general",)}
-"""Classes that count as right beside the one that a type stands for: another name for it, or no opinion."""
-
-
 def fitting(category: str) -> tuple[str, ...]:
-    """Return the classes that are right for a benchmark's type; none where the type is no kind of question.
+    """Return the classes that are right for a benchmark's type; () if the type has no class.
 
     >>> fitting("multi-hop"), fitting("adversarial")
     (('multi_session', 'counting'), ())

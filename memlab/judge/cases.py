@@ -1,4 +1,4 @@
-"""What a judge is shown of an answer, and the table of its verdicts."""
+"""The cases that judges are shown, the table of their verdicts, and a panel of several judges."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from memlab.stage import Stage, stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables, frame, with_text
 
+Sample = Annotated[int, Field(ge=0)]
 READS = ("answers", "questions", "gold", "texts")
-"""Tables that a judge is handed: nothing of retrieval, so that a verdict depends on the words alone."""
+"""Tables that a judge reads: nothing of retrieval, so that a verdict depends on the words alone."""
 
 
 class Case(NamedTuple):
-    """One answer to judge; ``gold`` is null where the benchmark gives none."""
+    """One answer to judge; ``gold`` is null if the benchmark gives none."""
 
     question: int
     text: str
@@ -29,7 +30,7 @@ class Case(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Score in [0, 1], whether it counts as right, and the judge's own words; null, null where it has no opinion."""
+    """Score in [0, 1], whether the answer counts as right, and the judge's own words; null, null without a verdict."""
 
     score: float | None
     correct: bool | None
@@ -40,35 +41,54 @@ NO_GOLD = Verdict(None, None, "there is no gold answer")
 
 
 def cases(tables: Tables, sample: int = 0) -> list[Case]:
-    """Put question, gold and response side by side, for the answers of one sample, by question.
+    """Return question, gold and response of the answers of one sample, sorted by question.
 
-    Raises MemlabError where an answer's question, gold or text is not in the tables.
+    Raises MemlabError if an answer's question, gold or text is not in the tables.
     """
     answers = with_text(tables["answers"].filter(pl.col("sample") == sample), tables["texts"]).sort("question")
-    asked = dict(with_text(tables["questions"], tables["texts"]).select("question", "text").iter_rows())
+    questions = dict(with_text(tables["questions"], tables["texts"]).select("question", "text").iter_rows())
     gold = {q: row for q, *row in tables["gold"].select("question", "answer", "category", "abstain").iter_rows()}
-    found = []
+    rows = []
     for question, response in answers.select("question", "text").iter_rows():
-        if question not in gold or asked.get(question) is None or response is None:
+        if question not in gold or questions.get(question) is None or response is None:
             raise MemlabError(f"question {question} was answered, but its gold, its question or the answer's text is "
                               "not in the tables", where="judge", fix="give the tables that the answers were made of")
         answer, category, abstain = gold[question]
-        found.append(Case(question, asked[question], answer, category, abstain, response))
-    return found
+        rows.append(Case(question, questions[question], answer, category, abstain, response))
+    return rows
 
 
 def verdicts(judge: str, judged: Sequence[Case], given: Iterable[Verdict]) -> Tables:
-    """Make the table of verdicts that one judge gave, case by case."""
+    """Build the table of the verdicts that one judge gave, one per case."""
     rows = list(given)
     return Tables(verdicts=frame("verdicts", {
         "question": [case.question for case in judged], "judge": [judge] * len(rows),
-        "score": [row.score for row in rows], "correct": [row.correct for row in rows],
-        "reply": [row.reply for row in rows]}))
+        **{field: [getattr(row, field) for row in rows] for field in Verdict._fields}}))
+
+
+@stage
+class RuleJudge:
+    """A judge by rule: ``verdict`` decides each case by itself, without a model."""
+
+    reads: ClassVar = READS
+    writes: ClassVar = ("verdicts",)
+
+    name: str
+    sample: Sample = 0  # which of a question's answers is judged
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return one verdict per answer."""
+        judged = cases(tables, self.sample)
+        return verdicts(self.name, judged, map(self.verdict, judged))
+
+    def verdict(self, case: Case) -> Verdict:
+        """Return the verdict on one case."""
+        raise NotImplementedError
 
 
 @stage
 class Judges:
-    """Let each judge give its verdicts; their names tell them apart, so that no two may be the same."""
+    """A panel: each judge gives its verdicts, under a name that no other judge has."""
 
     reads: ClassVar = READS
     writes: ClassVar = ("verdicts",)
@@ -88,5 +108,5 @@ class Judges:
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the verdicts of all judges, one judge after the other."""
         notes = Notes()
-        made = [notes.include(judge.run(tables, store))["verdicts"] for judge in self.judges]
-        return Tables(verdicts=pl.concat(made), notes=notes.table())
+        parts = [notes.include(judge.run(tables, store))["verdicts"] for judge in self.judges]
+        return Tables(verdicts=pl.concat(parts), notes=notes.table())

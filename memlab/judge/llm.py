@@ -1,4 +1,4 @@
-"""A chat model as judge."""
+"""A chat model as judge: its prompts by kind of question, and the parsing of its verdicts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import hashlib
 import itertools
 import json
 import re
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field
-
-from memlab.judge.cases import NO_GOLD, READS, Case, Verdict, cases, verdicts
+from memlab.judge.cases import NO_GOLD, READS, Case, Sample, Verdict, cases, verdicts
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.stage import stage
 from memlab.store import Store
@@ -57,9 +55,15 @@ _DEGREE: dict[Style, dict[str, str]] = {  # by kind, "" for the others
 _REFERENCE = {"preference": "DESCRIPTION", "abstention": "EXPLANATION"}
 _OFFICIAL_TOKENS, _TOKENS = 10, 16  # the official limit; room for a mark-up or a JSON object around one word
 
+_VERDICT = re.compile(r"[\W_]*(?:(?:verdict|answer|correct|label|right|judgement|judgment)\b[\W_]*)?(yes|no)\b",
+                   re.IGNORECASE)
+_KEYS = ("verdict", "answer", "correct", "label", "right", "judgement", "judgment")
+_VALUES = {"yes": True, "true": True, "no": False, "false": False}
+_REFUSED = "(question, reference and response do not fit into the judge's window)"
+
 
 def kind_of(category: str, abstain: bool) -> Kind:
-    """Say which rule a question falls under; LoCoMo's categories are served too.
+    """Return the kind of a question, which decides its rule; LoCoMo's categories are known too.
 
     >>> kind_of("temporal", False), kind_of("adversarial", True), kind_of("multi-hop", False)
     ('temporal', 'abstention', 'default')
@@ -68,10 +72,10 @@ def kind_of(category: str, abstain: bool) -> Kind:
 
 
 def fenced(parts: dict[str, str]) -> str:
-    """Put texts between marks that none of them can close: a number that stands in none of them ends every mark.
+    """Put texts between marks that none of them can close: every mark ends with a number that no text contains.
 
-    Prompts without such an attempt share their marks, and so what a server may keep of them. Invisible characters
-    are shown as escapes, so that nothing reaches the judge that a person would not see.
+    Prompts usually share their marks, so that a server can reuse their cached prefix. Invisible characters are shown
+    as escapes, so that nothing reaches the judge that a person would not see.
 
     >>> fenced({"RESPONSE": "4 hours"}).splitlines()[1]
     '4 hours'
@@ -84,7 +88,7 @@ def fenced(parts: dict[str, str]) -> str:
 
 
 def judge_prompt(case: Case, style: Style) -> Prompt:
-    """Ask whether a response is right, in one user message at temperature 0."""
+    """Return the prompt that asks whether a response is right: one user message at temperature 0."""
     kind = kind_of(case.category, case.abstain)
     reference = _REFERENCE.get(kind, "REFERENCE")
     gold = case.gold or "(none is given)"
@@ -105,14 +109,8 @@ def judge_prompt(case: Case, style: Style) -> Prompt:
     return Prompt((Message("user", text),), temperature=0.0, max_tokens=limit)
 
 
-_WORD = re.compile(r"[\W_]*(?:(?:verdict|answer|correct|label|right|judgement|judgment)\b[\W_]*)?(yes|no)\b",
-                   re.IGNORECASE)
-_KEYS = ("verdict", "answer", "correct", "label", "right", "judgement", "judgment")
-_SAYS = {"yes": True, "true": True, "no": False, "false": False}
-
-
 def official(reply: str) -> bool:
-    """LongMemEval's rule: right if "yes" stands anywhere in the reply, in any case, inside another word too.
+    """Return LongMemEval's verdict: right if "yes" is anywhere in the reply, in any case, even inside a word.
 
     >>> official("Yes."), official("No, that was yesterday."), official("I cannot say")
     (True, True, False)
@@ -121,39 +119,33 @@ def official(reply: str) -> bool:
 
 
 def first_word(reply: str) -> bool | None:
-    """Right or wrong if the reply begins with yes or no, also as "Verdict: yes" or as JSON; null if it does not.
+    """Return the verdict of a reply that begins with yes or no, also as "Verdict: yes" or JSON; None if it does not.
 
     >>> first_word("**No**, that was yesterday."), first_word('{"verdict": "yes"}'), first_word("Yesterday")
     (False, True, None)
     """
-    match = _WORD.match(reply)
+    match = _VERDICT.match(reply)
     if match:
         return match[1].lower() == "yes"
     start, end = reply.find("{"), reply.rfind("}")
     if start == -1 or end < start:
         return None
     try:
-        said = json.loads(reply[start:end + 1])
+        values = json.loads(reply[start:end + 1])
     except (ValueError, RecursionError):
         return None
-    for key in _KEYS:
-        if key in said:
-            return _SAYS.get(str(said[key]).strip().lower())
-    return None
-
-
-_REFUSED = "(question, reference and response do not fit into the judge's window)"
+    key = next((key for key in _KEYS if key in values), None)
+    return None if key is None else _VALUES.get(str(values[key]).strip().lower())
 
 
 @stage
 class LlmJudge:
     """Ask a chat model whether each response is right.
 
-    ``official`` follows LongMemEval: temperature 0, at most 10 tokens, right if the reply contains "yes", be it
-    inside "yesterday"; a reply without it counts as wrong, whatever it says. ``strict`` wants every detail and
-    ``lenient`` lets a partly right response pass; both read the first word, and where that is neither yes nor no
-    the verdict is null. Whatever the style, it is null where the prompt did not fit into the judge's window, and
-    where there is neither a gold answer nor a need to abstain.
+    ``official`` follows LongMemEval: temperature 0, at most 10 tokens, right if the reply contains "yes", even inside
+    "yesterday"; a reply without it counts as wrong. ``strict`` wants every detail and ``lenient`` accepts a partly
+    right response; both read the first word, and without yes or no there the verdict is null. In every style it is
+    null if the prompt did not fit into the judge's window, or if there is no gold answer and no need to abstain.
     """
 
     reads: ClassVar = READS
@@ -163,22 +155,21 @@ class LlmJudge:
     name: str = "official"
     # temperature 0, at most 10 tokens; "yes" inside another word counts too, as in the official script
     style: Style = "official"
-    sample: Annotated[int, Field(ge=0)] = 0  # which of a question's answers is judged
+    sample: Sample = 0  # which of a question's answers is judged
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return one verdict an answer; what the model judged before is not asked again."""
+        """Return one verdict per answer; replies in the store are not asked for again."""
         notes, judged = Notes(), cases(tables, self.sample)
-        asked = [case for case in judged if _has_reference(case)]
-        replies = iter(store.completions(self.chat, [judge_prompt(case, self.style) for case in asked], notes))
-        made = verdicts(self.name, judged,
-                        [self._read(next(replies)) if _has_reference(case) else NO_GOLD for case in judged])
-        return made.updated({"notes": notes.table()})
+        prompts = [judge_prompt(case, self.style) for case in judged if _has_reference(case)]
+        replies = iter(store.completions(self.chat, prompts, notes))
+        given = [self._verdict(next(replies)) if _has_reference(case) else NO_GOLD for case in judged]
+        return verdicts(self.name, judged, given).updated({"notes": notes.table()})
 
-    def _read(self, reply: Completion) -> Verdict:
+    def _verdict(self, reply: Completion) -> Verdict:
         if reply.finish == "refused":
             return Verdict(None, None, _REFUSED)
-        said = official(reply.text) if self.style == "official" else first_word(reply.text)
-        return Verdict(None if said is None else float(said), said, reply.text)
+        right = official(reply.text) if self.style == "official" else first_word(reply.text)
+        return Verdict(None if right is None else float(right), right, reply.text)
 
 
 def _has_reference(case: Case) -> bool:

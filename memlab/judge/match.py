@@ -1,17 +1,12 @@
-"""Judges by rule: the gold answer itself, the gold answer within the response, and whether a response declines."""
+"""Judges by rule: exact match, and the gold answer within the response; and a rule for responses that decline."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
-
-from memlab.judge.cases import NO_GOLD, READS, Case, Verdict, cases, verdicts
+from memlab.judge.cases import NO_GOLD, Case, RuleJudge, Verdict
 from memlab.stage import stage
-from memlab.store import Store
-from memlab.tables import Tables
 from memlab.text.normalise import accepted_answers, answer_tokens
 
 _NOT = r"(?:not|never|n't)"
@@ -32,9 +27,9 @@ _DECLINES = re.compile("|".join((
 
 
 def abstains(response: str) -> bool:
-    """Tell whether a response says that what was asked is not known; a rule over common phrases, in English.
+    """Return whether a response says that the answer is not known, by common English phrases.
 
-    It cannot tell a response that declines and then guesses from one that declines.
+    A response that declines and then guesses counts as declining.
 
     >>> abstains("You didn't mention baking for your uncle."), abstains("A lemon cake.")
     (True, False)
@@ -44,7 +39,7 @@ def abstains(response: str) -> bool:
 
 
 def same(response: str, gold: str) -> bool:
-    """Tell whether the response is the gold answer, but for case, punctuation, articles and number words.
+    """Return whether the response is the gold answer, apart from case, punctuation, articles and number words.
 
     >>> same("Four hours.", "4 hours"), same("About 4 hours", "4 hours")
     (True, False)
@@ -54,62 +49,40 @@ def same(response: str, gold: str) -> bool:
 
 
 def within(response: str, gold: str) -> bool:
-    """Tell whether the gold answer's words stand in the response, whole and in order.
+    """Return whether the response contains the gold answer's words, whole and in order.
 
     >>> within("It took you 4 hours.", "Four hours"), within("It took you 14 hours.", "4 hours")
     (True, False)
     """
     words = answer_tokens(response)
-    for one in accepted_answers(gold):
-        wanted = answer_tokens(one)
-        n = len(wanted)
-        if n and any(words[i:i + n] == wanted for i in range(len(words) - n + 1)):
-            return True
-    return False
+    accepted = [tokens for answer in accepted_answers(gold) if (tokens := answer_tokens(answer))]
+    return any(words[i:i + len(tokens)] == tokens for tokens in accepted for i in range(len(words)))
 
 
-def _judge(tables: Tables, name: str, sample: int, rule: Callable[[str, str], bool]) -> Tables:
-    def verdict(case: Case) -> Verdict:
+@stage
+class ExactMatch(RuleJudge):
+    """Right if the response is the gold answer (see :func:`same`), or declines what cannot be answered."""
+
+    name: str = "exact"
+    matches: ClassVar = staticmethod(same)
+
+    def verdict(self, case: Case) -> Verdict:
+        """Return right or wrong; no verdict without a gold answer."""
         if case.abstain:
             right = abstains(case.response)
         elif case.gold is None:
             return NO_GOLD
         else:
-            right = rule(case.response, case.gold)
+            right = self.matches(case.response, case.gold)
         return Verdict(float(right), right)
 
-    judged = cases(tables, sample)
-    return verdicts(name, judged, map(verdict, judged))
-
 
 @stage
-class ExactMatch:
-    """Right where the response is the gold answer (see :func:`same`), or declines what cannot be answered."""
-
-    reads: ClassVar = READS
-    writes: ClassVar = ("verdicts",)
-
-    name: str = "exact"
-    sample: Annotated[int, Field(ge=0)] = 0  # which of a question's answers is judged
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return one verdict an answer."""
-        return _judge(tables, self.name, self.sample, same)
-
-
-@stage
-class Contains:
-    """Right where the response contains the gold answer (see :func:`within`), or declines what cannot be answered.
+class Contains(ExactMatch):
+    """Right if the response contains the gold answer (see :func:`within`), or declines what cannot be answered.
 
     A response that lists every possible answer contains the right one: read this judge beside another.
     """
 
-    reads: ClassVar = READS
-    writes: ClassVar = ("verdicts",)
-
     name: str = "contains"
-    sample: Annotated[int, Field(ge=0)] = 0  # which of a question's answers is judged
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return one verdict an answer."""
-        return _judge(tables, self.name, self.sample, within)
+    matches: ClassVar = staticmethod(within)
