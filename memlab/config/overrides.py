@@ -110,7 +110,7 @@ def unknown_settings(words: Iterable[str], config: Mapping[str, Any]) -> list[Fa
     """
     overrides = [(word, override) for word in words if (override := try_parse(word))]
     return [(word, fault) for word, override in overrides
-            if not override.is_add() and override.key_or_group not in groups()
+            if not override.is_add() and not override.is_force_add() and override.key_or_group not in groups()
             and (fault := _unknown_setting(override.key_or_group.split("."), config))]
 
 
