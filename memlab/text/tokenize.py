@@ -1,4 +1,4 @@
-"""Texts to token counts, once for all corpora: a term is an integer, a text a sparse row."""
+"""Token counts of texts, made once for all corpora: a term is an integer, a text a sparse row."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LUCENE_STOP_WORDS = (
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each term occurs in each text.
+    """Counts of each term in each text.
 
-    texts, queries: (n, terms) counts of the texts searched and of the texts searched for; lengths: (n,) tokens of
-    each text searched, those in no query included.
+    texts, queries: (n, terms), of the texts searched and of the texts searched for; lengths: (n,) tokens of each text
+    searched, including those in no query.
     """
 
     texts: csr_array
@@ -53,7 +53,7 @@ def words(texts: pl.Series, pattern: str, stop_words: tuple[str, ...], stemmer: 
 
 
 def split(texts: pl.Series) -> pl.DataFrame:
-    """Split texts at every single space, as ``str.split(" ")`` does; empty tokens stay, case stays.
+    """Split texts at each space, as ``str.split(" ")`` does; empty tokens and case stay.
 
     >>> split(pl.Series(["A  b", ""]))["term"].to_list()
     ['A', '', 'b', '']
@@ -62,14 +62,14 @@ def split(texts: pl.Series) -> pl.DataFrame:
 
 
 def count(texts: pl.DataFrame, queries: pl.DataFrame, sizes: tuple[int, int], whole: bool) -> Counts:
-    """Count the tokens of texts and queries (as ``words`` or ``split`` give them).
+    """Count the tokens of texts and queries (from ``words`` or ``split``).
 
-    sizes: how many texts and queries there are; whole: count every term, else only those that some query holds,
-    which are all that a score needs (a small part of the vocabulary).
+    sizes: numbers of texts and of queries; whole: count every term, else only those that some query contains, which
+    are all that a score needs (a small part of the vocabulary).
     """
     lengths = np.bincount(texts["row"].to_numpy(), minlength=sizes[0])
-    known = pl.concat([queries, texts]) if whole else queries
-    terms = known.select(pl.col("term").unique().sort()).with_row_index("id")
+    counted = pl.concat([queries, texts]) if whole else queries
+    terms = counted.select(pl.col("term").unique().sort()).with_row_index("id")
     return Counts(_matrix(texts, terms, sizes[0]), _matrix(queries, terms, sizes[1]), lengths)
 
 
@@ -78,7 +78,7 @@ def _matrix(tokens: pl.DataFrame, terms: pl.DataFrame, size: int) -> csr_array:
     cells = tokens.join(terms, on="term").group_by("row", "id").len("n")
     at = cells["row"].to_numpy(), cells["id"].to_numpy()
     matrix = csr_array((cells["n"].to_numpy().astype(np.int32), at), shape=(size, terms.height))
-    matrix.sort_indices()  # terms are added up in one order, whatever order the counting threads had
+    matrix.sort_indices()  # terms are summed in one order, whatever the order of the counting threads
     return matrix
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.tables import with_text
+from memlab.tables import SESSION, with_text
 
 TURN_SEPARATOR = "\n\n"
 """A blank line stands between the turns of a transcript: long turns have line breaks of their own."""
@@ -40,6 +40,6 @@ def round_numbers() -> pl.Expr:
     A round is a turn of the asker and all turns up to the asker's next one. The asker is the user; among people with
     names, whoever speaks first as a user. Turns before the asker's first belong to round 0.
     """
-    user, name, session = pl.col("role") == "user", pl.col("speaker").fill_null(""), ["corpus", "session"]
-    opens = user & (name == name.filter(user).first().over(session))
-    return opens.fill_null(False).cast(pl.Int32).cum_sum().over(session)
+    user, name = pl.col("role") == "user", pl.col("speaker").fill_null("")
+    opens = user & (name == name.filter(user).first().over(SESSION))
+    return opens.fill_null(False).cast(pl.Int32).cum_sum().over(SESSION)

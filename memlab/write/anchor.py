@@ -113,17 +113,16 @@ class ResolvePronouns:
     """Append whom pronouns mean, by the rules of ``memlab.write.coreference``: ``[she = Julia; you = Bob]``.
 
     A memory gets the pronouns of the turns that it names, except those that its text does not contain, those whose
-    person its text names already, and those that mean several people. ``reach``: a person is forgotten this many turns
-    after the last mention. ``speakers``: resolve "I" and "you" too, where speakers have names.
+    person its text names already, and those that mean several people.
     """
 
     reads: ClassVar = ("texts", "turns", "memories")
     writes: ClassVar = ("memories", "texts")
     # the key is searched; the value is shown where memories are ranked (rank.score.level=memory)
     into: Into = "key_and_value"
-    # turns after which a person is forgotten: further back, the last named is often another
+    # turns after which a person is forgotten: further back, the last one named is often somebody else
     reach: Annotated[int, Field(ge=0)] = 3
-    speakers: bool = True  # "I" and "you" too, where speakers have names
+    speakers: bool = True  # resolve "I" and "you" too, where speakers have names
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the memories with their pronouns resolved."""

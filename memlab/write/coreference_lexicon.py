@@ -1,7 +1,7 @@
-"""Given names that tell he from she, and the words for kin and friends that do; for English text.
+"""English given names and words for kin and friends that tell he from she.
 
-Names borne by both ("Alex", "Sam") or that are words, places or months as well ("Grace", "Austin", "April") are left
-out: they are no evidence. Where the list is silent, nothing is resolved.
+Names of both ("Alex", "Sam") and names that are also words, places or months ("Grace", "Austin", "April") are left out.
+A name that is not listed is not resolved.
 """
 
 from __future__ import annotations
@@ -51,6 +51,6 @@ SHE_KIN = ("mom", "mum", "mother", "sister", "wife", "daughter", "girlfriend", "
 ANY_KIN = ("friend", "best friend", "cousin", "boss", "manager", "colleague", "coworker", "neighbor", "neighbour",
            "roommate", "partner", "teacher", "coach", "therapist", "doctor", "landlord", "mentor", "kid", "child",
            "baby")
-"""Of these the word says neither; a name after it may ("my friend Anna")."""
+"""Words that tell neither; a name after them may ("my friend Anna")."""
 THEY_KIN = ("parents", "kids", "children", "grandparents", "siblings", "sisters", "brothers", "sons", "daughters",
             "cousins", "in-laws", "neighbors", "neighbours", "roommates", "nieces", "nephews", "twins")

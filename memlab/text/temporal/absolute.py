@@ -6,7 +6,17 @@ from collections.abc import Callable
 from datetime import MAXYEAR, MINYEAR, date, timedelta
 
 from memlab.text.temporal import calendar
-from memlab.text.temporal.calendar import Window, back, begin, month_number, months, nth_weekday, number, weekday_number
+from memlab.text.temporal.calendar import (
+    Window,
+    back,
+    begin,
+    month_number,
+    months,
+    nth_weekday,
+    number,
+    pick_weekday,
+    weekday_number,
+)
 from memlab.text.temporal.context import MatchContext, Span, one_day, span
 from memlab.text.temporal.holidays import holiday
 
@@ -28,14 +38,6 @@ def _on(year: int, month: int, day: int) -> Window | None:
         return None
 
 
-def named_weekday(name: str, day: date, how: str) -> date | None:
-    """Return the Monday (Tuesday, ...) that ``calendar.pick`` chooses."""
-    monday = begin(day, "week")
-    days = [monday + timedelta(days=weekday_number(name) + 7 * week) for week in (-2, -1, 0, 1, 2)]
-    chosen = calendar.pick([(d, d) for d in days], day, how)
-    return chosen[0] if chosen else None
-
-
 def weekday(context: MatchContext) -> Span | None:
     """Return last Friday, Friday of last week, the Friday before last, or the Friday that the tense indicates."""
     name, day = context["wd"], context.day
@@ -44,13 +46,12 @@ def weekday(context: MatchContext) -> Span | None:
         return span(one_day(monday + timedelta(days=weekday_number(name) + 7 * _STEPS[context["week"]])))
     if context["twice"] or context["n"]:  # the Friday before last; a week ago Friday
         sign = -1 if context["twice"].startswith("after") else 1
-        start = named_weekday(name, day, "next" if sign < 0 else "last")
-        n = number(context["n"] or "1")[0]
-        return span(one_day(start and start - timedelta(days=7 * n * sign)))
+        start = pick_weekday(name, day, "next" if sign < 0 else "last")
+        return span(one_day(back(start, sign * number(context["n"] or "1")[0], "week")))
     how = context.occurrence()
     if how == "future" and context["how"] != "this":
         how = "next"  # on the day itself one says "today"
-    return span(one_day(named_weekday(name, day, how))) if how else None
+    return span(one_day(pick_weekday(name, day, how))) if how else None
 
 
 def dated(context: MatchContext) -> Span | None:

@@ -86,14 +86,20 @@ def calendar_unit(day: date, unit: str, steps: int) -> Window:
 def unit_before(day: date, unit: str) -> Window:
     """Return the calendar unit before that of a day; of weekends the latest that was over."""
     if unit == "weekend":
-        sunday = weekday_before(day, "Sunday")
+        sunday = pick_weekday("Sunday", day, "last")
         return sunday - timedelta(days=1), sunday
     return calendar_unit(day, unit, -1)
 
 
-def weekday_before(day: date, name: str) -> date:
-    """Return the latest Monday (Tuesday, ...) before a day."""
-    return day - timedelta(days=(day.weekday() - weekday_number(name) - 1) % 7 + 1)
+def pick_weekday(name: str, day: date, how: str) -> date:
+    """Return the Monday (Tuesday, ...) that ``pick`` would choose.
+
+    >>> [pick_weekday("Fri", date(2023, 5, 19), how).day for how in ("last", "past", "future", "next")]
+    [12, 19, 19, 26]
+    """
+    step = -1 if how in ("last", "past") else 1
+    start = day + timedelta(days=step * (how in ("last", "next")))
+    return start + relativedelta(weekday=weekdays[weekday_number(name)](step))
 
 
 def nth_weekday(year: int, month: int, weekday: int, n: int) -> date | None:

@@ -125,17 +125,16 @@ class MatchContext:
         """Return whether the line speaks of those who talk."""
         return bool(_PERSONAL.search(self.match.string, 0, self.match.end()))
 
-    def choose(self, options: Iterable[Window | None], default: str | None = None, reach: timedelta = timedelta.max
+    def choose(self, options: Iterable[Window | None], default: str | None = None, reach: timedelta | None = None
                ) -> Window | None:
-        """Return the option that is meant.
+        """Return the option that is meant; ``default`` is the way to choose if nothing else decides.
 
-        ``default`` is the way to choose if nothing else decides. If the option lies further away than ``reach``, the
-        nearest one is meant.
+        With ``reach``, the nearest option is meant if the one chosen lies further away.
         """
         windows = [window for window in options if window]
         how = self.occurrence() or default
         chosen = pick(windows, self.day, how) if how else None
-        if how and reach < timedelta.max and (chosen is None or abs(chosen[0] - self.day) > reach):
+        if reach and (chosen is None or abs(chosen[0] - self.day) > reach):
             return pick(windows, self.day, "nearest")
         return chosen
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
 from memlab.text.temporal import absolute
-from memlab.text.temporal.calendar import WEEKDAYS, Window, back, begin, number, pick, unit_before, weekday_before
+from memlab.text.temporal.calendar import WEEKDAYS, Window, back, begin, number, pick, pick_weekday, unit_before
 from memlab.text.temporal.context import MatchContext
 from memlab.text.temporal.patterns import COUNT, DAY, MONTH, YEAR
 from memlab.text.temporal.relative import shift
@@ -121,7 +121,7 @@ def _relative(match: re.Match[str], asked: date) -> Window:
         margin = timedelta(days=_MARGIN[unit])
         return (first - margin, last + margin) if how == "ago" else (first, asked)
     if unit in _DAYS_AGO or unit.capitalize() in WEEKDAYS:
-        day = asked - timedelta(days=_DAYS_AGO[unit]) if unit in _DAYS_AGO else weekday_before(asked, unit)
+        day = asked - timedelta(days=_DAYS_AGO[unit]) if unit in _DAYS_AGO else pick_weekday(unit, asked, "last")
         return day, day
     if how == "past" and unit != "weekend":
         return back(asked, 1, unit), asked

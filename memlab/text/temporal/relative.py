@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from datetime import time, timedelta
 
-from memlab.text.temporal.absolute import named_weekday
 from memlab.text.temporal.calendar import (
     WEEKDAYS,
     Window,
@@ -16,8 +15,8 @@ from memlab.text.temporal.calendar import (
     number,
     ordered,
     pick,
+    pick_weekday,
     unit_before,
-    weekday_before,
 )
 from memlab.text.temporal.context import MatchContext, Span, one_day, span, tense
 
@@ -74,9 +73,9 @@ def ahead(context: MatchContext) -> Span | None:
 def from_day(context: MatchContext) -> Span | None:
     """Return the day a week from today, tomorrow or Friday."""
     few, many, unit = _quantity(context)
-    start = named_weekday(context["wd"], context.day, "next") if context["wd"] else context.day + timedelta(
+    start = pick_weekday(context["wd"], context.day, "next") if context["wd"] else context.day + timedelta(
         days=context["from"] == "tomorrow")
-    return Span(back(start, -few, unit), back(start, -many, unit)) if start and unit == "day" else None
+    return Span(back(start, -few, unit), back(start, -many, unit)) if unit == "day" else None
 
 
 def duration(context: MatchContext) -> Span | None:
@@ -133,7 +132,7 @@ def shift(window: Window, match: re.Match[str]) -> Window:
         return ordered(back(window[0], sign * few, groups["u"]), back(window[0], sign * many, groups["u"]))
     named = {"night": "day"}.get(groups["named"], groups["named"])
     if named.capitalize() in WEEKDAYS:
-        return (day := weekday_before(window[0], named)), day
+        return (day := pick_weekday(named, window[0], "last")), day
     if sign > 0:
         return unit_before(window[0], named)
     if named == "weekend":
