@@ -1,7 +1,6 @@
-"""What a ranking is worth that ignores the question: chance, and length alone.
+"""Baselines that ignore the question: a random order, and length.
 
-Both rank every unit that the question may see (its own corpus, said on no later day), whatever the lanes found. A
-technique that does not beat them has learnt the style of evidence, not its content.
+Both rank every unit that the question may see. A technique that does not beat them has learnt the style of evidence.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from memlab.tables import Tables, as_of, with_text
 
 @stage
 class RandomScore:
-    """Rank in a random order, another for each question, the same for the same seed."""
+    """Rank in a random order, which depends on the question and the seed."""
 
     reads: ClassVar = ("questions", "memories", "sessions", "turns")
     writes: ClassVar = ("units", "ranking")
 
-    level: Level = "auto"  # as rank.score.level of zscore: compare with arms of the same level
-    seed: int = 0  # another seed, another order
+    level: Level = "auto"  # compare with arms of the same level
+    seed: int = 0
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""
@@ -39,12 +38,12 @@ class RandomScore:
 
 @stage
 class LengthBaseline:
-    """Rank by length: the characters of the longest memory of a unit. The same order for all questions."""
+    """Rank by the number of characters of the longest memory of a unit, in the same order for all questions."""
 
     reads: ClassVar = ("questions", "memories", "sessions", "turns", "texts")
     writes: ClassVar = ("units", "ranking")
 
-    level: Level = "auto"  # as rank.score.level of zscore: compare with arms of the same level
+    level: Level = "auto"  # compare with arms of the same level
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return ``units`` (all of the level) and ``ranking``."""
@@ -58,10 +57,10 @@ class LengthBaseline:
 def candidates(level: Level, tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return all units, and (question, memory, unit) for all memories that a question may see.
 
-    Raises MemlabError where memories of several kinds would be ranked at level memory.
+    Raises MemlabError if memories of several kinds would be ranked at level memory.
     """
-    asked, memories = tables["questions"], tables["memories"]
+    questions, memories = tables["questions"], tables["memories"]
     units, members = project(level, memories, tables)
-    visible = asked.select("question", "corpus", "asked_on").join(
+    visible = questions.select("question", "corpus", "asked_on").join(
         memories.select("memory", "corpus", "said_on"), on="corpus").filter(as_of())
     return units, visible.select("question", "memory").join(members, on="memory")

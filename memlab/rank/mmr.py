@@ -1,4 +1,4 @@
-"""Maximal marginal relevance: units that say what has not been said yet come first."""
+"""Maximal marginal relevance: a reordering of the head of a ranking that avoids repetition."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from memlab.tables import DIGITS, Tables
 
 @stage
 class MMR:
-    """Choose among the first ``pool`` units of each question, one after the other, the one that maximises
+    """Choose, one after the other, the unit among the first ``pool`` of each question that maximises
 
         balance x score - (1 - balance) x largest cosine to a unit chosen before
 
     (Carbonell, Goldstein, SIGIR 1998), which becomes its score. Scores are normalised over the pool; a cosine below 0
-    counts as 0, so that the values never rise from rank to rank. A unit's vector is that of its memory's key or of
-    its turn, of a session the mean of its turns'; a unit without a text is like no other. Ties go to the smaller
-    unit; the units below the pool follow in their old order.
+    counts as 0, so that the values never rise from rank to rank. A unit's vector is that of its memory's key or of its
+    turn, of a session the mean of its turns'. Ties go to the smaller unit; units below the pool keep their order.
     """
 
     reads: ClassVar = ("ranking", "units", "turns", "texts", "memories")
@@ -34,7 +33,7 @@ class MMR:
 
     embedder: Embedder
     pool: Annotated[int, Field(ge=1)] = 50  # first units that are reordered
-    # weight of the score; the rest is the weight of the likeness to what was chosen before
+    # weight of the score; 1 - balance weighs the similarity to the units chosen before
     balance: Annotated[float, Field(ge=0, le=1)] = 0.7
     normaliser: Normaliser = "minmax"  # over the pool, so that scores lie in [0, 1] as cosines do
 
@@ -58,13 +57,13 @@ class MMR:
         return Tables(ranking=ranked(pl.concat([scored, below(scored, tail)], how="diagonal")))
 
     def _vectors(self, units: pl.DataFrame, tables: Tables, store: Store) -> Floats:
-        """Return a vector of unit length (or of zeros) for each of the units, which are sorted. Shape (n, dim)."""
-        said = passages_of(units, tables, ("user", "assistant"))
-        texts = said.select("text_id", "text").unique("text_id", maintain_order=True)
-        made = store.vectors(self.embedder, texts, "document")
-        at = said.join(texts.select("text_id").with_row_index("at"), on="text_id", maintain_order="left")
-        sums = np.zeros((units.height, made.shape[1]), np.float32)
-        np.add.at(sums, units["unit"].search_sorted(at["unit"]).to_numpy(), made[at["at"].to_numpy()])
+        """Return vectors (n, dim) of unit length, or of zeros, for these sorted units."""
+        passages = passages_of(units, tables, ("user", "assistant"))
+        texts = passages.select("text_id", "text").unique("text_id", maintain_order=True)
+        vectors = store.vectors(self.embedder, texts, "document")
+        at = passages.join(texts.select("text_id").with_row_index("at"), on="text_id", maintain_order="left")
+        sums = np.zeros((units.height, vectors.shape[1]), np.float32)
+        np.add.at(sums, units["unit"].search_sorted(at["unit"]).to_numpy(), vectors[at["at"].to_numpy()])
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         return (sums / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 

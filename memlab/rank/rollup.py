@@ -1,4 +1,4 @@
-"""A ranking of small units -> a ranking of the sessions (or turns) that hold them."""
+"""Roll-up of a ranking of small units to the sessions or turns that contain them."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from memlab.tables import SESSION, Tables
 
 @stage
 class Rollup:
-    """Rank wholes by the ranked units in them. With s a unit's score and r its rank in the question's list:
+    """Rank sessions (or turns) by the ranked units in them. With s a unit's score and r its rank for the question:
 
-    * ``max``: the best s. Blind to how often a session speaks of the matter.
-    * ``dcg_sum``: sum of 1 / log2(r + 1) over those of its units that are among the first ``top_n`` (OltraMem's
-      session score, over its top 10 turns). Favours long sessions. Wholes without such a unit follow below 0, by
-      their best unit: 1 / log2(r + 1) - 1 / log2(top_n + 1). ``top_n`` null counts all units.
-    * ``mean_top``: mean of its ``top`` best s, or of all where it has fewer.
-    * ``logsumexp``: T log(sum of exp(s / T)), T the temperature: near ``max`` for a small T, near a count for a
-      large one.
+    * ``max``: the best s, however many units match.
+    * ``dcg_sum``: sum of 1 / log2(r + 1) over its units among the first ``top_n`` (OltraMem's session score, over its
+      top 10 turns). Sessions without such a unit follow below 0, by their best unit:
+      1 / log2(r + 1) - 1 / log2(top_n + 1).
+    * ``mean_top``: mean of its ``top`` best s, or of all if it has fewer.
+    * ``logsumexp``: T log(sum of exp(s / T)), T the temperature.
 
-    Each signal of a whole is the highest of its units.
+    Each signal of a session is the highest of its units.
     """
 
     reads: ClassVar = ("ranking", "units", "sessions", "turns")
     writes: ClassVar = ("ranking", "units")
 
     method: Literal["max", "dcg_sum", "mean_top", "logsumexp"] = "max"
-    to: Literal["session", "turn"] = "session"  # session, or turn for memories that span turns
-    top: Annotated[int, Field(ge=1)] = 3  # mean_top: how many best units count
-    # dcg_sum: how many first ranks count; null = all, which favours long sessions
+    to: Literal["session", "turn"] = "session"  # turn: for memories of several turns
+    top: Annotated[int, Field(ge=1)] = 3  # mean_top: units that count
+    # dcg_sum: ranks that count; null: all, which favours long sessions
     top_n: Annotated[int, Field(ge=1)] | None = 10
-    temperature: Annotated[float, Field(gt=0)] = 1.0  # logsumexp: near 0 it is max, large it counts units
+    temperature: Annotated[float, Field(gt=0)] = 1.0  # logsumexp: near max if small, near a count of units if large
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking of the wholes, and all wholes as ``units``."""

@@ -1,4 +1,4 @@
-"""How many units of a ranking are shown: a constant, by class of question, at the largest gap, within a budget."""
+"""The number of units that are shown: constant, by class of question, at the largest gap, or within a budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 def cut(ranking: pl.DataFrame, k: pl.DataFrame) -> Tables:
-    """Select the first k units of each question, k given as a frame (question, k); none where k is missing."""
+    """Select the first k units of each question, from a frame (question, k); none if k is missing."""
     rows = ranking.join(k.select("question", pl.col("k").alias("\0k")), on="question", how="left",
                         maintain_order="left")
     chosen = (pl.col("rank") <= pl.col("\0k")).fill_null(False).alias("selected")
@@ -47,52 +47,49 @@ class Fixed:
 
 @stage
 class ByType:
-    """Select k units by the class of the question, as query/classify told it.
+    """Select k units by the class of the question (query/classify).
 
-    Counting 40 and factual 10 are RAG Memory Provider v1's plan; it names no other class, so the others take its
-    default of 20, or 10 where one place should hold the answer. A question over several sessions takes the k of
-    ``counting`` (``memlab.question_types``), one of a class that has no k here, or of none, ``other``.
+    Counting 40 and factual 10 are RAG Memory Provider v1's plan; the other classes have its default of 20, or 10 if one
+    place should hold the answer. ``multi_session`` takes the k of ``counting`` (``memlab.question_types.FALLBACK``).
     """
 
     reads: ClassVar = ("ranking", "classes")
     writes: ClassVar = ("ranking",)
-    adaptive: ClassVar = True  # its K differs by question, so it is compared with a token-matched twin
+    adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
 
-    counting: Count = 40  # published: answers gathered from many sessions; multi_session takes it too
+    counting: Count = 40  # published: answers from many sessions
     factual: Count = 10  # published: one place holds the answer
-    temporal: Count = 20  # two or more events to compare
+    temporal: Count = 20  # two or more events are compared
     update: Count = 10  # the newest of a few statements
-    preference: Count = 20  # traces of a taste lie in several places
+    preference: Count = 20  # signs of a taste are in several places
     assistant: Count = 10  # one earlier answer
-    other: Count = 20  # published default, for the classes of other classifiers: general, conceptual, procedural
+    other: Count = 20  # published default, for all other classes and for none
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected``."""
-        own = {"counting": self.counting, "factual": self.factual, "temporal": self.temporal, "update": self.update,
-               "preference": self.preference, "assistant": self.assistant}
-        kinds = first_of(tables["classes"])
-        asked = tables["ranking"].select(pl.col("question").unique())
-        k = [own.get(FALLBACK.get(kind, kind), self.other) for kind in (kinds.get(q, "") for q in asked["question"])]
-        return cut(tables["ranking"], asked.with_columns(pl.Series("k", k, pl.Int32)))
+        classes = first_of(tables["classes"])
+        questions = tables["ranking"].select(pl.col("question").unique())
+        kinds = (classes.get(question, "other") for question in questions["question"])
+        k = [getattr(self, FALLBACK.get(kind, kind), self.other) for kind in kinds]
+        return cut(tables["ranking"], questions.with_columns(pl.Series("k", k, pl.Int32)))
 
 
 @stage
 class Gap:
-    """Cut at the largest drop between consecutive scores, and show ``buffer`` units more (Adaptive-k).
+    """Cut at the largest drop between consecutive scores, and show ``buffer`` more units (Adaptive-k).
 
     Taguchi, Maekawa, Bhutani: Efficient Context Selection for Long-Context QA: No Tuning, No Iteration, Just
     Adaptive-k, EMNLP 2025. K = min(i + buffer, max_k), with i the first rank in [min_k, max_k] that maximises
-    score(i) - score(i + 1). The paper bars cuts in the last tenth of all passages, ``max_k`` bars them beyond a
-    rank, since pools here hold hundreds.
+    score(i) - score(i + 1). The paper excludes cuts in the last tenth of all passages instead of beyond ``max_k``.
     """
 
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
-    adaptive: ClassVar = True  # its K differs by question, so it is compared with a token-matched twin
+    adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
 
-    min_k: Count = 1  # the drop after rank min_k is the first that counts
-    max_k: Count = 40  # never more; the paper bars cuts in the last tenth of all passages instead
-    buffer: Annotated[int, Field(ge=0)] = 5  # units shown beyond the drop; the paper's value
+    min_k: Count = 1
+    max_k: Count = 40  # never more: rankings here have hundreds of units
+    buffer: Annotated[int, Field(ge=0)] = 5  # the paper's value
 
     @model_validator(mode="after")
     def _range(self) -> Gap:
@@ -112,7 +109,7 @@ class Gap:
             .with_columns((pl.col("k") + self.buffer).clip(upper_bound=self.max_k))
         )
         short = ranking.select(pl.col("question").unique()).join(k, on="question", how="anti").with_columns(
-            pl.lit(self.max_k, pl.Int32).alias("k"))  # no cut is possible in the range: all of few units
+            pl.lit(self.max_k, pl.Int32).alias("k"))  # too few units for a cut: all are shown
         return cut(ranking, pl.concat([k, short]))
 
 
@@ -120,16 +117,14 @@ class Gap:
 class Budget:
     """Select units in order of rank while they fit in a number of tokens; the first is always shown.
 
-    Stops at the first unit that does not fit, so that what is shown is a head of the ranking. ``twin`` asks for the
-    token-matched twin that arms with a K by question are compared with; where all arms have one budget it is not
-    the question.
+    It stops at the first unit that does not fit, so that a head of the ranking is shown.
     """
 
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
 
-    tokens: Count = 1000  # counted as all arms count them; the first unit is shown even if it is larger
-    twin: bool = True  # compare with one K for all of the same mean tokens; false where every arm has this budget
+    tokens: Count = 1000  # by the pipeline's token counter
+    twin: bool = True  # compare with a token-matched twin; false if all arms have this budget
 
     @property
     def adaptive(self) -> bool:
@@ -151,9 +146,8 @@ class Budget:
 class Calibrated:
     """Select the smallest K whose estimated probability of complete evidence reaches ``target``.
 
-    The probability is the ranking's column ``coverage`` (learn/coverage). Where no K up to ``max_k`` reaches the
-    target, ``max_k`` units are shown and the column ``unreachable`` is 1 instead of 0. The estimate is as good as
-    its reliability curve; nothing is guaranteed.
+    The probability is the ranking's column ``coverage`` (learn/coverage), as good as its reliability curve. If no K up
+    to ``max_k`` reaches the target, ``max_k`` units are shown and the column ``unreachable`` is 1 instead of 0.
     """
 
     reads: ClassVar = ("ranking",)

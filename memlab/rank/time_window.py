@@ -1,4 +1,4 @@
-"""What was said in the time that a question names moves forward; nothing is ever dropped for its date."""
+"""A boost for units that were said in the time that a question names; no unit is dropped for its date."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ from memlab.tables import SESSION, Tables
 class Forward:
     """Move the units dated within the window of one of their question's queries forward.
 
-    ``tolerance_days`` widens each window on both sides: people tell of a thing a day or two later. ``strength`` is
-    added to the scores inside, in standard deviations of the question's scores; null puts them before all others,
-    in their old order. Questions without a window, or without a unit in it, keep ranking and scores as they are.
-    A memory is dated by ``happened_on`` where it is known, else like turns and sessions by the session's day.
+    Questions without a window, or without a unit in it, keep their ranking and scores. A memory is dated by
+    ``happened_on`` if it is known, else like turns and sessions by the session's day.
     """
 
     reads: ClassVar = ("ranking", "units", "queries", "sessions", "memories")
     writes: ClassVar = ("ranking",)
 
-    tolerance_days: Annotated[int, Field(ge=0)] = 2  # a thing is often told of a day or two later
-    # standard deviations of the question's scores that are added inside the window; null: before
+    tolerance_days: Annotated[int, Field(ge=0)] = 2  # widens windows: events are often mentioned a day or two later
+    # added to scores inside, in standard deviations of the question's scores; null: they come before all others
     strength: Annotated[float, Field(gt=0)] | None = 1.0
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)

@@ -1,7 +1,7 @@
-"""The fair opponent of an adaptive K: a constant K that costs the same mean context tokens.
+"""The token-matched baseline of an adaptive K: a constant K with the same mean context tokens.
 
-An adaptive arm that shows more text finds more evidence for that reason alone. Its twin shows floor(k) or
-floor(k) + 1 units, drawn a question, with k such that both arms show the same number of tokens on average.
+An adaptive arm that shows more text finds more evidence for that reason alone. Its twin shows floor(k) or floor(k) + 1
+units, drawn for each question, with k such that both arms show the same number of tokens on average.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class TokenMatchedK:
 
 
 def mean_tokens(ranking: pl.DataFrame) -> float:
-    """Mean, over the questions of a ranking, of the tokens of their selected units."""
+    """Return the mean over questions of the tokens of their selected units."""
     shown = pl.col("tokens").filter(pl.col("selected")).sum()
     total = ranking.group_by("question").agg(shown)["tokens"].sum()
     return float(total) / max(ranking["question"].n_unique(), 1)
 
 
 def twin(ranking: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
-    """Find the constant K whose mean tokens come nearest to those of an arm's selection.
+    """Return the constant K whose mean tokens come nearest to those of an arm's selection.
 
     ``ranking`` is the arm's, with ``tokens`` and ``selected``. The match is exact up to half of one unit's tokens
     in one question (well within .5 % for a hundred questions or more); ``mean_tokens(match.run(...))`` states it.

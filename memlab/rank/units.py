@@ -1,7 +1,7 @@
-"""What is ranked (a memory, a turn or a session), and the one order in which rankings lie.
+"""Units of a ranking (memories, turns or sessions), and the order of rankings.
 
-A unit's number is the memory's id, or the row number of the turn (session) among all turns (sessions) sorted by
-corpus, session and turn: known to every stage from the tables alone.
+A unit's number is the memory's id, or the row number of the turn (session) among all turns (sessions) sorted by corpus,
+session and turn, so that every stage can derive it from the tables.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ Level = Literal["auto", "turn", "session", "memory"]
 def finest(kinds: Iterable[str]) -> Level:
     """Return the level that ``auto`` stands for: the finest one that memories of these kinds tell apart.
 
-    Sessions alone are ranked as sessions. One kind of passage (rounds, windows) is ranked as it is. As soon as
-    there are turns among them, or kinds that share no unit but the turn, turns are ranked.
+    That is the session for sessions alone, the memory for one kind of passage (rounds, windows), else the turn.
 
     >>> finest(["session.user"]), finest(["session", "turn"]), finest(["window"]), finest(["round", "window"])
     ('session', 'turn', 'memory', 'turn')
     """
-    known = set(kinds)
-    chunkings = {kind.partition(".")[0] for kind in known}
+    kinds = set(kinds)
+    chunkings = {kind.partition(".")[0] for kind in kinds}
     if chunkings == {"session"}:
         return "session"
-    return "memory" if len(known) == 1 and "turn" not in chunkings else "turn"
+    return "memory" if len(kinds) == 1 and "turn" not in chunkings else "turn"
 
 
 def turn_units(turns: pl.DataFrame) -> pl.DataFrame:
@@ -47,24 +46,24 @@ def turn_units(turns: pl.DataFrame) -> pl.DataFrame:
 
 
 def session_units(sessions: pl.DataFrame, turns: pl.DataFrame) -> pl.DataFrame:
-    """Make every session a unit that stands for all its turns; a session without turns stands for none."""
-    held = turns.sort(*SESSION, "turn").group_by(SESSION, maintain_order=True).agg(pl.col("turn").alias("turns"))
+    """Make every session a unit with all its turns."""
+    members = turns.sort(*SESSION, "turn").group_by(SESSION, maintain_order=True).agg(pl.col("turn").alias("turns"))
     placed = sessions.select(SESSION).sort(SESSION).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("unit"))
-    return placed.join(held, on=SESSION, how="left", maintain_order="left").select(
+    return placed.join(members, on=SESSION, how="left", maintain_order="left").select(
         "unit", *SESSION, pl.col("turns").fill_null([]).cast(SCHEMAS["units"]["turns"]),
         pl.lit("session").alias("level"))
 
 
 def memory_units(memories: pl.DataFrame) -> pl.DataFrame:
-    """Make every memory a unit that stands for the turns it names."""
+    """Make every memory a unit with the turns that it names."""
     return memories.select(pl.col("memory").alias("unit"), *SESSION, "turns", pl.lit("memory").alias("level"))
 
 
 def ranked(scored: pl.DataFrame) -> pl.DataFrame:
-    """Order rows (question, unit, score, signals...) as a ``ranking``: best score first, nothing selected.
+    """Return rows (question, unit, score, signals...) as a ``ranking``, best score first, with nothing selected.
 
-    Scores are rounded to six decimals, so that two machines whose vectors agree to 1e-7 agree on the order; ties
-    go to the smaller unit.
+    Scores are rounded to six decimals, so that machines whose vectors agree to 1e-7 agree on the order; ties go to the
+    smaller unit.
     """
     first = ["question", "unit", "score", "rank", "selected"]
     rows = scored.with_columns(pl.col("score").round(DIGITS) + 0.0)  # -0.0 and 0.0 are one score
@@ -80,7 +79,7 @@ def with_ranks(ordered: pl.DataFrame) -> pl.DataFrame:
 
 
 def signals_of(ranking: pl.DataFrame) -> list[str]:
-    """Name the signal columns of a ranking: those of no schema and not added by measuring or learning."""
+    """Return the signal columns of a ranking: those of no schema and not added by measuring or learning."""
     return [c for c in ranking.columns if c not in SCHEMAS["ranking"] and c not in MEASURED]
 
 

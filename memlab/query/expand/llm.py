@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -10,6 +9,7 @@ from pydantic import Field
 from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import parse_json
 from memlab.query.decompose.base import READS, WRITES
+from memlab.query.decompose.llm import SCHEMA
 from memlab.query.expand.rules import Most, Weight, add_paraphrases, distinct, question_texts
 from memlab.query.expand.synonyms import rewrites
 from memlab.stage import stage
@@ -25,10 +25,6 @@ INSTRUCTIONS = {
               "question, each from another side of it: what was done, with whom or where, what came of it.",
 }
 """What the model is asked for, by mode."""
-
-_LIST = {"type": "array", "items": {"type": "string"}}
-SCHEMA = json.dumps({"type": "object", "properties": {"queries": _LIST}, "required": ["queries"],
-                     "additionalProperties": False})
 
 
 @stage

@@ -1,4 +1,4 @@
-"""Whether a unit is of the sort that a question of its class wants: a preference, something the assistant said."""
+"""Signal: units of the category or source that questions of a class need."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from memlab.tables import SESSION, Tables
 class Category:
     """1 for units with a memory of one of the ``categories`` or ``sources``, else 0.
 
-    Questions that are of none of the ``classes`` have ``otherwise`` throughout: 0 for a factor, which then does
-    nothing, 1 for a floor, which then lets everything pass. Without classes every question is meant.
-
-    A memory's source is who said it (user, assistant) where an extractor has told, or document. Where none of a
-    unit's memories has told, the roles of its turns count: a passage of both is from both.
+    Units of questions of none of the ``classes`` have ``otherwise``: 0 for a factor, which then does nothing, 1 for a
+    floor, which then keeps all. Without classes the signal is for every question. If no memory of a unit has a source
+    (user, assistant, document), the roles of its turns count.
     """
 
     name: str = Field(min_length=1)

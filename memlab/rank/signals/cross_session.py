@@ -1,4 +1,4 @@
-"""Whether a unit adds another session to what the best one tells."""
+"""Signal: units of other sessions than the best unit's."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from memlab.tables import Tables
 class CrossSession:
     """1 for units of another session than the question's first-ranked unit, else 0.
 
-    MemoryStack boosts "cross-session" memories (x1.35) for questions over several sessions, and does not say across
-    from what; this is our reading: whatever is not in the session that leads, so that the others are heard.
+    MemoryStack boosts "cross-session" memories (x1.35) for questions over several sessions; that these are the memories
+    outside the leading session is our reading.
     """
 
     name: str = "cross_session"

@@ -1,4 +1,4 @@
-"""What users have said of memories that were shown to them before."""
+"""Signal: feedback of users on memories that they were shown."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _COLUMNS = {"text": pl.String, "useful": pl.Int64, "useless": pl.Int64, "on": pl
 
 @stage
 class Feedback:
-    """(useful + 1) / (useful + useless + 2): the share of good opinions, one of each kind assumed beforehand.
+    """(useful + 1) / (useful + useless + 2): the share of good votes, with one vote of each kind as a prior.
 
     ``path`` is a JSON Lines file of {"text": a memory's value or key word for word, "useful": 2, "useless": 0, "on":
-    "2023-05-20"}, any number of lines a text. What was given on a later day than the question was asked is not known.
-    The counts of all memories of a unit are added; a unit without feedback has .5.
+    "2023-05-20"}, any number of lines per text. Feedback of a later day than the question's is left out. The counts of
+    all memories of a unit are added; a unit without feedback has .5.
     """
 
     path: LocalPath
@@ -34,7 +34,7 @@ class Feedback:
         return self
 
     def identity(self) -> dict[str, Any]:
-        """The content of the file, not where it lies."""
+        """Return the content of the file, not its path."""
         return {"is": "memlab.rank.signals.feedback.Feedback", "name": self.name,
                 "feedback": hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()}
 

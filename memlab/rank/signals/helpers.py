@@ -1,4 +1,4 @@
-"""Which memories a ranked unit stands for, where and when it was said, and which questions a signal is for."""
+"""What the signals share: memories, places and days of ranked units, and the questions that a signal is for."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ Classes = Annotated[Names, AfterValidator(known_classes)]
 
 
 def on_units(tables: Tables) -> pl.DataFrame:
-    """Return (question, unit, memory) for the units of the ranking: the memories that each of them stands for.
+    """Return (question, unit, memory): the memories of each unit of the ranking, sorted.
 
-    A unit of level memory stands for itself, a turn for the memories that name it, a session for all memories of the
-    session. Memories said on a later day than the question was asked are left out. Rows lie by question, unit and
-    memory; a unit without a memory has none.
+    A unit of level memory has itself, a turn the memories that name it, a session all memories of the session. Memories
+    said on a later day than the question was asked are left out.
     """
     ranking = tables["ranking"].select(PAIR)
     units = tables["units"].join(ranking, on="unit", how="semi")
@@ -66,12 +65,12 @@ def placed(tables: Tables) -> pl.DataFrame:
         on="unit", how="left", maintain_order="left")
 
 
-def asked_as(tables: Tables, classes: Sequence[str]) -> pl.DataFrame:
-    """Return (question) for the ranked questions that are of one of the classes; without classes, for all."""
-    asked = tables["ranking"].select(pl.col("question").unique(maintain_order=True))
+def questions_of(tables: Tables, classes: Sequence[str]) -> pl.DataFrame:
+    """Return (question) for the ranked questions of these classes; without classes, for all."""
+    questions = tables["ranking"].select(pl.col("question").unique(maintain_order=True))
     if not classes:
-        return asked
-    return asked.join(tables["classes"].filter(pl.col("class").is_in(list(classes))), on="question", how="semi")
+        return questions
+    return questions.join(tables["classes"].filter(pl.col("class").is_in(list(classes))), on="question", how="semi")
 
 
 def flagged(tables: Tables, units: pl.DataFrame, classes: Sequence[str], otherwise: float = 0.0) -> pl.DataFrame:
@@ -80,7 +79,7 @@ def flagged(tables: Tables, units: pl.DataFrame, classes: Sequence[str], otherwi
     Questions of other classes have the value ``otherwise`` throughout.
     """
     marked = units.select(PAIR).unique().with_columns(pl.lit(1.0).alias("in"))
-    ours = asked_as(tables, classes).with_columns(pl.lit(True).alias("ours"))
+    ours = questions_of(tables, classes).with_columns(pl.lit(True).alias("ours"))
     rows = tables["ranking"].select(PAIR).join(marked, on=PAIR, how="left", maintain_order="left").join(
         ours, on="question", how="left", maintain_order="left")
     return rows.select(*PAIR, pl.when("ours").then(pl.col("in").fill_null(0.0)).otherwise(otherwise).alias("value"))

@@ -1,4 +1,4 @@
-"""How important what is remembered was held to be when it was written."""
+"""Signal: the importance that a memory was given when it was written."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from memlab.tables import Tables
 
 @stage
 class Importance:
-    """The highest importance among the memories that a unit stands for; no value where none has one."""
+    """The highest importance among a unit's memories; no value if none has one."""
 
     name: str = "importance"
 
     def values(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unit, value)."""
-        told = tables["memories"].select("memory", "importance")
-        return on_units(tables).join(told, on="memory").group_by(PAIR, maintain_order=True).agg(
+        importance = tables["memories"].select("memory", "importance")
+        return on_units(tables).join(importance, on="memory").group_by(PAIR, maintain_order=True).agg(
             pl.col("importance").max().alias("value"))

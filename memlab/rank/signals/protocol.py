@@ -1,4 +1,4 @@
-"""What a signal is: one number a ranked unit, told from the tables by one small class."""
+"""The protocol of signals: one number for each ranked unit."""
 
 from __future__ import annotations
 

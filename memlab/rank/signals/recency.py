@@ -1,4 +1,4 @@
-"""How long ago a unit was said."""
+"""Signal: how recently a unit was said."""
 
 from __future__ import annotations
 
@@ -8,34 +8,31 @@ from typing import Annotated, Literal
 import polars as pl
 from pydantic import Field, model_validator
 
-from memlab.rank.signals.helpers import PAIR, Classes, asked_as, placed
+from memlab.rank.signals.helpers import PAIR, Classes, placed, questions_of
 from memlab.stage import stage
 from memlab.tables import Tables
 
 
 @stage
 class Recency:
-    """Younger units have the higher value, told by the age in whole days:
+    """Higher for younger units, by the age in whole days:
 
     * ``exp``: exp(-age / days). MemoryStack's, with days 30 (it calls 30 a half-life; it is the time constant).
     * ``linear``: 1 - age / days. Gimli's, with days 180 and ``lowest`` .5.
 
-    No value is under ``lowest``; ``inverted`` gives 1 - value, the share that an old unit loses by the factor 0, so
-    that its score is multiplied by the value. Where ``classes`` are named, questions of others have no value.
-
-    ``clock`` tells from when age counts: the day of the question, or for faithfulness to systems that take the time
-    of their own run, the fixed day ``now``, by which all that a benchmark holds is old. What was said later than that
-    has the age 0; without a date there is no value.
+    ``inverted`` gives 1 - value, so that the factor 0 multiplies a score by the value. Units without a date have no
+    value, nor have questions of other than the named ``classes``. With ``clock: wall``, as in systems that take the
+    time of their own run, age counts back from the day ``now``; what was said later has age 0.
     """
 
     name: str = "recency"
     form: Literal["exp", "linear"] = "exp"  # exp: exp(-age / days) | linear: 1 - age / days
-    days: Annotated[float, Field(gt=0)] = 30.0  # called a half-life there; it is the time constant
+    days: Annotated[float, Field(gt=0)] = 30.0
     lowest: float = 0.0  # no value is lower
     inverted: bool = False  # 1 - value, for a factor of 0
-    clock: Literal["question", "wall"] = "question"  # question: age on the question's day | wall: age on the day now
+    clock: Literal["question", "wall"] = "question"  # age on the question's day | on the day now
     now: Annotated[date, Field(strict=False)] | None = None
-    classes: Classes = ()  # only for questions of these classes; none: for all
+    classes: Classes = ()  # none: for all questions
 
     @model_validator(mode="after")
     def _now_is_told(self) -> Recency:
@@ -51,5 +48,5 @@ class Recency:
         now = pl.col("now") if self.now is None else pl.lit(self.now)
         age = (now - pl.col("said_on").dt.date()).dt.total_days().clip(lower_bound=0) / self.days
         value = ((-age).exp() if self.form == "exp" else 1 - age).clip(lower_bound=self.lowest)
-        ours = rows.join(asked_as(tables, self.classes), on="question", how="semi", maintain_order="left")
+        ours = rows.join(questions_of(tables, self.classes), on="question", how="semi", maintain_order="left")
         return ours.select(*PAIR, (1 - value if self.inverted else value).alias("value"))

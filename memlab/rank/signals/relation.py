@@ -1,4 +1,4 @@
-"""How well a unit is related to what else was found, by the edges between memories."""
+"""Signal: edges to other memories."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ def _weights() -> dict[Kind, float]:
 class Relation:
     """Sum over a unit's edges of type weight x confidence: MemoryStack's relation score, which has no bound.
 
-    Its type weights are not published; the defaults are ours (a neighbour in the session says least, a replacement
-    most). An edge counts for both its ends, SUPERSEDES for the newer one alone; edges within a unit do not count, and
-    kinds without a weight weigh 0. Both ends must have been said by the day of the question. ``among: pool`` counts
-    edges to units among the question's ``first`` ranks alone, ``all`` those to any memory of the corpus.
+    Its type weights are not published; the defaults are ours. An edge counts for both its ends, SUPERSEDES for the
+    newer one alone; edges within a unit, and kinds without a weight, do not count. Both ends must have been said by the
+    day of the question. ``among: pool`` counts edges to units among the question's ``first`` ranks, ``all`` any edge.
     """
 
     name: str = "relation"

@@ -1,4 +1,4 @@
-"""Whether what a unit says was still so on the day of the question."""
+"""Signal: units that were still current on the day of the question."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ class Current:
     """1 for units that nothing had superseded by the day of the question, else 0: ``floors: {current: 1}`` filters.
 
     A memory is superseded from the day ``valid_to`` on, or from the day on which the source of an edge SUPERSEDES of at
-    least ``least_confidence`` was said. What only happens after the question's day is not known. A unit is superseded
-    when every memory that speaks of it alone is: one old statement does not end a session, nor a session memory keep an
-    old turn. With ``classes``, units of all other questions have 1.
+    least ``least_confidence`` was said. A unit is superseded if every memory of this unit alone is: one old statement
+    does not end a session, nor does a session memory keep an old turn. With ``classes``, units of others have 1.
     """
 
     name: str = "current"

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from memlab.rank.signals.cross_session import CrossSession
-from memlab.rank.signals.helpers import asked_as, flagged, on_units, placed
+from memlab.rank.signals.helpers import flagged, on_units, placed, questions_of
 from memlab.tables import SCHEMAS
 from tests.rank.rankings import ranking
 from tests.rank.signals.worlds import ASKED, dated
@@ -45,8 +45,8 @@ def test_units_bear_the_day_of_their_session_and_memories_their_own() -> None:
 
 def test_any_class_of_a_question_will_do() -> None:
     tables = dated(ranking([.9], [.8]), classes={0: ["temporal", "update"], 1: ["factual"]})
-    assert asked_as(tables, ["update"])["question"].to_list() == [0]
-    assert asked_as(tables, [])["question"].to_list() == [0, 1]
+    assert questions_of(tables, ["update"])["question"].to_list() == [0]
+    assert questions_of(tables, [])["question"].to_list() == [0, 1]
     none = pl.DataFrame(schema={"question": pl.Int32, "unit": pl.Int64})
     assert flagged(tables, none, ["update"], 1.0)["value"].to_list() == [0.0, 1.0]
 
