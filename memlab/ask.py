@@ -71,7 +71,7 @@ class AskCommand:
     def of(cls, words: Sequence[str]) -> AskCommand:
         """Take a command line apart; raises Faults unless it holds exactly one question.
 
-        >>> Asked.of(["rank.select.k=3", "now=2023-05-20", "Which pet is it?"]).own
+        >>> AskCommand.of(["rank.select.k=3", "now=2023-05-20", "Which pet is it?"]).own
         {'now': '2023-05-20'}
         """
         settings = [w for w in words if _SETTING.match(w)]

@@ -195,14 +195,14 @@ def test_arms_run_what_they_share_once(store: Store) -> None:
 
 
 def test_notes_of_all_stages_are_kept_also_where_a_result_is_shared(store: Store) -> None:
-    stages = {"chunk": Complaining(TurnChunker(), 1), "lexical": Complaining(BM25(), 2)}
+    stages = {"chunk": Complaining(by=TurnChunker(), number=1), "lexical": Complaining(by=BM25(), number=2)}
     for k in (3, 5):
-        tables = lexical(**stages, select=Complaining(Fixed(k=k), k)).run(lives().load(), store)
+        tables = lexical(**stages, select=Complaining(by=Fixed(k=k), number=k)).run(lives().load(), store)
         assert tables["notes"].rows() == [("things were lost", number, 10) for number in (1, 2, k)]
 
 
 def test_notes_of_an_earlier_run_stay(store: Store) -> None:
-    two = lexical(chunk=Complaining(TurnChunker(), 1), pack=Complaining(ByRank(), 2))
+    two = lexical(chunk=Complaining(by=TurnChunker(), number=1), pack=Complaining(by=ByRank(), number=2))
     first = two.run(lives().load(), store, until="measure")
     assert first["notes"]["number"].to_list() == [1]
     assert two.run(first, store, after="measure")["notes"]["number"].to_list() == [1, 2]

@@ -65,7 +65,7 @@ def _turn(given: Sequence[str | None]) -> Turn:
 def parse_moment(given: datetime | date | str | None, where: str) -> datetime | None:
     """Read a day or a moment; a time zone is dropped, for days are as people lived them.
 
-    >>> moment("2023-05-20T18:30+02:00", ""), moment(date(2023, 5, 20), "")
+    >>> parse_moment("2023-05-20T18:30+02:00", ""), parse_moment(date(2023, 5, 20), "")
     (datetime.datetime(2023, 5, 20, 18, 30), datetime.datetime(2023, 5, 20, 0, 0))
     """
     if isinstance(given, str):

@@ -120,7 +120,7 @@ class VectorLog(SegmentIndex):
 
 
 class LiveStore(Store):
-    """Vectors of what was said are kept on a ``Shelf``; what belongs to one question is not kept beyond the next.
+    """Vectors of what was said are kept on a ``VectorLog``; what belongs to one question is not kept beyond the next.
 
     Completions lie in lines, as in every store.
     """

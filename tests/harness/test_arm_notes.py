@@ -32,7 +32,8 @@ def marked(prompt: Prompt) -> str:
 def test_manifests_count_what_went_wrong_also_where_a_result_is_shared(tmp_path: Path) -> None:
     store, chat = Store(tmp_path / "store"), ScriptedChat(marked, window=20_000)
     stages = {"decompose": LLMDecompose(chat=ScriptedChat(lambda p: "no idea", name="mute")),
-              "answer": Reader(chat=chat, prompt=PromptTemplate("{date} {history} {question}", answer_mark="Answer:"))}
+              "answer": Reader(chat=chat, prompt=PromptTemplate(instructions="{date} {history} {question}",
+                                                                answer_mark="Answer:"))}
     for k in (3, 5):
         folder = arm(tmp_path, lexical(select=Fixed(k=k), **stages), name=f"k{k}").run(store)
         counts = read_json(folder / "manifest.json")["told"]
@@ -46,7 +47,7 @@ def test_manifests_count_what_went_wrong_also_where_a_result_is_shared(tmp_path:
 @pytest.mark.filterwarnings("ignore:.* decompositions could not be read")
 def test_parts_note_what_the_whole_notes(tmp_path: Path) -> None:
     """On lives whose 16 questions all differ: each part asks its own, the whole asks equal ones once."""
-    marks = PromptTemplate("{date} {history} {question}", answer_mark="Answer:")
+    marks = PromptTemplate(instructions="{date} {history} {question}", answer_mark="Answer:")
     stages = {"decompose": LLMDecompose(chat=ScriptedChat(lambda p: "no idea", name="mute")),
               "answer": Reader(chat=ScriptedChat(marked, window=20_000), prompt=marks)}
     counts = []

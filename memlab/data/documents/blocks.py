@@ -57,7 +57,7 @@ def text(raw: bytes) -> Document:
     """Read plain text: a block is what stands between blank lines, its place the offset of its first character.
 
     >>> text(b"---\\ndate: 2023-05-20\\n---\\nOne.\\n\\nTwo,\\nstill two.\\n").blocks
-    [Block(place='25', text='One.'), Block(place='31', text='Two,\\nstill two.')]
+    [DocumentBlock(place='25', text='One.'), DocumentBlock(place='31', text='Two,\\nstill two.')]
     """
     return _written(raw, markdown=False)
 
@@ -70,8 +70,9 @@ def markdown(raw: bytes) -> Document:
 def json_file(raw: bytes) -> Document:
     """Read JSON: a block is an entry of the outermost list or object, its values a line each, under their paths.
 
-    >>> json_file(b'[{"who": "Ann", "pets": ["cat", "dog"]}, "A note."]').blocks
-    [Block(place='[0]', text='who: Ann\\npets[0]: cat\\npets[1]: dog'), Block(place='[1]', text='A note.')]
+    >>> json_file(b'[{"who": "Ann", "pets": ["cat", "dog"]}, "A note."]').blocks  # doctest: +NORMALIZE_WHITESPACE
+    [DocumentBlock(place='[0]', text='who: Ann\\npets[0]: cat\\npets[1]: dog'),
+     DocumentBlock(place='[1]', text='A note.')]
     """
     try:
         value = json.loads(decoded(raw))
