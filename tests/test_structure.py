@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,26 @@ def test_every_module_says_what_it_is() -> None:
     silent = [module for module, file in modules().items()
               if not ast.get_docstring(tree(file)) and file.name != "__init__.py"]
     assert silent == []
+
+
+def test_no_module_docstring_begins_with_a_question_word() -> None:
+    words = {module: (ast.get_docstring(tree(file)) or "").split(maxsplit=1) for module, file in modules().items()}
+    assert not [module for module, first in words.items()
+                if first and first[0].strip(":,") in ("What", "How", "Which", "Where", "Who", "Whether")]
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for module, file in modules().items():
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(module)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_private_module_of_hydra_is_used() -> None:
+    python = chain(*((ROOT / folder).rglob("*.py") for folder in ("memlab", "tests", "experiments", "slurm")))
+    private = "hydra." + "_internal"
+    assert not [str(file.relative_to(ROOT)) for file in python if private in file.read_text(encoding="utf-8")]
+    assert not [str(file.relative_to(ROOT)) for file in (ROOT / "conf").rglob("*.yaml")
+                if private in file.read_text(encoding="utf-8")]

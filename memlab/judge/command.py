@@ -1,4 +1,4 @@
-"""What the judges' commands share: the data, the judge and its chat model, made from configuration."""
+"""Shared parts of the judges' commands: the data, the judge and its chat model, made from configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far two sets of yes and no agree: sensitivity, specificity, and Cohen's kappa with an interval."""
+"""Agreement of two sets of yes and no: sensitivity, specificity, and Cohen's kappa with an interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good is a judge? ``python -m memlab.judge.calibrate --data locomo --judge official --chat NAME``.
+"""Calibration of a judge: ``python -m memlab.judge.calibrate --data locomo --judge official --chat NAME``.
 
 Runs any judge over the calibration kit (``synthetic_answers``), whose right and wrong answers are so by the way
 they were made: sensitivity, specificity by kind of forgery, kappa, and the leniency curve.

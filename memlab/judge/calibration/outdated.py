@@ -1,4 +1,4 @@
-"""What an answer was before it changed: the old value of a knowledge-update question, where the turns show it."""
+"""Outdated answers: the old value of a knowledge-update question, where the turns show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a judge's scores can be trusted: the warnings that reports show beside them."""
+"""Trust in a judge: the warnings that reports show beside them."""
 
 from __future__ import annotations
 

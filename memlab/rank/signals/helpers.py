@@ -1,4 +1,4 @@
-"""What the signals share: memories, places and days of ranked units, and the questions that a signal is for."""
+"""Shared parts of signals: memories, places and days of ranked units, and the questions that a signal is for."""
 
 from __future__ import annotations
 
