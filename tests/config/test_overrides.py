@@ -34,7 +34,8 @@ def test_all_are_told_at_once_and_good_ones_pass() -> None:
 
 def test_settings_are_held_against_what_was_composed() -> None:
     cfg = {"rank": {"select": {"_target_": "x", "k": 10}}, "embedder": "${other}", "seed": 0}
-    good = ["rank.select.k=1", "+rank.select.new=1", "++rank.select.new=1", "embedder.path=x", "seed=1", "rank/select=gap"]
+    good = ["rank.select.k=1", "+rank.select.new=1", "++rank.select.new=1", "embedder.path=x", "seed=1",
+            "rank/select=gap"]
     assert unknown_settings(good, cfg) == []
     told = dict(unknown_settings(["rank.select.kk=1", "rank.selct.k=1", "sead=1"], cfg))
     assert told["rank.select.kk=1"] == "rank.select has no setting 'kk'; did you mean 'k'? (known: k)"
