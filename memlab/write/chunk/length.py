@@ -1,7 +1,7 @@
 """Chunkers by length: windows of characters or words, recursive splits, and ElizaOS's splitter.
 
-All cut a session's transcript: "user: ..." for each turn, a blank line between turns, only turns of these roles. A
-piece is key and value in one, and names every turn that it touches.
+All cut a session's transcript: "user: ..." for each turn of the given roles, a blank line between turns. A piece is
+both key and value, and names every turn that it touches.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from memlab.write.chunk.turns import RoleChunker, memories
 Span = tuple[int, int]
 Size = Annotated[int, Field(ge=1)]
 Overlap = Annotated[int, Field(ge=0)]
+Separators = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=1)]
 _WORD = re.compile(TOKEN)
 
 
@@ -79,15 +80,37 @@ def split(text: str, start: int, end: int, size: int, overlap: int, separators: 
         return [(start, end)] if start < end else []
     if not separators:
         return [(a + start, b + start) for a, b in windows(end - start, size, overlap)]
+    return _joined(parts(text, start, end, separators[0]), size, overlap,
+                   lambda a, b: split(text, a, b, size, overlap, separators[1:]))
+
+
+def _joined(spans: list[Span], size: int, overlap: int, divide: Callable[[int, int], list[Span]]) -> list[Span]:
+    """Join the spans that are short, and divide those that are longer than ``size``."""
     out: list[Span] = []
     short: list[Span] = []
-    for a, b in parts(text, start, end, separators[0]):
+    for a, b in spans:
         if b - a <= size:
             short.append((a, b))
         else:
-            out += [*merged(short, size, overlap), *split(text, a, b, size, overlap, separators[1:])]
+            out += [*merged(short, size, overlap), *divide(a, b)]
             short = []
     return out + merged(short, size, overlap)
+
+
+def published(text: str, size: int, overlap: int, separators: tuple[str, ...]) -> list[Span]:
+    """Cut at the first separator that yields anything but blanks, join what is short, leave whole what is long.
+
+    Every text that is not blank yields something, so only the first separator is ever used (``FirstSeparator``).
+    Pieces repeat whole paragraphs of the one before, as far as these fit into the overlap.
+
+    >>> published("aa. bb\\n\\ncc\\n\\ndd", 6, 0, ("\\n\\n", ". "))
+    [(0, 8), (8, 14)]
+    """
+    for mark in separators:
+        spans = parts(text, 0, len(text), mark)
+        if any(text[a:b].strip() for a, b in spans):
+            return _joined(spans, size, overlap, lambda a, b: [(a, b)])
+    return []
 
 
 def transcripts(tables: Tables, roles: tuple[str, ...], speakers: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -107,11 +130,8 @@ def pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable
            kind: str) -> Tables:
     """Cut every session's transcript, and make memories that name the turns they touch."""
     turns, whole = transcripts(tables, roles, speakers)
-    known: dict[str, list[Span]] = {}  # haystacks share sessions: cut each text once
-    for text in whole["text"]:
-        if text not in known:
-            known[text] = cut(text)
-    spans = pl.Series([known[t] for t in whole["text"]], dtype=pl.List(pl.Array(pl.Int64, 2)))
+    spans_of = {text: cut(text) for text in whole["text"].unique(maintain_order=True)}  # haystacks share sessions
+    spans = pl.Series([spans_of[t] for t in whole["text"]], dtype=pl.List(pl.Array(pl.Int64, 2)))
     cuts = whole.with_columns(spans.alias("span")).explode("span").with_row_index("piece").with_columns(
         pl.col("span").arr.get(0).alias("from"), pl.col("span").arr.get(1).alias("to"))
     touched = (
@@ -125,7 +145,7 @@ def pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable
 
 @stage
 class LengthChunker(RoleChunker):
-    """A chunker that cuts a session's transcript into pieces of limited size; ``roles`` are those in the transcript."""
+    """A chunker that cuts a session's transcript (the turns of ``roles``) into pieces of limited size."""
 
     size: Size = 1000  # characters at most
     overlap: Overlap = 200  # characters at most that a piece repeats of the one before
@@ -159,7 +179,7 @@ class Window(LengthChunker):
 
 @stage
 class Recursive(LengthChunker):
-    """Pieces of at most ``size`` characters, cut at the coarsest separator that serves, tried in this order."""
+    """Pieces of at most ``size`` characters, cut at the coarsest separator that is fine enough."""
 
     chunking: ClassVar = "recursive"
     separators: Names = ("\n\n", "\n", ". ", "? ", "! ", " ")  # blank line (between turns, too), line, sentence, word
@@ -189,47 +209,16 @@ class Tokens(LengthChunker):
         return [(words[a][0], words[b - 1][1]) for a, b in windows(len(words), self.size, self.overlap)]
 
 
-Separators = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=1)]
-
-
-def published(text: str, size: int, overlap: int, separators: tuple[str, ...]) -> list[Span]:
-    """Cut at the first separator that yields anything but blanks, join what is short, leave whole what is long.
-
-    A text that is not blank yields something whether the separator occurs in it or not, so the first separator has
-    the only say. Pieces repeat whole paragraphs of the one before, as far as these fit into the overlap.
-
-    >>> published("aa. bb\\n\\ncc\\n\\ndd", 6, 0, ("\\n\\n", ". "))
-    [(0, 8), (8, 14)]
-    """
-    for mark in separators:
-        found = parts(text, 0, len(text), mark)
-        if any(text[a:b].strip() for a, b in found):
-            return _joined(found, size, overlap)
-    return []
-
-
-def _joined(found: list[Span], size: int, overlap: int) -> list[Span]:
-    out: list[Span] = []
-    short: list[Span] = []
-    for a, b in found:
-        if b - a <= size:
-            short.append((a, b))
-        else:
-            out += [*merged(short, size, overlap), (a, b)]
-            short = []
-    return out + merged(short, size, overlap)
-
-
 @stage
 class FirstSeparator(LengthChunker):
     """Pieces between blank lines, joined up to ``size`` characters; a longer paragraph stays whole.
 
-    The flaw is ElizaOS' own: its loop over the separators returns after the first that yields anything, so line,
-    sentence and word are never tried and ``size`` binds nothing. ``Recursive`` is the corrected form.
+    This flaw is ElizaOS' own: its loop returns after the first separator that yields anything, so line, sentence and
+    word are never tried and ``size`` limits nothing. ``Recursive`` is the corrected form.
     """
 
     chunking: ClassVar = "elizaos"
-    # blank line (between turns, too), line, sentence, word; the last three have no say
+    # blank line (between turns, too), line, sentence, word; the last three are never used
     separators: Separators = ("\n\n", "\n", ". ", " ")
 
     def cut(self, text: str) -> list[Span]:

@@ -1,4 +1,4 @@
-"""Names by rules: speakers, and what is written with capitals where English would not."""
+"""Names by rules: speakers, and words with capitals where English would not write any."""
 
 from __future__ import annotations
 
@@ -13,67 +13,44 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-LOWER = _words("""
-of the de la van von
-""")
-"""Small words within a name."""
-
-NOT_NAMES = _words("""
-I I'm I've I'd I'll Im Ive OK Ok Okay TV PS Oh Hi Hey Hello Wow Yeah Yes Yep No Nope Thanks Thank Well So And But Or
-The A An This That These Those It It's He She They We We're We've You You're Your My Our His Her Their What When Where
-Who Why How Also Then Just Btw BTW LOL Haha Congrats Good Great Nice Sure Please Let Let's Do Did Can Is Are Was Were
-If In On At For With From Dr Mr Mrs Ms AM PM Mon Tue Tues Wed Thu Thurs Fri Sat Sun January February March April May
-June July August September October November December Monday Tuesday Wednesday Thursday Friday Saturday Sunday Mondays
-Tuesdays Wednesdays Thursdays Fridays Saturdays Sundays
-""")
-"""Words with capitals that name nobody."""
-
-ORGANIZATION = _words("""
-University College School Academy Inc Corp Corporation Company Co Ltd LLC Bank Hospital Clinic Institute Foundation
-Association Agency Department Club Church Studio Studios Airlines Group Team League Society
-""")
-"""Words that an organisation's name ends with."""
-
-LOCATION = _words("""
-Park Lake River Mountain Mountains Mount Beach Street Avenue Road City Island Islands Bay Canyon Valley Forest Falls
-County State States Country Village Town Square Bridge Coast Ocean Sea Desert Hotel Airport Museum Garden Gardens Cafe
-""")
-"""Words that a place's name ends or begins with."""
-
-STOP = _words("""
-and but or because when while which that who where for with since so if as at on in to from by about after before how
-every lots last this yesterday today tomorrow next then too now here there it them him me you us is are was were will
-would can could
-""")
-"""Words with which the object of a verb ends."""
-
-EMPTY = _words("""
-idea ideas plan plans suggestion suggestions tip tips way lot thought fact best hear see sound look
-""")
-"""Objects that tell nothing: to love an idea is no taste."""
-
-OPENING = _words("""
-a an the my our his her their some any this that these those to it you
-""")
-"""Words before the object of a verb."""
-
-KIN = _words("""
-friend sister brother mom mother dad father wife husband son daughter cousin aunt uncle boss colleague coworker
-roommate neighbor partner girlfriend boyfriend teacher coach niece nephew grandma grandmother grandpa grandfather dog
-cat puppy pup kitten
-""")
-"""Who belongs to someone."""
-
-THINGS = _words("""
-dog dogs cat cats puppy puppies kitten kittens turtle turtles horse horses rabbit rabbits fish bird birds bike
-bikes car cars house houses apartment apartments piano pianos guitar guitars violin violins
-""")
-"""What someone has, as against having fun."""
-
+# small words within a name
+LOWER = _words("of the de la van von")
+# words with capitals that name nobody
+NOT_NAMES = _words("""I I'm I've I'd I'll Im Ive OK Ok Okay TV PS Oh Hi Hey Hello Wow Yeah Yes Yep No Nope Thanks
+    Thank Well So And But Or The A An This That These Those It It's He She They We We're We've You You're Your My
+    Our His Her Their What When Where Who Why How Also Then Just Btw BTW LOL Haha Congrats Good Great Nice Sure
+    Please Let Let's Do Did Can Is Are Was Were If In On At For With From Dr Mr Mrs Ms AM PM Mon Tue Tues Wed Thu
+    Thurs Fri Sat Sun January February March April May June July August September October November December Monday
+    Tuesday Wednesday Thursday Friday Saturday Sunday Mondays Tuesdays Wednesdays Thursdays Fridays Saturdays
+    Sundays""")
+# words that an organisation's name ends with
+ORGANIZATION = _words("""University College School Academy Inc Corp Corporation Company Co Ltd LLC Bank Hospital
+    Clinic Institute Foundation Association Agency Department Club Church Studio Studios Airlines Group Team League
+    Society""")
+# words that a place's name ends or begins with
+LOCATION = _words("""Park Lake River Mountain Mountains Mount Beach Street Avenue Road City Island Islands Bay
+    Canyon Valley Forest Falls County State States Country Village Town Square Bridge Coast Ocean Sea Desert Hotel
+    Airport Museum Garden Gardens Cafe""")
+# words with which the object of a verb ends
+STOP = _words("""and but or because when while which that who where for with since so if as at on in to from by
+    about after before how every lots last this yesterday today tomorrow next then too now here there it them him me
+    you us is are was were will would can could""")
+# objects without information: to love an idea is no taste
+EMPTY = _words("idea ideas plan plans suggestion suggestions tip tips way lot thought fact best hear see sound look")
+# words before the object of a verb
+OPENING = _words("a an the my our his her their some any this that these those to it you")
+# who belongs to someone
+KIN = _words("""friend sister brother mom mother dad father wife husband son daughter cousin aunt uncle boss
+    colleague coworker roommate neighbor partner girlfriend boyfriend teacher coach niece nephew grandma grandmother
+    grandpa grandfather dog cat puppy pup kitten""")
+# what someone has, as against having fun
+THINGS = _words("""dog dogs cat cats puppy puppies kitten kittens turtle turtles horse horses rabbit rabbits fish
+    bird birds bike bikes car cars house houses apartment apartments piano pianos guitar guitars violin violins""")
 
 SUMMARY = 200
-"""Characters that a session says of a name, at most."""
+"""Most characters in the summary of a name."""
 
+_NO_PART = NOT_NAMES | LOWER
 _WORD = r"[A-Z\u00c0-\u00d6\u00d8-\u00de\u0391-\u03a9\u0410-\u042f][\w'&-]*"
 _SPAN = re.compile(rf"(?<![\w'-]){_WORD}(?: (?:(?:of|the|de|la|van|von) )?{_WORD})*")
 
@@ -84,27 +61,25 @@ _WITH = re.compile(rf"\b(?:[Mm]y|[Oo]ur|[Hh]is|[Hh]er) (?:\w+ )?(?:{'|'.join(sor
 _SAYS = re.compile(r"^ (?:said|says|told|and I|is my|loves|likes|thinks|wants|asked|called|graduated|got married)\b")
 
 
-def spans(sentence: str, known: frozenset[str] = frozenset()) -> Iterator[tuple[str, int, int]]:
+def spans(sentence: str, names: frozenset[str] = frozenset()) -> Iterator[tuple[str, int, int]]:
     """Yield (name, start, end) of what is written with capitals, without the words that only begin a sentence.
 
-    A word that begins a sentence belongs to a name only where it is ``known`` to be one, or what follows it is not.
+    A word that begins a sentence belongs to a name only where it is one of ``names``, or what follows it is not.
 
     >>> [name for name, *_ in spans("Yesterday I met Emma at Golden Gate Park in May.")]
     ['Emma', 'Golden Gate Park']
     """
-    for found in _SPAN.finditer(sentence):
-        words, start = found[0].split(" "), found.start()
+    for match in _SPAN.finditer(sentence):
+        words, start = match[0].split(" "), match.start()
         opens = _opens(sentence, start)
-        if opens and len(words) > 1 and _bare(" ".join(words[1:])) in known and _bare(found[0]) not in known:
+        extra = opens and len(words) > 1 and _bare(" ".join(words[1:])) in names and _bare(match[0]) not in names
+        while words and (extra or words[0] in _NO_PART):
             start += len(words.pop(0)) + 1
-            opens = False
-        while words and (words[0] in NOT_NAMES or words[0] in LOWER):
-            start += len(words.pop(0)) + 1
-            opens = False
-        while words and (words[-1] in NOT_NAMES or words[-1] in LOWER):
+            opens = extra = False
+        while words and words[-1] in _NO_PART:
             words.pop()
         name = _bare(" ".join(words))
-        if len(name) > 1 and not (opens and len(words) == 1 and name not in known):
+        if len(name) > 1 and not (opens and len(words) == 1 and name not in names):
             yield name, start, start + len(name)
 
 
@@ -116,29 +91,28 @@ def _bare(name: str) -> str:
     return re.sub(r"(?:'s|'|-)$", "", name)
 
 
-def names(said: Sequence[tuple[str, str]], speakers: Iterable[str]) -> frozenset[str]:
+def names(lines: Sequence[tuple[str, str]], speakers: Iterable[str]) -> frozenset[str]:
     """Return what (who, sentence) pairs of a session show to be a name: the speakers, and capitals within sentences."""
-    return frozenset(speakers) | frozenset(name for _, sentence in said for name, start, _ in spans(sentence)
+    return frozenset(speakers) | frozenset(name for _, sentence in lines for name, start, _ in spans(sentence)
                                            if not _opens(sentence, start))
 
 
-def entities(said: Sequence[tuple[str, str]], speakers: Iterable[str], known: frozenset[str]) -> list[Entity]:
+def entities(lines: Sequence[tuple[str, str]], speakers: Iterable[str], names: frozenset[str]) -> list[Entity]:
     """Return the names in (who, sentence) pairs of a session, speakers first, then as they come.
 
     Kind: speakers are people; else what most of its mentions look like ("at Emma's University", "my sister Emma",
-    "in Rome"), an object where nothing tells. Summary: the first sentences that name it.
+    "in Rome"), an object where nothing decides. Summary: the first sentences that name it.
     """
     people = dict.fromkeys(speakers)
     votes: dict[str, Counter[Kind]] = {name: Counter({"person": 1_000}) for name in people}
-    told: dict[str, list[str]] = {name: [] for name in people}
-    for who, sentence in said:
-        for name, start, end in spans(sentence, known):
+    mentions: dict[str, list[str]] = {name: [] for name in people}
+    for who, sentence in lines:
+        for name, start, end in spans(sentence, names):
             votes.setdefault(name, Counter())[_kind(name, sentence[:start], sentence[end:])] += 1
-            lines = told.setdefault(name, [])
-            line = f"{who}: {sentence}"
-            if line not in lines and sum(map(len, lines)) < SUMMARY:
-                lines.append(line)
-    return [Entity(name, _most(votes[name]), " ".join(lines)[:SUMMARY]) for name, lines in told.items()]
+            summary, line = mentions.setdefault(name, []), f"{who}: {sentence}"
+            if line not in summary and sum(map(len, summary)) < SUMMARY:
+                summary.append(line)
+    return [Entity(name, _most(votes[name]), " ".join(summary)[:SUMMARY]) for name, summary in mentions.items()]
 
 
 def _kind(name: str, before: str, after: str) -> Kind:
@@ -153,5 +127,5 @@ def _kind(name: str, before: str, after: str) -> Kind:
 
 
 def _most(votes: Counter[Kind]) -> Kind:
-    told = sorted((-n, kind) for kind, n in votes.items() if kind != "object")
-    return told[0][1] if told else "object"
+    ranked = sorted((-n, kind) for kind, n in votes.items() if kind != "object")
+    return ranked[0][1] if ranked else "object"

@@ -1,4 +1,4 @@
-"""Facts, entities and relationships by a chat model: one request a session, as RAG Memory Provider v1 asks."""
+"""Facts, entities and relationships by a chat model: one request per session, as in RAG Memory Provider v1."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar, cast, get_args
+from typing import Annotated, Any, cast, get_args
 
 from pydantic import Field
 
@@ -16,9 +16,8 @@ from memlab.models.chat.replies import MARGIN, parse_json, trim
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
-from memlab.write.extract.base import Category, Entity, Extract, ExtractedFact, Kind, Link, Source, Talk, clean
-from memlab.write.extract.chunked import Chunked
-from memlab.write.extract.placement import READS, WRITES, Into, check, written
+from memlab.write.extract.base import Category, Entity, Extract, ExtractedFact, Kind, Link, Source, Talk, clean, talks
+from memlab.write.extract.placement import Extractor
 
 INSTRUCTION = """You write down what is worth remembering of a conversation. Its turns are numbered. Reply as JSON \
 with three lists.
@@ -55,38 +54,41 @@ SCHEMA = json.dumps({"type": "object", "properties": _LISTS, "required": [*_LIST
 
 _WORD = re.compile(r"\w+")
 
+LEAST = 64
+"""Fewest tokens of a conversation for which a request makes sense."""
+
 
 def reading(reply: Completion) -> tuple[Any, bool]:
     """Return the value of a reply, or None, and whether it was cut off and only its whole items are kept."""
-    said = parse_json(reply, SCHEMA)
-    if said is not None:
-        return said, False
+    value = parse_json(reply, SCHEMA)
+    if value is not None:
+        return value, False
     text = reply.text[: reply.text.rfind("}") + 1]
     for tail in ("]}", '], "relationships": []}', '], "entities": [], "relationships": []}'):
-        said = parse_json(Completion(text + tail, 0, 0, 0.0), SCHEMA)
-        if said is not None:
-            return said, True
+        value = parse_json(Completion(text + tail, 0, 0, 0.0), SCHEMA)
+        if value is not None:
+            return value, True
     return None, False
 
 
-def extract(said: Any, talk: Talk, shown: range) -> Extract:
-    """Make a read reply about the turns ``shown`` (positions in the session) an extract.
+def extract(lists: Any, talk: Talk, shown: range) -> Extract:
+    """Turn a parsed reply about the turns ``shown`` (positions in the session) into an extract.
 
-    In the prompt turns are numbered from 1. A fact whose numbers name no turn that was shown is given to the turn with
-    which it shares most words, and to all that were shown where it shares none. The source of a fact whose turns have
-    one role is that role, whatever the reply says. Blank texts are left out, repeated facts are one.
+    Prompts number turns from 1. A fact that names none of the turns shown goes to the turn with which it shares most
+    words, or to all of them if it shares none. If all turns of a fact have one role, that is its source, whatever the
+    reply says. Blank texts and repeated facts are left out.
     """
     facts: dict[str, ExtractedFact] = {}
-    for item in said["facts"]:
+    for item in lists["facts"]:
         text = clean(item["fact"])
         turns = sorted({int(n) - 1 for n in item["turns"]} & {*shown}) or _alike(text, talk, shown)
         roles = {talk[p].role for p in turns}
         source = cast(Source, roles.pop() if len(roles) == 1 else item["source"])
         if _WORD.search(text):
             facts.setdefault(text.casefold(), ExtractedFact(text, tuple(turns), item["category"], source))
-    entities = [Entity(clean(e["name"]), e["kind"], clean(e["summary"])) for e in said["entities"]]
+    entities = [Entity(clean(e["name"]), e["kind"], clean(e["summary"])) for e in lists["entities"]]
     links = [Link(clean(r["source"]), clean(r["relation"]), clean(r["target"]), clean(r["when"]) or None)
-             for r in said["relationships"]]
+             for r in lists["relationships"]]
     return Extract(tuple(facts.values()), tuple(dict.fromkeys(e for e in entities if e.name)),
                    tuple(dict.fromkeys(r for r in links if r.source and r.relation and r.target)))
 
@@ -99,51 +101,38 @@ def _alike(fact: str, talk: Talk, shown: range) -> list[int]:
 
 
 def _words(text: str) -> Iterator[str]:
-    return (found[0].casefold() for found in _WORD.finditer(text))
-
-
-LEAST = 64
-"""Tokens of a conversation below which asking makes no sense."""
+    return (match[0].casefold() for match in _WORD.finditer(text))
 
 
 @stage
-class LLMExtract:
-    """Extract by a chat model what a session says, once whatever the number of haystacks that it lies in.
+class LLMExtract(Extractor):
+    """Extract facts, entities and links by a chat model, once per session however many haystacks hold it.
 
-    The prompt bears neither date nor id; times stay in the facts as they were said. A session that the model's window
-    does not hold beside the longest reply (``max_tokens``) is asked about in parts, and a turn that is longer than a
-    part is cut. Of a reply that was cut off, the whole items count. What could not be read stays as its raw memories.
+    The prompt has neither date nor id; times stay in the facts as they were said. A session that does not fit the
+    model's window beside the longest reply (``max_tokens``) is sent in parts, and a turn longer than a part is cut.
+    Of a reply that was cut off, whole items count. Turns whose reply cannot be parsed keep their raw memories.
     """
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
-
     chat: Chat
-    into: Into = "keys"  # replace: in the raw memories' place; merge: into their keys
-    dated: bool = True  # [YYYY-MM-DD] of the session before the fact in the key; the reader sees the day anyway
-    chunked: Chunked | None = None  # rules_chunked, llm_chunked: joined and cut, with into: replace alone
-    # of a reply: some 20 facts; what a longer one would have held is lost, and counted
+    # of a reply: some 20 facts; what is cut off is lost, and counted
     max_tokens: Annotated[int, Field(ge=1)] = 1024
-
-    def __post_init__(self) -> None:
-        check(self.into, self.chunked)
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return memories, entities and links; warns of what was cut, split or unreadable."""
         notes = Notes()
-        made = written(tables, lambda known: self.extracts(known, store, notes), self.into, self.dated, self.chunked)
-        return made.updated({"notes": notes.table()})
+        sessions, slots = talks(tables)
+        extracts = self._extracts(sessions, store, notes)
+        return self.placed(tables, sessions, slots, extracts).updated({"notes": notes.table()})
 
-    def extracts(self, known: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
-        """Extract from each session what it says."""
+    def _extracts(self, sessions: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
         room = self.chat.window - self.max_tokens - MARGIN - self.chat.count(INSTRUCTION + ASKED)
         if room < LEAST:
             raise MemlabError(f"a window of {self.chat.window} tokens leaves {max(room, 0)} for a conversation beside "
                               f"the instruction and a reply of {self.max_tokens}", where="write/extract",
                               fix="serve the model with a longer context (chat.window), or lower max_tokens")
-        split = [self._parts(talk, room) for talk in known]
-        parts = [(talk, part) for talk, some in zip(known, split) for part in some]
-        notes.warn(sum(len(some) > 1 for some in split), len(known),
+        split = [self._parts(talk, room) for talk in sessions]
+        parts = [(talk, part) for talk, some in zip(sessions, split) for part in some]
+        notes.warn(sum(len(some) > 1 for some in split), len(sessions),
                    "sessions were asked about in parts, since the model's window does not hold them")
         asked = [self._lines(talk, part, room) for talk, part in parts]
         notes.warn(sum(cut for _, cut in asked), len(parts),
@@ -152,19 +141,19 @@ class LLMExtract:
             Prompt((Message("system", INSTRUCTION), Message("user", ASKED.format(turns=turns))), schema=SCHEMA,
                    max_tokens=self.max_tokens) for turns, _ in asked], notes)
         read = [reading(reply) for reply in replies]
-        notes.warn(sum(said is None for said, _ in read), len(read),
+        notes.warn(sum(value is None for value, _ in read), len(read),
                    "extractions could not be read; those turns keep their raw memories")
         notes.warn(sum(cut for _, cut in read), len(read),
                    "extractions were cut off at max_tokens; what was whole is kept")
-        found = iter([Extract(unread=(*part,)) if said is None else extract(said, talk, part)
-                      for (said, _), (talk, part) in zip(read, parts)])
-        return [_joined([next(found) for _ in some]) for some in split]
+        extracts = iter([Extract(unread=(*part,)) if value is None else extract(value, talk, part)
+                         for (value, _), (talk, part) in zip(read, parts)])
+        return [_joined([next(extracts) for _ in some]) for some in split]
 
     def _parts(self, talk: Talk, room: int) -> list[range]:
         """Split a session's turns (positions) into parts that fit, in order; a turn too long is a part."""
         costs = [self.chat.count(_line(talk, p)) for p in range(len(talk))]
         if sum(costs) <= room:
-            return [range(len(talk))] if any(said.text.strip() for said in talk) else []
+            return [range(len(talk))] if any(turn.text.strip() for turn in talk) else []
         parts, start, spent = [], 0, 0
         for p, cost in enumerate(costs):
             if spent + cost > room and p > start:

@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from memlab.write.relations.contradiction import SAME, claims, clauses, parted, sentences, terms_of
-from memlab.write.relations.similarity import STOP, stemmed
+from memlab.write.relations.similarity import STOP, stemmed, word_list
 
 _SPELT = {word: str(n) for n, word in enumerate((
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"), 2)}
@@ -40,11 +40,10 @@ _OTHERS = re.compile(r"^(?:the|his|her|their|an?)\s.*\bof\s(?:my|our|an?|his|her
 _COUNT = re.compile(r"(?P<money>\$)?(?<![\w.,$-])(?P<number>\d[\d,]*(?::\d\d)?(?:\.\d+)?(?:-\d+)?|"
                     rf"{'|'.join(_SPELT)})(?![\w-])(?=(?P<rest>(?:\s[\w'-]+){{0,5}}))", re.I)
 _WORD = re.compile(r"[\w'-]*\w")
-_VAGUE = frozenset((  # "three times a week" is a habit, and "at 10:30 pm" an hour of many
-    "ago", "already", "amazing", "am", "around", "back", "couple", "different", "far", "feeling", "few", "lately",
-    "last", "least", "minute", "minutes", "moment", "new", "next", "other", "past", "pm", "really", "recent",
-    "recently", "right", "several", "since", "so", "speak", "speaking", "thinking", "time", "times", "today", "total",
-    "way", *_SPELT))
+# "three times a week" is a habit, and "at 10:30 pm" an hour of many
+_VAGUE = frozenset(word_list("""ago already amazing am around back couple different far feeling few lately last
+    least minute minutes moment new next other past pm really recent recently right several since so speak speaking
+    thinking time times today total way""")) | {*_SPELT}
 
 
 class State(NamedTuple):

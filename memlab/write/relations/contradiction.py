@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memlab.write.relations.similarity import STOP
+from memlab.write.relations.similarity import STOP, word_list
 
 SAME = 0.5
 """Two objects are the same if they share at least this part of all their words (Jaccard)."""
@@ -27,14 +27,10 @@ _LEAD = re.compile(r"^(?:and|but|so|oh|well|yes|no|by the way|actually|also|now|
 _TAIL = re.compile(r"\s(?:for|on|when|where|because|since|at|than|after|before|during|in|any ?more|any longer|now|"
                    r"lately|these|this|right|so|by|from|if|though|too|either|again|much|very|last|recently)\b.*", re.I)
 _STRIP = "\"'.!?()[]*_ "
-_PRONOUNS = frozenset((
-    "it", "this", "that", "there", "what", "he", "she", "they", "you", "which", "who", "here", "everything",
-    "something"))
+_PRONOUNS = frozenset(word_list("it this that there what he she they you which who here everything something"))
 # what passes within a conversation, or says nothing alone: "I'm sure" does not contradict last year's "I'm not sure"
-_VAGUE = frozenset((
-    "able", "aware", "bit", "certain", "concept", "concerned", "done", "excited", "fan", "familiar", "fine", "good",
-    "great", "happy", "idea", "interested", "interesting", "look", "open", "option", "ready", "sorry", "sound", "sure",
-    "worried"))
+_VAGUE = frozenset(word_list("""able aware bit certain concept concerned done excited fan familiar fine good great
+    happy idea interested interesting look open option ready sorry sound sure worried"""))
 
 _WHO = (r"(?P<who>[Ii]|[Ww]e|(?:[Mm]y|[Oo]ur|[Tt]he)\s[\w-]+(?:\s[A-Z][\w-]+)*|[A-Z][\w-]+(?:\s[A-Z][\w-]+)*)")
 _ADVERBS = r"(?:\s(?:really|also|still|actually|just|always|usually|now|absolutely|currently|have|has|am|is|recently))*"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,31 @@ from memlab.models.protocols import Floats, Ints
 from memlab.tables import DIGITS
 from memlab.text.tokenize import words
 
-STOP = (
-    "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "because",
-    "been", "before", "being", "but", "by", "can", "could", "did", "do", "does", "doing", "done", "down", "for",
-    "from", "further", "get", "gets", "getting", "go", "going", "got", "had", "has", "have", "having", "he",
-    "her", "here", "hers", "him", "his", "how", "i", "if", "im", "in", "into", "is", "it", "its", "ive", "just",
-    "let", "like", "lot", "make", "many", "maybe", "me", "more", "most", "much", "my", "myself", "no", "nor",
-    "not", "now", "of", "off", "oh", "ok", "okay", "on", "once", "one", "only", "or", "other", "our", "ours",
-    "out", "over", "own", "please", "quite", "really", "s", "same", "she", "should", "so", "some", "such", "t",
-    "than", "thank", "thanks", "that", "the", "their", "them", "then", "there", "these", "they", "thing",
-    "things", "this", "those", "through", "to", "too", "under", "until", "up", "us", "very", "want", "was",
-    "way", "we", "well", "were", "what", "when", "where", "which", "while", "who", "whom", "why", "will",
-    "with", "would", "yeah", "yes", "you", "your", "yours", "user", "assistant",
-)
-"""Words that say little; the rest of a text are its key terms (stemmed)."""
+
+def word_list(text: str) -> tuple[str, ...]:
+    """Return the words of a lexicon that is written as one text."""
+    return tuple(text.split())
+
+
+STOP = word_list("""a about after again all also am an and any are as at be because been before being but by can could
+    did do does doing done down for from further get gets getting go going got had has have having he her here hers
+    him his how i if im in into is it its ive just let like lot make many maybe me more most much my myself no nor
+    not now of off oh ok okay on once one only or other our ours out over own please quite really s same she should
+    so some such t than thank thanks that the their them then there these they thing things this those through to
+    too under until up us very want was way we well were what when where which while who whom why will with would
+    yeah yes you your yours user assistant""")
+"""Stop words; the other words of a text, stemmed, are its key terms."""
 
 WORD = r"[\w']*\w"
+Near = tuple[Ints, Ints, Floats]
+"""Pairs of rows: later (m,), earlier (m,), cosine (m,)."""
+
+
+def joined(parts: Iterable[Near]) -> Near:
+    """Join groups of pairs, of which there may be none."""
+    none = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+    later, earlier, cosine = (np.concatenate(column) for column in zip(none, *parts))
+    return later, earlier, cosine
 
 
 @functools.cache
@@ -55,8 +65,8 @@ def key_terms(texts: pl.Series) -> csr_array:
     return csr_array((np.ones(len(at), np.int32), (rows["row"].to_numpy().astype(np.int64), at)), shape=shape)
 
 
-def nearest(vectors: Any, count: int, block: int = 512) -> tuple[Ints, Ints, Floats]:
-    """Find the ``count`` nearest earlier rows of every row: later (m,), earlier (m,), cosine (m,).
+def nearest(vectors: Any, count: int, block: int = 512) -> Near:
+    """Return the ``count`` nearest earlier rows of every row.
 
     ``vectors`` (n, dim) lie in the order of time and have length 1. Cosines are rounded to six decimals, and equal
     ones go to the earlier row. At most ``block`` x n cosines are held at a time.
@@ -65,21 +75,20 @@ def nearest(vectors: Any, count: int, block: int = 512) -> tuple[Ints, Ints, Flo
     >>> list(zip(later.tolist(), earlier.tolist()))
     [(1, 0), (2, 0)]
     """
-    found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
+    parts: list[Near] = []
     for start in range(0, len(vectors), block):
         rows = np.arange(start, min(start + block, len(vectors)))
         cosine = np.round(vectors[rows] @ vectors[:rows[-1] + 1].T, DIGITS)
         cosine[np.arange(cosine.shape[1])[None, :] >= rows[:, None]] = -np.inf
-        # all that tie with the last one stay here, and are cut below in the order of time
+        # rows that tie with the last one stay until they are cut below in the order of time
         at_least = np.partition(cosine, -count, axis=1)[:, -count] if count < cosine.shape[1] else -np.inf
         at, earlier = np.nonzero((cosine >= np.reshape(at_least, (-1, 1))) & (cosine > -np.inf))
         value = cosine[at, earlier]
         order = np.lexsort((earlier, -value, at))
         at, earlier, value = at[order], earlier[order], value[order]
         kept = np.arange(len(at)) - np.searchsorted(at, at) < count
-        found.append((rows[at[kept]], earlier[kept], value[kept]))
-    later, earlier, value = (np.concatenate(part) for part in zip(*found))
-    return later, earlier, value
+        parts.append((rows[at[kept]], earlier[kept], value[kept]))
+    return joined(parts)
 
 
 def shared(terms: csr_array, one: Ints, other: Ints, block: int = 50_000) -> Ints:

@@ -1,4 +1,4 @@
-"""The memories of each corpus in the order of time: what is near, what follows, what contradicts."""
+"""The memories of each corpus in the order of time: neighbours, successors and contradictions."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from memlab.store import Store
 from memlab.store.vectors import encode
 from memlab.tables import DIGITS, SCHEMAS, Tables, with_text
 from memlab.text.transcript import TURN_SEPARATOR
-from memlab.write.relations.similarity import key_terms, nearest
+from memlab.write.relations.similarity import Near, joined, key_terms, nearest
 
 READS = ("texts", "turns", "memories")
 Pairs = tuple[Ints, Ints]
 
 
 class TimelineStatement(Protocol):
-    """Something that a text says, and that a later one may deny or replace."""
+    """A statement of a text that a later one may deny or replace."""
 
     def keys(self) -> list[tuple[str, ...]]:
-        """What two statements must share to be compared."""
+        """Return what two statements must share to be compared."""
         ...
 
     def against(self, older: Any) -> bool:
@@ -45,9 +45,8 @@ Read = Callable[[str, str], Iterable[TimelineStatement]]
 class Line:
     """Memories in the order of time, those of one corpus and kind side by side.
 
-    Order within a group: when it was said (undated ones first), session, first turn, memory id. Everything below
-    speaks of rows of this order. ``group`` (n,) numbers the groups; ``days`` (n,) are days since 1970, not-a-number
-    where undated.
+    Order within a group: date (undated ones first), session, first turn, memory id. All methods use rows of this
+    order. ``group`` (n,) numbers the groups; ``days`` (n,) are days since 1970, not-a-number where undated.
     """
 
     memories: pl.DataFrame
@@ -84,55 +83,51 @@ class Line:
         return with_text(self.memories, self.tables["texts"], column)["text"].fill_null("")
 
     def groups(self) -> Iterator[slice]:
-        """Give the rows of each group."""
+        """Yield the rows of each group."""
         cuts = np.flatnonzero(np.diff(self.group, prepend=-1, append=-1)).tolist()
         yield from (slice(a, b) for a, b in pairwise(cuts)) if len(self.group) else ()
 
-    def near(self, store: Store, embedder: Embedder, count: int) -> tuple[Ints, Ints, Floats]:
-        """Return the ``count`` nearest earlier rows of each row, by key: later, earlier, cosine."""
+    def near(self, store: Store, embedder: Embedder, count: int) -> Near:
+        """Return the ``count`` nearest earlier rows of each row, by key."""
         vectors = encode(store, embedder, self.tables["texts"], self.memories["key_id"], "document")
-        found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
-        for part in self.groups():
-            later, earlier, cosine = nearest(vectors[part], count)
-            found.append((later + part.start, earlier + part.start, cosine))
-        later, earlier, cosine = (np.concatenate(some) for some in zip(*found))
-        return later, earlier, cosine
+        near = ((part.start, nearest(vectors[part], count)) for part in self.groups())
+        return joined((later + start, earlier + start, cosine) for start, (later, earlier, cosine) in near)
 
-    def said(self, read: Read) -> Iterator[tuple[int, tuple[TimelineStatement, ...]]]:
-        """Give (row, what users claim in it) for the rows that claim something; each distinct text is read once.
+    def statements(self, read: Read) -> Iterator[tuple[int, tuple[TimelineStatement, ...]]]:
+        """Yield (row, what users state in it) for rows with a statement; each distinct text is read once.
 
-        A transcript's lines say who speaks. What an assistant says is no claim of the user's, and is left out.
+        The lines of a transcript name the speaker. Statements of an assistant are left out.
         """
         names = frozenset({*self.tables["turns"]["speaker"].drop_nulls().unique(), "user", "assistant"})
         for row, (text, source) in enumerate(zip(self.texts("value_id"), self.memories["source"])):
-            if source != "assistant" and (made := _statements(read, text, names)):
-                yield row, made
+            if source != "assistant" and (of_row := _statements(read, text, names)):
+                yield row, of_row
 
     def conflicts(self, read: Read, most: int) -> Pairs:
         """Return (later, earlier) rows of one group in which a later statement ends an earlier one.
 
-        Of the earlier statements on one thing the ``most`` latest are compared, so that time and edges stay linear.
-        What names the same turns of the same session (the facts of a turn) was said at one time: no conflict.
+        Only the ``most`` latest statements on one thing are compared, so that time and edges stay linear. Rows with the
+        same turns of the same session (the facts of a turn) were said at one time and do not conflict.
         """
         board: dict[tuple[Any, ...], deque[tuple[int, TimelineStatement]]] = defaultdict(lambda: deque(maxlen=most))
         turns, session = self.memories["turns"].to_list(), self.memories["session"].to_list()
-        found: dict[tuple[int, int], None] = {}
-        for row, made in self.said(read):
+        ended: dict[tuple[int, int], None] = {}
+        for row, new in self.statements(read):
             group = self.group[row]
-            for claim in made:
+            for claim in new:
                 for key in claim.keys():  # noqa: SIM118 (not a dictionary)
                     for earlier, older in board[(group, *key)]:
                         one_time = session[earlier] == session[row] and turns[earlier] == turns[row]
                         if not one_time and claim.against(older):
-                            found[(row, earlier)] = None
-            for claim in made:
+                            ended[(row, earlier)] = None
+            for claim in new:
                 for key in claim.keys():  # noqa: SIM118
                     board[(group, *key)].append((row, claim))
-        pairs = np.array(list(found), np.int64).reshape(-1, 2)
+        pairs = np.array(list(ended), np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
     def gap(self, later: Ints, earlier: Ints) -> Floats:
-        """Days between two rows, 0 where one is undated."""
+        """Return the days between two rows, 0 where one is undated."""
         return np.nan_to_num(self.days[later] - self.days[earlier], nan=0.0)
 
     def follows(self) -> Pairs:
@@ -152,8 +147,8 @@ class Line:
 
 @lru_cache(maxsize=1 << 17)
 def _statements(read: Read, text: str, names: frozenset[str]) -> tuple[TimelineStatement, ...]:
-    """Read a text; remembered, since haystacks share sessions and a live memory comes back to its texts."""
-    return tuple(made for who, part in _speeches(text, names) if who != "assistant" for made in read(part, who))
+    """Read a text; cached, since haystacks share sessions and a live memory reads its texts again."""
+    return tuple(one for who, part in _speeches(text, names) if who != "assistant" for one in read(part, who))
 
 
 def _speeches(text: str, names: frozenset[str]) -> Iterator[tuple[str, str]]:
