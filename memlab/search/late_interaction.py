@@ -163,14 +163,10 @@ class WeightedLate:
                 counted = visible
                 if visible:
                     ids = asked[int(pairs[0, 0])][:width]
-                    weights[i, :len(ids)] = self._weigh(ids, df, visible)
+                    counts = np.array([df.get(t, 0) for t in ids.tolist()], np.float64)
+                    weights[i, :len(ids)] = idf_weights(counts, visible) if keys else 1 / max(len(ids), 1)
             at += int(pool.visible.sum())
             yield pool, weights
-
-    def _weigh(self, ids: Ints, df: dict[int, int], n: int) -> Floats:
-        if self.weighting == "uniform":
-            return np.full(len(ids), 1 / max(len(ids), 1), np.float32)
-        return idf_weights(np.array([df.get(t, 0) for t in ids.tolist()], np.float64), n)
 
 
 def idf_weights(df: NDArray[np.float64], n: int) -> Floats:

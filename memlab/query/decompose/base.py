@@ -68,3 +68,8 @@ def add_queries(tables: Tables, added: Sequence[Sequence[str]], factors: Sequenc
         ids, pl.int_range(first, first + pl.len(), dtype=pl.Int64).alias("query"), pl.lit(kind).alias("kind"),
         pl.lit(None, SCHEMAS["queries"]["window"]).alias("window")).select(list(SCHEMAS["queries"]))
     return Tables(queries=pl.concat([queries, subs]), texts=texts)
+
+
+def one_line(text: str) -> str:
+    """Return a text without control characters, and with single blanks as its white space."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

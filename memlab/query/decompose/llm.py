@@ -9,7 +9,7 @@ from pydantic import Field
 
 from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import parse_json
-from memlab.query.decompose.base import READS, WRITES, Share, add_parts, query_texts
+from memlab.query.decompose.base import READS, WRITES, Share, add_parts, one_line, query_texts
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
@@ -57,6 +57,6 @@ class LLMDecompose:
         return added.updated({"notes": notes.table()})
 
     def _parts(self, question: str, phrases: list[str]) -> list[str]:
-        clean = (" ".join("".join(c if c.isprintable() else " " for c in phrase).split()) for phrase in phrases)
-        parts = [p for p in dict.fromkeys(clean) if p and p.casefold() != question.casefold()][: self.most]
+        distinct = dict.fromkeys(map(one_line, phrases))
+        parts = [p for p in distinct if p and p.casefold() != question.casefold()][: self.most]
         return parts if len(parts) > 1 else []

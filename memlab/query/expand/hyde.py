@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from memlab.models.chat.protocol import Chat, Message, Prompt
-from memlab.query.decompose.base import READS, WRITES
-from memlab.query.expand.rules import Weight, add_paraphrases, distinct, one_line, question_texts
+from memlab.query.decompose.base import READS, WRITES, one_line
+from memlab.query.expand.rules import Weight, add_paraphrases, distinct, question_texts
 from memlab.query.expand.statement import statement
 from memlab.stage import stage
 from memlab.store import Store

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from memlab.query.decompose.base import READS, WRITES, add_queries, query_texts
+from memlab.query.decompose.base import READS, WRITES, add_queries, one_line, query_texts
 from memlab.query.expand.statement import statement
 from memlab.query.expand.synonyms import inject_synonyms, rewrites
 from memlab.stage import stage
@@ -71,8 +71,3 @@ def distinct(question: str, phrases: Iterable[str], most: int) -> list[str]:
         if line:
             kept.setdefault(line.casefold(), line)
     return list(kept.values())[1 : most + 1]
-
-
-def one_line(text: str) -> str:
-    """Return a text without control characters, and with single blanks as its white space."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -42,10 +42,11 @@ class Relation:
         ends = pl.concat([edges.select(memory="source", other="target", worth="worth"),
                           edges.filter(pl.col("kind") != "SUPERSEDES").select(memory="target", other="source",
                                                                                worth="worth")])
-        held = on_units(tables)
-        reached = held.join(ends, on="memory")
-        reached = reached.join(self._known(tables, reached), on=["question", "other"], how="semi")
-        inside = held.select(*PAIR, pl.col("memory").alias("other"))
+        members = on_units(tables)
+        said = tables["memories"].select(pl.col("memory").alias("other"), "said_on")
+        asked = tables["questions"].select("question", "asked_on")
+        reached = members.join(ends, on="memory").join(said, on="other").join(asked, on="question").filter(as_of())
+        inside = members.select(*PAIR, pl.col("memory").alias("other"))
         reached = reached.join(inside, on=[*PAIR, "other"], how="anti")
         if self.among == "pool":
             pool = tables["ranking"].filter(pl.col("rank") <= self.first).select(PAIR)
@@ -55,11 +56,3 @@ class Relation:
             pl.col("worth").sum().alias("value"))
         return tables["ranking"].select(PAIR).join(total, on=PAIR, how="left", maintain_order="left").with_columns(
             pl.col("value").fill_null(0.0))
-
-    @staticmethod
-    def _known(tables: Tables, reached: pl.DataFrame) -> pl.DataFrame:
-        """Return (question, other): the other ends that were said by the day of the question."""
-        said = tables["memories"].select(pl.col("memory").alias("other"), "said_on")
-        asked = tables["questions"].select("question", "asked_on")
-        return reached.select("question", "other").unique().join(said, on="other").join(asked, on="question").filter(
-            as_of())
