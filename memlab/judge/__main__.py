@@ -1,8 +1,8 @@
 """Score your own answers: ``python -m memlab.judge FILE --data longmemeval_oracle [--judge official --chat NAME]``.
 
-FILE holds one ``{"question_id": ..., "hypothesis": ...}`` a line. Prints accuracy by question type with intervals, as
-LongMemEval's own scripts count it, and writes ``FILE.verdicts.jsonl``. Replies are kept: a run that was cut off, or a
-second one, asks only for what is missing. ``--judge f1`` and other rules need no server.
+FILE holds one ``{"question_id": ..., "hypothesis": ...}`` per line. Prints accuracy by question type with intervals,
+as LongMemEval's own scripts count it, and writes ``FILE.verdicts.jsonl``. Replies are stored, so a second run asks
+only for what is missing. ``--judge f1`` and other rules need no server.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memlab.judge import command, hypotheses, llm, tally
+from memlab.judge import accuracy, command, hypotheses, llm
 from memlab.judge.calibration.agreement import kappa_of, sensitivity, specificity
-from memlab.judge.calibration.labelling_sheet import against_people, read_sheet, write_sheet
+from memlab.judge.calibration.labelling_sheet import pair_with_labels, read_sheet, write_sheet
 from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.judge.cases import Case, cases
 from memlab.runtime.files import atomic_write, os_errors
@@ -42,68 +42,68 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
     judge = command.make_judge(given.judge, given.chat, fields)
     tables = command.load(given.data, given.path)
-    known = hypotheses.names(tables)
-    found = hypotheses.read(given.file, known)
-    _warn("ids that the data set does not have, passed over as the official script does", found.unknown)
-    _warn("questions without a hypothesis, not counted", found.missing)
+    known = hypotheses.question_ids(tables)
+    file = hypotheses.read(given.file, known)
+    _warn("ids that the data set does not have, passed over as the official script does", file.unknown)
+    _warn("questions without a hypothesis, not counted", file.missing)
     labels = read_sheet(given.labels) if given.labels else None
-    answered = hypotheses.answered(tables, found.hypotheses)
+    answered = hypotheses.with_answers(tables, file.hypotheses)
     judged = cases(answered)
     if given.sheet:
         print(f"{write_sheet(given.sheet, judged)} rows to label: {sanitise(str(given.sheet))}")
-    made = judge.run(answered.only(judge.reads), Store(given.store))["verdicts"]
+    table = judge.run(answered.only(judge.reads), Store(given.store))["verdicts"]
     id_of = {question: name for name, question in known.items()}
     out = given.file.with_name(given.file.name + ".verdicts.jsonl")
-    _write(out, [{"question_id": id_of[row["question"]], "hypothesis": found.hypotheses[row["question"]],
+    _write(out, [{"question_id": id_of[row["question"]], "hypothesis": file.hypotheses[row["question"]],
                   "judge": row["judge"], "correct": row["correct"], "reply": row["reply"]}
-                 for row in made.iter_rows(named=True)])
-    for name in made["judge"].unique(maintain_order=True):
-        verdicts = made.filter(judge=name)
-        _report(name, tally.tally(answered, verdicts), len(known))
-        _doubt(judge, name, verdicts["reply"].to_list())
+                 for row in table.iter_rows(named=True)])
+    for name in table["judge"].unique(maintain_order=True):
+        verdicts = table.filter(judge=name)
+        _report(name, accuracy.accuracy_table(answered, verdicts), len(known))
+        _report_unclear(judge, name, verdicts["reply"].to_list())
         for flag in judge_warnings([name], given.calibration):
             print(f"  {sanitise(flag)}")
         if labels is not None:
-            _agree(judged, dict(verdicts.select("question", "correct").iter_rows()), labels.right)
+            _report_agreement(judged, dict(verdicts.select("question", "correct").iter_rows()), labels.right)
     print(f"verdicts: {sanitise(str(out))}")
     return 0
 
 
-def _report(name: str, rows: list[tally.Row], questions: int) -> None:
+def _report(name: str, rows: list[accuracy.AccuracyRow], questions: int) -> None:
     print(f"judge {sanitise(name)}")
-    for line in tally.written(rows):
+    for line in accuracy.format_table(rows):
         print(f"  {sanitise(line)}")
-    print(f"  mean of the types: {tally.decimal(tally.by_type(rows))}")
+    print(f"  mean of the types: {accuracy.decimal(accuracy.mean_of_types(rows))}")
     overall = rows[-2]
     if overall.n < questions:
         print(f"  of all {questions} questions, those without a verdict taken as wrong: "
-              f"{tally.decimal(overall.right / questions)}")
+              f"{accuracy.decimal(overall.right / questions)}")
 
 
-def _doubt(judge: Any, name: str, replies: list[str]) -> None:
-    """Say how many replies the official rule read that say neither yes nor no, or whose first word it contradicts."""
+def _report_unclear(judge: Any, name: str, replies: list[str]) -> None:
+    """Print how many replies begin with neither yes nor no, or with a word that the official rule contradicts."""
     judges = getattr(judge, "judges", (judge,))
     if not any(one.name == name and getattr(one, "style", "") == "official" for one in judges):
         return
-    said = [(llm.official(reply), llm.first_word(reply)) for reply in replies]
-    vague, against = sum(first is None for _, first in said), sum(first not in (None, rule) for rule, first in said)
-    if vague or against:
-        print(f"  {vague} replies begin with neither yes nor no, and {against} contain 'yes' though they begin with "
+    words = [(llm.official(reply), llm.first_word(reply)) for reply in replies]
+    vague, opposed = sum(word is None for _, word in words), sum(word not in (None, rule) for rule, word in words)
+    if vague or opposed:
+        print(f"  {vague} replies begin with neither yes nor no, and {opposed} contain 'yes' though they begin with "
               "no; the official rule counts whatever contains 'yes'. --judge strict reads the first word.")
 
 
-def _agree(judged: list[Case], said: dict[int, bool | None], labels: dict[str, bool]) -> None:
-    pairs = against_people(labels, judged, [said[case.question] for case in judged])
+def _report_agreement(judged: list[Case], right: dict[int, bool | None], labels: dict[str, bool]) -> None:
+    pairs = pair_with_labels(labels, judged, [right[case.question] for case in judged])
     for word, share in (("kappa", kappa_of(pairs)), ("sensitivity", sensitivity(pairs)),
                         ("specificity", specificity(pairs))):
-        low, high = tally.decimal(share["low"]), tally.decimal(share["high"])
-        print(f"  {word} against labels by hand: {tally.decimal(share['value'])} ({low} to {high}), n = {share['n']}")
+        value, low, high = (accuracy.decimal(share[key]) for key in ("value", "low", "high"))
+        print(f"  {word} against labels by hand: {value} ({low} to {high}), n = {share['n']}")
 
 
-def _warn(what: str, some: list[str]) -> None:
-    if some:
-        more = f", and {len(some) - _SHOWN} more" if len(some) > _SHOWN else ""
-        print(f"{what} ({len(some)}): {sanitise(', '.join(some[:_SHOWN]))}{more}", file=sys.stderr)
+def _warn(what: str, ids: list[str]) -> None:
+    if ids:
+        more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+        print(f"{what} ({len(ids)}): {sanitise(', '.join(ids[:_SHOWN]))}{more}", file=sys.stderr)
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

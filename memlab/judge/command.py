@@ -1,4 +1,4 @@
-"""Shared parts of the judges' commands: the data, the judge and its chat model, made from configuration."""
+"""Command-line options of the judge commands: the data, the judge and its chat model, made from configuration."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _CHAT = re.compile(r"judge(?:\.judges\[\d+\])?\.chat\.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --data, --path, --judge, --chat, --store; what they need beyond is read by :func:`chat_fields`."""
-
+    """Add --data, --path, --judge, --chat and --store; :func:`chat_fields` reads the fields of the chat model."""
     parser.add_argument("--data", default="longmemeval_oracle", metavar="NAME",
                         help=f"data set (default longmemeval_oracle); one of {', '.join(file_names('data'))}")
     parser.add_argument("--path", type=Path, help="its file, if it is not where `python -m memlab.data fetch` puts it")
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def chat_fields(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Take ``--chat.FIELD VALUE`` and ``--chat.FIELD=VALUE`` out of a command line; return them and what is left.
+    """Split a command line into the fields ``--chat.FIELD VALUE`` or ``--chat.FIELD=VALUE``, and the other words.
 
     >>> chat_fields(["a.jsonl", "--chat.url", "http://127.0.0.1:8000/v1", "--chat.model=qwen", "--data", "locomo"])
     ({'url': 'http://127.0.0.1:8000/v1', 'model': 'qwen'}, ['a.jsonl', '--data', 'locomo'])
@@ -55,9 +54,9 @@ def chat_fields(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None,
         work: Callable[[argparse.Namespace, dict[str, str]], int]) -> int:
-    """Hand a command line (the process's own if None) to ``work(given, chat fields)``; return its status, 1 on a fault.
+    """Call ``work(options, chat fields)`` with a command line (default: the process's); return its status (1: a fault).
 
-    A MemlabError is printed to standard error, without what would steer a terminal.
+    A MemlabError is printed to standard error, without control characters.
     """
     try:
         fields, words = chat_fields(sys.argv[1:] if arguments is None else arguments)
@@ -73,7 +72,7 @@ def load(name: str, path: Path | None) -> Tables:
 
 
 def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
-    """Make a judge from its file in ``conf/judge``; a chat model only if the judge needs one."""
+    """Make a judge from its file in ``conf/judge``, with a chat model if it needs one."""
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
@@ -96,15 +95,14 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
         raise MemlabError(str(fault).splitlines()[0], where=f"conf/judge/{name}.yaml") from fault
     assert isinstance(plain, dict)
     faults: list[str] = []
-    made: Stage = construct(plain["judge"], "judge", faults)
+    stage: Stage = construct(plain["judge"], "judge", faults)
     if faults:
         raise Faults(dict.fromkeys(_CHAT.sub("--chat.", fault) for fault in faults))
-    return made
+    return stage
 
 
 def _model(name: str | None, fields: Mapping[str, str]) -> str:
-    """Say to Hydra which file describes the chat model: of ``conf/judge_chat``, else of ``conf/chat``."""
-
+    """Return the override that selects the chat model's file: in ``conf/judge_chat``, or else in ``conf/chat``."""
     judges, readers = file_names("judge_chat"), file_names("chat")
     if name is None and not fields:
         raise MemlabError("this judge asks a chat model, and none is named", where="--chat",

@@ -1,4 +1,4 @@
-"""A user's own answers: a JSONL of ``{"question_id": ..., "hypothesis": ...}``, as LongMemEval's script reads it."""
+"""A user's own answers: JSONL of ``{"question_id": ..., "hypothesis": ...}``, as LongMemEval's script reads it."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from memlab.tables import Tables, add_texts, frame
 from memlab.text.unicode import replace_surrogates
 
 
-class Read(NamedTuple):
-    """Hypotheses by question number, and what is amiss but no reason to stop."""
+class HypothesisFile(NamedTuple):
+    """Hypotheses by question number, unknown ids, and ids of questions without a hypothesis."""
 
     hypotheses: dict[int, str]
     unknown: list[str]
     missing: list[str]
 
 
-def names(tables: Tables) -> dict[str, int]:
-    """The benchmark's own question ids; raises MemlabError if one stands for two questions."""
+def question_ids(tables: Tables) -> dict[str, int]:
+    """Return the benchmark's question ids with their numbers; raise MemlabError if two questions share one."""
     rows = tables["ids"].filter(pl.col("kind") == "question").select("name", "question")
     if rows["name"].n_unique() < rows.height:
         raise MemlabError("two questions have one id, so that answers cannot be told apart", where="table ids")
     return dict(rows.iter_rows())
 
 
-def read(path: Path, known: Mapping[str, int]) -> Read:
-    """Read a file of hypotheses; raises Faults naming the line of whatever cannot be scored.
+def read(path: Path, known: Mapping[str, int]) -> HypothesisFile:
+    """HypothesisFile a file of hypotheses; raise Faults with every line that cannot be scored.
 
-    Broken lines and an id that comes twice are faults. An id that the benchmark does not have is passed over and
-    named, as the official script does, unless none is known; so are questions without a hypothesis. A JSON list of
-    the same objects is read too, and further fields are allowed.
+    Broken lines and repeated ids are faults. Ids that the benchmark does not have are skipped, as the official script
+    does, and reported, unless there are no others; so are questions without a hypothesis. A JSON list of the same
+    objects is read too, and further fields are allowed.
     """
-    found: dict[int, str] = {}
+    hypotheses: dict[int, str] = {}
     first: dict[str, int] = {}
     unknown: list[str] = []
     faults: list[str] = []
@@ -55,20 +55,20 @@ def read(path: Path, known: Mapping[str, int]) -> Read:
             continue
         first[name] = number
         if name in known:
-            found[known[name]] = text
+            hypotheses[known[name]] = text
         else:
             unknown.append(f"{where}: no question has the id '{name}'; {_nearest(name, known)}")
     if faults:
         raise Faults(faults)
-    if not found:
+    if not hypotheses:
         raise MemlabError("no line names a question of this data set", where=str(path),
                           fix=(unknown[0].partition("; ")[2] + "; " if unknown else "") + "check --data and --path")
-    return Read(found, unknown, [name for name, question in known.items() if question not in found])
+    return HypothesisFile(hypotheses, unknown, [name for name, q in known.items() if q not in hypotheses])
 
 
 def _nearest(name: str, known: Mapping[str, int]) -> str:
-    said = did_you_mean(name, known)
-    return said.partition(" (known:")[0] if said.startswith("did you mean") else f"ids look like '{next(iter(known))}'"
+    hint = did_you_mean(name, known)
+    return hint.partition(" (known:")[0] if hint.startswith("did you mean") else f"ids look like '{next(iter(known))}'"
 
 
 def _records(path: Path, faults: list[str]) -> list[tuple[int, dict[str, Any]]]:
@@ -79,25 +79,25 @@ def _records(path: Path, faults: list[str]) -> list[tuple[int, dict[str, Any]]]:
                           where=str(path), fix="give a JSONL file of question_id and hypothesis") from fault
     if text.lstrip().startswith("["):
         try:
-            whole = list(enumerate(json.loads(text), start=1))
+            records = list(enumerate(json.loads(text), start=1))
         except (ValueError, RecursionError) as fault:
             raise MemlabError(f"is not a JSON list ({fault})", where=str(path)) from fault
     else:
-        whole = []
+        records = []
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 try:
-                    whole.append((number, json.loads(line)))
+                    records.append((number, json.loads(line)))
                 except (ValueError, RecursionError) as fault:
                     faults.append(f"{path.name}, line {number}: is not JSON ({fault})")
-    faults += [f"{path.name}, line {n}: expected an object" for n, value in whole if not isinstance(value, dict)]
-    if not whole and not faults:
+    faults += [f"{path.name}, line {n}: expected an object" for n, value in records if not isinstance(value, dict)]
+    if not records and not faults:
         raise MemlabError("there is no line in it", where=str(path))
-    return [(n, value) for n, value in whole if isinstance(value, dict)]
+    return [(n, value) for n, value in records if isinstance(value, dict)]
 
 
-def answered(tables: Tables, hypotheses: Mapping[int, str]) -> Tables:
-    """Return what a judge reads, with the hypotheses as answers (sample 0; tokens and seconds unknown)."""
+def with_answers(tables: Tables, hypotheses: Mapping[int, str]) -> Tables:
+    """Return the tables that a judge reads, with the hypotheses as answers (sample 0; tokens and seconds unknown)."""
     rows = sorted(hypotheses.items())
     ids, texts = add_texts(tables["texts"], [text for _, text in rows])
     answers = frame("answers", {"question": [q for q, _ in rows], "sample": [0] * len(rows), "text_id": ids})

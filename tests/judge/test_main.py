@@ -11,7 +11,7 @@ import pytest
 
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import Faults, MemlabError
-from memlab.judge import hypotheses, tally
+from memlab.judge import accuracy, hypotheses
 from memlab.judge.__main__ import main
 from memlab.judge.command import make_judge
 from memlab.judge.llm import LlmJudge
@@ -156,15 +156,15 @@ def test_labels_by_hand(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_official_counts_by_hand(data: Path) -> None:
-    tables = hypotheses.answered(LongMemEval(variant="oracle", path=data).load(), {0: "x", 1: "x", 2: "x", 3: "x"})
+    tables = hypotheses.with_answers(LongMemEval(variant="oracle", path=data).load(), {0: "x", 1: "x", 2: "x", 3: "x"})
     made = pl.DataFrame({"question": [0, 1, 2, 3], "score": [1.0, 0.0, 1.0, None],
                          "correct": [True, False, True, None]}, schema_overrides={"question": pl.Int32})
-    rows = {row.name: row for row in tally.tally(tables, made)}
+    rows = {row.name: row for row in accuracy.accuracy_table(tables, made)}
     assert rows["multi-session"][1:3] == (3, 2)
-    assert rows["temporal-reasoning"] == tally.Row("temporal-reasoning", 0, 0, None, 1)
+    assert rows["temporal-reasoning"] == accuracy.AccuracyRow("temporal-reasoning", 0, 0, None, 1)
     assert rows["overall"][1:] == (3, 2, 2 / 3, 1)
     assert rows["abstention"][1:3] == (1, 1)
-    assert tally.by_type(list(rows.values())) == pytest.approx(2 / 3)
+    assert accuracy.mean_of_types(list(rows.values())) == pytest.approx(2 / 3)
 
 
 def test_ids_that_name_two_questions_are_refused() -> None:
@@ -172,7 +172,7 @@ def test_ids_that_name_two_questions_are_refused() -> None:
                         "question": [0, 1], "name": ["q", "q"]},
                        schema_overrides=dict.fromkeys(("corpus", "session", "turn", "question"), pl.Int32))
     with pytest.raises(MemlabError, match="one id"):
-        hypotheses.names(Tables(ids=ids))
+        hypotheses.question_ids(Tables(ids=ids))
 
 
 def test_judges_are_made_from_their_files() -> None:

@@ -1,7 +1,7 @@
 """Calibration of a judge: ``python -m memlab.judge.calibrate --data locomo --judge official --chat NAME``.
 
-Runs any judge over the calibration kit (``synthetic_answers``), whose right and wrong answers are so by the way
-they were made: sensitivity, specificity by kind of forgery, kappa, and the leniency curve.
+Runs any judge over synthetic answers, which are right or wrong by construction, and prints sensitivity, specificity by
+kind of answer, kappa, and the leniency curve.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 import polars as pl
 
 from memlab.judge import command
+from memlab.judge.accuracy import decimal
 from memlab.judge.calibration.agreement import Pair, Share, kappa_of, sensitivity, share, specificity
-from memlab.judge.calibration.labelling_sheet import against_people, read_sheet, write_sheet
-from memlab.judge.calibration.synthetic_answers import RIGHT, WRONG, Forgery, Kit, kit
+from memlab.judge.calibration.labelling_sheet import pair_with_labels, read_sheet, write_sheet
+from memlab.judge.calibration.synthetic_answers import RIGHT, WRONG, CalibrationSet, SyntheticAnswer, make_answers
 from memlab.judge.calibration.trust import MIN_SPECIFICITY, bias, flagged
-from memlab.judge.cases import Case, cases
-from memlab.judge.tally import decimal
+from memlab.judge.cases import cases
 from memlab.runtime.files import atomic_write, os_errors
 from memlab.stage import Stage
 from memlab.store import Store
@@ -29,69 +29,61 @@ from memlab.tables import Tables, add_texts, frame
 from memlab.text.display import sanitise
 
 
-def as_tables(tables: Tables, forgeries: Sequence[Forgery]) -> Tables:
-    """Make of each forgery a question of its own, numbered by position, so that any judge can be run over them."""
-    rows = pl.DataFrame({"question": [f.question for f in forgeries]}, schema={"question": pl.Int32})
-    numbered = pl.Series("question", range(len(forgeries)), dtype=pl.Int32)
+def as_tables(tables: Tables, answers: Sequence[SyntheticAnswer]) -> Tables:
+    """Make each answer a question of its own, numbered by position, so that any judge can read them."""
+    rows = pl.DataFrame({"question": [a.question for a in answers]}, schema={"question": pl.Int32})
+    numbered = pl.Series("question", range(len(answers)), dtype=pl.Int32)
 
     def copied(name: str) -> pl.DataFrame:
         joined = rows.join(tables[name], on="question", how="left", maintain_order="left")
         return joined.with_columns(numbered).select(tables[name].columns)
 
-    ids, texts = add_texts(tables["texts"], [f.text for f in forgeries])
-    answers = frame("answers", {"question": numbered, "sample": [0] * len(forgeries), "text_id": ids})
-    return Tables(questions=copied("questions"), gold=copied("gold"), answers=answers, texts=texts)
+    ids, texts = add_texts(tables["texts"], [a.text for a in answers])
+    table = frame("answers", {"question": numbered, "sample": [0] * len(answers), "text_id": ids})
+    return Tables(questions=copied("questions"), gold=copied("gold"), answers=table, texts=texts)
 
 
-def judged(judge: Stage, tables: Tables, made: Kit, store: Store) -> dict[str, list[bool | None]]:
-    """Give every forgery to a judge; return, a judge's name, what it said of each (null: no verdict)."""
-    given = as_tables(tables, made.forgeries)
-    verdicts = judge.run(given.only(judge.reads), store)["verdicts"]
+def judge_answers(judge: Stage, tables: Tables, kit: CalibrationSet, store: Store) -> dict[str, list[bool | None]]:
+    """Return, for each judge's name, its verdict on each synthetic answer (null: no verdict)."""
+    verdicts = judge.run(as_tables(tables, kit.answers).only(judge.reads), store)["verdicts"]
     return {name: verdicts.filter(judge=name).sort("question")["correct"].to_list()
             for name in verdicts["judge"].unique(maintain_order=True)}
 
 
-def calibrate(made: Kit, said: Sequence[bool | None], seed: int = 0) -> dict[str, Any]:
-    """Sum up what one judge said of the kit; what has no verdict is counted and left out of every share.
+def calibrate(kit: CalibrationSet, verdicts: Sequence[bool | None], seed: int = 0) -> dict[str, Any]:
+    """Summarise one judge's verdicts; answers without a verdict are counted and left out of every share.
 
-    ``kinds`` holds, a kind, the share judged as it should be (specificity or sensitivity), and ``leniency``, from
-    the plainly wrong to the nearly right, the share of wrong answers that were judged right.
+    ``kinds`` holds the share of right verdicts for each kind (specificity or sensitivity), and ``leniency`` the share
+    of wrong answers that were judged right, from the plainly wrong to the nearly right.
     """
-    told = [(f, verdict) for f, verdict in zip(made.forgeries, said, strict=True) if verdict is not None]
-    pairs = [Pair(f.question, f.right, verdict) for f, verdict in told]
-    kinds: dict[str, Share] = {}
-    for kind in (*WRONG, *RIGHT):
-        hits = [verdict == f.right for f, verdict in told if f.kind == kind]
-        kinds[kind] = share(sum(hits), len(hits))
-    whole = specificity(pairs)
+    judged = [(a, verdict) for a, verdict in zip(kit.answers, verdicts, strict=True) if verdict is not None]
+    pairs = [Pair(a.question, a.right, verdict) for a, verdict in judged]
+    by_kind = {kind: [verdict for a, verdict in judged if a.kind == kind] for kind in (*WRONG, *RIGHT)}
+    overall = specificity(pairs)
     return {
-        "items": len(made.forgeries), "unreadable": len(made.forgeries) - len(told),
-        "sensitivity": sensitivity(pairs), "specificity": whole, "kappa": kappa_of(pairs, seed), "kinds": kinds,
-        "leniency": [{"kind": kind, **_passed(kind, told)} for kind in WRONG],
-        "skipped": made.skipped, "least_specificity": MIN_SPECIFICITY, "flagged": flagged(whole["value"]),
+        "items": len(kit.answers), "unreadable": len(kit.answers) - len(judged),
+        "sensitivity": sensitivity(pairs), "specificity": overall, "kappa": kappa_of(pairs, seed),
+        "kinds": {kind: share(given.count(kind in RIGHT), len(given)) for kind, given in by_kind.items()},
+        "leniency": [{"kind": kind, **share(sum(by_kind[kind]), len(by_kind[kind]))} for kind in WRONG],
+        "skipped": kit.skipped, "least_specificity": MIN_SPECIFICITY, "flagged": flagged(overall["value"]),
     }
 
 
-def _passed(kind: str, told: Sequence[tuple[Forgery, bool]]) -> Share:
-    passed = [verdict for forgery, verdict in told if forgery.kind == kind]
-    return share(sum(passed), len(passed))
-
-
-def sample(made: Kit, limit: int | None, seed: int = 0) -> Kit:
-    """Keep the forgeries of ``limit`` questions, drawn by the seed."""
-    questions = sorted({f.question for f in made.forgeries})
+def sample(kit: CalibrationSet, limit: int | None, seed: int = 0) -> CalibrationSet:
+    """Keep the answers to ``limit`` questions, drawn by the seed."""
+    questions = sorted({a.question for a in kit.answers})
     if limit is None or limit >= len(questions):
-        return made
+        return kit
     kept = set(random.Random(seed).sample(questions, limit))  # noqa: S311 - draws, not secrets
-    return Kit([f for f in made.forgeries if f.question in kept], made.skipped)
+    return CalibrationSet([a for a in kit.answers if a.question in kept], kit.skipped)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0 if all is well, 1 with a message if not."""
     parser = argparse.ArgumentParser(prog="python -m memlab.judge.calibrate", description=__doc__.split("\n")[0])
     command.add_arguments(parser)
-    parser.add_argument("--limit", type=int, metavar="N", help="forgeries of N questions, drawn by the seed")
-    parser.add_argument("--seed", type=int, default=0, help="of the kit, the draw and the resamples (default 0)")
+    parser.add_argument("--limit", type=int, metavar="N", help="synthetic answers to N questions, drawn by the seed")
+    parser.add_argument("--seed", type=int, default=0, help="of the answers, the draw and the resamples (default 0)")
     parser.add_argument("--out", type=Path, default=Path("runs/calibration.json"), metavar="JSON",
                         help="where the figures go (default runs/calibration.json)")
     parser.add_argument("--sheet", type=Path, metavar="CSV", help="also write a sheet for labels by hand")
@@ -103,20 +95,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
     judge = command.make_judge(given.judge, given.chat, fields)
     tables = command.load(given.data, given.path)
-    made = sample(kit(tables, given.seed), given.limit, given.seed)
-    shown = cases(as_tables(tables, made.forgeries))
+    kit = sample(make_answers(tables, given.seed), given.limit, given.seed)
+    shown = cases(as_tables(tables, kit.answers))
     labels = read_sheet(given.labels).right if given.labels else None
     if given.sheet:
         drawn = random.Random(given.seed).sample(shown, min(given.sheet_size, len(shown)))  # noqa: S311
         print(f"{write_sheet(given.sheet, drawn)} rows to label: {sanitise(str(given.sheet))}")
-    figures = _before(given.out)
-    for name, said in judged(judge, tables, made, Store(given.store)).items():
-        found = calibrate(made, said, given.seed)
+    figures = _read_figures(given.out)
+    for name, verdicts in judge_answers(judge, tables, kit, Store(given.store)).items():
+        summary = calibrate(kit, verdicts, given.seed)
         if labels is not None:
-            found["against_people"] = _people(labels, shown, said, given.seed)
-        figures["judges"][name] = {"data": given.data, "seed": given.seed, "limit": given.limit, **found}
-        print(f"judge {sanitise(name)} on {sanitise(given.data)}, {found['items']:,} answers made")
-        print("\n".join(_lines(found)))
+            pairs = pair_with_labels(labels, shown, verdicts)
+            summary["against_people"] = {"kappa": kappa_of(pairs, given.seed), "sensitivity": sensitivity(pairs),
+                                         "specificity": specificity(pairs)}
+        figures["judges"][name] = {"data": given.data, "seed": given.seed, "limit": given.limit, **summary}
+        print(f"judge {sanitise(name)} on {sanitise(given.data)}, {summary['items']:,} answers made")
+        print("\n".join(_lines(summary)))
     with os_errors("the figures cannot be written", given.out):
         given.out.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(given.out, json.dumps(figures, indent=1) + "\n")
@@ -124,8 +118,8 @@ def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
     return 0
 
 
-def _before(path: Path) -> dict[str, Any]:
-    """Return what the file says of other judges; an unreadable one is begun anew."""
+def _read_figures(path: Path) -> dict[str, Any]:
+    """Return the figures of earlier runs; an unreadable file is replaced."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
@@ -134,24 +128,18 @@ def _before(path: Path) -> dict[str, Any]:
     return content if known else {"judges": {}}
 
 
-def _people(labels: Mapping[str, bool], shown: Sequence[Case], said: Sequence[bool | None],
-            seed: int) -> dict[str, Share]:
-    pairs = against_people(labels, shown, said)
-    return {"kappa": kappa_of(pairs, seed), "sensitivity": sensitivity(pairs), "specificity": specificity(pairs)}
-
-
-def _lines(found: Mapping[str, Any]) -> list[str]:
-    lines = [_line(name, found[name]) for name in ("sensitivity", "specificity", "kappa")]
+def _lines(summary: Mapping[str, Any]) -> list[str]:
+    lines = [_line(name, summary[name]) for name in ("sensitivity", "specificity", "kappa")]
     for title, kinds in (("wrong answers judged wrong", WRONG), ("right answers judged right", RIGHT)):
         lines.append(f"  {title}, by kind (questions that it could not be made for)")
-        lines += [_line(f"  {kind}", found["kinds"][kind], f" ({found['skipped'][kind]})") for kind in kinds]
+        lines += [_line(f"  {kind}", summary["kinds"][kind], f" ({summary['skipped'][kind]})") for kind in kinds]
     lines += [_line(f"{name} against labels by hand", value) for name, value in
-              found.get("against_people", {}).items()]
-    if found["unreadable"]:
-        lines.append(f"  {found['unreadable']} without a verdict, left out of every share")
-    if found["flagged"]:
-        least = found["least_specificity"]
-        off = bias(found["specificity"]["value"], found["sensitivity"]["value"])
+              summary.get("against_people", {}).items()]
+    if summary["unreadable"]:
+        lines.append(f"  {summary['unreadable']} without a verdict, left out of every share")
+    if summary["flagged"]:
+        least = summary["least_specificity"]
+        off = bias(summary["specificity"]["value"], summary["sensitivity"]["value"])
         lines.append(f"  FLAGGED: specificity below {least}, so that accuracies by this judge are {off}")
     return lines
 

@@ -1,4 +1,4 @@
-"""The facts in a short answer that can be changed one at a time: numbers, months, days of the week, names."""
+"""Perturbations of short answers: one number, month, day of the week or name is changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memlab.text.normalise import COUNT_WORDS, NUMBER_WORDS, normalise_locomo, number_in_words
 from memlab.text.temporal.calendar import MONTHS, WEEKDAYS
 
-_LONGEST = 15  # words: in a longer answer a changed detail may not make it wrong
+_LONGEST = 15  # words; a changed detail may not make a longer answer wrong
 _YEAR = range(1900, 2101)
 _FACT = re.compile(
     rf"(?P<month>\b(?:{'|'.join(MONTHS)})\b)"
@@ -22,8 +22,8 @@ _NO_NAME = frozenset({*MONTHS, *WEEKDAYS, "I", "The", "A", "An", "You", "He", "S
                       "At", "My", "Your", "Yes", "No", "Likely", "Her", "His", "Their"})
 
 
-class Change(NamedTuple):
-    """An answer with one fact changed, and what was changed."""
+class Perturbation(NamedTuple):
+    """An answer with one changed fact, and the fact before and after."""
 
     text: str
     was: str
@@ -31,31 +31,30 @@ class Change(NamedTuple):
 
 
 def names(text: str, alone: bool = False) -> list[re.Match[str]]:
-    """Find the names in an answer: capitalised words, not just because they begin it, unless they stand ``alone``.
+    """Return the names in an answer: capitalised words, the first one only if ``alone`` says that it is a name.
 
     >>> [m[0] for m in names("Went to Rome with Aunt May Smith")]
     ['Rome', 'Aunt May Smith']
     >>> [m[0] for m in names("Sarah", alone=True)], names("Tomatoes")
     (['Sarah'], [])
     """
-    found = []
+    matches = []
     for match in _NAME.finditer(text):
         words = match[0].split()
         first = match.start() == 0 and len(words) == 1 and not alone
         if not first and not all(word in _NO_NAME for word in words) and words[0] not in _NO_NAME:
-            found.append(match)
-    return found
+            matches.append(match)
+    return matches
 
 
-def corrupted(answer: str, draw: random.Random, others: Sequence[str] = (), alone: bool = False) -> Change | None:
-    """Change one fact of an answer; null where it has none, or where a changed detail may leave it right.
+def perturb(answer: str, draw: random.Random, others: Sequence[str] = (), alone: bool = False) -> Perturbation | None:
+    """Change one fact of an answer; return None if it has none, or if the changed answer may still be right.
 
-    That is so for long answers, and for alternatives ("Ruby or PHP").
+    The latter holds for long answers and for alternatives ("Ruby or PHP"). A count changes by at least two, since
+    judges accept dates that are off by one. ``others`` are names that may replace a name; ``alone`` says that a
+    capitalised first word is a name.
 
-    A count moves by at least two, for judges forgive an off-by-one in dates. ``others`` are names that may take a
-    name's place; ``alone`` says that a capitalised first word is a name.
-
-    >>> corrupted("Paid $1,200", random.Random(1)).now, corrupted("May", random.Random(1)).now
+    >>> perturb("Paid $1,200", random.Random(1)).now, perturb("May", random.Random(1)).now
     ('1,388', 'March')
     """
     if len(answer.split()) > _LONGEST or " or " in answer:
@@ -65,13 +64,13 @@ def corrupted(answer: str, draw: random.Random, others: Sequence[str] = (), alon
     spots += [(m.start(), m.end(), "name", m) for m in names(answer, alone) if others
               and not any(start < m.end() and m.start() < end for start, end in taken)]
     draw.shuffle(spots)
-    for start, end, what, match in spots:
-        now = _other(match, answer, draw) if what == "fact" else _name(match[0], draw, others)
+    for start, end, kind, match in spots:
+        now = _other(match, answer, draw) if kind == "fact" else _name(match[0], draw, others)
         if now is None:
             continue
         text = answer[:start] + now + answer[end:]
         if normalise_locomo(text) != normalise_locomo(answer):
-            return Change(text, answer[start:end], now)
+            return Perturbation(text, answer[start:end], now)
     return None
 
 
@@ -105,7 +104,7 @@ def _name(name: str, draw: random.Random, others: Sequence[str]) -> str | None:
 
 
 def ordinal(number: int) -> str:
-    """Give the ending of an ordinal.
+    """Return the ending of an ordinal.
 
     >>> [f"{n}{ordinal(n)}" for n in (1, 2, 3, 11, 22)]
     ['1st', '2nd', '3rd', '11th', '22nd']

@@ -1,6 +1,6 @@
-"""A sheet for hand labels: question, gold answer and response, and an empty column to write into.
+"""A sheet for labels by hand: question, gold answer, response, and an empty column for the label.
 
-The sheet shows neither a verdict nor how a response was made, so that whoever labels is not led.
+The sheet shows neither verdicts nor the origin of a response, so that they cannot influence the labels.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Labels(NamedTuple):
-    """What people said of the items that they labelled, and how many they left open."""
+    """The labels by item, and the number of items without one."""
 
     right: dict[str, bool]
     open: int
 
 
-def item(case: Case) -> str:
-    """Name a case by its words, so that a sheet fits whatever run shows the same response to the same question.
+def item_id(case: Case) -> str:
+    """Return an id from a case's texts, so that a sheet fits any run with the same response to the same question.
 
-    The letter keeps a spreadsheet from reading the name as a number.
+    It begins with a letter, so that no spreadsheet reads it as a number.
     """
     return "i" + text_hash("\x00".join((case.text, case.gold or "", case.response)))[:15]
 
 
-def safe(text: str) -> str:
-    """Make a text a cell that no spreadsheet takes for a formula, without invisible characters.
+def safe_cell(text: str) -> str:
+    """Return a text as a cell that no spreadsheet takes for a formula, without invisible characters.
 
-    >>> safe("=1+1"), safe(" @cmd"), safe("4 hours")
+    >>> safe_cell("=1+1"), safe_cell(" @cmd"), safe_cell("4 hours")
     ("'=1+1", "' @cmd", '4 hours')
     """
     shown = sanitise_lines(text)
     return "'" + shown if shown.lstrip().startswith(_FORMULA) else shown
 
 
-def write_sheet(path: Path, some: Iterable[Case]) -> int:
-    """Write one row a distinct item; return how many. Raises MemlabError rather than overwrite a sheet."""
-    rows = {item(case): (safe(case.text), safe(case.gold or ""), safe(case.response)) for case in some}
+def write_sheet(path: Path, judged: Iterable[Case]) -> int:
+    """Write one row per distinct item and return their number; raise MemlabError rather than overwrite a sheet."""
+    rows = {item_id(case): map(safe_cell, (case.text, case.gold or "", case.response)) for case in judged}
     try:
         with path.open("x", newline="", encoding="utf-8-sig") as stream:  # the mark lets Excel read UTF-8
             writer = csv.writer(stream)
@@ -65,10 +65,10 @@ def write_sheet(path: Path, some: Iterable[Case]) -> int:
 
 
 def read_sheet(path: Path) -> Labels:
-    """Read the labels: yes or no (y, n, right, wrong, true, false, 1, 0); raises Faults naming each bad line."""
+    """Read the labels: yes or no (y, n, right, wrong, true, false, 1, 0); raise Faults with every bad line."""
     right: dict[str, bool] = {}
     faults: list[str] = []
-    left = 0
+    unlabelled = 0
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             head = stream.readline()
@@ -81,7 +81,7 @@ def read_sheet(path: Path) -> Labels:
             for row in rows:
                 label, name = (row["label"] or "").strip().lower(), (row["item"] or "").strip()
                 if not label:
-                    left += 1
+                    unlabelled += 1
                 elif label not in _LABELS:
                     faults.append(f"{path}, line {rows.line_num}, column label: expected yes or no, got '{label}'")
                 elif right.setdefault(name, _LABELS[label]) != _LABELS[label]:
@@ -90,14 +90,15 @@ def read_sheet(path: Path) -> Labels:
         raise MemlabError(f"cannot be read ({fault})", where=str(path), fix="save it as CSV in UTF-8") from fault
     if faults:
         raise Faults(faults)
-    return Labels(right, left)
+    return Labels(right, unlabelled)
 
 
-def against_people(labels: Mapping[str, bool], some: Sequence[Case], said: Sequence[bool | None]) -> list[Pair]:
-    """Pair people's labels (truth) with a judge's verdicts on the same items; where either has none, no pair."""
+def pair_with_labels(labels: Mapping[str, bool], judged: Sequence[Case], verdicts: Sequence[bool | None]
+                     ) -> list[Pair]:
+    """Pair labels by hand (the truth) with a judge's verdicts on the same items; items without either are left out."""
     pairs = {}
-    for case, verdict in zip(some, said, strict=True):
-        name = item(case)
+    for case, verdict in zip(judged, verdicts, strict=True):
+        name = item_id(case)
         if name in labels and verdict is not None:
             pairs[name] = Pair(int(text_hash(case.text)[:12], 16), labels[name], verdict)
     return list(pairs.values())

@@ -1,4 +1,4 @@
-"""Outdated answers: the old value of a knowledge-update question, where the turns show it."""
+"""Outdated answers: the earlier value of a knowledge-update question, where its evidence turns state it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from memlab.tables import Tables, with_text
 from memlab.text.normalise import answer_tokens, locomo_stems
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_REACH = 3  # words behind a number within which its unit must stand
+_REACH = 3  # a number's unit is among this many words after it
 _STOP = frozenset(locomo_stems(
     "of do does did have has i my me in on for with now so far total currently how many much"))
 
 
-def outdated(tables: Tables) -> dict[int, str]:
-    """Find, a question, the earlier value; a question is left out unless exactly one candidate stands there.
+def outdated_values(tables: Tables) -> dict[int, str]:
+    """Return the earlier value for each question that has exactly one candidate.
 
     Only counts and amounts: in the evidence turns of all sessions but the latest, a number of the same unit as the
     gold answer's (the word behind it, or behind "How many" in the question; for "$" the sign) that is not the gold
-    one and does not stand in the latest session. Needs questions, gold, evidence, turns and texts.
+    one and does not occur in the latest session. Needs questions, gold, evidence, turns and texts.
     """
     wanted = tables["gold"].filter((pl.col("category") == "knowledge-update") & ~pl.col("abstain"))
     turns = (
@@ -29,8 +29,8 @@ def outdated(tables: Tables) -> dict[int, str]:
         .join(with_text(tables["turns"], tables["texts"]), on=["corpus", "session", "turn"])
         .sort("question", "session", "turn")
     )
-    asked = dict(with_text(tables["questions"], tables["texts"]).select("question", "text").iter_rows())
-    found = {}
+    texts = dict(with_text(tables["questions"], tables["texts"]).select("question", "text").iter_rows())
+    values = {}
     for question, answer in wanted.select("question", "answer").sort("question").iter_rows():
         mine = turns.filter(pl.col("question") == question)
         if answer is None or mine["session"].n_unique() < 2:
@@ -38,10 +38,10 @@ def outdated(tables: Tables) -> dict[int, str]:
         latest = mine["session"].max()
         old = mine.filter(pl.col("session") < latest)["text"].to_list()
         new = mine.filter(pl.col("session") == latest)["text"].to_list()
-        value = _earlier(asked[question], answer, old, new)
+        value = _earlier(texts[question], answer, old, new)
         if value is not None:
-            found[question] = value
-    return found
+            values[question] = value
+    return values
 
 
 def _earlier(question: str, answer: str, old: list[str], new: list[str]) -> str | None:
@@ -61,18 +61,18 @@ def _earlier(question: str, answer: str, old: list[str], new: list[str]) -> str 
 
 
 def _units(text: str) -> set[str]:
-    """The first words behind a count that can name its unit."""
+    """Return the first words after a count that can name its unit."""
     words = [w for w in locomo_stems(text) if not w.isdigit() and w not in _STOP
              and answer_tokens(w) and not answer_tokens(w)[0].isdigit()]
     return set(words[:2])
 
 
 def _counted(texts: list[str], units: set[str]) -> set[str]:
-    """Numbers with a unit close behind."""
-    found = set()
+    """Return the numbers that one of the units follows closely."""
+    numbers = set()
     for text in texts:
         words = answer_tokens(text)
         for at, word in enumerate(words):
             if _NUMBER.fullmatch(word) and units & set(locomo_stems(" ".join(words[at + 1:at + 1 + _REACH]))):
-                found.add(word)
-    return found
+                numbers.add(word)
+    return numbers

@@ -1,4 +1,4 @@
-"""Right answers in other words, by rules that cannot change what they say."""
+"""Right answers in other words, by rules that keep their meaning."""
 
 from __future__ import annotations
 
@@ -28,22 +28,24 @@ _DIGITS = re.compile(r"(?<![\w$€£.,:/+-])\d{1,2}(?![\w%.,:/+-]|\.\d)")
 _COUNT = re.compile(rf"\b(?:{COUNT_WORDS})\b", re.IGNORECASE)
 
 
-def polar(answer: str) -> bool:
-    """Tell whether an answer begins with yes, no or how likely it is.
+def is_polar(answer: str) -> bool:
+    """Return whether an answer begins with yes, no or a word of likelihood.
 
-    >>> polar("Likely no"), polar("Sweden")
+    >>> is_polar("Likely no"), is_polar("Sweden")
     (True, False)
     """
     return bool(_POLAR & set(normalise_locomo(answer).split()[:1]))
 
 
-def items(answer: str) -> list[str]:
-    """Split an answer that is a plain list of things; [] where it is none, or where that is doubtful.
+def list_items(answer: str) -> list[str]:
+    """Split an answer that is a plain list of things; [] if it is not, or if that is doubtful.
 
-    >>> items("Pottery, camping and a long swim"), items("Yes, since she collects books"), items("7 May, 2023")
-    (['Pottery', 'camping', 'a long swim'], [], [])
+    >>> list_items("Pottery, camping and a long swim")
+    ['Pottery', 'camping', 'a long swim']
+    >>> list_items("Yes, since she collects books"), list_items("7 May, 2023")
+    ([], [])
     """
-    if _TIME.search(answer) or any(mark in answer for mark in ".;:()") or polar(answer):
+    if _TIME.search(answer) or any(mark in answer for mark in ".;:()") or is_polar(answer):
         return []
     parts = [part.strip() for part in re.split(r",\s+and\s+|,\s+|\s+and\s+", answer)]
     if len(parts) < 2 or any(not p or len(p.split()) > 4 or _CLAUSE & set(p.lower().split()) for p in parts):
@@ -52,29 +54,29 @@ def items(answer: str) -> list[str]:
     return parts if len(distinct) == len(parts) and "" not in distinct else []
 
 
-def listed(parts: list[str]) -> str:
+def join_list(parts: list[str]) -> str:
     """Write things as a list.
 
-    >>> listed(["tea"]), listed(["tea", "milk", "rum"])
+    >>> join_list(["tea"]), join_list(["tea", "milk", "rum"])
     ('tea', 'tea, milk and rum')
     """
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
-def restated(answer: str, draw: random.Random) -> str:
+def restate(answer: str, draw: random.Random) -> str:
     """Put an answer into a sentence."""
     return draw.choice(_SENTENCES).format(accepted_answers(answer)[0].rstrip("."))
 
 
-def declined(draw: random.Random) -> str:
-    """Decline to answer, as is right where the user never said what is asked."""
+def decline(draw: random.Random) -> str:
+    """Decline to answer, which is right if the user never mentioned what is asked."""
     return draw.choice(_DECLINES)
 
 
-def renumbered(answer: str) -> str | None:
-    """Write the first small number in words instead of digits, or the other way; null where there is none.
+def renumber(answer: str) -> str | None:
+    """Write the first small number in words instead of digits, or the other way round; None if there is none.
 
-    >>> renumbered("4 hours"), renumbered("twenty-one days"), renumbered("$4"), renumbered("May 4, 2023")
+    >>> renumber("4 hours"), renumber("twenty-one days"), renumber("$4"), renumber("May 4, 2023")
     ('four hours', '21 days', None, None)
     """
     answer = accepted_answers(answer)[0]
@@ -87,11 +89,13 @@ def renumbered(answer: str) -> str | None:
     return None
 
 
-def redated(answer: str) -> str | None:
-    """Write the first date in another form; null where there is none.
+def reformat_date(answer: str) -> str | None:
+    """Write the first date in another form; None if there is none.
 
-    >>> redated("7 May 2023"), redated("May 7th, 2023"), redated("on June 3rd"), redated("in June 2023")
-    ('May 7, 2023', '2023-05-07', 'on the 3rd of June', None)
+    >>> reformat_date("7 May 2023"), reformat_date("May 7th, 2023")
+    ('May 7, 2023', '2023-05-07')
+    >>> reformat_date("on June 3rd"), reformat_date("in June 2023")
+    ('on the 3rd of June', None)
     """
     answer = accepted_answers(answer)[0]
     match = _DATE.search(answer)
@@ -109,11 +113,11 @@ def redated(answer: str) -> str | None:
     return answer[:match.start()] + new + answer[match.end():]
 
 
-def reordered(answer: str) -> str | None:
-    """Give the things of a list in another order; null where the answer is no list.
+def reorder(answer: str) -> str | None:
+    """Return the things of a list in another order; None if the answer is not a list.
 
-    >>> reordered("tea, milk and rum"), reordered("tea")
+    >>> reorder("tea, milk and rum"), reorder("tea")
     ('rum, milk and tea', None)
     """
-    parts = items(answer)
-    return listed(parts[::-1]) if parts else None
+    parts = list_items(answer)
+    return join_list(parts[::-1]) if parts else None

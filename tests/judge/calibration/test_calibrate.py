@@ -11,9 +11,9 @@ import pytest
 
 from memlab.errors import Faults, MemlabError
 from memlab.judge.calibration.agreement import Pair, kappa, kappa_of, sensitivity, specificity
-from memlab.judge.calibration.calibrate import as_tables, calibrate, judged, main, sample
-from memlab.judge.calibration.labelling_sheet import against_people, item, read_sheet, safe, write_sheet
-from memlab.judge.calibration.synthetic_answers import WRONG, kit
+from memlab.judge.calibration.calibrate import as_tables, calibrate, judge_answers, main, sample
+from memlab.judge.calibration.labelling_sheet import item_id, pair_with_labels, read_sheet, safe_cell, write_sheet
+from memlab.judge.calibration.synthetic_answers import WRONG, make_answers
 from memlab.judge.cases import Case, cases
 from memlab.judge.llm import LlmJudge
 from memlab.judge.match import Contains
@@ -50,8 +50,8 @@ def test_shares_and_interval() -> None:
 
 
 def test_a_judge_that_says_yes_to_all_is_flagged(tmp_path: Path) -> None:
-    tables, made = world(ROWS), kit(world(ROWS))
-    said = judged(LlmJudge(chat=says("yes")), tables, made, Store(tmp_path))["official"]
+    tables, made = world(ROWS), make_answers(world(ROWS))
+    said = judge_answers(LlmJudge(chat=says("yes")), tables, made, Store(tmp_path))["official"]
     found = calibrate(made, said)
     assert (found["sensitivity"]["value"], found["specificity"]["value"]) == (1.0, 0.0)
     assert found["kappa"]["value"] == 0.0
@@ -61,34 +61,34 @@ def test_a_judge_that_says_yes_to_all_is_flagged(tmp_path: Path) -> None:
 
 
 def test_a_judge_that_knows_is_perfect_and_silence_is_counted(tmp_path: Path) -> None:
-    tables, made = world(ROWS), kit(world(ROWS))
-    perfect = calibrate(made, [f.right for f in made.forgeries])
+    tables, made = world(ROWS), make_answers(world(ROWS))
+    perfect = calibrate(made, [f.right for f in made.answers])
     assert perfect["kappa"]["value"] == perfect["specificity"]["value"] == perfect["sensitivity"]["value"] == 1.0
     assert not perfect["flagged"]
-    silent = calibrate(made, [None] * len(made.forgeries))
-    assert silent["unreadable"] == silent["items"] == len(made.forgeries)
+    silent = calibrate(made, [None] * len(made.answers))
+    assert silent["unreadable"] == silent["items"] == len(made.answers)
     assert silent["specificity"]["value"] is None
     assert silent["flagged"]
-    mumbles = judged(LlmJudge(chat=says("Hm"), style="strict"), tables, made, Store(tmp_path))["official"]
-    assert mumbles == [None] * len(made.forgeries)
+    mumbles = judge_answers(LlmJudge(chat=says("Hm"), style="strict"), tables, made, Store(tmp_path))["official"]
+    assert mumbles == [None] * len(made.answers)
 
 
-def test_every_forgery_is_put_to_its_own_question(tmp_path: Path) -> None:
-    tables, made = world(ROWS), kit(world(ROWS))
-    for case, forgery in zip(cases(as_tables(tables, made.forgeries)), made.forgeries, strict=True):
-        assert (case.text, case.gold, case.category, case.abstain) == ROWS[forgery.question][:4]
-        assert case.response == forgery.text
-    lenient = calibrate(made, judged(Contains(), tables, made, Store(tmp_path))["contains"])
+def test_every_synthetic_answer_is_put_to_its_own_question(tmp_path: Path) -> None:
+    tables, made = world(ROWS), make_answers(world(ROWS))
+    for case, answer in zip(cases(as_tables(tables, made.answers)), made.answers, strict=True):
+        assert (case.text, case.gold, case.category, case.abstain) == ROWS[answer.question][:4]
+        assert case.response == answer.text
+    lenient = calibrate(made, judge_answers(Contains(), tables, made, Store(tmp_path))["contains"])
     assert lenient["specificity"]["value"] == 1.0
     assert lenient["kinds"]["reordered"]["value"] == 0.0
 
 
 def test_a_sample_keeps_whole_questions() -> None:
-    made = kit(world(ROWS))
+    made = make_answers(world(ROWS))
     some = sample(made, 3, seed=4)
-    questions = {f.question for f in some.forgeries}
+    questions = {f.question for f in some.answers}
     assert len(questions) == 3
-    assert some.forgeries == [f for f in made.forgeries if f.question in questions]
+    assert some.answers == [f for f in made.answers if f.question in questions]
     assert sample(made, None) is made
 
 
@@ -105,7 +105,7 @@ def test_no_cell_of_the_sheet_is_a_formula(tmp_path: Path) -> None:
     assert all(not cell.lstrip().startswith(("=", "+", "-", "@")) for row in rows for cell in row)
     assert all("\x1b" not in cell and row[-1] == "" for row in rows[1:] for cell in row)
     assert rows[6][3] == CASES[5].response
-    assert safe("a=b") == "a=b"
+    assert safe_cell("a=b") == "a=b"
     with pytest.raises(MemlabError, match="already, perhaps with labels"):
         write_sheet(path, CASES)
 
@@ -114,7 +114,7 @@ def labelled(path: Path, labels: list[str], delimiter: str = ",") -> Path:
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, delimiter=delimiter)
         writer.writerow(["item", "question", "gold", "response", "label"])
-        writer.writerows([item(case), "", "", "", label] for case, label in zip(CASES, labels))
+        writer.writerows([item_id(case), "", "", "", label] for case, label in zip(CASES, labels))
     return path
 
 
@@ -123,9 +123,9 @@ def test_labels_come_back(tmp_path: Path, delimiter: str) -> None:
     path = labelled(tmp_path / "l.csv", ["yes", "N", " Wrong ", "1", "", "right", "0"], delimiter)
     found = read_sheet(path)
     assert found.open == 1
-    assert [found.right.get(item(case)) for case in CASES] == [True, False, False, True, None, True, False]
-    pairs = against_people(found.right, CASES, [True, False, True, None, True, True, False])
-    assert [(p.truth, p.said) for p in pairs] == [(True, True), (False, False), (False, True), (True, True),
+    assert [found.right.get(item_id(case)) for case in CASES] == [True, False, False, True, None, True, False]
+    pairs = pair_with_labels(found.right, CASES, [True, False, True, None, True, True, False])
+    assert [(p.truth, p.verdict) for p in pairs] == [(True, True), (False, False), (False, True), (True, True),
                                                   (False, False)]
 
 

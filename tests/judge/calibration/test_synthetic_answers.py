@@ -1,4 +1,4 @@
-"""The calibration kit: what is made is wrong or right indeed, and the same every time."""
+"""Synthetic answers: they are right or wrong as stated, and the same every time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from memlab.data.build import Builder
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.judge.calibration.corruptions import corrupted
-from memlab.judge.calibration.outdated import outdated
-from memlab.judge.calibration.paraphrases import items, redated, renumbered, reordered
-from memlab.judge.calibration.synthetic_answers import RIGHT, WRONG, frame_of, kit
+from memlab.judge.calibration.corruptions import perturb
+from memlab.judge.calibration.outdated import outdated_values
+from memlab.judge.calibration.paraphrases import list_items, reformat_date, renumber, reorder
+from memlab.judge.calibration.synthetic_answers import RIGHT, WRONG, CalibrationSet, make_answers
 from memlab.judge.match import abstains, same, within
 from memlab.text.normalise import accepted_answers, normalise_locomo
 from tests.judge.worlds import Row, world
@@ -44,22 +44,27 @@ ROWS: list[Row] = [
 ]
 
 
+def frame_of(kit: CalibrationSet) -> pl.DataFrame:
+    return pl.DataFrame(kit.answers, orient="row", schema={
+        "question": pl.Int32, "kind": pl.String, "right": pl.Boolean, "text": pl.String, "why": pl.String})
+
+
 def made() -> pl.DataFrame:
-    return frame_of(kit(world(ROWS)))
+    return frame_of(make_answers(world(ROWS)))
 
 
 def test_the_kit_is_the_same_every_time_and_another_by_seed() -> None:
     assert made().equals(made())
-    assert not frame_of(kit(world(ROWS), seed=1)).equals(made())
+    assert not frame_of(make_answers(world(ROWS), seed=1)).equals(made())
 
 
 def test_every_kind_is_made_where_it_can_be_and_counted_where_not() -> None:
-    found = kit(world(ROWS))
-    counts = Counter(f.kind for f in found.forgeries)
+    found = make_answers(world(ROWS))
+    counts = Counter(f.kind for f in found.answers)
     assert set(counts) == {*WRONG, *RIGHT} - {"outdated"}
     assert all(counts[kind] + found.skipped[kind] == len(ROWS) for kind in (*WRONG, *RIGHT))
-    assert all(f.right == (f.kind in RIGHT) and f.why for f in found.forgeries)
-    kinds = {q: {f.kind for f in found.forgeries if f.question == q} for q in range(len(ROWS))}
+    assert all(f.right == (f.kind in RIGHT) and f.why for f in found.answers)
+    kinds = {q: {f.kind for f in found.answers if f.question == q} for q in range(len(ROWS))}
     assert kinds[0] == {"vague", "other", "corrupted", "restated", "numbers"}
     assert kinds[5] == {"vague", "other", "corrupted", "restated", "dates"}
     assert kinds[7] == {"vague", "other", "subset", "restated", "reordered"}
@@ -85,7 +90,7 @@ def test_wrong_answers_are_wrong_and_right_ones_right() -> None:
 
 @given(st.integers(0, 10**6))
 def test_counts_of_days_move_by_more_than_the_judge_forgives(seed: int) -> None:
-    rows = frame_of(kit(world(ROWS[2:5]), seed=seed)).filter(pl.col("kind").is_in(["corrupted", "other"]))
+    rows = frame_of(make_answers(world(ROWS[2:5]), seed=seed)).filter(pl.col("kind").is_in(["corrupted", "other"]))
     accepted_days = {0: (7, 8), 1: (9,), 2: (30,)}
     for question, _, _, text, _ in rows.iter_rows():
         assert min(abs(int(text.split()[0]) - n) for n in accepted_days[question]) > 1
@@ -98,18 +103,18 @@ WORDS = st.sampled_from(["7", "two", "May", "Friday", "2023", "Rome", "with Aunt
 @given(st.lists(WORDS, min_size=1, max_size=8), st.integers(0, 10**6))
 def test_a_corrupted_answer_differs_after_normalisation(words: list[str], seed: int) -> None:
     answer = " ".join(words)
-    change = corrupted(answer, random.Random(seed), ["Oslo", "Rome", "Bob Dylan"], alone=True)
+    change = perturb(answer, random.Random(seed), ["Oslo", "Rome", "Bob Dylan"], alone=True)
     if change is not None:
         assert normalise_locomo(change.text) != normalise_locomo(answer)
         assert change.text == answer.replace(change.was, change.now, 1) or change.was in answer
-        again = corrupted(answer, random.Random(seed), ["Oslo", "Rome", "Bob Dylan"], alone=True)
+        again = perturb(answer, random.Random(seed), ["Oslo", "Rome", "Bob Dylan"], alone=True)
         assert again == change
 
 
 @given(st.text(max_size=40), st.integers(0, 100))
 def test_no_answer_breaks_the_kit(gold: str, seed: int) -> None:
     rows = [*ROWS[:3], ("What was it?", gold, "multi-session", False, "")]
-    for question, _, right, text, _ in frame_of(kit(world(rows), seed)).iter_rows():
+    for question, _, right, text, _ in frame_of(make_answers(world(rows), seed)).iter_rows():
         if question == 3 and not right:
             assert normalise_locomo(text) != normalise_locomo(gold)
 
@@ -117,24 +122,24 @@ def test_no_answer_breaks_the_kit(gold: str, seed: int) -> None:
 @pytest.mark.parametrize(("answer", "now"), [
     ("Ruby or PHP", None), ("tea", None), ("Tomatoes", None), (" ".join(["7"] * 16), None)])
 def test_what_has_no_fact_stays(answer: str, now: str | None) -> None:
-    assert corrupted(answer, random.Random(0), ["Oslo"]) is now
+    assert perturb(answer, random.Random(0), ["Oslo"]) is now
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_numbers_keep_their_form(seed: int) -> None:
     draw = random.Random(seed)
-    assert corrupted("$1,200,000", draw).text.count(",") == 2  # type: ignore[union-attr]
-    day = corrupted("May 30", random.Random(seed))
+    assert perturb("$1,200,000", draw).text.count(",") == 2  # type: ignore[union-attr]
+    day = perturb("May 30", random.Random(seed))
     assert day is not None
     assert day.was == "May" or 1 <= int(day.now) <= 28
-    time = corrupted("9:30", random.Random(seed))
+    time = perturb("9:30", random.Random(seed))
     assert time is not None
     assert time.was == "9"
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**4))
 def test_a_count_moves_by_two_or_more(seed: int, count: int) -> None:
-    change = corrupted(f"{count} apples", random.Random(seed))
+    change = perturb(f"{count} apples", random.Random(seed))
     assert change is not None
     assert abs(int(change.now) - count) > 1
 
@@ -142,17 +147,17 @@ def test_a_count_moves_by_two_or_more(seed: int, count: int) -> None:
 def test_the_same_number_of_something_else_is_no_other_answer() -> None:
     rows: list[Row] = [("How far?", "7 km", "multi-session", False, ""),
                        ("How long?", "7 days", "multi-session", False, "")]
-    assert "other" not in {f.kind for f in kit(world(rows)).forgeries}
+    assert "other" not in {f.kind for f in make_answers(world(rows)).answers}
 
 
 def test_paraphrases() -> None:
-    assert items("Ann and her brother have been away") == []
-    assert items("Rum or tea") == items("January, 2023") == items("tea") == items("tea, tea") == []
-    assert items("Rum, tea, and a big cake") == ["Rum", "tea", "a big cake"]
-    assert reordered("Rum, tea, and a big cake") == "a big cake, tea and Rum"
-    assert renumbered("100 miles") is renumbered("3.5 weeks") is renumbered("10-12 hours") is renumbered("") is None
-    assert redated("The week before 9 June 2023") == "The week before June 9, 2023"
-    assert redated("99 June 2023") is None
+    assert list_items("Ann and her brother have been away") == []
+    assert list_items("Rum or tea") == list_items("January, 2023") == list_items("tea") == list_items("tea, tea") == []
+    assert list_items("Rum, tea, and a big cake") == ["Rum", "tea", "a big cake"]
+    assert reorder("Rum, tea, and a big cake") == "a big cake, tea and Rum"
+    assert renumber("100 miles") is renumber("3.5 weeks") is renumber("10-12 hours") is renumber("") is None
+    assert reformat_date("The week before 9 June 2023") == "The week before June 9, 2023"
+    assert reformat_date("99 June 2023") is None
 
 
 def update(old: str, new: str, question: str, answer: str) -> dict[int, str]:
@@ -163,7 +168,7 @@ def update(old: str, new: str, question: str, answer: str) -> dict[int, str]:
         build.evidence(question=0, session=session, turn=0)
     build.question(question=0, corpus=0, text=question, asked_on=None, name="q", answer=answer,
                    category="knowledge-update", abstain=False, scored=True)
-    return outdated(build.tables())
+    return outdated_values(build.tables())
 
 
 def test_outdated_values_are_read_from_the_older_evidence() -> None:
@@ -179,5 +184,5 @@ def test_outdated_values_are_read_from_the_older_evidence() -> None:
 
 def test_a_whole_data_set() -> None:
     tables = Synthetic(lives=2, sessions=12).load()
-    found = kit(tables)
-    assert {f.question for f in found.forgeries} == set(tables["questions"]["question"])
+    found = make_answers(tables)
+    assert {f.question for f in found.answers} == set(tables["questions"]["question"])

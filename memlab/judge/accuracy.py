@@ -1,4 +1,4 @@
-"""Accuracy of verdicts as LongMemEval's scripts print it, with intervals."""
+"""The accuracy table by question type, as LongMemEval's scripts print it, with intervals."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from memlab.evaluate.intervals import wilson
 from memlab.tables import Tables
 
 
-class Row(NamedTuple):
-    """A line of the table: answers with a verdict, those right, their mean score, and answers without a verdict."""
+class AccuracyRow(NamedTuple):
+    """A row of the table: answers with a verdict, those right, their mean score, and answers without a verdict."""
 
     name: str
     n: int
@@ -20,8 +20,8 @@ class Row(NamedTuple):
     open: int
 
 
-def tally(tables: Tables, verdicts: pl.DataFrame) -> list[Row]:
-    """Count by question type, then "overall" and "abstention", for the verdicts of one judge.
+def accuracy_table(tables: Tables, verdicts: pl.DataFrame) -> list[AccuracyRow]:
+    """Return a row for each question type, then "overall" and "abstention", for the verdicts of one judge.
 
     An abstention question counts in its own type too, as in the official scripts. An answer without a verdict counts
     in no share.
@@ -32,31 +32,31 @@ def tally(tables: Tables, verdicts: pl.DataFrame) -> list[Row]:
     return [_row(name, part) for name, part in parts]
 
 
-def _row(name: str, part: pl.DataFrame) -> Row:
+def _row(name: str, part: pl.DataFrame) -> AccuracyRow:
     judged = part.filter(pl.col("correct").is_not_null())
     mean = judged["score"].mean()
-    return Row(name, judged.height, int(judged["correct"].sum()), mean if isinstance(mean, float) else None,
+    return AccuracyRow(name, judged.height, int(judged["correct"].sum()), mean if isinstance(mean, float) else None,
                part.height - judged.height)
 
 
-def by_type(rows: list[Row]) -> float | None:
+def mean_of_types(rows: list[AccuracyRow]) -> float | None:
     """The task-averaged accuracy: the mean of the types' shares."""
     shares = [row.right / row.n for row in rows[:-2] if row.n]
     return sum(shares) / len(shares) if shares else None
 
 
-def written(rows: list[Row]) -> list[str]:
-    """Lay the rows out as a table of text; a mean score is shown where scores are more than right and wrong.
+def format_table(rows: list[AccuracyRow]) -> list[str]:
+    """Return the lines of the table; the mean score is shown if there are scores other than right and wrong.
 
-    >>> for line in written([Row("multi-session", 4, 3, .75, 0), Row("overall", 4, 3, .75, 1)]): print(line)
+    >>> row = AccuracyRow("multi-session", 4, 3, .75, 0)
+    >>> for line in format_table([row, row._replace(name="overall", open=1)]): print(line)
     type              n  right  accuracy  95 % interval
     multi-session     4      3     .7500  .3006 to .9544
     overall           4      3     .7500  .3006 to .9544  (1 without a verdict)
     """
     graded = any(row.n and row.score is not None and abs(row.score - row.right / row.n) > 1e-9 for row in rows)
-    lines = [f"{'type':<16}{'n':>3}  right  accuracy  95 % interval" + ("     mean score" if graded else "")]
     width = max([16, *(len(row.name) + 2 for row in rows)])
-    lines[0] = lines[0].replace("type".ljust(16), "type".ljust(width))
+    lines = [f"{'type':<{width}}{'n':>3}  right  accuracy  95 % interval" + ("     mean score" if graded else "")]
     for row in rows:
         interval = wilson(row.right, row.n)
         accuracy = decimal(row.right / row.n if row.n else None)
@@ -68,12 +68,11 @@ def written(rows: list[Row]) -> list[str]:
 
 
 def decimal(value: float | None) -> str:
-    """Write a share with four decimals and no leading zero; "-" where there is none.
+    """Format a share with four decimals and no leading zero; "-" for None.
 
     >>> decimal(.25), decimal(1.0), decimal(None)
     ('.2500', '1.0000', '-')
     """
     if value is None:
         return "-"
-    said = f"{value:.4f}"
-    return said[1:] if said.startswith("0") else said
+    return f"{value:.4f}".removeprefix("0")
