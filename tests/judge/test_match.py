@@ -14,7 +14,6 @@ from memlab.rank.select import Fixed
 from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.tables import SCHEMAS
-from memlab.text.normalise import accepted_answers, answer_tokens
 from tests.judge.worlds import judged, one, world
 
 
@@ -37,11 +36,6 @@ from tests.judge.worlds import judged, one, world
 ])
 def test_same_and_within(response: str, gold: str, exact: bool, contains: bool) -> None:
     assert (same(response, gold), within(response, gold)) == (exact, contains)
-
-
-def test_tokens_and_accepted() -> None:
-    assert answer_tokens("A dog's 1,000.5 m and THE end") == ("dog's", "1000.5", "m", "and", "end")
-    assert accepted_answers("Yes. It is also acceptable to wait.") == ["Yes. It is also acceptable to wait."]
 
 
 @pytest.mark.parametrize("text", [

@@ -18,7 +18,7 @@ from memlab.text.temporal.calendar import (
     weekday_number,
 )
 from memlab.text.temporal.context import MatchContext, Span, one_day, span
-from memlab.text.temporal.holidays import holiday
+from memlab.text.temporal.holidays import date_of_holiday
 
 _STEPS = {"last": -1, "this": 0, "next": 1}
 _NTH = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4, "last": -1}
@@ -141,8 +141,8 @@ def season(context: MatchContext) -> Span | None:
     return span(context.choose(_around(lambda year: calendar.season(context["s"], year), context.day.year)), "month")
 
 
-def feast(context: MatchContext) -> Span | None:
+def holiday(context: MatchContext) -> Span | None:
     """Return a holiday, with its year or the one that the tense indicates."""
     if context["y"]:
-        return span(one_day(holiday(context["f"], int(context["y"]))))
-    return span(context.choose(_around(lambda year: one_day(holiday(context["f"], year)), context.day.year)))
+        return span(one_day(date_of_holiday(context["f"], int(context["y"]))))
+    return span(context.choose(_around(lambda year: one_day(date_of_holiday(context["f"], year)), context.day.year)))

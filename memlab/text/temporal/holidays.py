@@ -49,10 +49,10 @@ HOLIDAY = "|".join(f"(?:{name})" for name, _ in _RULES)
 """Pattern of any holiday."""
 
 
-def holiday(name: str, year: int) -> date:
+def date_of_holiday(name: str, year: int) -> date:
     """Return the day of a holiday in a year.
 
-    >>> holiday("Easter", 2024), holiday("thanksgiving day", 2023)
+    >>> date_of_holiday("Easter", 2024), date_of_holiday("thanksgiving day", 2023)
     (datetime.date(2024, 3, 31), datetime.date(2023, 11, 23))
     """
     rule = next(rule for pattern, rule in _RULES if re.fullmatch(pattern, name, re.IGNORECASE))

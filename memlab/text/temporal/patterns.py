@@ -17,10 +17,10 @@ KINDS = {
     "weekday": tuple(name[:3].lower() for name in WEEKDAYS),
     "month": tuple(name[:3].lower() for name in MONTHS),
     "season": tuple(SEASONS),
-    "feast": ("christmas", "xmas", "thanksgiving", "halloween", "easter", "juneteenth", "new year", "cinco", "july",
-              "valentine", "black friday", "cyber monday", "patrick", "fool", "earth day", "independence", "veteran",
-              "mlk", "luther king", "president", "mother", "father", "memorial", "labor", "columbus", "ash wednesday",
-              "palm sunday", "maundy", "good friday"),
+    "holiday": ("christmas", "xmas", "thanksgiving", "halloween", "easter", "juneteenth", "new year", "cinco", "july",
+                "valentine", "black friday", "cyber monday", "patrick", "fool", "earth day", "independence", "veteran",
+                "mlk", "luther king", "president", "mother", "father", "memorial", "labor", "columbus",
+                "ash wednesday", "palm sunday", "maundy", "good friday"),
     "which": ("last", "past", "this", "next", "coming", "following"),
     "digits": tuple("0123456789"),
 }
@@ -30,7 +30,7 @@ MONTH = "(?-i:" + "|".join(f"{m[:3]}(?:{m[3:]}\\b|\\b\\.?)" for m in MONTHS) + r
 DAY = r"(?P<d>\d{1,2})(?:st\b|nd\b|rd\b|th\b|\b)"
 YEAR = r"(?P<y>(?:19|20)\d\d)\b"
 COUNT = "|".join(sorted({*NUMBERS, "a few", "few"}, key=len, reverse=True))
-"""Fragments of patterns: the names of months are case-sensitive, so that "may" and "march" are none."""
+"""Fragments that the question window shares. Months are case-sensitive, so that "may" and "march" are none."""
 
 _FULL = "|".join(WEEKDAYS)
 _WEEKDAY = rf"(?:{_FULL}|(?-i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))\b"
@@ -43,7 +43,7 @@ _IN = r"(?:in|during|since|until|till|by|before|after|around|from|of)"
 _EDGE = r"(?:the )?(?:early|late|mid|middle of|end of|beginning of|start of)[ -]"
 _DASH = r"\s?(?:-|\u2013|to|through)\s?"
 _SEASON = r"(?P<s>spring|summer|autumn|fall|winter)"
-_FEAST = rf"(?P<f>{HOLIDAY})"
+_HOLIDAY = rf"(?P<f>{HOLIDAY})"
 _THROUGH = r"(?:(?:over|in|during|for|within) )?"
 _FREE = (r"(?=\W*$|\s*[,.;:!?)]|\s(?:and|or|but|so|at|with|for|to|because|when|where|after|before|as|in|on|i|we|he|she|"
          r"they|was|were|is|the|my|our|day|night|morning|dinner|party|weekend)\b)")
@@ -114,10 +114,10 @@ RULES = (
     _rule("unit for", rf"\b(?P<for>for) (?P<w>(?:about |almost |nearly |around )?{_N} {_U}(?P<now> now\b)?)",
           relative.duration, after=r"(?! ago)"),
     _rule("unit now", rf"\b(?P<w>{_N} {_U}(?P<now> now))\b", relative.duration),
-    _rule("feast digits", rf"\b(?P<w>{_FEAST},? {YEAR})", absolute.feast),
-    _rule("feast which", rf"\b(?P<w>{_HOW} {_FEAST})\b", absolute.feast),
-    _rule("feast", rf"\b(?:{_BOUND}|at|over|during) (?P<w>{_FEAST})\b", absolute.feast, after=_FREE),
-    _rule("feast weekday", r"\b(?P<w>(?:black|good) friday|(?:cyber|easter) monday|ash wednesday|palm sunday|"
+    _rule("holiday digits", rf"\b(?P<w>{_HOLIDAY},? {YEAR})", absolute.holiday),
+    _rule("holiday which", rf"\b(?P<w>{_HOW} {_HOLIDAY})\b", absolute.holiday),
+    _rule("holiday", rf"\b(?:{_BOUND}|at|over|during) (?P<w>{_HOLIDAY})\b", absolute.holiday, after=_FREE),
+    _rule("holiday weekday", r"\b(?P<w>(?:black|good) friday|(?:cyber|easter) monday|ash wednesday|palm sunday|"
                            r"easter sunday|maundy thursday)\b", _no_date),
     _rule("weekday which", rf"\b(?P<w>(?:the )?(?P<wd>{_WEEKDAY}) (?P<twice>before last|after next))\b",
           absolute.weekday),

@@ -1,15 +1,18 @@
-"""The days that a question names, read off its wording by rules.
+"""The time window of a question: the days that it names, read off its wording by rules.
+
+Vocabulary, meaning of dates and arithmetic are those of ``resolve``. The policy differs: a question looks back, so the
+tense is ignored, and "two weeks ago" has a margin. Each policy has its own list of patterns.
 
 Conventions. A week runs from Monday to Sunday, a weekend is Saturday and Sunday. "Last week" ("month", "year") is the
 calendar one before that of the question, "this week" runs from its Monday to the question's day, "the past week" and
 "the last two weeks" end on the question's day. "Last Friday" and "on Friday" are the latest Friday before the
 question's day. "Two weeks ago" is that day and half a unit (3 days, 15, 182) on either side; "a few" is 2 to 5. A
 month or a day without a year is that of the only year in the question, or its latest occurrence that began by its day.
-Days after it are cut off, and a window that begins after it is none. Dates named with day, month or year count more
-than relative ones; several make one window from the first to the last. "Since" and "after" a time leave the window
-open to the question's day; "before", "until", "by" and "as of" make none, unless they say how long before ("two weeks
-before 11 August 2023", "the Monday before ..."). Months are written with a capital; words of no date ("recently",
-"when I was young") make none.
+Days after the question's day are cut off; a window that begins after it is none. Dates with day, month or year take
+precedence over relative ones; several make one window from the first to the last. "Since" and "after" a time leave the
+window open to the question's day. "Before", "until", "by" and "as of" make none, unless they say how long before ("two
+weeks before 11 August 2023", "the Monday before ..."). Months are written with a capital. Other words of time
+("recently", "when I was young") make none.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memlab.text.temporal.calendar import nth_weekday, season
 from memlab.text.temporal.context import tense
-from memlab.text.temporal.holidays import holiday
+from memlab.text.temporal.holidays import date_of_holiday
 from memlab.text.temporal.resolve import TRIGGER, find_expressions
 
 LIST = Path(__file__).parent / "dates_200.tsv"
@@ -87,7 +87,7 @@ def test_tense_looks_before_then_after_and_not_beyond_the_sentence():
 
 
 def test_movable_feasts_and_seasons():
-    assert [holiday("Easter", y) for y in (2000, 2008, 2019, 2038)] == [
+    assert [date_of_holiday("Easter", y) for y in (2000, 2008, 2019, 2038)] == [
         date(2000, 4, 23), date(2008, 3, 23), date(2019, 4, 21), date(2038, 4, 25)]
     assert nth_weekday(2023, 11, 3, 4) == date(2023, 11, 23)
     assert nth_weekday(2023, 2, 0, 5) is None
