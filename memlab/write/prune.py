@@ -19,6 +19,12 @@ VITAL = (r"(?i)\b(?:allerg\w+|medication|diagnos\w+|doctor|surgery|emergency|pas
          r"anniversary|wedding|deadline|married|pregnant|died|funeral)\b")
 PERSONAL = (r"(?i)\b(?:my|our)\s\w+(?:\s\w+){0,4}\s(?:is|are|was)\b|\bI['\u2019]m\b|"
             r"\bI (?:live|work|prefer|never|always|moved|was born|am)\b")
+# a mark, not a mention: at the beginning of a line, in brackets, as a status, or about the note itself
+_WORDS = "deprecated|obsolete|superseded"
+MARKED = (rf"(?im)^\W*(?:\w+:\s+)?\W*(?:{_WORDS})\b\s*(?:[\])}}:*\u2014-]|by\b|$)|[\[(<{{](?:{_WORDS})\b|"
+          rf"\bstatus\s*[:=]\s*\W?(?:{_WORDS})\b|"
+          rf"\bthis\s(?:\w+\s)?(?:note|document|page|section|memory|information|entry|guide|version)\s(?:is|has\sbeen)\s"
+          rf"(?:now\s)?(?:{_WORDS})\b")
 PLAIN, SMALL, STEP, FEW = 0.4, 0.1, 0.2, 3
 
 
@@ -26,9 +32,9 @@ PLAIN, SMALL, STEP, FEW = 0.4, 0.1, 0.2, 3
 class RuleImportance:
     """Write ``memories.importance`` in [0, 1]; nothing is left out. Rules of ours: no system publishes its own.
 
-    .4 for a plain memory; .2 more for each of: asked to be remembered or called important, vital matters (health,
-    papers, dates that come back), a lasting statement on the speaker; .1 for fewer than 3 key words ("Thanks a lot!").
-    A value that an extractor has given stays.
+    .4 for a plain memory; .2 more for each of: a request to remember it or the word "important", vital matters (health,
+    papers, yearly dates), a lasting statement on the speaker; .1 for fewer than 3 key words ("Thanks a lot!"). Values
+    written by an extractor stay.
     """
 
     reads: ClassVar = ("texts", "memories")
@@ -36,16 +42,16 @@ class RuleImportance:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the memories with their importance."""
-        weighed = importance(tables["memories"], tables["texts"])
-        return Tables(memories=tables["memories"].with_columns(weighed).select(list(SCHEMAS["memories"])))
+        values = importance(tables["memories"], tables["texts"])
+        return Tables(memories=tables["memories"].with_columns(values).select(list(SCHEMAS["memories"])))
 
 
 def importance(memories: pl.DataFrame, texts: pl.DataFrame) -> pl.Series:
     """Return the importance of memories, (n,): their own where they have one, else by the rules.
 
     >>> from memlab.tables import frame, texts_frame
-    >>> said = texts_frame(["Thanks a lot!", "Please remember I'm allergic to wool.", "We talked about tents today."])
-    >>> importance(frame("memories", {"memory": [0, 1, 2], "value_id": said["text_id"]}), said).round(1).to_list()
+    >>> texts = texts_frame(["Thanks a lot!", "Please remember I'm allergic to wool.", "We talked about tents today."])
+    >>> importance(frame("memories", {"memory": [0, 1, 2], "value_id": texts["text_id"]}), texts).round(1).to_list()
     [0.1, 1.0, 0.4]
     """
     text = pl.col("text").fill_null("")
@@ -57,45 +63,61 @@ def importance(memories: pl.DataFrame, texts: pl.DataFrame) -> pl.Series:
 
 
 @stage
-class Age:
-    """ElizaOS: memories older than ``days`` are removed, unless of high importance or accessed often.
+class Prune:
+    """A stage that removes memories, and the edges from and to them; the others keep their ids."""
 
-    Age counts to the day of the corpus's earliest question: the only day that every question has reached. A later
-    one (of the newest session, of another question) would remove what an earlier question may still have, by what
-    was not yet known then. So what is removed is too old for all questions; where a corpus is asked on several days,
-    later questions keep some memories that a system pruning daily would have dropped. Benchmarks ask on one day a
-    corpus, where this is exact. A corpus without dated questions counts to its newest session.
-
-    Memories of importance ``important`` and more stay (its own where an extractor gave one, else by rule,
-    ``memlab.write.prune``). Access counts exist in a live memory alone; here nothing was accessed before.
-    """
-
-    reads: ClassVar = ("questions", "texts", "memories", "edges")
+    reads: ClassVar[tuple[str, ...]] = ("texts", "memories", "edges")
     writes: ClassVar = ("memories", "edges")
-    # before the corpus's earliest question: no question loses what it could still have
-    days: Annotated[int, Field(ge=1)] = 90
-    important: Annotated[float, Field(ge=0)] = 0.6  # from this importance on a memory stays; above 1: nothing does
+
+    def removed(self, tables: Tables) -> pl.Series:
+        """Return which memories are removed, (n,)."""
+        raise NotImplementedError
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the memories that stay, and the edges between them."""
+        kept = tables["memories"].filter(~self.removed(tables))
+        ids = kept["memory"].implode()
+        return Tables(memories=kept, edges=tables["edges"].filter(pl.col("source").is_in(ids),
+                                                                  pl.col("target").is_in(ids)))
+
+
+@stage
+class Age(Prune):
+    """ElizaOS: memories older than ``days`` are removed, unless of high importance or accessed often.
+
+    Age counts to the day of the corpus's earliest question, the only day that every question has reached; a later day
+    would remove memories that an earlier question may still have. Later questions of a corpus so keep some memories
+    that daily pruning would have dropped. Benchmarks ask on one day per corpus, where this is exact. A corpus without
+    dated questions counts to its newest session.
+
+    Memories of importance ``important`` and more stay (``importance``). Access counts exist only in a live memory;
+    here nothing was accessed before.
+    """
+
+    reads: ClassVar[tuple[str, ...]] = ("questions", *Prune.reads)
+    # before the corpus's earliest question: no question loses what it could still have
+    days: Annotated[int, Field(ge=1)] = 90
+    important: Annotated[float, Field(ge=0)] = 0.6  # memories of this importance or more stay; above 1: none does
+
+    def removed(self, tables: Tables) -> pl.Series:
+        """Return which memories are too old and not important, (n,)."""
         memories = tables["memories"]
         asked = tables["questions"].group_by("corpus").agg(pl.col("asked_on").min())
         now = memories.select("corpus", "said_on").join(asked, on="corpus", how="left", maintain_order="left").select(
             pl.coalesce("asked_on", pl.col("said_on").max().over("corpus")))["asked_on"]
-        weight = importance(memories, tables["texts"])
-        return without(tables, removable(memories, now, self.days, weight >= self.important))
+        return removable(memories, now, self.days, importance(memories, tables["texts"]) >= self.important)
 
 
 def removable(memories: pl.DataFrame, now: datetime | pl.Series, days: int, important: pl.Series,
               accessed: pl.Series | None = None, times: int = 0) -> pl.Series:
     """Return which memories may be removed, (n,).
 
-    Those said more than ``days`` days before ``now`` (a date and time, or one a memory), by calendar days, that are
-    not ``important`` (n,) and were accessed (n,) at most ``times`` times. Undated memories stay.
+    These are older than ``days`` calendar days at ``now`` (one time, or one per memory), not ``important`` (n,), and
+    were accessed (n,) at most ``times`` times. Undated memories stay.
 
     >>> from memlab.tables import frame
-    >>> said = frame("memories", {"memory": [0, 1, 2], "said_on": [datetime(2023, 1, d) for d in (1, 2, 2)]})
-    >>> removable(said, datetime(2023, 1, 31), 28, pl.Series([True, False, False]), pl.Series([0, 0, 3]), 2).to_list()
+    >>> dated = frame("memories", {"memory": [0, 1, 2], "said_on": [datetime(2023, 1, d) for d in (1, 2, 2)]})
+    >>> removable(dated, datetime(2023, 1, 31), 28, pl.Series([True, False, False]), pl.Series([0, 0, 3]), 2).to_list()
     [False, True, False]
     """
     today = now if isinstance(now, pl.Series) else pl.repeat(now, memories.height, dtype=pl.Datetime("us"), eager=True)
@@ -104,37 +126,13 @@ def removable(memories: pl.DataFrame, now: datetime | pl.Series, days: int, impo
     return ((age > days).fill_null(False) & ~important.fill_null(False) & seldom).alias("removable")
 
 
-def without(tables: Tables, gone: pl.Series) -> Tables:
-    """Return memories and edges without the memories that are gone, (n,); the others keep their ids."""
-    kept = tables["memories"].filter(~gone)
-    edges = tables["edges"].filter(pl.col("source").is_in(kept["memory"].implode()),
-                                   pl.col("target").is_in(kept["memory"].implode()))
-    return Tables(memories=kept, edges=edges)
-
-
-_WORDS = "deprecated|obsolete|superseded"
-MARKED = (rf"(?im)^\W*(?:\w+:\s+)?\W*(?:{_WORDS})\b\s*(?:[\])}}:*\u2014-]|by\b|$)|[\[(<{{](?:{_WORDS})\b|"
-          rf"\bstatus\s*[:=]\s*\W?(?:{_WORDS})\b|"
-          rf"\bthis\s(?:\w+\s)?(?:note|document|page|section|memory|information|entry|guide|version)\s(?:is|has\sbeen)\s"
-          rf"(?:now\s)?(?:{_WORDS})\b")
-"""A mark, not a mention: at a line's beginning, in brackets, as a status, or said of the note itself."""
-
-
 @stage
-class Deprecated:
+class Deprecated(Prune):
     """Leave out memories whose shown text is marked deprecated, obsolete or superseded (Gimli's recommendation).
 
-    A memory is marked by its own text, so nothing is used that was not known when it was said.
+    The mark is in the memory's own text, so pruning uses nothing from after its date.
     """
 
-    reads: ClassVar = ("texts", "memories", "edges")
-    writes: ClassVar = ("memories", "edges")
-
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the memories that are not marked, and the edges between them."""
-        return without(tables, deprecated(tables["memories"], tables["texts"]))
-
-
-def deprecated(memories: pl.DataFrame, texts: pl.DataFrame) -> pl.Series:
-    """Return which memories are marked, (n,)."""
-    return with_text(memories, texts, "value_id")["text"].fill_null("").str.contains(MARKED)
+    def removed(self, tables: Tables) -> pl.Series:
+        """Return which memories are marked, (n,)."""
+        return with_text(tables["memories"], tables["texts"], "value_id")["text"].fill_null("").str.contains(MARKED)

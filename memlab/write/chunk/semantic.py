@@ -24,8 +24,13 @@ from memlab.write.chunk.length import Size, Span, pieces, split, transcripts
 from memlab.write.chunk.turns import RoleChunker
 
 Kind = Literal["header", "code", "sentence"]
+Count = Annotated[int, Field(ge=1)]
+Similarities = NDArray[np.float64]
 
-# a turn's line begins with who speaks, so a header or a fence may stand behind a name and a colon
+_SEPARATORS = ("\n\n", "\n", ". ", " ")  # for a single block that is longer than a piece may be
+_APART, _TOGETHER = -2.0, 2.0  # beyond any cosine: before a header, and between a header and its text
+
+# a turn's line begins with the speaker, so a header or a fence may follow a name and a colon
 _NAME = r"(?:[^\n:`#]{1,120}: )?"
 _HEADER = re.compile(_NAME + r"#{1,6}[ \t]+\S")
 _FENCE = re.compile(_NAME + r" {0,3}(```+|~~~+)")
@@ -40,17 +45,20 @@ class TextBlock(NamedTuple):
     kind: Kind
 
 
+Blocks = Sequence[TextBlock]
+
+
 def blocks(text: str) -> list[TextBlock]:
     r"""Cut a text into blocks.
 
-    A header is a line of its own, fenced code is one block with its fences (to the end of the text where nothing
-    closes it), all else is paragraphs between blank lines, cut after every sentence.
+    A header is one line. Fenced code is one block with its fences, up to the end of the text if nothing closes it. All
+    else is paragraphs between blank lines, cut after every sentence.
 
     >>> [(b.kind, "# T\nOne. Two.\n\n```\nx. y\n```\n"[b.start:b.stop]) for b in blocks(
     ...     "# T\nOne. Two.\n\n```\nx. y\n```\n")]
     [('header', '# T\n'), ('sentence', 'One. '), ('sentence', 'Two.\n\n'), ('code', '```\nx. y\n```\n')]
     """
-    found: list[TextBlock] = []
+    parts: list[TextBlock] = []
     open_at = at = 0  # where the paragraph or the code begins; where this line does
     fence = ""
     for line in text.splitlines(keepends=True):
@@ -58,22 +66,22 @@ def blocks(text: str) -> list[TextBlock]:
         marked = _FENCE.match(line)
         if fence:
             if marked and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-                found.append(TextBlock(open_at, end, "code"))
+                parts.append(TextBlock(open_at, end, "code"))
                 open_at, fence = end, ""
         elif marked or _HEADER.match(line):
-            found += _sentences(text, open_at, at)
+            parts += _sentences(text, open_at, at)
             open_at = at
             if marked:
                 fence = marked[1]
             else:
-                found.append(TextBlock(at, end, "header"))
+                parts.append(TextBlock(at, end, "header"))
                 open_at = end
         elif not line.strip():
-            found += _sentences(text, open_at, end)
+            parts += _sentences(text, open_at, end)
             open_at = end
         at = end
-    found += [TextBlock(open_at, at, "code")] if fence else _sentences(text, open_at, at)
-    return _without_blanks(text, found)
+    parts += [TextBlock(open_at, at, "code")] if fence else _sentences(text, open_at, at)
+    return _without_blanks(text, parts)
 
 
 def _sentences(text: str, start: int, stop: int) -> list[TextBlock]:
@@ -81,40 +89,33 @@ def _sentences(text: str, start: int, stop: int) -> list[TextBlock]:
     return [TextBlock(a, b, "sentence") for a, b in zip(cuts, cuts[1:]) if a < b]
 
 
-def _without_blanks(text: str, found: list[TextBlock]) -> list[TextBlock]:
-    """Give white space to the block before it; at the beginning, to the one behind."""
+def _without_blanks(text: str, parts: list[TextBlock]) -> list[TextBlock]:
+    """Add white space to the block before it; at the beginning, to the block after it."""
     out: list[TextBlock] = []
-    for block in found:
-        if out and (not text[block.start:block.stop].strip() or not text[out[-1].start:out[-1].stop].strip()):
-            kind = block.kind if not text[out[-1].start:out[-1].stop].strip() else out[-1].kind
-            out[-1] = TextBlock(out[-1].start, block.stop, kind)
+    for block in parts:
+        blank = bool(out) and not text[out[-1].start:out[-1].stop].strip()
+        if out and (blank or not text[block.start:block.stop].strip()):
+            out[-1] = TextBlock(out[-1].start, block.stop, block.kind if blank else out[-1].kind)
         else:
             out.append(block)
     return out
 
 
-Count = Annotated[int, Field(ge=1)]
-Similarities = NDArray[np.float64]
-_SEPARATORS = ("\n\n", "\n", ". ", " ")  # for a single block that is longer than a piece may be
-_APART, _TOGETHER = -2.0, 2.0  # beyond any cosine: before a header, and between it and what it heads
+def similarities(parts: Blocks, vectors: Floats, around: int) -> Similarities:
+    """Return the similarity of the two sides of each gap between neighbouring blocks. Shape (n - 1,).
 
-
-def similarities(found: Sequence[TextBlock], vectors: Floats, around: int) -> Similarities:
-    """Return, for each gap between neighbouring blocks, how alike its two sides are. Shape (n - 1,).
-
-    A side is the sum of the unit vectors (n, dim) of its ``around`` nearest blocks; the gap's value is the cosine of
-    the two sides, rounded, so that machines agree on ties. A header is torn from what stands before it and tied to
-    what follows.
+    A side is the sum of the unit vectors (n, dim) of its ``around`` nearest blocks; the value is the cosine of both
+    sides, rounded, so that machines agree on ties. A header is apart from the block before and together with the next.
     """
-    out = np.empty(max(len(found) - 1, 0))
+    out = np.empty(max(len(parts) - 1, 0))
     for gap in range(len(out)):
         left = vectors[max(gap + 1 - around, 0) : gap + 1].sum(axis=0, dtype=np.float64)
         right = vectors[gap + 1 : gap + 1 + around].sum(axis=0, dtype=np.float64)
         scale = float(np.linalg.norm(left) * np.linalg.norm(right))
         out[gap] = round(float(left @ right) / scale, 6) if scale else 0.0
-        if found[gap + 1].kind == "header":
+        if parts[gap + 1].kind == "header":
             out[gap] = _APART
-        elif found[gap].kind == "header":
+        elif parts[gap].kind == "header":
             out[gap] = _TOGETHER
     return out
 
@@ -139,7 +140,7 @@ def valleys(similar: Similarities, cutoff: float) -> list[int]:
 
 
 def _climb(similar: Similarities, gap: int, step: int) -> float:
-    """How far similarity climbs from a gap in one direction until it falls again; a header ends the climb."""
+    """Return how far similarity climbs from a gap in one direction until it falls; a header ends the climb."""
     at = gap
     while 0 <= at + step < len(similar) and similar[at] <= similar[at + step] <= 1.01:
         at += step
@@ -150,8 +151,8 @@ def _climb(similar: Similarities, gap: int, step: int) -> float:
 class Semantic(RoleChunker):
     """Pieces of at most ``size`` characters that begin at a header, or where neighbouring sentences part in meaning.
 
-    What is shorter than ``least`` joins the more similar neighbour; what is longer than ``size`` is cut at its least
-    similar gap, again and again, and a single block (code, an endless sentence) by separators. Pieces do not overlap.
+    A stretch shorter than ``least`` joins the more similar neighbour; one longer than ``size`` is cut at its least
+    similar gap, repeatedly; a single long block (code, an endless sentence) by separators. Pieces do not overlap.
     """
 
     chunking: ClassVar = "semantic"
@@ -170,37 +171,37 @@ class Semantic(RoleChunker):
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return one memory per piece; every distinct sentence is encoded once."""
         whole = transcripts(tables, self.roles, self.speakers)[1]["text"].unique(maintain_order=True).to_list()
-        found = {text: blocks(text) for text in whole}
-        said = {text: [text[b.start:b.stop].strip() for b in found[text]] for text in whole}
-        sentences = texts_frame(s for text in whole for s in said[text])
+        parts = {text: blocks(text) for text in whole}
+        stripped = {text: [text[b.start:b.stop].strip() for b in parts[text]] for text in whole}
+        sentences = texts_frame(s for text in whole for s in stripped[text])
         place = {s: i for i, s in enumerate(sentences["text"])}
         vectors = store.vectors(self.embedder, sentences, "document")
 
         def cut(text: str) -> list[Span]:
-            return self.cut(text, found[text], vectors[[place[s] for s in said[text]]])
+            return self.cut(text, parts[text], vectors[[place[s] for s in stripped[text]]])
 
         return pieces(tables, self.roles, self.speakers, cut, self.kind)
 
-    def cut(self, text: str, found: Sequence[TextBlock], vectors: Floats) -> list[Span]:
+    def cut(self, text: str, parts: Blocks, vectors: Floats) -> list[Span]:
         """Return the pieces of a text, given its blocks and their unit vectors (n, dim)."""
-        if not found:
+        if not parts:
             return []
-        similar = similarities(found, vectors, self.around)
+        similar = similarities(parts, vectors, self.around)
         starts = [0, *(gap + 1 for gap in valleys(similar, self.cutoff))]
-        groups = self._joined(found, similar, list(pairwise([*starts, len(found)])))
-        return [span for low, high in groups for span in self._divided(text, found, similar, low, high)]
+        groups = self._joined(parts, similar, list(pairwise([*starts, len(parts)])))
+        return [span for low, high in groups for span in self._divided(text, parts, similar, low, high)]
 
-    def _joined(self, found: Sequence[TextBlock], similar: Similarities, groups: list[Span]) -> list[Span]:
+    def _joined(self, parts: Blocks, similar: Similarities, groups: list[Span]) -> list[Span]:
         """Join every group that is too short to a neighbour, if both together are no longer than a piece may be."""
         at = 0
         while at < len(groups):
             low, high = groups[at]
             options = []
-            if _length(found, low, high) < self.least:
+            if _length(parts, low, high) < self.least:
                 options = [(float(similar[groups[left][1] - 1]), left) for left in (at - 1, at)
                            if 0 <= left < len(groups) - 1
                            and similar[groups[left][1] - 1] != _APART
-                           and _length(found, groups[left][0], groups[left + 1][1]) <= self.size]
+                           and _length(parts, groups[left][0], groups[left + 1][1]) <= self.size]
             if not options:
                 at += 1
                 continue
@@ -209,18 +210,18 @@ class Semantic(RoleChunker):
             at = left
         return groups
 
-    def _divided(self, text: str, found: Sequence[TextBlock], similar: Similarities, low: int, high: int) -> list[Span]:
+    def _divided(self, text: str, parts: Blocks, similar: Similarities, low: int, high: int) -> list[Span]:
         """Cut blocks low..high at the least similar gap until each part fits; parts of ``least`` where it can be."""
-        start, stop = found[low].start, found[high - 1].stop
+        start, stop = parts[low].start, parts[high - 1].stop
         if stop - start <= self.size:
             return [(start, stop)]
         if high - low == 1:
             return split(text, start, stop, self.size, 0, _SEPARATORS)
         gaps = range(low, high - 1)
-        roomy = [g for g in gaps if min(_length(found, low, g + 1), _length(found, g + 1, high)) >= self.least]
+        roomy = [g for g in gaps if min(_length(parts, low, g + 1), _length(parts, g + 1, high)) >= self.least]
         gap = min(roomy or gaps, key=lambda g: (similar[g], g))
-        return [*self._divided(text, found, similar, low, gap + 1), *self._divided(text, found, similar, gap + 1, high)]
+        return [*self._divided(text, parts, similar, low, gap + 1), *self._divided(text, parts, similar, gap + 1, high)]
 
 
-def _length(found: Sequence[TextBlock], low: int, high: int) -> int:
-    return found[high - 1].stop - found[low].start
+def _length(parts: Blocks, low: int, high: int) -> int:
+    return parts[high - 1].stop - parts[low].start

@@ -1,4 +1,4 @@
-"""Contexts written by a chat model: what a memory is about within its session, put before its key."""
+"""Contexts written by a chat model: the place of a memory in its session, put before its key."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ sentences alone.
 Conversation:
 """
 
+_LEFT_OUT = "[...]"
 ASKED = "Passage:\n{passage}\n\nIts note, in one or two short sentences:"
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)?", re.DOTALL)
@@ -57,19 +58,16 @@ def cleaned(reply: str, sentences: int, max_words: int) -> str:
     return " ".join(text.split()[:max_words])
 
 
-_LEFT_OUT = "[...]"
-
-
 @stage
 class Written:
     """One or two sentences by a chat model that situate a memory in its session (Anthropic's "contextual retrieval").
 
-    They stand before the key, and before the value too with ``into: key_and_value``; a value is shown only where
-    memories are ranked (``rank.score.level=memory``). With ``header`` the rules' header stands between sentences and
-    key. A passage is asked about once, in however many haystacks its session lies; the session comes first in the
-    prompt, which a server's prefix cache then reads once for all its passages, and bears no date, which differs
-    between haystacks (the header has it). Of a session too long for the model's window the turns around the passage
-    are shown. A memory of a whole session has nothing to be situated in: it is not asked about.
+    They are put before the key, and before the value too with ``into: key_and_value``; a value is shown only where
+    memories are ranked (``rank.score.level=memory``). With ``header`` the rules' header comes between sentences and
+    key. Each passage is one request, however many haystacks hold its session. The session comes first in the prompt,
+    so that a server's prefix cache reads it once for all passages, and without its date, which differs between
+    haystacks (the header has it). Of a session too long for the model's window only the turns around the passage are
+    shown. A memory of a whole session is not situated.
     """
 
     reads: ClassVar = Header.reads
@@ -89,18 +87,17 @@ class Written:
         replies = store.completions(self.chat, prompts, notes)
         contexts = [cleaned(r.text, self.sentences, self.max_words) for r in replies]
         notes.warn(contexts.count(""), len(contexts), "contexts came back empty or refused; those keys have none")
-        known = pl.DataFrame({"memory": wanted.keys(), "context": [contexts[at] for at in wanted.values()]},
-                             schema={"memory": pl.Int64, "context": pl.String}).filter(pl.col("context") != "")
+        written = pl.DataFrame({"memory": wanted.keys(), "context": [contexts[at] for at in wanted.values()]},
+                               schema={"memory": pl.Int64, "context": pl.String}).filter(pl.col("context") != "")
         if self.header is not None:
             tables = tables.updated(self.header.run(tables, store))
-        made, texts = tables["memories"], tables["texts"]
-        told = made.join(known, on="memory", how="left", maintain_order="left")
+        memories, texts = tables["memories"], tables["texts"]
+        situated = memories.join(written, on="memory", how="left", maintain_order="left")
         for column in ("key_id", "value_id") if self.into == "key_and_value" else ("key_id",):
             longer = pl.concat_str("context", "text", separator="\n", ignore_nulls=True)
-            ids, texts = add_texts(texts, with_text(told, texts, column).select(longer).to_series())
-            made = made.with_columns(ids.alias(column))
-        return Tables(memories=made, texts=texts, notes=notes.table())
-
+            ids, texts = add_texts(texts, with_text(situated, texts, column).select(longer).to_series())
+            memories = memories.with_columns(ids.alias(column))
+        return Tables(memories=memories, texts=texts, notes=notes.table())
 
     def _prompts(self, tables: Tables, notes: Notes) -> tuple[list[Prompt], dict[int, int]]:
         """Return distinct prompts, those of one session together, and which of them each memory waits for."""
@@ -115,8 +112,8 @@ class Written:
             numbers, lines = sessions[corpus, session]
             if len(set(turns)) == len(numbers):
                 continue
-            view = views.get(tuple(lines)) or views.setdefault(
-                tuple(lines), _View(self.chat, lines, self.max_tokens))
+            if (view := views.get(tuple(lines))) is None:
+                view = views[tuple(lines)] = _View(self.chat, lines, self.max_tokens)
             at = [numbers.index(t) for t in turns]
             asked = view.prompt(key, min(at), max(at))
             if asked not in prompts:
@@ -130,7 +127,7 @@ class Written:
 
 
 class _View:
-    """A session as the model is shown it: whole, the same string for all its passages, or cut around a passage."""
+    """A session in a prompt: whole, the same string for all its passages, or cut around a passage."""
 
     def __init__(self, chat: Chat, lines: list[str], reply: int) -> None:
         self._chat, self._lines = chat, lines
