@@ -24,9 +24,8 @@ class Pair(NamedTuple):
 
 def share(hits: int, n: int) -> Share:
     """Return a share with its Wilson interval."""
-    interval = wilson(hits, n)
-    return {"value": hits / n if n else None, "low": interval[0] if interval else None,
-            "high": interval[1] if interval else None, "n": n}
+    low, high = wilson(hits, n) or (None, None)
+    return {"value": hits / n if n else None, "low": low, "high": high, "n": n}
 
 
 def sensitivity(pairs: Sequence[Pair]) -> Share:
@@ -71,9 +70,8 @@ def kappa_of(pairs: Sequence[Pair], seed: int = 0, resamples: int = 2_000, level
     value = float(kappa(counts.sum(axis=0)))
     if np.isnan(value):
         return empty
-    interval = _bootstrap(counts, seed, resamples, level)
-    return {**empty, "value": value, "low": interval[0] if interval else None,
-            "high": interval[1] if interval else None}
+    low, high = _bootstrap(counts, seed, resamples, level) or (None, None)
+    return {**empty, "value": value, "low": low, "high": high}
 
 
 def _bootstrap(counts: NDArray[np.float64], seed: int, resamples: int, level: float) -> Interval:
