@@ -21,9 +21,9 @@ from memlab.config.defaults import find_class
 def reasons(cls: type) -> dict[str, str]:
     """Return setting -> the comment beside or above its default, in the class or in one that it inherits from.
 
-    >>> from memlab.rank.select import Gap
-    >>> reasons(Gap)["buffer"]
-    "units shown beyond the drop; the paper's value"
+    >>> from memlab.rank.select import Fixed
+    >>> reasons(Fixed)
+    {'k': 'K of most published systems'}
     """
     bases = [base for base in reversed(cls.__mro__) if is_dataclass(base)]
     return {name: text for base in bases for name, text in _own_reasons(base).items()}
