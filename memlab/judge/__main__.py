@@ -35,33 +35,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--calibration", type=Path, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
                         help="specificity of judges, from `python -m memlab.judge.calibrate` (default "
                              f"runs/{CALIBRATION_FILE})")
-    parser.add_argument("--labels", type=Path, metavar="CSV", help="a sheet with labels: how far the judge agrees")
+    parser.add_argument("--labels", type=Path, metavar="CSV", help="a sheet with labels: print the judge's agreement")
     return command.run(parser, arguments, _run)
 
 
-def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
-    judge = command.make_judge(given.judge, given.chat, fields)
-    tables = command.load(given.data, given.path)
-    known = hypotheses.question_ids(tables)
-    file = hypotheses.read(given.file, known)
-    _warn("ids that the data set does not have, passed over as the official script does", file.unknown)
+def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
+    judge = command.make_judge(args.judge, args.chat, fields)
+    tables = command.load(args.data, args.path)
+    question_of = hypotheses.question_ids(tables)
+    file = hypotheses.read(args.file, question_of)
+    _warn("ids that are not in the data set, skipped as the official script does", file.unknown)
     _warn("questions without a hypothesis, not counted", file.missing)
-    labels = read_sheet(given.labels) if given.labels else None
-    answered = hypotheses.with_answers(tables, file.hypotheses)
-    judged = cases(answered)
-    if given.sheet:
-        print(f"{write_sheet(given.sheet, judged)} rows to label: {sanitise(str(given.sheet))}")
-    table = judge.run(answered.only(judge.reads), Store(given.store))["verdicts"]
-    id_of = {question: name for name, question in known.items()}
-    out = given.file.with_name(given.file.name + ".verdicts.jsonl")
+    labels = read_sheet(args.labels) if args.labels else None
+    answers = hypotheses.with_answers(tables, file.hypotheses)
+    judged = cases(answers)
+    if args.sheet:
+        print(f"{write_sheet(args.sheet, judged)} rows to label: {sanitise(str(args.sheet))}")
+    table = judge.run(answers.only(judge.reads), Store(args.store))["verdicts"]
+    id_of = {question: name for name, question in question_of.items()}
+    out = args.file.with_name(args.file.name + ".verdicts.jsonl")
     _write(out, [{"question_id": id_of[row["question"]], "hypothesis": file.hypotheses[row["question"]],
                   "judge": row["judge"], "correct": row["correct"], "reply": row["reply"]}
                  for row in table.iter_rows(named=True)])
     for name in table["judge"].unique(maintain_order=True):
         verdicts = table.filter(judge=name)
-        _report(name, accuracy.accuracy_table(answered, verdicts), len(known))
+        _report(name, accuracy.accuracy_table(answers, verdicts), len(question_of))
         _report_unclear(judge, name, verdicts["reply"].to_list())
-        for flag in judge_warnings([name], given.calibration):
+        for flag in judge_warnings([name], args.calibration):
             print(f"  {sanitise(flag)}")
         if labels is not None:
             _report_agreement(judged, dict(verdicts.select("question", "correct").iter_rows()), labels.right)
@@ -81,7 +81,7 @@ def _report(name: str, rows: list[accuracy.AccuracyRow], questions: int) -> None
 
 
 def _report_unclear(judge: Any, name: str, replies: list[str]) -> None:
-    """Print how many replies begin with neither yes nor no, or with a word that the official rule contradicts."""
+    """Print how many replies start with neither yes nor no, and how many start with no but count as yes."""
     judges = getattr(judge, "judges", (judge,))
     if not any(one.name == name and getattr(one, "style", "") == "official" for one in judges):
         return
@@ -89,7 +89,7 @@ def _report_unclear(judge: Any, name: str, replies: list[str]) -> None:
     vague, opposed = sum(word is None for _, word in words), sum(word not in (None, rule) for rule, word in words)
     if vague or opposed:
         print(f"  {vague} replies begin with neither yes nor no, and {opposed} contain 'yes' though they begin with "
-              "no; the official rule counts whatever contains 'yes'. --judge strict reads the first word.")
+              "no; the official rule counts any reply that contains 'yes'. --judge strict reads the first word.")
 
 
 def _report_agreement(judged: list[Case], right: dict[int, bool | None], labels: dict[str, bool]) -> None:
@@ -107,7 +107,7 @@ def _warn(what: str, ids: list[str]) -> None:
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write the whole file or nothing; ASCII, so that no text steers a terminal or breaks an encoding."""
+    """Write the whole file or nothing; in ASCII, so that no text controls a terminal or fails to encode."""
     with os_errors("the verdicts cannot be written", path, fix="free some space there, or move the hypotheses"):
         atomic_write(path, "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows))
 

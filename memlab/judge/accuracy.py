@@ -40,7 +40,7 @@ def _row(name: str, part: pl.DataFrame) -> AccuracyRow:
 
 
 def mean_of_types(rows: list[AccuracyRow]) -> float | None:
-    """The task-averaged accuracy: the mean of the types' shares."""
+    """Return the task-averaged accuracy: the mean of the types' shares."""
     shares = [row.right / row.n for row in rows[:-2] if row.n]
     return sum(shares) / len(shares) if shares else None
 

@@ -1,7 +1,8 @@
-"""The cases that judges are shown, the table of their verdicts, and a panel of several judges."""
+"""The cases that judges read, the table of their verdicts, and a panel of several judges."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -15,7 +16,7 @@ from memlab.tables import Notes, Tables, frame, with_text
 
 Sample = Annotated[int, Field(ge=0)]
 READS = ("answers", "questions", "gold", "texts")
-"""Tables that a judge reads: nothing of retrieval, so that a verdict depends on the words alone."""
+"""Tables that a judge reads: none from retrieval, so that a verdict depends on the answer's words alone."""
 
 
 class Case(NamedTuple):
@@ -30,7 +31,7 @@ class Case(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Score in [0, 1], whether the answer counts as right, and the judge's own words; null, null without a verdict."""
+    """Score in [0, 1], whether the answer counts as right, and the judge's words; both are null without a verdict."""
 
     score: float | None
     correct: bool | None
@@ -52,23 +53,23 @@ def cases(tables: Tables, sample: int = 0) -> list[Case]:
     for question, response in answers.select("question", "text").iter_rows():
         if question not in gold or questions.get(question) is None or response is None:
             raise MemlabError(f"question {question} was answered, but its gold, its question or the answer's text is "
-                              "not in the tables", where="judge", fix="give the tables that the answers were made of")
+                              "not in the tables", where="judge", fix="give the tables that belong to the answers")
         answer, category, abstain = gold[question]
         rows.append(Case(question, questions[question], answer, category, abstain, response))
     return rows
 
 
-def verdicts(judge: str, judged: Sequence[Case], given: Iterable[Verdict]) -> Tables:
+def verdicts(judge: str, judged: Sequence[Case], by_case: Iterable[Verdict]) -> Tables:
     """Build the table of the verdicts that one judge gave, one per case."""
-    rows = list(given)
+    rows = list(by_case)
     return Tables(verdicts=frame("verdicts", {
         "question": [case.question for case in judged], "judge": [judge] * len(rows),
         **{field: [getattr(row, field) for row in rows] for field in Verdict._fields}}))
 
 
 @stage
-class RuleJudge:
-    """A judge by rule: ``verdict`` decides each case by itself, without a model."""
+class RuleJudge(ABC):
+    """A judge by rule: ``verdict`` decides each case without a model."""
 
     reads: ClassVar = READS
     writes: ClassVar = ("verdicts",)
@@ -81,14 +82,14 @@ class RuleJudge:
         judged = cases(tables, self.sample)
         return verdicts(self.name, judged, map(self.verdict, judged))
 
+    @abstractmethod
     def verdict(self, case: Case) -> Verdict:
         """Return the verdict on one case."""
-        raise NotImplementedError
 
 
 @stage
 class Judges:
-    """A panel: each judge gives its verdicts, under a name that no other judge has."""
+    """A panel of judges with distinct names; each gives its own verdicts."""
 
     reads: ClassVar = READS
     writes: ClassVar = ("verdicts",)
@@ -106,7 +107,7 @@ class Judges:
                                   fix=f"give one another name; {did_you_mean(str(name), map(str, names))}")
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return the verdicts of all judges, one judge after the other."""
+        """Return the verdicts of all judges, one judge after another."""
         notes = Notes()
         parts = [notes.include(judge.run(tables, store))["verdicts"] for judge in self.judges]
         return Tables(verdicts=pl.concat(parts), notes=notes.table())

@@ -1,4 +1,4 @@
-"""Command-line options of the judge commands: the data, the judge and its chat model, made from configuration."""
+"""Command-line options of the judge commands: the data, the judge, and the judge's chat model."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--chat", metavar="NAME",
                         help="chat model of an LLM judge: a file of conf/judge_chat or conf/chat. Its fields follow as "
                              "--chat.FIELD VALUE; --chat.model and --chat.url alone name any OpenAI-compatible server")
-    parser.add_argument("--store", type=Path, help="where replies are kept, so that none is asked for twice "
-                                                   "(default $MEMLAB_HOME/store)")
+    parser.add_argument("--store", type=Path, help="folder of stored replies (default $MEMLAB_HOME/store)")
 
 
 def chat_fields(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -54,9 +53,9 @@ def chat_fields(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None,
         work: Callable[[argparse.Namespace, dict[str, str]], int]) -> int:
-    """Call ``work(options, chat fields)`` with a command line (default: the process's); return its status (1: a fault).
+    """Call ``work(options, chat fields)`` with the parsed command line and return its exit status.
 
-    A MemlabError is printed to standard error, without control characters.
+    A MemlabError is printed to standard error without control characters; the status is then 1.
     """
     try:
         fields, words = chat_fields(sys.argv[1:] if arguments is None else arguments)
@@ -72,7 +71,7 @@ def load(name: str, path: Path | None) -> Tables:
 
 
 def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
-    """Make a judge from its file in ``conf/judge``, with a chat model if it needs one."""
+    """Make a judge from its file in ``conf/judge``, with the chat model if it uses one."""
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
@@ -82,15 +81,15 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
 
     if name not in options("judge"):
         raise MemlabError(f"there is no judge '{name}'", fix=did_you_mean(name, options("judge")))
-    asks = name in file_names("judge") and "${judge_chat}" in (CONF / "judge" / f"{name}.yaml").read_text("utf-8")
-    if not asks and (chat is not None or fields):
+    uses_chat = name in file_names("judge") and "${judge_chat}" in (CONF / "judge" / f"{name}.yaml").read_text("utf-8")
+    if not uses_chat and (chat is not None or fields):
         raise MemlabError(f"judge '{name}' asks no chat model", fix="leave --chat and --chat.FIELD out")
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            config = compose(overrides=[f"+judge={name}", *([_model(chat, fields)] if asks else [])])
+            config = compose(overrides=[f"+judge={name}", *([_chat_override(chat, fields)] if uses_chat else [])])
         OmegaConf.set_struct(config, False)
-        given = OmegaConf.from_dotlist([f"{field}={value}" for field, value in fields.items()])
-        plain = OmegaConf.to_container(OmegaConf.merge(config, {"judge_chat": given} if fields else {}), resolve=True)
+        config.merge_with_dotlist([f"judge_chat.{field}={value}" for field, value in fields.items()])
+        plain = OmegaConf.to_container(config, resolve=True)
     except (OmegaConfBaseException, HydraException) as fault:
         raise MemlabError(str(fault).splitlines()[0], where=f"conf/judge/{name}.yaml") from fault
     assert isinstance(plain, dict)
@@ -101,8 +100,8 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
     return stage
 
 
-def _model(name: str | None, fields: Mapping[str, str]) -> str:
-    """Return the override that selects the chat model's file: in ``conf/judge_chat``, or else in ``conf/chat``."""
+def _chat_override(name: str | None, fields: Mapping[str, str]) -> str:
+    """Return the override that selects the chat model's file in ``conf/judge_chat``, or else in ``conf/chat``."""
     judges, readers = file_names("judge_chat"), file_names("chat")
     if name is None and not fields:
         raise MemlabError("this judge asks a chat model, and none is named", where="--chat",

@@ -20,7 +20,7 @@ _DECLINED = ("no information available", "not mentioned")
 
 
 def token_f1(response: str, gold: str) -> float:
-    """F1 of two bags of stems: 2 |both| / (|response| + |gold|), 0 where they share none.
+    """Return the F1 of two bags of stems: 2 |both| / (|response| + |gold|), 0 if they share none.
 
     >>> round(token_f1("She was painting a sunset", "painted sunsets"), 4)  # she wa paint sunset | paint sunset
     0.6667
@@ -36,7 +36,7 @@ def parts_f1(response: str, gold: str) -> float:
     >>> parts_f1("camping, pottery", "pottery, swimming")
     0.5
     """
-    best = [max(token_f1(said, part) for said in response.split(",")) for part in gold.split(",")]
+    best = [max(token_f1(item, part) for item in response.split(",")) for part in gold.split(",")]
     return sum(best) / len(best)
 
 
@@ -58,10 +58,9 @@ def locomo_score(case: Case) -> float | None:
 class TokenF1(RuleJudge):
     """Token F1 as score; right if it reaches ``threshold``.
 
-    multi-hop: gold and response are split at commas; open-domain: only the text before the first semicolon counts;
-    adversarial: right if the response contains "no information available" or "not mentioned". Any other category, of
-    any benchmark, takes plain F1, and an abstention question whether the response declines. LoCoMo itself reports
-    the mean score and no share of right answers: the threshold is memlab's.
+    multi-hop: gold and response are split at commas; open-domain: only the gold text before the first semicolon counts;
+    adversarial: right if the response contains "no information available" or "not mentioned". All other categories, of
+    any benchmark, get plain F1; an abstention question is right if the response declines.
     """
 
     name: str = "f1"

@@ -26,16 +26,15 @@ def question_ids(tables: Tables) -> dict[str, int]:
     """Return the benchmark's question ids with their numbers; raise MemlabError if two questions share one."""
     rows = tables["ids"].filter(pl.col("kind") == "question").select("name", "question")
     if rows["name"].n_unique() < rows.height:
-        raise MemlabError("two questions have one id, so that answers cannot be told apart", where="table ids")
+        raise MemlabError("two questions have one id, so that no answer can be assigned", where="table ids")
     return dict(rows.iter_rows())
 
 
-def read(path: Path, known: Mapping[str, int]) -> HypothesisFile:
-    """HypothesisFile a file of hypotheses; raise Faults with every line that cannot be scored.
+def read(path: Path, question_of: Mapping[str, int]) -> HypothesisFile:
+    """Read a file of hypotheses: JSONL, or a JSON list of the same objects; further fields are allowed.
 
-    Broken lines and repeated ids are faults. Ids that the benchmark does not have are skipped, as the official script
-    does, and reported, unless there are no others; so are questions without a hypothesis. A JSON list of the same
-    objects is read too, and further fields are allowed.
+    Raises Faults with all broken lines and repeated ids. Ids that the benchmark does not have are skipped, as in the
+    official script, and reported; it is an error if no id is left.
     """
     hypotheses: dict[int, str] = {}
     first: dict[str, int] = {}
@@ -54,16 +53,16 @@ def read(path: Path, known: Mapping[str, int]) -> HypothesisFile:
             faults.append(f"{where}: question_id '{name}' was there before, on line {first[name]}")
             continue
         first[name] = number
-        if name in known:
-            hypotheses[known[name]] = text
+        if name in question_of:
+            hypotheses[question_of[name]] = text
         else:
-            unknown.append(f"{where}: no question has the id '{name}'; {_nearest(name, known)}")
+            unknown.append(f"{where}: no question has the id '{name}'; {_nearest(name, question_of)}")
     if faults:
         raise Faults(faults)
     if not hypotheses:
         raise MemlabError("no line names a question of this data set", where=str(path),
                           fix=(unknown[0].partition("; ")[2] + "; " if unknown else "") + "check --data and --path")
-    return HypothesisFile(hypotheses, unknown, [name for name, q in known.items() if q not in hypotheses])
+    return HypothesisFile(hypotheses, unknown, [name for name, q in question_of.items() if q not in hypotheses])
 
 
 def _nearest(name: str, known: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""Judges by rule: exact match, and the gold answer within the response; and a rule for responses that decline."""
+"""Judges by rule: exact match, and containment of the gold answer; and a rule for responses that decline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DECLINES = re.compile("|".join((
 
 
 def abstains(response: str) -> bool:
-    """Return whether a response says that the answer is not known, by common English phrases.
+    """Return whether a response says in a common English phrase that the answer is not known.
 
     A response that declines and then guesses counts as declining.
 
@@ -81,7 +81,7 @@ class ExactMatch(RuleJudge):
 class Contains(ExactMatch):
     """Right if the response contains the gold answer (see :func:`within`), or declines what cannot be answered.
 
-    A response that lists every possible answer contains the right one: read this judge beside another.
+    A response that lists every possible answer counts as right, so use this judge beside another.
     """
 
     name: str = "contains"

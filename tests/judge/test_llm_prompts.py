@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memlab.data import locomo, longmemeval
 from memlab.judge.cases import Case
-from memlab.judge.llm import Style, fenced, judge_prompt, kind_of
+from memlab.judge.llm import Style, fence, judge_prompt, kind_of
 
 STYLES: tuple[Style, ...] = ("official", "strict", "lenient")
 KINDS = {"multi-session": "default", "temporal-reasoning": "temporal", "knowledge-update": "update",
@@ -115,6 +115,6 @@ def test_every_known_mark_is_given_up() -> None:
 
 @given(st.text(), st.text(), st.text(st.sampled_from("</>RESPONSE 0123456789abcdef\n")))
 def test_what_is_fenced_is_read_back(question: str, gold: str, response: str) -> None:
-    prompt = fenced({"QUESTION": question, "GOLD": gold, "RESPONSE": response})
+    prompt = fence({"QUESTION": question, "GOLD": gold, "RESPONSE": response})
     assert parts(prompt)["RESPONSE"] == response
-    assert prompt == fenced({"QUESTION": question, "GOLD": gold, "RESPONSE": response})
+    assert prompt == fence({"QUESTION": question, "GOLD": gold, "RESPONSE": response})

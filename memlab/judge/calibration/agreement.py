@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from memlab.evaluate.intervals import LEVEL, Interval, wilson
 
 Share = dict[str, float | int | None]
-"""A share in a report: value, low, high (95 %), n; null if n is 0."""
+"""A share in a report: value, low, high (95 %), n; value, low and high are null if n is 0."""
 
 
 class Pair(NamedTuple):
@@ -41,8 +41,8 @@ def specificity(pairs: Sequence[Pair]) -> Share:
 def kappa(table: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return Cohen's kappa (Educ. Psychol. Meas. 1960) of tables (..., 4) that count (yes yes, yes no, no yes, no no).
 
-    (observed - expected) / (1 - expected) agreement, expected from the margins; NaN if both sides give
-    only one and the same verdict.
+    (observed - expected) / (1 - expected) agreement, expected from the margins; NaN if all truths and all verdicts are
+    the same.
 
     >>> float(kappa(np.array([20.0, 5, 10, 15])))
     0.4
@@ -78,9 +78,9 @@ def _bootstrap(counts: NDArray[np.float64], seed: int, resamples: int, level: fl
     if len(counts) < 2:
         return None
     weights = np.random.default_rng(seed).multinomial(len(counts), np.full(len(counts), 1 / len(counts)), resamples)
-    drawn = kappa(weights @ counts)
-    drawn = drawn[~np.isnan(drawn)]
-    if not len(drawn):
+    kappas = kappa(weights @ counts)
+    kappas = kappas[~np.isnan(kappas)]
+    if not len(kappas):
         return None
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(kappas, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)

@@ -20,7 +20,7 @@ from memlab.judge.accuracy import decimal
 from memlab.judge.calibration.agreement import Pair, Share, kappa_of, sensitivity, share, specificity
 from memlab.judge.calibration.labelling_sheet import pair_with_labels, read_sheet, write_sheet
 from memlab.judge.calibration.synthetic_answers import RIGHT, WRONG, CalibrationSet, SyntheticAnswer, make_answers
-from memlab.judge.calibration.trust import MIN_SPECIFICITY, bias, flagged
+from memlab.judge.calibration.trust import CALIBRATION_FILE, MIN_SPECIFICITY, bias, needs_warning, read_judges
 from memlab.judge.cases import cases
 from memlab.runtime.files import atomic_write, os_errors
 from memlab.stage import Stage
@@ -32,15 +32,15 @@ from memlab.text.display import sanitise
 def as_tables(tables: Tables, answers: Sequence[SyntheticAnswer]) -> Tables:
     """Make each answer a question of its own, numbered by position, so that any judge can read them."""
     rows = pl.DataFrame({"question": [a.question for a in answers]}, schema={"question": pl.Int32})
-    numbered = pl.Series("question", range(len(answers)), dtype=pl.Int32)
+    numbers = pl.Series("question", range(len(answers)), dtype=pl.Int32)
 
-    def copied(name: str) -> pl.DataFrame:
+    def of_each_answer(name: str) -> pl.DataFrame:
         joined = rows.join(tables[name], on="question", how="left", maintain_order="left")
-        return joined.with_columns(numbered).select(tables[name].columns)
+        return joined.with_columns(numbers).select(tables[name].columns)
 
     ids, texts = add_texts(tables["texts"], [a.text for a in answers])
-    table = frame("answers", {"question": numbered, "sample": [0] * len(answers), "text_id": ids})
-    return Tables(questions=copied("questions"), gold=copied("gold"), answers=table, texts=texts)
+    table = frame("answers", {"question": numbers, "sample": [0] * len(answers), "text_id": ids})
+    return Tables(questions=of_each_answer("questions"), gold=of_each_answer("gold"), answers=table, texts=texts)
 
 
 def judge_answers(judge: Stage, tables: Tables, kit: CalibrationSet, store: Store) -> dict[str, list[bool | None]]:
@@ -53,8 +53,8 @@ def judge_answers(judge: Stage, tables: Tables, kit: CalibrationSet, store: Stor
 def calibrate(kit: CalibrationSet, verdicts: Sequence[bool | None], seed: int = 0) -> dict[str, Any]:
     """Summarise one judge's verdicts; answers without a verdict are counted and left out of every share.
 
-    ``kinds`` holds the share of right verdicts for each kind (specificity or sensitivity), and ``leniency`` the share
-    of wrong answers that were judged right, from the plainly wrong to the nearly right.
+    ``kinds`` holds the share of correct verdicts for each kind of answer. ``leniency`` holds the share of answers that
+    were judged right, for each kind of wrong answer, from the plainly wrong to the nearly right.
     """
     judged = [(a, verdict) for a, verdict in zip(kit.answers, verdicts, strict=True) if verdict is not None]
     pairs = [Pair(a.question, a.right, verdict) for a, verdict in judged]
@@ -63,78 +63,68 @@ def calibrate(kit: CalibrationSet, verdicts: Sequence[bool | None], seed: int = 
     return {
         "items": len(kit.answers), "unreadable": len(kit.answers) - len(judged),
         "sensitivity": sensitivity(pairs), "specificity": overall, "kappa": kappa_of(pairs, seed),
-        "kinds": {kind: share(given.count(kind in RIGHT), len(given)) for kind, given in by_kind.items()},
+        "kinds": {kind: share(values.count(kind in RIGHT), len(values)) for kind, values in by_kind.items()},
         "leniency": [{"kind": kind, **share(sum(by_kind[kind]), len(by_kind[kind]))} for kind in WRONG],
-        "skipped": kit.skipped, "least_specificity": MIN_SPECIFICITY, "flagged": flagged(overall["value"]),
+        "skipped": kit.skipped, "least_specificity": MIN_SPECIFICITY, "flagged": needs_warning(overall["value"]),
     }
 
 
 def sample(kit: CalibrationSet, limit: int | None, seed: int = 0) -> CalibrationSet:
-    """Keep the answers to ``limit`` questions, drawn by the seed."""
+    """Keep the answers to ``limit`` questions, sampled with the seed."""
     questions = sorted({a.question for a in kit.answers})
     if limit is None or limit >= len(questions):
         return kit
-    kept = set(random.Random(seed).sample(questions, limit))  # noqa: S311 - draws, not secrets
-    return CalibrationSet([a for a in kit.answers if a.question in kept], kit.skipped)
+    sampled = set(random.Random(seed).sample(questions, limit))  # noqa: S311 - draws, not secrets
+    return CalibrationSet([a for a in kit.answers if a.question in sampled], kit.skipped)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0 if all is well, 1 with a message if not."""
     parser = argparse.ArgumentParser(prog="python -m memlab.judge.calibrate", description=__doc__.split("\n")[0])
     command.add_arguments(parser)
-    parser.add_argument("--limit", type=int, metavar="N", help="synthetic answers to N questions, drawn by the seed")
-    parser.add_argument("--seed", type=int, default=0, help="of the answers, the draw and the resamples (default 0)")
-    parser.add_argument("--out", type=Path, default=Path("runs/calibration.json"), metavar="JSON",
-                        help="where the figures go (default runs/calibration.json)")
+    parser.add_argument("--limit", type=int, metavar="N", help="answers to N questions only, sampled with the seed")
+    parser.add_argument("--seed", type=int, default=0, help="seed of answers, sample and resamples (default 0)")
+    parser.add_argument("--out", type=Path, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
+                        help=f"where the figures go (default runs/{CALIBRATION_FILE})")
     parser.add_argument("--sheet", type=Path, metavar="CSV", help="also write a sheet for labels by hand")
     parser.add_argument("--sheet-size", type=int, default=100, metavar="N", help="rows of the sheet (default 100)")
-    parser.add_argument("--labels", type=Path, metavar="CSV", help="a sheet with labels: how far each judge agrees")
+    parser.add_argument("--labels", type=Path, metavar="CSV", help="a sheet with labels: print each judge's agreement")
     return command.run(parser, arguments, _run)
 
 
-def _run(given: argparse.Namespace, fields: dict[str, str]) -> int:
-    judge = command.make_judge(given.judge, given.chat, fields)
-    tables = command.load(given.data, given.path)
-    kit = sample(make_answers(tables, given.seed), given.limit, given.seed)
-    shown = cases(as_tables(tables, kit.answers))
-    labels = read_sheet(given.labels).right if given.labels else None
-    if given.sheet:
-        drawn = random.Random(given.seed).sample(shown, min(given.sheet_size, len(shown)))  # noqa: S311
-        print(f"{write_sheet(given.sheet, drawn)} rows to label: {sanitise(str(given.sheet))}")
-    figures = _read_figures(given.out)
-    for name, verdicts in judge_answers(judge, tables, kit, Store(given.store)).items():
-        summary = calibrate(kit, verdicts, given.seed)
+def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
+    judge = command.make_judge(args.judge, args.chat, fields)
+    tables = command.load(args.data, args.path)
+    kit = sample(make_answers(tables, args.seed), args.limit, args.seed)
+    items = cases(as_tables(tables, kit.answers))
+    labels = read_sheet(args.labels).right if args.labels else None
+    if args.sheet:
+        sampled = random.Random(args.seed).sample(items, min(args.sheet_size, len(items)))  # noqa: S311
+        print(f"{write_sheet(args.sheet, sampled)} rows to label: {sanitise(str(args.sheet))}")
+    judges = read_judges(args.out)  # other judges' figures stay
+    for name, verdicts in judge_answers(judge, tables, kit, Store(args.store)).items():
+        summary = calibrate(kit, verdicts, args.seed)
         if labels is not None:
-            pairs = pair_with_labels(labels, shown, verdicts)
-            summary["against_people"] = {"kappa": kappa_of(pairs, given.seed), "sensitivity": sensitivity(pairs),
+            pairs = pair_with_labels(labels, items, verdicts)
+            summary["against_people"] = {"kappa": kappa_of(pairs, args.seed), "sensitivity": sensitivity(pairs),
                                          "specificity": specificity(pairs)}
-        figures["judges"][name] = {"data": given.data, "seed": given.seed, "limit": given.limit, **summary}
-        print(f"judge {sanitise(name)} on {sanitise(given.data)}, {summary['items']:,} answers made")
+        judges[name] = {"data": args.data, "seed": args.seed, "limit": args.limit, **summary}
+        print(f"judge {sanitise(name)} on {sanitise(args.data)}, {summary['items']:,} synthetic answers")
         print("\n".join(_lines(summary)))
-    with os_errors("the figures cannot be written", given.out):
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(given.out, json.dumps(figures, indent=1) + "\n")
-    print(f"figures: {sanitise(str(given.out))}")
+    with os_errors("the figures cannot be written", args.out):
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write(args.out, json.dumps({"judges": judges}, indent=1) + "\n")
+    print(f"figures: {sanitise(str(args.out))}")
     return 0
-
-
-def _read_figures(path: Path) -> dict[str, Any]:
-    """Return the figures of earlier runs; an unreadable file is replaced."""
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {"judges": {}}
-    known = isinstance(content, dict) and isinstance(content.get("judges"), dict)
-    return content if known else {"judges": {}}
 
 
 def _lines(summary: Mapping[str, Any]) -> list[str]:
     lines = [_line(name, summary[name]) for name in ("sensitivity", "specificity", "kappa")]
     for title, kinds in (("wrong answers judged wrong", WRONG), ("right answers judged right", RIGHT)):
-        lines.append(f"  {title}, by kind (questions that it could not be made for)")
+        lines.append(f"  {title}, by kind (in brackets: questions without such an answer)")
         lines += [_line(f"  {kind}", summary["kinds"][kind], f" ({summary['skipped'][kind]})") for kind in kinds]
-    lines += [_line(f"{name} against labels by hand", value) for name, value in
-              summary.get("against_people", {}).items()]
+    against_people = summary.get("against_people", {})
+    lines += [_line(f"{name} against labels by hand", value) for name, value in against_people.items()]
     if summary["unreadable"]:
         lines.append(f"  {summary['unreadable']} without a verdict, left out of every share")
     if summary["flagged"]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memlab.text.normalise import COUNT_WORDS, NUMBER_WORDS, normalise_locomo, number_in_words
 from memlab.text.temporal.calendar import MONTHS, WEEKDAYS
 
-_LONGEST = 15  # words; a changed detail may not make a longer answer wrong
+_LONGEST = 15  # words; a longer answer may stay right when one detail changes
 _YEAR = range(1900, 2101)
 _FACT = re.compile(
     rf"(?P<month>\b(?:{'|'.join(MONTHS)})\b)"
@@ -31,7 +31,7 @@ class Perturbation(NamedTuple):
 
 
 def names(text: str, alone: bool = False) -> list[re.Match[str]]:
-    """Return the names in an answer: capitalised words, the first one only if ``alone`` says that it is a name.
+    """Return the names in an answer: capitalised words; a single first word counts only if ``alone`` is true.
 
     >>> [m[0] for m in names("Went to Rome with Aunt May Smith")]
     ['Rome', 'Aunt May Smith']
@@ -50,9 +50,9 @@ def names(text: str, alone: bool = False) -> list[re.Match[str]]:
 def perturb(answer: str, draw: random.Random, others: Sequence[str] = (), alone: bool = False) -> Perturbation | None:
     """Change one fact of an answer; return None if it has none, or if the changed answer may still be right.
 
-    The latter holds for long answers and for alternatives ("Ruby or PHP"). A count changes by at least two, since
-    judges accept dates that are off by one. ``others`` are names that may replace a name; ``alone`` says that a
-    capitalised first word is a name.
+    Long answers and alternatives ("Ruby or PHP") may still be right. A count changes by at least two, since judges
+    accept counts that are off by one. ``others`` are names that may replace a name; ``alone`` says that a capitalised
+    first word is a name.
 
     >>> perturb("Paid $1,200", random.Random(1)).now, perturb("May", random.Random(1)).now
     ('1,388', 'March')
@@ -60,12 +60,12 @@ def perturb(answer: str, draw: random.Random, others: Sequence[str] = (), alone:
     if len(answer.split()) > _LONGEST or " or " in answer:
         return None
     spots = [(m.start(), m.end(), "fact", m) for m in _FACT.finditer(answer)]
-    taken = [(start, end) for start, end, _, _ in spots]
+    fact_spans = [(start, end) for start, end, _, _ in spots]
     spots += [(m.start(), m.end(), "name", m) for m in names(answer, alone) if others
-              and not any(start < m.end() and m.start() < end for start, end in taken)]
+              and not any(start < m.end() and m.start() < end for start, end in fact_spans)]
     draw.shuffle(spots)
     for start, end, kind, match in spots:
-        now = _other(match, answer, draw) if kind == "fact" else _name(match[0], draw, others)
+        now = _other_fact(match, answer, draw) if kind == "fact" else _other_name(match[0], draw, others)
         if now is None:
             continue
         text = answer[:start] + now + answer[end:]
@@ -74,37 +74,37 @@ def perturb(answer: str, draw: random.Random, others: Sequence[str] = (), alone:
     return None
 
 
-def _other(match: re.Match[str], answer: str, draw: random.Random) -> str | None:
+def _other_fact(match: re.Match[str], answer: str, draw: random.Random) -> str | None:
     if match["month"]:
-        return _cased(match["month"], draw.choice([m for m in MONTHS if m.lower() != match["month"].lower()]))
+        return _match_case(match["month"], draw.choice([m for m in MONTHS if m.lower() != match["month"].lower()]))
     if match["day"]:
-        return _cased(match["day"], draw.choice([d for d in WEEKDAYS if d.lower() != match["day"].lower()]))
+        return _match_case(match["day"], draw.choice([d for d in WEEKDAYS if d.lower() != match["day"].lower()]))
     if match["words"]:
-        moved = (NUMBER_WORDS[match["words"].lower()] + draw.randint(2, 5)) % 100
-        return _cased(match["words"], number_in_words(moved))
+        new = (NUMBER_WORDS[match["words"].lower()] + draw.randint(2, 5)) % 100
+        return _match_case(match["words"], number_in_words(new))
     digits = match["number"]
     number = int(digits.replace(",", ""))
-    dated = re.compile("|".join(MONTHS), re.IGNORECASE).search(answer) is not None
-    if dated and number <= 31:  # the day of a month
-        moved = draw.choice([n for n in range(1, 29) if abs(n - number) > 1])
+    has_month = re.compile("|".join(MONTHS), re.IGNORECASE).search(answer) is not None
+    if has_month and number <= 31:  # the day of a month
+        new = draw.choice([n for n in range(1, 29) if abs(n - number) > 1])
     elif number in _YEAR and len(digits) == 4:
-        moved = number - draw.randint(2, 5)
+        new = number - draw.randint(2, 5)
     else:
-        moved = number + draw.randint(max(2, number // 10), max(5, number // 3))
+        new = number + draw.randint(max(2, number // 10), max(5, number // 3))
     if match["ordinal"]:
-        return f"{moved}{ordinal(moved)}"
+        return f"{new}{ordinal(new)}"
     width = len(digits) if digits[0] == "0" else 0
-    return (f"{moved:,}" if "," in digits else str(moved).zfill(width)) + (match["tail"] or "")
+    return (f"{new:,}" if "," in digits else str(new).zfill(width)) + (match["tail"] or "")
 
 
-def _name(name: str, draw: random.Random, others: Sequence[str]) -> str | None:
+def _other_name(name: str, draw: random.Random, others: Sequence[str]) -> str | None:
     mine = set(normalise_locomo(name).split())
     usable = [other for other in others if not mine & set(normalise_locomo(other).split())]
     return draw.choice(usable) if usable else None
 
 
 def ordinal(number: int) -> str:
-    """Return the ending of an ordinal.
+    """Return the ending of a number's ordinal.
 
     >>> [f"{n}{ordinal(n)}" for n in (1, 2, 3, 11, 22)]
     ['1st', '2nd', '3rd', '11th', '22nd']
@@ -112,5 +112,5 @@ def ordinal(number: int) -> str:
     return "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
-def _cased(was: str, now: str) -> str:
+def _match_case(was: str, now: str) -> str:
     return now.capitalize() if was[0].isupper() else now.lower()

@@ -31,33 +31,33 @@ class Labels(NamedTuple):
 
 
 def item_id(case: Case) -> str:
-    """Return an id from a case's texts, so that a sheet fits any run with the same response to the same question.
+    """Return an id made from a case's texts: a sheet fits any run with the same responses to the same questions.
 
-    It begins with a letter, so that no spreadsheet reads it as a number.
+    The id begins with a letter, so that no spreadsheet reads it as a number.
     """
     return "i" + text_hash("\x00".join((case.text, case.gold or "", case.response)))[:15]
 
 
 def safe_cell(text: str) -> str:
-    """Return a text as a cell that no spreadsheet takes for a formula, without invisible characters.
+    """Return a text as a cell without invisible characters that no spreadsheet reads as a formula.
 
     >>> safe_cell("=1+1"), safe_cell(" @cmd"), safe_cell("4 hours")
     ("'=1+1", "' @cmd", '4 hours')
     """
-    shown = sanitise_lines(text)
-    return "'" + shown if shown.lstrip().startswith(_FORMULA) else shown
+    cell = sanitise_lines(text)
+    return "'" + cell if cell.lstrip().startswith(_FORMULA) else cell
 
 
 def write_sheet(path: Path, judged: Iterable[Case]) -> int:
-    """Write one row per distinct item and return their number; raise MemlabError rather than overwrite a sheet."""
+    """Write one row per distinct item and return their number; raise MemlabError if the file exists."""
     rows = {item_id(case): map(safe_cell, (case.text, case.gold or "", case.response)) for case in judged}
     try:
-        with path.open("x", newline="", encoding="utf-8-sig") as stream:  # the mark lets Excel read UTF-8
+        with path.open("x", newline="", encoding="utf-8-sig") as stream:  # Excel needs the mark to read UTF-8
             writer = csv.writer(stream)
             writer.writerow(COLUMNS)
             writer.writerows((name, *texts, "") for name, texts in rows.items())
     except FileExistsError:
-        raise MemlabError("there is a file already, perhaps with labels in it", where=str(path),
+        raise MemlabError("the file exists already, perhaps with labels in it", where=str(path),
                           fix="give another name, or move it away") from None
     except OSError as fault:
         raise MemlabError(f"cannot be written ({fault.strerror})", where=str(path)) from fault
@@ -95,7 +95,7 @@ def read_sheet(path: Path) -> Labels:
 
 def pair_with_labels(labels: Mapping[str, bool], judged: Sequence[Case], verdicts: Sequence[bool | None]
                      ) -> list[Pair]:
-    """Pair labels by hand (the truth) with a judge's verdicts on the same items; items without either are left out."""
+    """Pair labels by hand (the truth) with a judge's verdicts; leave out items without a label or a verdict."""
     pairs = {}
     for case, verdict in zip(judged, verdicts, strict=True):
         name = item_id(case)

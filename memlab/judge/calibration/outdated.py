@@ -10,7 +10,8 @@ from memlab.tables import Tables, with_text
 from memlab.text.normalise import answer_tokens, locomo_stems
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_REACH = 3  # a number's unit is among this many words after it
+_DOLLARS = re.compile(r"\$(\d[\d,]*\d|\d)")
+_REACH = 3  # the unit of a number is one of this many words after it
 _STOP = frozenset(locomo_stems(
     "of do does did have has i my me in on for with now so far total currently how many much"))
 
@@ -18,9 +19,10 @@ _STOP = frozenset(locomo_stems(
 def outdated_values(tables: Tables) -> dict[int, str]:
     """Return the earlier value for each question that has exactly one candidate.
 
-    Only counts and amounts: in the evidence turns of all sessions but the latest, a number of the same unit as the
-    gold answer's (the word behind it, or behind "How many" in the question; for "$" the sign) that is not the gold
-    one and does not occur in the latest session. Needs questions, gold, evidence, turns and texts.
+    Only counts and amounts are considered. A candidate is a number in the evidence turns of an earlier session. It has
+    the unit of the gold answer (the word after its number, the word after "How many" in the question, or the sign $),
+    differs from the gold answer and does not occur in the latest session. Needs questions, gold, evidence, turns and
+    texts.
     """
     wanted = tables["gold"].filter((pl.col("category") == "knowledge-update") & ~pl.col("abstain"))
     turns = (
@@ -32,42 +34,45 @@ def outdated_values(tables: Tables) -> dict[int, str]:
     texts = dict(with_text(tables["questions"], tables["texts"]).select("question", "text").iter_rows())
     values = {}
     for question, answer in wanted.select("question", "answer").sort("question").iter_rows():
-        mine = turns.filter(pl.col("question") == question)
-        if answer is None or mine["session"].n_unique() < 2:
+        evidence = turns.filter(pl.col("question") == question)
+        if answer is None or evidence["session"].n_unique() < 2:
             continue
-        latest = mine["session"].max()
-        old = mine.filter(pl.col("session") < latest)["text"].to_list()
-        new = mine.filter(pl.col("session") == latest)["text"].to_list()
-        value = _earlier(texts[question], answer, old, new)
+        latest = evidence["session"].max()
+        old = evidence.filter(pl.col("session") < latest)["text"].to_list()
+        new = evidence.filter(pl.col("session") == latest)["text"].to_list()
+        value = _earlier_value(texts[question], answer, old, new)
         if value is not None:
             values[question] = value
     return values
 
 
-def _earlier(question: str, answer: str, old: list[str], new: list[str]) -> str | None:
+def _earlier_value(question: str, answer: str, old: list[str], new: list[str]) -> str | None:
     numbers = [word for word in answer_tokens(answer) if _NUMBER.fullmatch(word)]
     if len(numbers) != 1:
         return None
     if "$" in answer:
-        before = {m.replace(",", "") for text in old for m in re.findall(r"\$(\d[\d,]*\d|\d)", text)}
-        values = before - set(numbers) - {m.replace(",", "") for t in new for m in re.findall(r"\$(\d[\d,]*\d|\d)", t)}
+        values = _dollars(old) - set(numbers) - _dollars(new)
         return f"${int(values.pop()):,}" if len(values) == 1 else None
     units = _units(answer) or _units(question.partition("ow many")[2][:60])
-    values = _counted(old, units) - set(numbers) - _counted(new, units)
+    values = _numbers_with_unit(old, units) - set(numbers) - _numbers_with_unit(new, units)
     if len(values) != 1:
         return None
     rest = " ".join(word for word in answer.split() if not any(n in answer_tokens(word) for n in numbers))
     return f"{values.pop()} {rest}".strip()
 
 
+def _dollars(texts: list[str]) -> set[str]:
+    return {amount.replace(",", "") for text in texts for amount in _DOLLARS.findall(text)}
+
+
 def _units(text: str) -> set[str]:
-    """Return the first words after a count that can name its unit."""
+    """Return the first two words that can name a unit."""
     words = [w for w in locomo_stems(text) if not w.isdigit() and w not in _STOP
              and answer_tokens(w) and not answer_tokens(w)[0].isdigit()]
     return set(words[:2])
 
 
-def _counted(texts: list[str], units: set[str]) -> set[str]:
+def _numbers_with_unit(texts: list[str], units: set[str]) -> set[str]:
     """Return the numbers that one of the units follows closely."""
     numbers = set()
     for text in texts:

@@ -1,19 +1,18 @@
-"""Right answers in other words, by rules that keep their meaning."""
+"""Rules that put an answer into other words without changing its meaning."""
 
 from __future__ import annotations
 
-import random
 import re
 
 from memlab.judge.calibration.corruptions import ordinal
 from memlab.text.normalise import COUNT_WORDS, NUMBER_WORDS, accepted_answers, normalise_locomo, number_in_words
 from memlab.text.temporal.calendar import MONTHS
 
-_SENTENCES = ("From what you told me, the answer is: {}.", "As far as I remember, it is this: {}.",
-              "Looking back at our conversations: {}.")
-_DECLINES = ("You have not mentioned that, so I cannot answer.",
-             "There is no information about that in what you have told me.",
-             "I cannot say: what you asked about does not come up in our conversations.")
+SENTENCES = ("From what you told me, the answer is: {}.", "As far as I remember, it is this: {}.",
+             "Looking back at our conversations: {}.")
+DECLINES = ("You have not mentioned that, so I cannot answer.",
+            "There is no information about that in what you have told me.",
+            "I cannot say: what you asked about does not come up in our conversations.")
 _CLAUSE = frozenset((
     "is", "are", "was", "were", "have", "has", "had", "did", "do", "does", "will", "would", "can", "could", "should",
     "she", "he", "they", "i", "you", "we", "it", "because", "since", "that", "which", "who", "when", "where",
@@ -38,7 +37,7 @@ def is_polar(answer: str) -> bool:
 
 
 def list_items(answer: str) -> list[str]:
-    """Split an answer that is a plain list of things; [] if it is not, or if that is doubtful.
+    """Return the items of an answer that is a plain list; [] if it is not one, or may not be one.
 
     >>> list_items("Pottery, camping and a long swim")
     ['Pottery', 'camping', 'a long swim']
@@ -55,7 +54,7 @@ def list_items(answer: str) -> list[str]:
 
 
 def join_list(parts: list[str]) -> str:
-    """Write things as a list.
+    """Join the items of a list into one text.
 
     >>> join_list(["tea"]), join_list(["tea", "milk", "rum"])
     ('tea', 'tea, milk and rum')
@@ -63,18 +62,8 @@ def join_list(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
-def restate(answer: str, draw: random.Random) -> str:
-    """Put an answer into a sentence."""
-    return draw.choice(_SENTENCES).format(accepted_answers(answer)[0].rstrip("."))
-
-
-def decline(draw: random.Random) -> str:
-    """Decline to answer, which is right if the user never mentioned what is asked."""
-    return draw.choice(_DECLINES)
-
-
 def renumber(answer: str) -> str | None:
-    """Write the first small number in words instead of digits, or the other way round; None if there is none.
+    """Write the first small number in words instead of digits, or in digits instead of words; None without one.
 
     >>> renumber("4 hours"), renumber("twenty-one days"), renumber("$4"), renumber("May 4, 2023")
     ('four hours', '21 days', None, None)
@@ -90,7 +79,7 @@ def renumber(answer: str) -> str | None:
 
 
 def reformat_date(answer: str) -> str | None:
-    """Write the first date in another form; None if there is none.
+    """Write the first date in another format; None if there is no date.
 
     >>> reformat_date("7 May 2023"), reformat_date("May 7th, 2023")
     ('May 7, 2023', '2023-05-07')
@@ -114,7 +103,7 @@ def reformat_date(answer: str) -> str | None:
 
 
 def reorder(answer: str) -> str | None:
-    """Return the things of a list in another order; None if the answer is not a list.
+    """Reverse the items of a list; None if the answer is not a list.
 
     >>> reorder("tea, milk and rum"), reorder("tea")
     ('rum, milk and tea', None)

@@ -1,7 +1,7 @@
 """Synthetic answers that are right or wrong by construction, to calibrate judges.
 
-They are made of gold answers (and evidence turns, for outdated values) by rules and a seed. No opinion enters, so that
-a judge's verdicts can be compared with them.
+Rules and a seed make them from gold answers (and from evidence turns, for outdated values). Nobody's opinion decides
+whether they are right, so a judge's verdicts can be compared with them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from memlab.text.normalise import accepted_answers, answer_tokens, locomo_stems,
 from memlab.text.temporal.calendar import MONTHS
 
 WRONG = ("vague", "other", "outdated", "corrupted", "subset")
-"""Kinds of wrong answer, from the plainly wrong to those that a lenient judge accepts."""
+"""Kinds of wrong answers, from the plainly wrong to those that a lenient judge accepts."""
 
 RIGHT = ("restated", "declined", "numbers", "dates", "reordered")
-"""Kinds of right answer; ``declined`` is for questions that cannot be answered."""
+"""Kinds of right answers; ``declined`` is for questions that cannot be answered."""
 
 _VAGUE = ("It was something along the lines of what you had in mind.", "There were several, and it varied a bit.",
           "You talked about that some time ago, and it sounded good.")
@@ -35,7 +35,7 @@ _REWRITES: dict[str, tuple[Callable[[str], str | None], str]] = {
 
 
 class SyntheticAnswer(NamedTuple):
-    """A made answer: its kind, whether it is right, and why."""
+    """A synthetic answer: its question, its kind, whether it is right, and why."""
 
     question: int
     kind: str
@@ -45,7 +45,7 @@ class SyntheticAnswer(NamedTuple):
 
 
 class CalibrationSet(NamedTuple):
-    """Synthetic answers by question and kind, and the number of questions that each kind could not be made for."""
+    """Synthetic answers, and for each kind the number of questions without an answer of that kind."""
 
     answers: list[SyntheticAnswer]
     skipped: dict[str, int]
@@ -62,18 +62,18 @@ class GoldQuestion(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind of question, which decides the rule of the judge."""
+        """The kind of question, which selects the judge's rule."""
         return kind_of(self.category, self.abstain)
 
     @property
     def answer(self) -> str | None:
-        """The answer as given; null if it is a rubric or an explanation."""
+        """The first accepted answer; null if the gold answer is a rubric or an explanation."""
         usable = self.gold is not None and self.kind not in ("preference", "abstention")
         return accepted_answers(str(self.gold))[0] if usable and normalise_locomo(str(self.gold)) else None
 
 
 def make_answers(tables: Tables, seed: int = 0) -> CalibrationSet:
-    """Make every kind of answer for every question; needs questions, gold, texts, and for outdated values the turns."""
+    """Make every kind of answer to every question; outdated values need the tables evidence and turns."""
     rows = tables["gold"].join(with_text(tables["questions"], tables["texts"]), on="question").sort("question")
     columns = rows.select("question", "text", "answer", "category", "abstain")
     questions = [GoldQuestion(*row) for row in columns.iter_rows()]
@@ -82,16 +82,16 @@ def make_answers(tables: Tables, seed: int = 0) -> CalibrationSet:
     skipped = dict.fromkeys((*WRONG, *RIGHT), 0)
     for one in questions:
         for kind in skipped:
-            made = generator.make(kind, one, random.Random(f"{seed}:{one.question}:{kind}"))  # noqa: S311 - no secret
-            if made is None:
+            answer = generator.make(kind, one, random.Random(f"{seed}:{one.question}:{kind}"))  # noqa: S311 - no secret
+            if answer is None:
                 skipped[kind] += 1
             else:
-                answers.append(SyntheticAnswer(one.question, kind, kind in RIGHT, *made))
+                answers.append(SyntheticAnswer(one.question, kind, kind in RIGHT, *answer))
     return CalibrationSet(answers, skipped)
 
 
 class _Generator:
-    """One method per kind of answer: (text, why), or None if it cannot be made."""
+    """One method per kind of answer; it returns (text, why), or None if the answer cannot be made."""
 
     def __init__(self, questions: list[GoldQuestion], old: dict[int, str]) -> None:
         self.old = old
@@ -109,7 +109,7 @@ class _Generator:
 
     def vague(self, one: GoldQuestion, draw: random.Random) -> tuple[str, str] | None:
         if one.kind == "preference":
-            return draw.choice(_BROAD), "it would suit anybody and uses nothing known of the user"
+            return draw.choice(_BROAD), "it would suit anybody and uses no knowledge about the user"
         if one.answer is None or paraphrases.is_polar(one.answer):
             return None
         return draw.choice(_VAGUE), "it names nothing"
@@ -117,19 +117,19 @@ class _Generator:
     def other(self, one: GoldQuestion, draw: random.Random) -> tuple[str, str] | None:
         if one.kind == "preference" or (one.answer is not None and paraphrases.is_polar(one.answer)):
             return None
-        if one.abstain:  # of a question that begins with the same word
+        if one.abstain:  # the answer to a question that begins with the same word
             same = [o for o in self.answered if o.text.split()[:1] == one.text.split()[:1]]
         elif one.answer is None:
             return None
         else:
             shape = self.shapes[one.question]
             same = [o for o in self.answered if o.category == one.category and self.shapes[o.question] == shape]
-        pick = next((o for o in draw.sample(same, len(same)) if _apart(str(o.answer), one)), None)
+        pick = next((o for o in draw.sample(same, len(same)) if _is_unrelated(str(o.answer), one)), None)
         return None if pick is None else (str(pick.answer), f"it is the answer to another question: {pick.text}")
 
-    def outdated(self, one: GoldQuestion, draw: random.Random) -> tuple[str, str] | None:  # noqa: ARG002 - every kind's form
+    def outdated(self, one: GoldQuestion, draw: random.Random) -> tuple[str, str] | None:  # noqa: ARG002
         value = self.old.get(one.question)
-        return None if value is None else (value, f"it was so before; now it is {one.answer}")
+        return None if value is None else (value, f"it was true earlier; now it is {one.answer}")
 
     def corrupted(self, one: GoldQuestion, draw: random.Random) -> tuple[str, str] | None:
         if one.answer is None:
@@ -144,24 +144,27 @@ class _Generator:
         parts = paraphrases.list_items(one.answer or "")
         if not parts:
             return None
-        kept = sorted(draw.sample(range(len(parts)), draw.randint(1, max(1, len(parts) // 2))))
-        return paraphrases.join_list([parts[i] for i in kept]), f"{len(kept)} of {len(parts)} things are named"
+        positions = sorted(draw.sample(range(len(parts)), draw.randint(1, max(1, len(parts) // 2))))
+        return paraphrases.join_list([parts[i] for i in positions]), f"{len(positions)} of {len(parts)} items are named"
 
     def restated(self, one: GoldQuestion, draw: random.Random) -> tuple[str, str] | None:
-        return None if one.answer is None else (paraphrases.restate(one.answer, draw), "the answer in a sentence")
+        if one.answer is None:
+            return None
+        answer = accepted_answers(one.answer)[0].rstrip(".")
+        return draw.choice(paraphrases.SENTENCES).format(answer), "the answer in a sentence"
 
     def declined(self, one: GoldQuestion, draw: random.Random) -> tuple[str, str] | None:
-        return (paraphrases.decline(draw), "the question cannot be answered") if one.abstain else None
+        return (draw.choice(paraphrases.DECLINES), "the question cannot be answered") if one.abstain else None
 
 
 def _shape(answer: str | None) -> str:
-    """Return whether an answer is a number, a date or words, so that another one of its shape is plausible."""
+    """Return "date", "number" or "words": an answer of the same shape is plausible for the same question."""
     if any(month in str(answer) for month in MONTHS):
         return "date"
     return "number" if any(t[0].isdigit() for t in answer_tokens(str(answer))) else "words"
 
 
-def _apart(text: str, one: GoldQuestion) -> bool:
+def _is_unrelated(text: str, one: GoldQuestion) -> bool:
     """Return whether a text shares no content with a question's gold answer, so that it cannot be right."""
     if one.abstain:
         return True
@@ -171,15 +174,15 @@ def _apart(text: str, one: GoldQuestion) -> bool:
 
 
 def _differs(text: str, one: GoldQuestion) -> bool:
-    """Return whether a text is none of the accepted answers, nor off by one where that is accepted."""
+    """Return whether a text differs from all accepted answers, by more than one if the judge accepts off by one."""
     for right in accepted_answers(str(one.gold)):
         if normalise_locomo(text) == normalise_locomo(right):
             return False
-        ours, theirs = _numbers(text), _numbers(right)
+        numbers, right_numbers = _numbers(text), _numbers(right)
         same_but_numbers = [t for t in answer_tokens(text) if not t[0].isdigit()] == \
             [t for t in answer_tokens(right) if not t[0].isdigit()]
-        near = len(ours) == len(theirs) and all(abs(a - b) <= 1 for a, b in zip(ours, theirs))
-        if one.kind == "temporal" and ours and near and same_but_numbers:
+        near = len(numbers) == len(right_numbers) and all(abs(a - b) <= 1 for a, b in zip(numbers, right_numbers))
+        if one.kind == "temporal" and numbers and near and same_but_numbers:
             return False
     return True
 

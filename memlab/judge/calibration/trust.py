@@ -10,26 +10,26 @@ from typing import Any
 from memlab.text.display import format_number, one_line
 
 CALIBRATION_FILE = "calibration.json"
-"""Lies in the root of the runs, where ``python -m memlab.judge.calibrate`` writes it by default."""
+"""The file in the root of the runs that ``python -m memlab.judge.calibrate`` writes by default."""
 
 MIN_SPECIFICITY = 0.9
 """A judge that lets more than one wrong answer in ten pass inflates every accuracy that it is used for."""
 
 
-def flagged(specificity: float | None) -> bool:
+def needs_warning(specificity: float | None) -> bool:
     """Return whether a judge's specificity is unknown, or too low to show its accuracies without a warning.
 
-    >>> flagged(.84), flagged(.95), flagged(None)
+    >>> needs_warning(.84), needs_warning(.95), needs_warning(None)
     (True, False, True)
     """
     return specificity is None or specificity < MIN_SPECIFICITY
 
 
 def bias(specificity: float | None, sensitivity: float | None) -> str:
-    """Return in words in which direction a judge's accuracies are off.
+    """Describe the direction in which a judge's accuracies are biased.
 
-    Where a share a of the answers is right, a judge calls a * sensitivity + (1 - a) * (1 - specificity) right. That
-    is a itself where both its errors balance: at (1 - specificity) / (2 - specificity - sensitivity).
+    If a share a of the answers is right, the judge calls a * sensitivity + (1 - a) * (1 - specificity) of them right.
+    The two kinds of error cancel out at a = (1 - specificity) / (2 - specificity - sensitivity).
 
     >>> bias(.86, 1.0), bias(None, .9)
     ('too high', 'not to be trusted')
@@ -45,11 +45,11 @@ def bias(specificity: float | None, sensitivity: float | None) -> str:
 
 
 def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
-    """Return the warning for each judge whose specificity, by a calibration file, is unknown or too low.
+    """Return a warning for each judge whose specificity in a calibration file is missing or too low.
 
-    Judges are identified by name alone: two configurations with one name cannot be distinguished.
+    A judge is looked up by its name alone: two configurations with the same name cannot be told apart.
     """
-    calibrated = _read(path)
+    calibrated = read_judges(path)
     warnings = []
     for judge in judges:
         figures, name = calibrated.get(judge, {}), one_line(judge)
@@ -57,7 +57,7 @@ def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
         if specificity is None:
             warnings.append(f"FLAGGED: nobody has measured how many wrong answers the judge {name} lets through: "
                             f"python -m memlab.judge.calibrate --judge {name} ...")
-        elif flagged(specificity):
+        elif needs_warning(specificity):
             warnings.append(f"FLAGGED: the judge {name} calls {format_number(1 - specificity)} of synthetic wrong "
                             f"answers right (specificity {format_number(specificity)} on "
                             f"{one_line(str(figures.get('data', '')))}, at least {MIN_SPECIFICITY:g} is wanted): "
@@ -65,7 +65,8 @@ def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
     return warnings
 
 
-def _read(path: Path) -> dict[str, dict[str, Any]]:
+def read_judges(path: Path) -> dict[str, dict[str, Any]]:
+    """Return each judge's figures in a calibration file; {} if it cannot be read."""
     try:
         judges = json.loads(path.read_text(encoding="utf-8"))["judges"]
     except (OSError, ValueError, KeyError, TypeError):
