@@ -1,4 +1,4 @@
-"""Classes of questions, told from their wording by rules, never from a benchmark's label."""
+"""Classes of questions by rules on their wording; a benchmark's label is never read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES: Patterns = (
                   r"\b(?:our|previous|earlier|last) (?:\w+ )?(?:conversation|chat|discussion)|"
                   r"\bwe (?:\w+ )?(?:discuss|talk|chat)\w*|\byour (?:\w+ )?(?:suggestion|recommendation|"
                   r"answer|list)"),
-    # a distance in time is asked with "how many" too, but is found in one or two places
+    # before counting: a distance in time is asked with "how many" too, but one or two places answer it
     ("temporal", rf"\bhow many {_SPAN}\b.*\b(?:ago|between|before|after|since|passed|elapsed|from|until|took|take|"
                  rf"later|had)\b|\bhow long\b|^when\b|\bwhen (?:did|was|is|were|will|does|do|has|have)\b|"
                  rf"\bwhat (?:date|day|month|year|time)\b|\bwhich (?:date|day|month|year)\b|"
@@ -36,7 +36,7 @@ RULES: Patterns = (
     ("counting", r"\bhow many\b|\bhow much\b.*\b(?:total|altogether|spen[dt]|earn\w*|rais\w*|sav\w*|all)\b|"
                  r"\b(?:total|number|sum|average) (?:\w+ )?(?:of|amount|number|cost|distance|money|time|weight|days|"
                  r"hours)\b|\bin total\b|\bhow often\b|\blist (?:all|every|the)\b|\ball (?:of )?(?:the|my)\b|"
-                 # what is asked for in the plural is a list
+                 # a question in the plural asks for a list
                  r"\b(?:what|which) (?:[\w+'-]+ ){0,3}?[\w-]+(?<![sui])s (?:of [\w' -]+ )?(?:has|have|did|does|do|are|"
                  r"were|can|could)\b|\b(?:what|which) (?:kinds|types|sorts) of\b"),
     ("update", r"\bcurrent(?:ly)?\b|\bright now\b|\bnow\b|\bmost recent(?:ly)?\b|\blatest\b|\bnewest\b|\bstill\b|"
@@ -47,7 +47,7 @@ CLASSES: tuple[str, ...] = (*(name for name, _ in RULES), "factual")
 
 
 class PatternClassifier:
-    """Base of the classifiers by rules: the classes whose patterns occur in a question, the first or all of them."""
+    """Base of the classifiers by rules: a question has the first class whose pattern occurs in it, or all of them."""
 
     reads: ClassVar = ("questions", "texts")
     writes: ClassVar = ("classes",)
@@ -63,7 +63,7 @@ class PatternClassifier:
         return tuple(matching if cls.several else islice(matching, 1)) or (cls.default,)
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return ``classes``: one row for each class of each question."""
+        """Return ``classes``: one row per class of a question."""
         questions = with_text(tables["questions"], tables["texts"]).select("question", pl.col("text").fill_null(""))
         rows = [(question, name) for question, text in questions.iter_rows() for name in self.classify(text)]
         return Tables(classes=frame("classes", {"question": [q for q, _ in rows], "class": [name for _, name in rows]}))
@@ -71,7 +71,7 @@ class PatternClassifier:
 
 @stage
 class Rules(PatternClassifier):
-    """memlab's own rules: one class for each question.
+    """memlab's own rules: one class per question.
 
     ``counting`` (an answer gathered from many places), ``temporal``, ``preference`` (advice that should fit the
     person), ``assistant`` (what the assistant said), ``update`` (the present state of what changes), ``factual``.

@@ -1,4 +1,4 @@
-"""Classifiers of questions of three published systems; none publishes its patterns, these are ours."""
+"""The question classifiers of three published systems; none publishes its patterns, so these are ours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNIT = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)"
 _PERIOD = r"(?:days?|weeks?|weekends?|months?|years?)"
 
 GIMLI_CLASSES: Patterns = (
-    # these ask for a fact, whatever else their words are
+    # these ask for a fact, whatever the other words are
     ("factual", r"^\W*(?:when|who|whose|whom|where)\b|^\W*how (?:many|much|long|often|old|far|big|tall)\b"),
     ("procedural", r"\bhow (?:do|does|did|can|could|should|would|to)\b|\b(?:steps?|procedure|instructions?|recipe|"
                    r"guide|tutorial|workflow)\b|\bways? to\b|\b(?:set up|install|configure|fix|troubleshoot)\b"),
@@ -55,12 +55,12 @@ DETECTORS: Patterns = (
 )
 
 _REQUEST = re.compile(r"\b(?:can|could|would|will) you (?:\w+ )?(?:suggest|recommend|give|list|tell)\b", re.IGNORECASE)
-"""Asks the assistant for something now, not for what it said."""
+"""A request to the assistant, not a question about what it said."""
 
 
 @stage
 class GimliClasses(PatternClassifier):
-    """Gimli's factual, conceptual or procedural: one class for each question.
+    """Gimli's factual, conceptual or procedural: one class per question.
 
     >>> [GimliClasses.classify(q) for q in ("Who is Ann?", "Why did Ann leave?", "How do I descale the kettle?")]
     [('factual',), ('conceptual',), ('procedural',)]
@@ -71,7 +71,7 @@ class GimliClasses(PatternClassifier):
 
 @stage
 class V1Types(PatternClassifier):
-    """The seven query types of RAG Memory Provider v1: one class for each question.
+    """The seven query types of RAG Memory Provider v1: one class per question.
 
     Its names for them: temporal, knowledge-update (``update``), multi-hop (``multi_session``), preference,
     assistant-recall (``assistant``), factual, general.

@@ -1,4 +1,4 @@
-"""Queries that are the questions as they were asked."""
+"""Queries that are the unchanged questions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ class Original:
     writes: ClassVar = ("queries",)
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return the queries, numbered as their questions."""
-        questions = tables["questions"]
-        return Tables(queries=frame("queries", {
-            "query": questions["question"].cast(pl.Int64), "question": questions["question"],
-            "kind": pl.repeat("original", questions.height, eager=True, dtype=pl.String),
-            "text_id": questions["text_id"], "weight": pl.repeat(1.0, questions.height, eager=True),
-        }))
+        """Return the queries."""
+        return Tables(queries=query_table(tables["questions"], "original"))
+
+
+def query_table(questions: pl.DataFrame, kind: str) -> pl.DataFrame:
+    """Return one query per question, with its number and text."""
+    return frame("queries", {
+        "query": questions["question"].cast(pl.Int64), "question": questions["question"],
+        "kind": pl.repeat(kind, questions.height, eager=True, dtype=pl.String),
+        "text_id": questions["text_id"], "weight": pl.repeat(1.0, questions.height, eager=True)})

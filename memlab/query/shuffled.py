@@ -8,17 +8,18 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import MemlabError
+from memlab.query.original import query_table
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import Tables, frame
+from memlab.tables import Tables
 
 
 @stage
 class ShuffledQueries:
     """One query per question, with the text of a question about another corpus, drawn by ``seed``.
 
-    What an arm still finds, it finds without knowing the question. Each text is used once. Only if one corpus has more
-    than half of all questions may a text come from the same corpus.
+    The evidence that an arm still finds, it finds without the question. Each text is used once. A text comes from the
+    same corpus only if that corpus has more than half of all questions.
     """
 
     reads: ClassVar = ("questions",)
@@ -27,20 +28,16 @@ class ShuffledQueries:
     seed: int = 0
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the queries; raises MemlabError if there is only one question."""
+        """Return the queries; raise MemlabError if there is only one question."""
         questions = tables["questions"]
         if questions.height == 1:
-            raise MemlabError("one question alone has no other to be confused with", where="query/wrong",
+            raise MemlabError("a single question has no other whose words it could take", where="query/wrong",
                               fix="load more questions")
         order = np.random.default_rng(self.seed).permutation(questions.height)
-        # corpora in blocks, in the order drawn
+        # in blocks of one corpus, in the order drawn
         rows = questions[order].with_row_index("at").sort(pl.col("at").min().over("corpus"), "at")
-        # a step as long as the largest block leaves every block, if it is at most half of all
+        # a step as long as the largest block leads out of every block, if that is at most half of all
         largest = int(rows["corpus"].value_counts()["count"].max() or 0)  # type: ignore[call-overload, arg-type]
         step = min(largest, rows.height // 2)
         other = pl.concat([rows["text_id"][step:], rows["text_id"][:step]])
-        return Tables(queries=frame("queries", {
-            "query": rows["question"].cast(pl.Int64), "question": rows["question"], "text_id": other,
-            "kind": pl.repeat("wrong", rows.height, eager=True, dtype=pl.String),
-            "weight": pl.repeat(1.0, rows.height, eager=True),
-        }).sort("query"))
+        return Tables(queries=query_table(rows.with_columns(other), "wrong").sort("query"))

@@ -1,4 +1,4 @@
-"""Repair of text that is no valid Unicode."""
+"""Repair of text that is no valid Unicode or holds control characters."""
 
 from __future__ import annotations
 
@@ -18,3 +18,12 @@ def replace_surrogates(text: str, replacement: str = "?") -> str:
     except UnicodeEncodeError:
         return _SURROGATE.sub(replacement, text)
     return text
+
+
+def printable_line(text: str) -> str:
+    """Return a text in one line, without control characters and lone surrogates.
+
+    >>> printable_line("Ann\\n moved\\x1b to\\ud83d  Rome.")
+    'Ann moved to Rome.'
+    """
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -13,29 +13,30 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, add_texts, with_text
 
-READS = ("queries", "texts")
-WRITES = ("queries", "texts")
-
 Share = Annotated[float, Field(gt=0, le=1)]
 """The weight of all sub-queries of a question together; the question has weight 1."""
 
 
+class QueryAdder:
+    """Base of the stages that add queries."""
+
+    reads: ClassVar = ("queries", "texts")
+    writes: ClassVar = ("queries", "texts")
+
+
 @stage
-class RuleDecompose:
-    """Add a query for each part that rules see in a question.
+class RuleDecompose(QueryAdder):
+    """Add a query for each part that rules find in a question.
 
     ``repeat`` is a control that adds the question itself in place of each part. A question with several queries is
     ranked by fused ranks, one with a single query by scores (``rank/score``); the control shows the effect of that.
     """
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
-
     share: Share = 1.0
     repeat: bool = False  # true: the control
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the queries with sub-queries behind them."""
+        """Return the queries and their sub-queries."""
         texts = query_texts(tables)
         parts = [parts_of(text) for text in texts]
         if self.repeat:
@@ -68,8 +69,3 @@ def add_queries(tables: Tables, added: Sequence[Sequence[str]], factors: Sequenc
         ids, pl.int_range(first, first + pl.len(), dtype=pl.Int64).alias("query"), pl.lit(kind).alias("kind"),
         pl.lit(None, SCHEMAS["queries"]["window"]).alias("window")).select(list(SCHEMAS["queries"]))
     return Tables(queries=pl.concat([queries, subs]), texts=texts)
-
-
-def one_line(text: str) -> str:
-    """Return a text without control characters, and with single blanks as its white space."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, ClassVar
+from collections.abc import Sequence
+from typing import Annotated
 
 from pydantic import Field
 
 from memlab.models.chat.protocol import Chat, Message, Prompt
 from memlab.models.chat.replies import parse_json
-from memlab.query.decompose.base import READS, WRITES, Share, add_parts, one_line, query_texts
+from memlab.query.decompose.base import QueryAdder, Share, add_parts, query_texts
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
+from memlab.text.unicode import printable_line
 
 INSTRUCTION = """You prepare searches in a person's past conversations. You are given one question. If its \
 answer has to be put together from several separate facts (things compared, two events between which time \
@@ -26,15 +28,22 @@ SCHEMA = json.dumps({"type": "object", "properties": {"queries": _LIST}, "requir
                      "additionalProperties": False})
 
 
+def ask_for_queries(store: Store, chat: Chat, system: str, questions: Sequence[str], max_tokens: int, notes: Notes,
+                    failure: str) -> dict[str, list[str]]:
+    """Return the queries that a chat model writes for each question; unreadable replies are counted as ``failure``."""
+    prompts = [Prompt((Message("system", system), Message("user", f"Question: {text}")), schema=SCHEMA,
+                      max_tokens=max_tokens) for text in questions]
+    replies = [parse_json(reply, SCHEMA) for reply in store.completions(chat, prompts, notes)]
+    notes.warn(replies.count(None), len(questions), failure)
+    return {text: reply["queries"] for text, reply in zip(questions, replies) if reply is not None}
+
+
 @stage
-class LLMDecompose:
+class LLMDecompose(QueryAdder):
     """Add the search phrases that a chat model writes for a question, at most ``most``.
 
     A single phrase, or the question itself, adds nothing. So does an unreadable reply, which is counted.
     """
-
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
 
     chat: Chat
     share: Share = 1.0
@@ -42,21 +51,15 @@ class LLMDecompose:
     max_tokens: Annotated[int, Field(ge=1)] = 192  # per reply: four phrases in JSON
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return the queries with sub-queries behind them; warns of replies that could not be read."""
+        """Return the queries and their sub-queries; warn of replies that could not be read."""
         notes, texts = Notes(), query_texts(tables)
-        distinct = list(dict.fromkeys(texts))
-        system = Message("system", INSTRUCTION.format(most=self.most))
-        replies = store.completions(self.chat, [
-            Prompt((system, Message("user", f"Question: {text}")), schema=SCHEMA, max_tokens=self.max_tokens)
-            for text in distinct], notes)
-        parsed = [parse_json(reply, SCHEMA) for reply in replies]
-        notes.warn(parsed.count(None), len(distinct),
-                   "decompositions could not be read; those questions are searched as a whole")
-        parts = {text: self._parts(text, read["queries"]) for text, read in zip(distinct, parsed) if read is not None}
-        added = add_parts(tables, [parts.get(text, []) for text in texts], self.share)
-        return added.updated({"notes": notes.table()})
+        phrases = ask_for_queries(
+            store, self.chat, INSTRUCTION.format(most=self.most), list(dict.fromkeys(texts)), self.max_tokens, notes,
+            "decompositions could not be read; those questions are searched as a whole")
+        parts = [self._parts(text, phrases.get(text, [])) for text in texts]
+        return add_parts(tables, parts, self.share).updated({"notes": notes.table()})
 
     def _parts(self, question: str, phrases: list[str]) -> list[str]:
-        distinct = dict.fromkeys(map(one_line, phrases))
+        distinct = dict.fromkeys(map(printable_line, phrases))
         parts = [p for p in distinct if p and p.casefold() != question.casefold()][: self.most]
         return parts if len(parts) > 1 else []

@@ -1,6 +1,6 @@
 """The parts of a question, by cautious rules.
 
-What is split: a choice ("which first, A or B?"), "between A and B", "since A when B", "A before B did C", a comparison
+The rules split a choice ("which first, A or B?"), "between A and B", "since A when B", "A before B did C", a comparison
 ("compared to", "than"), two counted nouns ("how many A and B did"), a list that is counted or summed, and two names
 ("do Ann and Bob"). A part consists of the question's own words; one with too few of them is not split off.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from memlab.query.classify import Rules
 
 MOST = 4
-"""Parts of a question, at most."""
+"""Most parts per question."""
 
 _AUX = r"(?:did|do|does|have|has|had|is|are|was|were|will|would|can|could|am)"
 _EMPTY = frozenset(re.findall(r"\w+", """
@@ -53,7 +53,7 @@ Split = Callable[[str, str], list[str]]
 
 
 def parts_of(question: str) -> list[str]:
-    """Return the parts of a question; none if the rules see no parts that could be searched for alone.
+    """Return the parts of a question; none if the rules find no parts that can be searched for alone.
 
     >>> parts_of("Which event happened first, the road trip to the coast or the arrival of the new lens?")
     ['the road trip to the coast', 'the arrival of the new lens']
@@ -63,17 +63,17 @@ def parts_of(question: str) -> list[str]:
     []
     """
     kind = Rules.classify(question)[0]
-    if kind in ("preference", "assistant"):  # long stories, whose "and" does not separate what is asked
+    if kind in ("preference", "assistant"):  # often long stories, whose "and" separates no parts
         return []
-    asked, titles = _masked(" ".join(question.split()).rstrip("?!. "))
+    masked, titles = _mask_titles(" ".join(question.split()).rstrip("?!. "))
     for split in _SPLITS:
-        found = list(dict.fromkeys(p.strip(" ,.;:") for p in split(asked, kind)))
-        if len(found) > 1 and all(_has_content(p) for p in found):
-            return [_MASK.sub(lambda m: titles[int(m[1])], p) for p in found[:MOST]]
+        parts = list(dict.fromkeys(part.strip(" ,.;:") for part in split(masked, kind)))
+        if len(parts) > 1 and all(map(_has_content, parts)):
+            return [_MASK.sub(lambda m: titles[int(m[1])], part) for part in parts[:MOST]]
     return []
 
 
-def _masked(text: str) -> tuple[str, list[str]]:
+def _mask_titles(text: str) -> tuple[str, list[str]]:
     """Return the text with a placeholder for each quoted title, so that no rule looks inside, and the titles."""
     titles = _QUOTED.findall(text)
     numbers = iter(range(len(titles)))
@@ -81,20 +81,20 @@ def _masked(text: str) -> tuple[str, list[str]]:
 
 
 def _has_content(part: str, least: int = 1) -> bool:
-    """Return whether a part has at least so many words that carry meaning."""
+    """Return whether a part has at least ``least`` words that carry meaning."""
     return sum(w.lower() not in _EMPTY for w in _WORD.findall(part)) >= least
 
 
-def _choice(asked: str, kind: str) -> list[str]:  # noqa: ARG001 (all splits have one signature)
-    found = _CHOICE.search(asked)
-    return [found["a"], found["b"]] if found else []
+def _choice(question: str, kind: str) -> list[str]:  # noqa: ARG001 (all splits have one signature)
+    match = _CHOICE.search(question)
+    return [match["a"], match["b"]] if match else []
 
 
-def _between(asked: str, kind: str) -> list[str]:  # noqa: ARG001
-    found = _BETWEEN.search(asked)
-    if not found:
+def _between(question: str, kind: str) -> list[str]:  # noqa: ARG001
+    match = _BETWEEN.search(question)
+    if not match:
         return []
-    rest = found["rest"]
+    rest = match["rest"]
     ands = [m.span() for m in re.finditer(r",? and ", rest)]
     marked = [span for span in ands if _THE_DAY.match(rest, span[1])]
     if _THE_DAY.match(rest) and marked:
@@ -108,27 +108,27 @@ def _between(asked: str, kind: str) -> list[str]:  # noqa: ARG001
     return [a, b] if _has_content(a, 2) else []
 
 
-def _clauses(asked: str, kind: str) -> list[str]:
-    if kind not in ("temporal", "counting") and not _MEASURED.search(asked) and "compared" not in asked:
+def _clauses(question: str, kind: str) -> list[str]:
+    if kind not in ("temporal", "counting") and not _MEASURED.search(question) and "compared" not in question:
         return []
     for pattern in _CLAUSES:
-        found = pattern.search(asked)
-        if found and _has_content(found["a"], 2) and _has_content(found["b"], 2):
-            return [found["a"], found["b"]]
+        match = pattern.search(question)
+        if match and _has_content(match["a"], 2) and _has_content(match["b"], 2):
+            return [match["a"], match["b"]]
     return []
 
 
-def _counted(asked: str, kind: str) -> list[str]:  # noqa: ARG001
-    found = _COUNTED.search(asked)
-    return [f"{found['head']} {found[side]} {found['rest']}" for side in "ab"] if found else []
+def _counted(question: str, kind: str) -> list[str]:  # noqa: ARG001
+    match = _COUNTED.search(question)
+    return [f"{match['head']} {match[side]} {match['rest']}" for side in "ab"] if match else []
 
 
-def _listed(asked: str, kind: str) -> list[str]:  # noqa: ARG001
-    found = _LISTED.search(asked)
-    if not found or not _MEASURED.search(asked):
+def _listed(question: str, kind: str) -> list[str]:  # noqa: ARG001
+    match = _LISTED.search(question)
+    if not match or not _MEASURED.search(question):
         return []
-    head = found["head"]
-    items = [*re.split(r",\s*", found["a"]), found["b"]]
+    head = match["head"]
+    items = [*re.split(r",\s*", match["a"]), match["b"]]
     verbs = rf"\b(?:{_AUX}|and|or|when|if|while)\b"
     clause = rf"^(?:{_AUX}|then|how|what|when|it|i|we|they|he|she|receive|get|buy|go)\b"
     if any(re.search(verbs, item, re.IGNORECASE) for item in items[:-1]) or re.search(clause, items[-1], re.IGNORECASE):
@@ -138,11 +138,11 @@ def _listed(asked: str, kind: str) -> list[str]:  # noqa: ARG001
     return [f"{head} {item}" for item in items] if all(_has_content(item) for item in items) else []
 
 
-def _named(asked: str, kind: str) -> list[str]:  # noqa: ARG001
-    found = _NAMED.search(asked)
-    if not found or "together" in asked.lower():  # what two people did together is found in one place
+def _named(question: str, kind: str) -> list[str]:  # noqa: ARG001
+    match = _NAMED.search(question)
+    if not match or "together" in question.lower():  # one memory tells what two people did together
         return []
-    return [f"{found['head']}{found[side]} {found['rest']}" for side in "ab"]
+    return [f"{match['head']}{match[side]} {match['rest']}" for side in "ab"]
 
 
 _SPLITS: tuple[Split, ...] = (_choice, _between, _clauses, _counted, _listed, _named)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from memlab.models.chat.protocol import Chat, Message, Prompt
-from memlab.models.chat.replies import parse_json
-from memlab.query.decompose.base import READS, WRITES
-from memlab.query.decompose.llm import SCHEMA
+from memlab.models.chat.protocol import Chat
+from memlab.query.decompose.base import QueryAdder
+from memlab.query.decompose.llm import ask_for_queries
 from memlab.query.expand.rules import Most, Weight, add_paraphrases, distinct, question_texts
 from memlab.query.expand.synonyms import rewrites
 from memlab.stage import stage
@@ -24,20 +23,17 @@ INSTRUCTIONS = {
     "fusion": "You help to search a person's past conversations. Write {most} different search queries for the "
               "question, each from another side of it: what was done, with whom or where, what came of it.",
 }
-"""What the model is asked for, by mode."""
+"""The task of the model, by mode."""
 
 
 @stage
-class LLMExpand:
+class LLMExpand(QueryAdder):
     """Add at most ``most`` queries that a chat model writes.
 
     ``paraphrase`` keeps the meaning, ``fusion`` asks for other sides of the question (RAG-fusion: Raudaschl, 2023).
     Up to ``synonyms`` rewrites by rules (``memlab.query.expand.synonyms``) precede them. An unreadable reply is counted
     and adds nothing.
     """
-
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
 
     chat: Chat
     mode: Literal["paraphrase", "fusion"] = "paraphrase"
@@ -47,20 +43,15 @@ class LLMExpand:
     max_tokens: Annotated[int, Field(ge=1)] = 256  # per reply: three questions in JSON
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return the queries with paraphrases (kind "wording"); warns of replies that could not be read."""
+        """Return the queries and their paraphrases (kind "wording"); warn of replies that could not be read."""
         notes, questions = Notes(), question_texts(tables)
-        system = Message("system", INSTRUCTIONS[self.mode].format(most=self.most) + _REPLY)
-        replies = store.completions(self.chat, [
-            Prompt((system, Message("user", f"Question: {text}")), schema=SCHEMA, max_tokens=self.max_tokens)
-            for text in questions], notes)
-        parsed = [parse_json(reply, SCHEMA) for reply in replies]
-        notes.warn(parsed.count(None), len(questions),
-                   "rewordings could not be read; those questions have none by the model")
-        written = {text: distinct(text, read["queries"], self.most)
-                   for text, read in zip(questions, parsed) if read is not None}
+        system = INSTRUCTIONS[self.mode].format(most=self.most) + _REPLY
+        rewordings = ask_for_queries(
+            store, self.chat, system, questions, self.max_tokens, notes,
+            "rewordings could not be read; those questions have none by the model")
 
         def paraphrase(text: str) -> list[str]:
-            both = [*rewrites(text, self.synonyms), *written.get(text, [])]
-            return distinct(text, both, self.synonyms + self.most)
+            by_model = distinct(text, rewordings.get(text, []), self.most)
+            return distinct(text, [*rewrites(text, self.synonyms), *by_model], self.synonyms + self.most)
 
         return add_paraphrases(tables, paraphrase, self.weight, "wording").updated({"notes": notes.table()})

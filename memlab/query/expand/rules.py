@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
-from memlab.query.decompose.base import READS, WRITES, add_queries, one_line, query_texts
+from memlab.query.decompose.base import QueryAdder, add_queries, query_texts
 from memlab.query.expand.statement import statement
 from memlab.query.expand.synonyms import inject_synonyms, rewrites
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
+from memlab.text.unicode import printable_line
 
 Weight = Annotated[float, Field(gt=0, le=1)]
 """The weight of each further query; the question has weight 1."""
@@ -21,23 +22,20 @@ Most = Annotated[int, Field(ge=1)]
 
 
 @stage
-class RuleExpand:
+class RuleExpand(QueryAdder):
     """Add at most ``most`` paraphrases of a question by rules.
 
     With ``statement``, the first is the question as the statement that would answer it. Rewrites with synonyms follow,
-    or with ``inject`` the question with all its synonyms behind it.
+    or with ``inject`` the question followed by all its synonyms.
     """
 
-    reads: ClassVar = READS
-    writes: ClassVar = WRITES
-
-    most: Most = 2  # rewrites a question, at most; few words have a third synonym
+    most: Most = 2  # rewrites per question, at most; few words have a third synonym
     weight: Weight = 0.5  # two of them weigh as much as the question
     statement: bool = False
     inject: bool = False
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
-        """Return the queries with paraphrases (kind "wording") behind them."""
+        """Return the queries and their paraphrases (kind "wording")."""
         return add_paraphrases(tables, self._paraphrases, self.weight, "wording")
 
     def _paraphrases(self, question: str) -> list[str]:
@@ -67,7 +65,6 @@ def distinct(question: str, phrases: Iterable[str], most: int) -> list[str]:
     """
     kept = {question.casefold(): ""}
     for phrase in phrases:
-        line = one_line(phrase)
-        if line:
+        if line := printable_line(phrase):
             kept.setdefault(line.casefold(), line)
     return list(kept.values())[1 : most + 1]

@@ -1,4 +1,4 @@
-"""Questions as statements, which is how memories are worded: "Where did I buy my bike?" as "I bought my bike".
+"""Questions as statements, the form of most memories: "Where did I buy my bike?" as "I bought my bike".
 
 Rules put the verb into its place and tense.
 """
@@ -30,7 +30,7 @@ _MEASURE = re.compile(r"^(?:many|much|long|often|far|old|kinds? of|types? of|sor
 
 
 def statement(question: str) -> str:
-    """Return the question as a statement, or unchanged if the rules do not know its form.
+    """Return the question as a statement, or unchanged if no rule fits its form.
 
     >>> statement("Where did I buy my new bike?")
     'I bought my new bike'
@@ -39,25 +39,25 @@ def statement(question: str) -> str:
     >>> statement("What is the name of my cat?"), statement("Tell me about Ann.")
     ('the name of my cat is', 'Tell me about Ann.')
     """
-    asked = " ".join(question.split()).rstrip("?!. ")
-    if found := _DID.match(asked):
-        return _statement(found, past(found["verb"].lower()))
-    if found := _DO.match(asked):
-        return _statement(found, found["verb"])
-    if found := _AUX.match(asked):
-        return " ".join([found["subject"], found["aux"].lower(), found["rest"].strip(), *_thing(found)])
-    if found := _IS.match(asked):
-        return f"{found['what']} {found['is'].lower()}"
+    text = " ".join(question.split()).rstrip("?!. ")
+    if match := _DID.match(text):
+        return _statement(match, past(match["verb"].lower()))
+    if match := _DO.match(text):
+        return _statement(match, match["verb"])
+    if match := _AUX.match(text):
+        return " ".join([match["subject"], match["aux"].lower(), match["rest"].strip(), *_thing(match)])
+    if match := _IS.match(text):
+        return f"{match['what']} {match['is'].lower()}"
     return question
 
 
-def _statement(found: re.Match[str], verb: str) -> str:
+def _statement(match: re.Match[str], verb: str) -> str:
     """Put subject, verb, what was asked for ("which bike") and the rest in the order of a statement."""
-    return " ".join([found["subject"], verb, *_thing(found), *found["rest"].split()])
+    return " ".join([match["subject"], verb, *_thing(match), *match["rest"].split()])
 
 
-def _thing(found: re.Match[str]) -> list[str]:
-    return _MEASURE.sub("", found["thing"] or "").split()
+def _thing(match: re.Match[str]) -> list[str]:
+    return _MEASURE.sub("", match["thing"] or "").split()
 
 
 def past(verb: str) -> str:

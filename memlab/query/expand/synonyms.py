@@ -41,13 +41,9 @@ shop store; shops stores; city town; country nation; neighbor neighbour; neighbo
 
 
 def _read(table: str) -> dict[str, tuple[str, ...]]:
-    synonyms: dict[str, tuple[str, ...]] = {}
-    for entry in re.split(r"[;\n]", table):
-        words = entry.split()
-        if words:
-            joined = [" ".join(words[1:])] if words[-1] in ("to", "up", "aside") else words[1:]
-            synonyms[words[0]] = tuple(joined)
-    return synonyms
+    entries = filter(None, map(str.split, re.split(r"[;\n]", table)))
+    return {word: (" ".join(synonyms),) if synonyms[-1] in ("to", "up", "aside") else tuple(synonyms)
+            for word, *synonyms in entries}
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = _read(_TABLE)
@@ -58,13 +54,13 @@ _QUOTED = r"(?<!\w)(?:'[^']+'|\"[^\"]+\"|“[^”]+”|‘[^’]+’)(?!\w)"
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Return the pattern of a quoted title, which is kept, or a word of the table in lower case (others are names)."""
+    """Return the pattern of a quoted title, which stays, or a word of the table in lower case (others are names)."""
     words = "|".join(sorted(SYNONYMS, key=len, reverse=True))
     return re.compile(rf"{_QUOTED}|(?<![\w'-])(?P<word>{words})(?![\w'-])")
 
 
 def rewrites(question: str, most: int) -> list[str]:
-    """Return at most ``most`` rewrites, as many as differ: rewrite i has each word's synonym i, or its last one.
+    """Return at most ``most`` rewrites, all different: rewrite i has each word's synonym i, or its last one.
 
     >>> rewrites("Which car did I buy after the concert?", 3)
     ['Which vehicle did I purchase after the gig?', 'Which automobile did I purchase after the show?']
@@ -80,7 +76,7 @@ def rewrites(question: str, most: int) -> list[str]:
 
 
 def inject_synonyms(question: str) -> str:
-    """Return the question with the synonyms of its words behind it, if there are any.
+    """Return the question, followed by the synonyms of its words if there are any.
 
     >>> inject_synonyms("Which car did I buy?")
     'Which car did I buy? vehicle automobile purchase'

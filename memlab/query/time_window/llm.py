@@ -29,39 +29,39 @@ SCHEMA = json.dumps({"type": "object", "properties": {"start": _DAY, "end": _DAY
 
 @stage
 class LLMWindows:
-    """Set the window of each query to the days that a chat model reads off it.
+    """Set the window of each query to the days that a chat model reads from it.
 
-    A reply that is no window is counted, and the query has none. A query has no window either if its question has no
-    day, or if the window lies after that day.
+    An unreadable reply is counted, and its query has no window. Neither has a query whose question has no day, or whose
+    window lies after that day.
     """
 
     reads: ClassVar = READS
     writes: ClassVar = ("queries",)
 
     chat: Chat
-    max_tokens: Annotated[int, Field(ge=1)] = 64  # of a reply: two dates in JSON
+    max_tokens: Annotated[int, Field(ge=1)] = 64  # per reply: two dates in JSON
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return the queries with windows; warns of replies that could not be read."""
-        rows = texts_and_days(tables).select("text", "day").rows()
+        """Return the queries with windows; warn of replies that could not be read."""
+        rows = texts_and_days(tables).rows()
         distinct = list(dict.fromkeys(row for row in rows if row[1] is not None))
         prompts = [Prompt((Message("system", INSTRUCTION),
                            Message("user", f"Today is {describe_window(day, day)}.\nQuestion: {text}")),
                           schema=SCHEMA, max_tokens=self.max_tokens) for text, day in distinct]
         windows: dict[tuple[str, date], Window | None] = {}
-        notes, unread = Notes(), 0
+        notes, unreadable = Notes(), 0
         for (text, day), reply in zip(distinct, store.completions(self.chat, prompts, notes)):
             try:
                 windows[text, day] = _window(parse_json(reply, SCHEMA), day)
             except ValueError:
-                unread += 1
-        notes.warn(unread, len(distinct), "windows could not be read; those queries have none")
+                unreadable += 1
+        notes.warn(unreadable, len(distinct), "windows could not be read; those queries have none")
         return Tables(queries=with_windows(tables["queries"], [windows.get(row) for row in rows]),
                       notes=notes.table())
 
 
-def _window(reply: Any, asked: date) -> Window | None:
-    """Read a reply; raises ValueError if it is no window."""
+def _window(reply: Any, today: date) -> Window | None:
+    """Return the window in a reply, or None; raise ValueError if the reply is neither."""
     if reply is None:
         raise ValueError("no JSON")
     if reply["start"] is None and reply["end"] is None:
@@ -69,4 +69,4 @@ def _window(reply: Any, asked: date) -> Window | None:
     start, end = (date.fromisoformat(reply[k] or reply[other]) for k, other in (("start", "end"), ("end", "start")))
     if start > end:
         raise ValueError("the end lies before the start")
-    return (start, min(end, asked)) if start <= asked else None
+    return (start, min(end, today)) if start <= today else None

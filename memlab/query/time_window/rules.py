@@ -19,7 +19,7 @@ READS = ("queries", "questions", "texts")
 
 @stage
 class AppendDates:
-    """Append the days that rules read off a query to its words, written as ``write/context=header`` writes days.
+    """Append the days that rules read from a query to its words, in the format of ``write/context=header``.
 
     It helps where keys contain dates. A query that names no time stays as it is.
     """
@@ -31,7 +31,7 @@ class AppendDates:
         """Return the queries with longer texts."""
         queries = texts_and_days(tables)
         longer = [f"{text} ({describe_window(*window)})" if (window := window_of(text, day)) else text
-                  for text, day in queries.select("text", "day").iter_rows()]
+                  for text, day in queries.iter_rows()]
         if longer == queries["text"].to_list():
             return Tables(queries=tables["queries"], texts=tables["texts"])
         ids, texts = add_texts(tables["texts"], longer)
@@ -40,7 +40,7 @@ class AppendDates:
 
 @stage
 class RuleWindows:
-    """Set the window of each query to the days that rules read off it; ``rank/window`` moves what lies in it forward.
+    """Set the window of each query to the days that rules read from it; ``rank/window`` moves its units forward.
 
     A query that names no time has no window, and nothing changes for it.
     """
@@ -50,15 +50,15 @@ class RuleWindows:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the queries with windows."""
-        rows = texts_and_days(tables).select("text", "day").iter_rows()
-        return Tables(queries=with_windows(tables["queries"], [window_of(text, day) for text, day in rows]))
+        windows = [window_of(text, day) for text, day in texts_and_days(tables).iter_rows()]
+        return Tables(queries=with_windows(tables["queries"], windows))
 
 
 def texts_and_days(tables: Tables) -> pl.DataFrame:
-    """Return the queries in their order with ``text`` and ``day``, the day of the question or null."""
+    """Return ``text`` and ``day`` of the queries in their order; the day is that of the question, or null."""
     days = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("day"))
     return with_text(tables["queries"], tables["texts"]).with_columns(pl.col("text").fill_null("")).join(
-        days, on="question", how="left", maintain_order="left")
+        days, on="question", how="left", maintain_order="left").select("text", "day")
 
 
 def with_windows(queries: pl.DataFrame, windows: Sequence[Window | None]) -> pl.DataFrame:
