@@ -52,16 +52,13 @@ class Stage(Protocol):
     @property
     def reads(self) -> tuple[str, ...]:
         """Names of the tables that the stage is handed; a class attribute."""
-        ...
 
     @property
     def writes(self) -> tuple[str, ...]:
         """Names of the tables that the stage returns; a class attribute."""
-        ...
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the tables named in ``writes``, made from those named in ``reads``; and ``notes``, if any."""
-        ...
 
 
 def spec(thing: Any) -> Any:

@@ -1,6 +1,6 @@
 """Protocols of the models that memlab calls, one for each kind of expensive call.
 
-Models are constructed without loading weights; they load on first use, and stay loaded for the process.
+A model is constructed without its weights; they are loaded at the first call and stay loaded in the process.
 """
 
 from __future__ import annotations
@@ -25,19 +25,15 @@ class Embedder(Protocol):
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a vector: weights digest, pooling, prefixes, max length, dtype, backend."""
-        ...
 
     def dim(self) -> int:
         """Return the length of a vector."""
-        ...
 
     def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
-        """Yield (positions (b,), vectors (b, dim)) until every text has come exactly once, in any order."""
-        ...
+        """Yield (positions (b,), vectors (b, dim)), each text exactly once, in any order."""
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return, for each text, whether the model sees only its beginning: shape (n,)."""
-        ...
 
 
 @runtime_checkable
@@ -46,11 +42,9 @@ class PairScorer(Protocol):
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a score."""
-        ...
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
-        ...
 
 
 @runtime_checkable
@@ -61,15 +55,12 @@ class TokenMatcher(Protocol):
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a match."""
-        ...
 
     def match(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Yield (positions in pairs (b,), matches (b, query_tokens)), 0 beyond a query's last token."""
-        ...
 
     def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
         """Return, for each text, the vocabulary ids of the tokens that count, in the order of the matches."""
-        ...
 
 
 def models_in(thing: Any) -> Iterator[Embedder | PairScorer | TokenMatcher | Chat]:
@@ -78,7 +69,7 @@ def models_in(thing: Any) -> Iterator[Embedder | PairScorer | TokenMatcher | Cha
         yield thing
     elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         names = {field.name for field in dataclasses.fields(thing)}
-        names |= {"scorer"} if hasattr(thing, "scorer") else set()  # a stage may make its scorer when it is asked for
+        names |= {"scorer"} if hasattr(thing, "scorer") else set()  # a stage may make its scorer only when it is used
         yield from models_in([getattr(thing, name) for name in sorted(names)])
     elif isinstance(thing, list | tuple):
         for part in thing:
@@ -88,7 +79,7 @@ def models_in(thing: Any) -> Iterator[Embedder | PairScorer | TokenMatcher | Cha
 
 
 def origins(stage: Any) -> list[dict[str, Any]]:
-    """Return where each model of a stage came from whose weights are on this machine."""
+    """Return the origin of each model of a stage whose weights are on this machine."""
     return [model.origin() for model in models_in(stage) if hasattr(model, "origin")]
 
 

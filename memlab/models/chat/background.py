@@ -1,7 +1,4 @@
-"""An asyncio job behind an ordinary iterator: the loop runs in a thread of its own, and ends when the reader does.
-
-Knows nothing of models.
-"""
+"""An asyncio job behind an ordinary iterator; the loop runs in its own thread and ends with the iterator."""
 
 from __future__ import annotations
 
@@ -25,10 +22,10 @@ class _End:
 
 
 def background(work: Callable[[Emit[Item]], Coroutine[Any, Any, None]], queue_size: int) -> Iterator[Item]:
-    """Yield what ``work(emit)`` emits, while it goes on working; at most about ``queue_size`` items wait to be read.
+    """Yield the items that ``work(emit)`` emits while it runs; at most about ``queue_size`` items wait to be read.
 
-    An error of the work is raised here after the items before it. Leaving the iterator early, by an interrupt too,
-    cancels the work and waits for it to end.
+    An error of the work is raised after the items before it. Leaving the iterator early, also by an interrupt, cancels
+    the work and waits for its end.
 
     >>> async def work(emit):
     ...     for i in range(3):
@@ -60,7 +57,7 @@ def background(work: Callable[[Emit[Item]], Coroutine[Any, Any, None]], queue_si
         error: BaseException | None = None
         try:
             loop.run_until_complete(task)
-        except BaseException as problem:  # of any kind: the reader raises it
+        except BaseException as problem:  # the reader raises it
             error = problem
         finally:
             with suppress(Exception):

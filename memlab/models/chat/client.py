@@ -1,4 +1,4 @@
-"""A client of one chat server: what is sent for a prompt, and what a reply becomes."""
+"""A client of one chat server: from prompts to requests, and from replies to completions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ REFUSED = Completion("", 0, 0, 0.0, finish="refused")
 
 async def ask_all(settings: ChatSettings, fits: Fits, prompts: Sequence[Prompt], order: Iterator[int],
                   emit: Emit[tuple[int, Completion]]) -> None:
-    """Emit (position, completion) of every prompt, asking in the given order; raises MemlabError.
+    """Emit (position, completion) of every prompt, asked in the given order; raises MemlabError.
 
-    As many workers as requests may run at once take the next prompt each: never more than that lies in memory.
+    One worker for each concurrent request takes the next prompt, so no further prompts are in memory.
     """
     async with Client(settings, fits) as client:
 
@@ -41,7 +41,7 @@ async def ask_all(settings: ChatSettings, fits: Fits, prompts: Sequence[Prompt],
 
 
 class Client(Connection):
-    """Asks prompts of one server, and learns which schemas it refuses."""
+    """Sends prompts to one server, and remembers which schemas it refuses."""
 
     def __init__(self, settings: ChatSettings, fits: Fits) -> None:
         super().__init__(settings)
@@ -49,23 +49,23 @@ class Client(Connection):
         self._schemas_refused: set[str] = set()
 
     async def ask(self, prompt: Prompt) -> Completion:
-        """Return one prompt's completion; "refused" where it does not fit."""
+        """Return one prompt's completion; its ``finish`` is "refused" if the prompt does not fit."""
         if prompt.schema is None:
             return await self._reply(prompt, prompt.messages) or REFUSED
-        reply = await self._bound(prompt, prompt.schema)
-        return REFUSED if reply is None else await self._checked(prompt, prompt.schema, reply)
+        reply = await self._reply_in_json(prompt, prompt.schema)
+        return REFUSED if reply is None else await self._repaired_reply(prompt, prompt.schema, reply)
 
-    async def _bound(self, prompt: Prompt, schema: str) -> Completion | None:
-        """Ask for JSON bound to the schema; in words where the server refuses it."""
+    async def _reply_in_json(self, prompt: Prompt, schema: str) -> Completion | None:
+        """Ask for JSON that the server binds to the schema; ask in words if the server refuses the schema."""
         if schema not in self._schemas_refused:
             try:
                 return await self._reply(prompt, prompt.messages, schema)
             except NoSchema:
                 self._schemas_refused.add(schema)
-        return await self._reply(prompt, _with_request(prompt.messages, schema))
+        return await self._reply(prompt, _ask_for_json(prompt.messages, schema))
 
-    async def _checked(self, prompt: Prompt, schema: str, reply: Completion) -> Completion:
-        """Return a reply that fits the schema, mended or asked for once more if need be, or the reply as it is."""
+    async def _repaired_reply(self, prompt: Prompt, schema: str, reply: Completion) -> Completion:
+        """Return a reply that fits the schema, by repair or a second request if necessary; else the first reply."""
         fault = json_schema.fault(reply.text, schema)
         if fault is None:
             return reply
@@ -73,7 +73,8 @@ class Client(Connection):
             return replace(reply, text=mended, repaired=True)
         if reply.finish == "length":  # it would be cut off again
             return reply
-        longer = (*prompt.messages, Message("assistant", reply.text), Message("user", json_schema.again(fault, schema)))
+        request = Message("user", json_schema.second_request(fault, schema))
+        longer = (*prompt.messages, Message("assistant", reply.text), request)
         second = await self._reply(prompt, longer, None if schema in self._schemas_refused else schema)
         if second is None:
             return reply
@@ -83,7 +84,7 @@ class Client(Connection):
                           second.finish if text is not None else reply.finish, repaired=True)
 
     async def _reply(self, prompt: Prompt, messages: Sequence[Message], schema: str | None = None) -> Completion | None:
-        """Send one request until it is answered; None where it does not fit into our window or the server's."""
+        """Send one request until it is answered; None if it does not fit into our window or the server's."""
         if not self._fits(messages, prompt.max_tokens):
             return None
         try:
@@ -105,7 +106,7 @@ class Client(Connection):
         return body
 
 
-def _with_request(messages: Sequence[Message], schema: str) -> tuple[Message, ...]:
-    """Ask for JSON at the end of the last message, so that what prompts share stays their beginning."""
+def _ask_for_json(messages: Sequence[Message], schema: str) -> tuple[Message, ...]:
+    """Ask for JSON at the end of the last message, so that prompts keep their common beginning."""
     *before, last = messages
     return (*before, Message(last.role, f"{last.content}\n\n{json_schema.request(schema)}"))

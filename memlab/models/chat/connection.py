@@ -1,8 +1,8 @@
-"""The connection to one chat server: what is sent again, what is waited for, and what ends the run.
+"""The connection to one chat server, with repeated requests, waits, and errors that end the run.
 
-Busy (429, 5xx, broken replies): that request is sent again, after a growing, jittered wait or as long as the server
-asks for. Away (no connection, time-outs, 502 to 504): all requests wait while one asks whether the server is back. A
-refused key, an unknown model, a wrong request, or an address where nothing has ever listened end the run at once.
+Busy (429, 5xx, broken replies): the request is sent again after a growing, jittered wait, or after the wait that the
+server asks for. Away (no connection, time-outs, 502 to 504): all requests wait while one probes whether the server is
+back. A refused key, an unknown model, a wrong request, or an address where nothing has ever listened end the run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tenacity import AsyncRetrying
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.chat.failures import ErrorKind, ServerUnavailable, classify
 from memlab.models.chat.protocol import Completion
-from memlab.models.chat.server_key import NO_KEY, key_fix, server_key, start_fix, starting
+from memlab.models.chat.server_key import NO_KEY, is_registered, key_fix, server_key, start_fix
 from memlab.models.chat.tokenizer import valid
 from memlab.models.http.backoff import LONGEST_WAIT, TemporaryFailure, asked_wait, retry_options
 from memlab.models.http.client import Variable
@@ -32,16 +32,16 @@ FIRST_WAIT = 0.5
 """Seconds before the first repeat."""
 
 PROBE_WAIT = 5.0
-"""Longest seconds between two probes of a server that is away: a new vLLM takes 40 s, and should not wait long."""
+"""Longest time in seconds between two probes of a server that is away; a new vLLM takes 40 s to start."""
 
 PROBE_TIMEOUT = 5.0
-"""Seconds that a living server may take to answer a probe."""
+"""Seconds in which a running server answers a probe."""
 
 UNREACHABLE_WAIT = 3.0
-"""Seconds that an address is tried at which nothing listens and nothing ever has since this process began."""
+"""Seconds for which an address is probed if nothing there has answered this process yet."""
 
-_answered: set[str] = set()  # addresses that have answered this process, be it with an error or too late
-_SHOWN = 300  # characters of a server's own words in a message
+_known_servers: set[str] = set()  # addresses that have answered this process, if only with an error or too late
+_SHOWN = 300  # characters of a server's own message that are shown
 
 
 @stage
@@ -58,9 +58,9 @@ class ChatSettings:
     # requests at a time (auto: to each server); a vLLM server on a GPU takes 64 and more
     concurrency: Annotated[int, Field(ge=1)] = 16
     timeout: Annotated[float, Field(gt=0)] = 300.0  # seconds for one whole reply
-    # longest wait, in seconds, for a server that went away; for one that was never there 3 s, with auto as long
+    # longest wait, in seconds, for a server that is away; 3 s if it has never answered, unless url is auto
     patience: Annotated[float, Field(ge=0)] = 600.0
-    # after 429, 5xx, time-outs and broken replies; waits 0.5, 1, 2 ... s, or as the server asks
+    # after 429, 5xx, time-outs and broken replies; the waits are 0.5, 1, 2 ... s, or what the server asks for
     retries: Annotated[int, Field(ge=0)] = 6
 
 
@@ -74,8 +74,8 @@ class Connection:
         self.settings = settings
         self.where = f"{address.scheme}://{address.netloc.rpartition('@')[2]}{address.path}"
         self._key = server_key(settings.url, settings.key_env)
-        # a proxy that the environment names is no way to this machine itself, nor to another node
-        local = address.hostname in ("127.0.0.1", "localhost", "::1") or starting(settings.url)
+        # the environment's proxy leads neither to this machine itself nor to another node
+        local = address.hostname in ("127.0.0.1", "localhost", "::1") or is_registered(settings.url)
         self._client = AsyncOpenAI(
             base_url=settings.url, api_key=self._key, max_retries=0, timeout=settings.timeout,
             http_client=DefaultAsyncHttpxClient(trust_env=False) if local else None)
@@ -88,7 +88,7 @@ class Connection:
         await self._client.close()
 
     async def serves(self) -> bool:
-        """Return whether the server takes the key and knows the model."""
+        """Return whether the server accepts the key and knows the model."""
         return self.settings.model in await self._models()
 
     async def alive(self) -> bool:
@@ -102,12 +102,12 @@ class Connection:
             return error.status_code not in (502, 503, 504)
         except (openai.APIConnectionError, TimeoutError):
             return False
-        except Exception:  # noqa: S110  an answer that the client cannot read is an answer
+        except Exception:  # noqa: S110  an unreadable answer is an answer
             pass
         return True
 
     async def post(self, body: dict[str, Any]) -> Completion:
-        """Return the reply; raises MemlabError (ServerUnavailable where another may help), TooLong or NoSchema."""
+        """Return the reply; raises MemlabError (ServerUnavailable if another server may help), TooLong or NoSchema."""
         try:
             return await AsyncRetrying(**retry_options(self.settings.retries, FIRST_WAIT))(self._attempt, body)
         except TemporaryFailure as failure:
@@ -118,8 +118,8 @@ class Connection:
 
     async def _send(self, body: dict[str, Any]) -> Completion:
         start = time.monotonic()
-        async with asyncio.timeout(self.settings.timeout):  # for the whole reply; the client's own is for each read
-            # not chat.completions.create: a third of its time goes into types that nothing here uses
+        async with asyncio.timeout(self.settings.timeout):  # the client's own limit is for each read
+            # chat.completions.create spends a third of its time on types that nothing here uses
             reply = await self._client.post("/chat/completions", cast_to=bytes, body=body)
         return parse_completion(reply, time.monotonic() - start)
 
@@ -127,12 +127,12 @@ class Connection:
         await self._wait_turn()
         try:
             reply = await self._send(body)
-            _answered.add(self.where)
+            _known_servers.add(self.where)
             return reply
         except Exception as error:
             failure, failed_at = classify(error), time.monotonic()
         if failure.kind != "unreachable":
-            _answered.add(self.where)
+            _known_servers.add(self.where)
         message = self._redact(failure.message)
         if failure.kind == "key" and self._renew_key():
             raise TemporaryFailure(message, retry_after="0")  # at once, with the new key
@@ -141,8 +141,8 @@ class Connection:
             error_class = MemlabError if failure.kind == "wrong" else ServerUnavailable
             raise error_class(what, where=self.where, fix=await self._fix(failure.kind))
         if failure.kind in ("away", "unreachable"):
-            await self._until_back(failed_at, message)
-        if pause := min(asked_wait(failure.retry_after, 0.0), LONGEST_WAIT):  # a server that names a time means all
+            await self._wait_until_back(failed_at, message)
+        if pause := min(asked_wait(failure.retry_after, 0.0), LONGEST_WAIT):  # it is meant for all requests
             self._pause_until = max(self._pause_until, time.monotonic() + pause)
         raise TemporaryFailure(message, failure.retry_after)
 
@@ -151,31 +151,31 @@ class Connection:
         if self._probing.locked():
             async with self._probing:
                 pass
-        while (left := self._pause_until - time.monotonic()) > 0:
-            await asyncio.sleep(left)
+        while (remaining := self._pause_until - time.monotonic()) > 0:
+            await asyncio.sleep(remaining)
 
-    async def _until_back(self, failed_at: float, message: str) -> None:
-        """Return when the server lives: one request probes, the others wait; raises MemlabError when patience ends."""
+    async def _wait_until_back(self, failed_at: float, message: str) -> None:
+        """Return when the server answers: one request probes, the others wait; raise MemlabError after ``patience``."""
         async with self._probing:
             if self._alive_at > failed_at:  # another request has probed meanwhile
                 return
             start, pause = time.monotonic(), FIRST_WAIT
-            known = self.where in _answered or starting(self.settings.url)
-            patience = min(self.settings.patience, math.inf if known else UNREACHABLE_WAIT)
+            expected = self.where in _known_servers or is_registered(self.settings.url)
+            patience = min(self.settings.patience, math.inf if expected else UNREACHABLE_WAIT)
             while not await self.alive():
                 waited, fix = time.monotonic() - start, await self._fix("away")
                 if waited >= patience:
                     away = f"the server has been away for {clock(waited)}" if patience else "the server is away"
                     raise ServerUnavailable(
-                        f"{away if known else 'no server is there'} ({message})", where=self.where,
+                        f"{away if expected else 'no server is there'} ({message})", where=self.where,
                         fix=f"{fix}; then give the same line again: what was answered is stored")
-                if known and pause == FIRST_WAIT:
+                if expected and pause == FIRST_WAIT:
                     print(f"{self.where} does not answer ({message}); it is waited for, at most {clock(patience)}. "
                           f"Fix: {fix}", file=sys.stderr, flush=True)
                 await asyncio.sleep(min(pause, patience - waited))
                 pause = min(2 * pause, max(PROBE_WAIT, FIRST_WAIT))
             self._alive_at = time.monotonic()
-            if known and pause != FIRST_WAIT:
+            if expected and pause != FIRST_WAIT:
                 print(f"{self.where} answers again", file=sys.stderr, flush=True)
 
     async def _fix(self, kind: ErrorKind) -> str:
@@ -192,7 +192,7 @@ class Connection:
         return start_fix(settings.url, settings.model)
 
     async def _models(self) -> list[str]:
-        """Return the models that a server names; none where it is no chat server."""
+        """Return the names of the server's models; [] if it is no chat server."""
         try:
             async with asyncio.timeout(PROBE_TIMEOUT):
                 return [model.id for model in (await self._client.models.list()).data]
@@ -200,20 +200,20 @@ class Connection:
             return []
 
     def _renew_key(self) -> bool:
-        """Take the key of a server that was started anew; return False if there is none."""
+        """Read the key again, since the server may have been restarted; return whether it changed."""
         old, self._key = self._key, server_key(self.settings.url, self.settings.key_env)
         self._client.api_key = self._key
         return self._key != old
 
     def _redact(self, message: str) -> str:
-        """Return a server's words in one line, without the key and without control characters."""
+        """Return a server's message in one line, without the key and without control characters."""
         if self._key != NO_KEY:
             message = message.replace(self._key, "***")
         return " ".join("".join(c if c.isprintable() else " " for c in message).split())[:_SHOWN]
 
 
 def parse_completion(reply: bytes, seconds: float) -> Completion:
-    """Read a server's reply; raises ValueError."""
+    """Read a server's reply; raises ValueError if it is not a chat completion."""
     try:
         content = json.loads(reply)
         choice, usage = content["choices"][0], content.get("usage")

@@ -1,4 +1,4 @@
-"""Failed requests to a chat server, sorted by what helps."""
+"""Failed requests to a chat server, classified by their remedy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NoSchema(Exception):
 
 
 class ServerUnavailable(MemlabError):
-    """This server does not answer, or not this request (``answers``); another one may."""
+    """The server does not answer at all or, with ``answers``, not this request; another server may."""
 
     def __init__(self, what: str, *, where: str, fix: str, answers: bool = False) -> None:
         super().__init__(what, where=where, fix=fix)
@@ -35,7 +35,7 @@ class ServerUnavailable(MemlabError):
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed request; ``message`` may hold the server's own words, and ``retry_after`` its header."""
+    """One failed request; ``message`` may quote the server, and ``retry_after`` is its header."""
 
     kind: ErrorKind
     message: str
@@ -43,7 +43,7 @@ class Failure:
 
 
 def classify(error: Exception) -> Failure:
-    """Return the failure that a client's error stands for; raises TooLong, NoSchema, or an error of another kind."""
+    """Classify a client's error; raises TooLong, NoSchema, or the error itself if it is of another kind."""
     import openai
 
     if isinstance(error, openai.APIStatusError):
@@ -52,7 +52,7 @@ def classify(error: Exception) -> Failure:
         return Failure("away", "no reply in time")
     if isinstance(error, openai.APIConnectionError):
         cause = error.__cause__ or error
-        name = type(cause).__name__  # of httpx or of its successor: both name it so where there is no connection at all
+        name = type(cause).__name__  # ConnectError: httpx could not connect at all
         return Failure("unreachable" if name == "ConnectError" else "away", f"{name}: {cause}")
     if isinstance(error, ValueError | openai.APIError):  # a ValueError: the body is no chat completion, or no JSON
         return Failure("busy", f"the reply is no chat completion ({error})")

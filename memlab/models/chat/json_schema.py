@@ -1,4 +1,4 @@
-"""Replies that must be JSON: checked against a schema, and mended where they are JSON in wrapping."""
+"""Replies that must be JSON: checked against a schema, and freed of text around the JSON."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def mend(text: str, schema: str) -> str | None:
 
 
 def request(schema: str) -> str:
-    """Return the request for JSON in words, for servers that cannot be bound to a schema."""
+    """Return the request for JSON in words, for servers that cannot bind a reply to a schema."""
     return f"Answer with JSON alone, no other word, that fits this JSON schema:\n{schema}"
 
 
-def again(what: str, schema: str) -> str:
-    """Return the second request, which names what was wrong."""
+def second_request(what: str, schema: str) -> str:
+    """Return the second request, which names the fault of the first reply."""
     return f"That does not fit: {what}. {request(schema)}"
 
 
@@ -59,11 +59,11 @@ def _validator(schema: str) -> Draft202012Validator:
 
 def _message(misfit: ValidationError) -> str:
     """Describe a misfit by the schema alone: the library's own messages quote the reply, which may be long."""
-    keyword, wanted = str(misfit.validator), misfit.validator_value
+    keyword, expected = str(misfit.validator), misfit.validator_value
     if keyword == "type":
-        return f"expected {wanted if isinstance(wanted, str) else ' or '.join(wanted)}"
+        return f"expected {expected if isinstance(expected, str) else ' or '.join(expected)}"
     if keyword == "enum":
-        return f"expected one of {json.dumps(wanted)}"
+        return f"expected one of {json.dumps(expected)}"
     if keyword == "required":
-        return f"{next(name for name in wanted if name not in misfit.instance)} is missing"
-    return f"expected {keyword} {json.dumps(wanted)}"
+        return f"{next(name for name in expected if name not in misfit.instance)} is missing"
+    return f"expected {keyword} {json.dumps(expected)}"

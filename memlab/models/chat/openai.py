@@ -20,24 +20,24 @@ from memlab.stage import LocalPath, stage
 
 @stage
 class OpenAIChat(ChatSettings):
-    """Asks ``{url}/chat/completions``: many prompts at a time, each as often as it takes.
+    """Sends prompts to ``{url}/chat/completions``, many at a time, and repeats failed requests.
 
     A request's seed is ``seed`` plus the prompt's sample, so that samples differ and can be repeated. Prompts are sent
-    in the order of their contents: those that share a beginning follow each other, and a server's prefix cache serves
-    them. A prompt that does not fit into ``window`` beside its reply is refused without a call.
+    in the order of their contents, so that a server's prefix cache serves those with a common beginning. A prompt that
+    does not fit into ``window`` together with its reply is refused without a request.
 
     The url "auto" means every server of the model that ``python -m memlab.serve`` started on this machine, or with
     ``--host`` on another one that shares ``$MEMLAB_HOME``: requests are spread over those that are up
     (``memlab.models.chat.router``), ``concurrency`` at a time to each.
 
-    The tokenizer is that of the folder ``tokenizer``; where that is null, of ``$MEMLAB_HOME/models/<model>`` if it is
-    there, else a heuristic, which gives an upper bound (``memlab.models.chat.tokenizer``).
+    The tokenizer is that of the folder ``tokenizer``; if that is null, that of ``$MEMLAB_HOME/models/<model>``; if
+    there is none, a heuristic that gives an upper bound (``memlab.models.chat.tokenizer``).
     """
 
-    revision: str | None = None  # of the weights, where you know it; part of the identity
-    # most tokens of prompt and reply together; a prompt that does not fit is refused before it is sent
+    revision: str | None = None  # of the weights, if known; part of the identity
+    # maximum tokens of prompt and reply together; a prompt that does not fit is not sent
     window: Annotated[int, Field(ge=2)] = 4096
-    # folder of its files; null: $MEMLAB_HOME/models/<model>, else 1.5 per word or mark
+    # folder of its files; null: $MEMLAB_HOME/models/<model>, or else 1.5 tokens per word or mark
     tokenizer: LocalPath | None = None
 
     @model_validator(mode="after")
@@ -54,7 +54,7 @@ class OpenAIChat(ChatSettings):
         return self.model
 
     def identity(self) -> dict[str, Any]:
-        """Return all that can change a reply, as far as a caller can know; neither the address nor the key."""
+        """Return all known settings that can change a reply; neither the address nor the key."""
         return {"is": "OpenAIChat", "model": self.model, "revision": self.revision, "temperature": self.temperature,
                 "seed": self.seed, "max_tokens": self.max_tokens, "window": self.window,
                 "counter": self._counter().name}
@@ -64,15 +64,15 @@ class OpenAIChat(ChatSettings):
         return self._counter().count(text)
 
     def own_tokenizer(self) -> Tokenizer | None:
-        """Return the model's own tokenizer, None where it is not on this machine."""
+        """Return the model's own tokenizer; None if it is not on this machine."""
         counter = self._counter()
         return counter if isinstance(counter, Tokenizer) else None
 
     def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Yield (position, completion) as replies come in, each prompt once.
 
-        Raises MemlabError where the server refuses the key, the model or a request, or stays away for longer than
-        ``patience`` (with "auto": all of them do); what was yielded before is good.
+        Raises MemlabError if the server (with "auto": every server) refuses the key, the model or a request, or stays
+        away for longer than ``patience``; the items before are valid.
         """
         if not prompts:
             return
@@ -93,12 +93,7 @@ class OpenAIChat(ChatSettings):
     def _counter(self) -> PromptCounter:
         if self.tokenizer is not None:
             return prompt_counter(self.tokenizer.expanduser())
-        return prompt_counter(_converted(home() / "models", self.model))
-
-
-def _converted(models: Path, model: str) -> Path | None:
-    """Return the folder of a model that ``python -m memlab.serve`` has made, if it is there."""
-    folder = models / model
-    inside = ".." not in Path(model).parts and not Path(model).is_absolute()
-    return folder if inside and has_tokenizer(folder) else None
+        folder = home() / "models" / self.model  # where `python -m memlab.serve` puts models that it converts
+        inside = ".." not in Path(self.model).parts and not Path(self.model).is_absolute()
+        return prompt_counter(folder if inside and has_tokenizer(folder) else None)
 

@@ -1,4 +1,4 @@
-"""Prompts, completions, and the protocol of a chat model; ``memlab.models.chat.openai`` speaks to servers."""
+"""Prompts, completions, and the protocol of a chat model."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Message:
 class Prompt:
     """Everything that is sent for one reply, besides the model's own settings.
 
-    ``sample`` numbers repeated requests: sample 1 is asked again where sample 0 is in the store. ``schema`` is the text
-    of a JSON schema that the reply must fit; ``temperature`` overrides the model's, for votes.
+    ``sample`` numbers repeated requests: sample 1 is sent even if sample 0 is in the store. ``schema`` is the text of a
+    JSON schema that the reply must fit; ``temperature`` overrides the model's, for votes.
     """
 
     messages: tuple[Message, ...]
@@ -44,9 +44,9 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Completion:
-    """One reply; ``finish`` is "stop", or "length" where the reply was cut off at its limit.
+    """One reply; ``finish`` is "stop", or "length" if the reply was cut off at its limit.
 
-    ``repaired`` is true if the reply broke the schema and was mended or asked for again. Where the prompt does not fit
+    ``repaired`` is true if the reply broke the schema and was repaired or requested again. If the prompt does not fit
     into the model's window, ``text`` is "" and ``finish`` is "refused".
     """
 
@@ -64,22 +64,17 @@ class Chat(Protocol):
 
     @property
     def window(self) -> int:
-        """Most tokens of prompt and completion together."""
-        ...
+        """Maximum number of tokens of prompt and completion together."""
 
     @property
     def max_tokens(self) -> int:
-        """Most tokens of a completion, unless a prompt says otherwise."""
-        ...
+        """Maximum number of tokens of a completion, unless a prompt sets it."""
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a reply: model, revision, temperature, seed, limits; no address, no key."""
-        ...
 
     def count(self, text: str) -> int:
         """Count tokens by the model's tokenizer, or by the heuristic."""
-        ...
 
     def complete(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
         """Yield (position, completion) until every prompt is answered once, in any order."""
-        ...

@@ -1,8 +1,8 @@
 """``chat.url=auto``: one run of prompts spread over all servers of a model that are up.
 
-The records are read again every few seconds, so that a server that comes up later takes part. The prompts of a server
-that is lost go to the others. A prompt goes to the server that has its beginning in the prefix cache; a server that has
-nothing left to do takes over from the longest queue.
+The records are read again every few seconds, so that a server that comes up later takes part. The prompts of a lost
+server go to the others. Prompts with the same beginning go to the same server, for its prefix cache; a server without
+work takes prompts from the longest queue.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ PREFIX = 256
 """Characters, after those that all prompts share, by which a prompt's server is chosen: 4 blocks of a prefix cache."""
 
 LOOK = 5.0
-"""Seconds between two looks at the records: a new server takes a minute to load, and should not wait long."""
+"""Seconds between two looks at the records; a new server takes a minute to load."""
 
 SILENT = 4
-"""Looks in a row at which a server says nothing until it counts as lost: a node without power resets no connection,
+"""Looks in a row that a server may miss before it counts as lost: a node without power does not reset connections,
 and a busy server may miss a look."""
 
-_STEP = 64  # what all prompts share ends at another character in the next call; in steps it mostly does not
+_STEP = 64  # the common beginning is rounded down to this, so that it mostly stays the same from call to call
 
 
-def published(model: str, revision: str | None = None) -> list[records.Server]:
-    """List a model's chat servers that can be reached from here; revisions are compared where both sides name one."""
+def chat_servers(model: str, revision: str | None = None) -> list[records.Server]:
+    """List a model's chat servers that this machine reaches; revisions are compared if both sides name one."""
     return [server for server in records.readable()
             if server.task == "chat" and model in {server.model, *server.names}
             and (revision is None or server.revision in {None, revision})]
 
 
 def prefix_digests(prompts: Sequence[Prompt]) -> list[bytes]:
-    """Return a digest of each prompt's beginning, without the system's message and what all the prompts share.
+    """Return a digest of each prompt's beginning, after the system message and the text that all prompts share.
 
     >>> from memlab.models.chat.protocol import Message
     >>> one, two, three = prefix_digests([Prompt((Message("system", "Be brief."), Message("user", text)))
@@ -67,7 +67,7 @@ def prefix_digests(prompts: Sequence[Prompt]) -> list[bytes]:
 
 
 def choose(prefix: bytes, urls: Iterable[str]) -> str:
-    """Return the server that prompts with this prefix digest go to, by rendezvous hashing.
+    """Return the server for prompts with this prefix digest, by rendezvous hashing.
 
     >>> urls = ["http://n1:1/v1", "http://n2:1/v1", "http://n3:1/v1"]
     >>> chosen = choose(b"one", urls)
@@ -87,7 +87,7 @@ def start_advice(model: str) -> str:
 
 
 def describe_records(model: str) -> str:
-    """Describe what the records hold of a model's servers, or else of others'."""
+    """Describe the recorded servers of a model, or else those of other models."""
     servers = records.readable()
     same = [f"{s.url} on {s.host}{f', SLURM job {s.job},' if s.job else ''} "
             f"{'does not answer' if s.task else 'is starting'}" for s in servers if model in {s.model, *s.names}]
@@ -97,7 +97,7 @@ def describe_records(model: str) -> str:
 
 async def route(settings: ChatSettings, revision: str | None, fits: Fits, prompts: Sequence[Prompt],
                 order: Iterator[int], emit: Emit[tuple[int, Completion]]) -> None:
-    """Emit (position, completion) of every prompt, asked in about the given order; raises MemlabError."""
+    """Emit (position, completion) of every prompt, asked in roughly the given order; raises MemlabError."""
     try:
         async with contextlib.AsyncExitStack() as connections:
             await Router(settings, revision, fits, prompts, list(order), emit, connections).run()
@@ -107,7 +107,7 @@ async def route(settings: ChatSettings, revision: str | None, fits: Fits, prompt
 
 @dataclass(eq=False)
 class _Server:
-    """A server that takes part: its queue, the requests under way, and the looks at which it was silent."""
+    """A server that takes part: its queue, its running requests, and the number of looks in a row that it missed."""
 
     client: Client
     queue: deque[int] = field(default_factory=deque)
@@ -122,15 +122,15 @@ class _Server:
 class Router:
     """The servers that are up, and the prompts that each of them answers.
 
-    Every prompt is in one place: unassigned while no server is up, in a server's queue, under way, or answered. One
-    that failed at a server which answers otherwise is asked of another, and so is one that was under way at a server
-    that was lost, each ``settings.retries`` times.
+    Every prompt is in one place: unassigned (no server is up), in a server's queue, in a running request, or answered.
+    A prompt that failed at a server, or was running at a server that was lost, goes to another server, at most
+    ``settings.retries`` times.
     """
 
     def __init__(self, settings: ChatSettings, revision: str | None, fits: Fits, prompts: Sequence[Prompt],
                  order: Sequence[int], emit: Emit[tuple[int, Completion]],
                  connections: contextlib.AsyncExitStack) -> None:
-        # one repeat at the same server, after the wait that it asks for; further ones are assigned here
+        # a server repeats a request once, after the wait that it asks for; the router makes further attempts
         self._settings = replace(settings, patience=0.0, retries=min(1, settings.retries))
         self._retries, self._patience, self._revision = settings.retries, settings.patience, revision
         self._fits, self._prompts, self._emit, self._connections = fits, prompts, emit, connections
@@ -144,7 +144,7 @@ class Router:
         self._finished, self._all_lost = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> None:
-        """Return when every prompt is answered; raises MemlabError when no server is up for longer than patience."""
+        """Return when every prompt is answered; raises MemlabError if no server is up for longer than ``patience``."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             search = group.create_task(self._search())
@@ -162,10 +162,10 @@ class Router:
             else:
                 self._check_patience(time.monotonic() - last_up, warned)
                 warned = True
-            left = last_up + self._patience - time.monotonic()
+            remaining = last_up + self._patience - time.monotonic()
             self._all_lost.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._all_lost.wait(), LOOK if self._up else max(0.0, min(LOOK, left)))
+                await asyncio.wait_for(self._all_lost.wait(), LOOK if self._up else max(0.0, min(LOOK, remaining)))
 
     def _check_patience(self, waited: float, warned: bool) -> None:
         model = self._settings.model
@@ -178,8 +178,8 @@ class Router:
                   flush=True)
 
     async def _look(self, announce: bool) -> None:
-        """Ask every published server, and every one that takes part, for a sign of life."""
-        servers = await asyncio.to_thread(published, self._settings.model, self._revision)
+        """Probe every recorded server, and every server that takes part."""
+        servers = await asyncio.to_thread(chat_servers, self._settings.model, self._revision)
         new = []
         for record in servers:
             if record.url not in self._up:
@@ -192,7 +192,7 @@ class Router:
                              *(self._check_alive(server) for server in list(self._up.values())))
 
     async def _greet(self, client: Client, announce: bool) -> None:
-        """Let a server take part if it is one: a record may outlive its server, and another may have its port."""
+        """Let a server take part if it serves the model: its record may be stale, and its port another server's."""
         if await client.serves():
             self._up[client.settings.url] = _Server(client)
             self._assign(())
@@ -205,7 +205,7 @@ class Router:
             self._lose(server, f"{server.client.where}: no sign of life")
 
     def _lose(self, server: _Server, reason: str) -> None:
-        """Assign a lost server's prompts to the others; raises MemlabError where a prompt was lost too often."""
+        """Assign a lost server's prompts to the others; raises MemlabError if a prompt was lost too often."""
         if self._up.get(server.url) is not server:
             return
         del self._up[server.url]
@@ -227,7 +227,7 @@ class Router:
                                                          "what was answered is stored")
 
     def _assign(self, positions: Iterable[int]) -> None:
-        """Queue some prompts and, anew, all that are queued: each at the server of its prefix, in order."""
+        """Queue these prompts, and all queued ones again, in order, each at the server of its prefix."""
         servers = self._up.values()
         pending = sorted([*positions, *self._unassigned, *(at for server in servers for at in server.queue)],
                          key=self._rank.__getitem__)
@@ -243,7 +243,7 @@ class Router:
         self._start_requests()
 
     def _start_requests(self) -> None:
-        """Fill every server with requests: first from its own queue, so that none is taken that could start there."""
+        """Fill every server with requests, first from its own queue, then from the queues of others."""
         for steal in (False, True):
             for server in self._up.values():
                 while (len(server.requests) < self._settings.concurrency
@@ -251,7 +251,7 @@ class Router:
                     server.requests[self._group.create_task(self._work(server))] = position
 
     def _next(self, server: _Server, steal: bool = True) -> int | None:
-        """Take the next prompt for a server: its own, or the last of the longest queue unless it failed at it."""
+        """Take a server's next prompt: its own, or the last of the longest queue unless that failed at this server."""
         if server.queue:
             return server.queue.popleft()
         longest = max(self._up.values(), key=lambda one: len(one.queue))
@@ -281,7 +281,7 @@ class Router:
         return None
 
     async def _ask_elsewhere(self, server: _Server, position: int, reason: str) -> None:
-        """Queue a prompt that failed at a server that answers otherwise first at another, if there is one."""
+        """Put a prompt that failed at a running server at the head of another server's queue, if there is one."""
         self._count_failure(position, reason)
         await asyncio.sleep(min(connection.FIRST_WAIT * 2 ** self._failures[position], LONGEST_WAIT))
         others = [other for other in self._up.values() if other is not server]

@@ -19,17 +19,17 @@ from memlab.text.unicode import replace_surrogates
 from memlab.token_counter import words_and_marks
 
 PER_MESSAGE = 8
-"""Tokens that a chat template spends on one message, where the template itself cannot be asked; most spend 3 to 6."""
+"""Tokens that a chat template adds to one message if the template itself is unknown; most add 3 to 6."""
 
 BATCH = 256
-"""Texts that a tokenizer is given at once: enough for all cores, and whole sessions still fit into memory."""
+"""Texts per call of a tokenizer: enough for all cores, and whole sessions still fit into memory."""
 
 FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
          "merges.txt", "added_tokens.json", "chat_template.jinja")
 
 
 def valid(text: str) -> str:
-    """Return a text as it is sent: each lone surrogate becomes U+FFFD once per byte, as a server would read it.
+    """Return a text as it is sent: each lone surrogate becomes three U+FFFD, one per byte, as a server reads it.
 
     >>> valid("a\\ud83d") == "a" + 3 * "\\ufffd"
     True
@@ -60,10 +60,10 @@ class PromptCounter(ABC):
 
 
 class HeuristicCounter(PromptCounter):
-    """1.5 tokens per word or mark, or one for three bytes of UTF-8, whichever is more.
+    """1.5 tokens per word or mark, or one token per three bytes of UTF-8, whichever is more.
 
-    An upper bound of what today's tokenizers make of prose in any script (English: 1.1 to 1.3 per word or mark;
-    Chinese: at most one per character, which is three bytes), so that what is counted as fitting fits.
+    This is an upper bound for current tokenizers on prose in any script (English: 1.1 to 1.3 tokens per word or mark;
+    Chinese: at most one per character, which is three bytes), so a prompt that fits by this count does fit.
 
     >>> HeuristicCounter().count("It's 7 pm, isn't it?")
     17
@@ -74,20 +74,20 @@ class HeuristicCounter(PromptCounter):
     def counts(self, texts: Sequence[str]) -> list[int]:
         """Return an upper bound of the tokens of each text."""
         texts = [valid(text) for text in texts]
-        marks = words_and_marks(pl.Series(texts, dtype=pl.String)).to_list()  # at once: a call costs more than a text
+        marks = words_and_marks(pl.Series(texts, dtype=pl.String)).to_list()  # one call for all, which is much faster
         return [max(math.ceil(1.5 * n), math.ceil(_bytes(text) / 3)) for n, text in zip(marks, texts)]
 
     def fits(self, messages: Sequence[Message], room: int) -> bool:
         """Return whether a whole prompt has at most ``room`` tokens.
 
-        No text has more words and marks than bytes, so 1.5 times its bytes is above either count of it.
+        A text has at most as many words and marks as bytes, so 1.5 times its bytes is an upper bound.
         """
         bound = PER_MESSAGE + sum(PER_MESSAGE + math.ceil(1.5 * _bytes(message.content)) for message in messages)
         return bound <= room or self.conversation(messages) <= room
 
 
 class Tokenizer(PromptCounter):
-    """A transformers tokenizer from a folder of files; loading waits for the first count."""
+    """A transformers tokenizer from a folder of files, loaded at the first count."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._lock = folder, threading.Lock()
@@ -97,7 +97,7 @@ class Tokenizer(PromptCounter):
     def counts(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text, many at a time; loads the tokenizer even for none."""
         lengths: list[int] = []
-        with self._lock:  # a tokenizer answers one thread at a time
+        with self._lock:  # a tokenizer serves one thread at a time
             tokenizer = self._tokenizer()
             for start in range(0, len(texts), BATCH):
                 ids = tokenizer([valid(text) for text in texts[start:start + BATCH]], add_special_tokens=False,
@@ -106,23 +106,23 @@ class Tokenizer(PromptCounter):
         return lengths
 
     def conversation(self, messages: Sequence[Message]) -> int:
-        """Count the tokens of a whole prompt, as the model's own chat template lays it out."""
-        prompt = self._laid_out(messages)
+        """Count the tokens of a whole prompt in the model's own chat template."""
+        prompt = self._apply_template(messages)
         return super().conversation(messages) if prompt is None else self.count(prompt)
 
     def fits(self, messages: Sequence[Message], room: int) -> bool:
         """Return whether a whole prompt has at most ``room`` tokens.
 
-        A token has a character at least, besides the space that some tokenizers put before a text; outside ASCII some
-        of them write one character as several.
+        In ASCII a token has at least one character, apart from the space that some tokenizers put before a text;
+        outside ASCII one character may become several tokens.
         """
-        prompt = self._laid_out(messages)
+        prompt = self._apply_template(messages)
         if prompt is None:
             return super().conversation(messages) <= room
         return (prompt.isascii() and len(prompt) < room) or self.count(prompt) <= room
 
-    def _laid_out(self, messages: Sequence[Message]) -> str | None:
-        """Return the messages as the model's own template writes them; None where it has none, or refuses them."""
+    def _apply_template(self, messages: Sequence[Message]) -> str | None:
+        """Return the messages in the model's own template; None if it has none, or the template refuses them."""
         with self._lock:
             tokenizer = self._tokenizer()
         if not tokenizer.chat_template:
@@ -130,7 +130,7 @@ class Tokenizer(PromptCounter):
         rows = [{"role": message.role, "content": message.content} for message in messages]
         try:
             return str(tokenizer.apply_chat_template(rows, tokenize=False, add_generation_prompt=True))
-        except Exception:  # templates refuse what they do not know (a system message) in many ways
+        except Exception:  # templates raise many kinds of errors, e.g. for a system message
             return None
 
     def _tokenizer(self) -> Any:
@@ -148,7 +148,7 @@ class Tokenizer(PromptCounter):
 
 @lru_cache(maxsize=16)
 def prompt_counter(folder: Path | None) -> HeuristicCounter | Tokenizer:
-    """Return the counter of a folder of tokenizer files, or the heuristic; one for the whole process."""
+    """Return the counter of a folder of tokenizer files, or the heuristic; cached for the process."""
     return HeuristicCounter() if folder is None else Tokenizer(folder)
 
 

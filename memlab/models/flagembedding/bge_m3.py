@@ -75,7 +75,7 @@ class M3Scorer(FlagModel):
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,)).
 
-        Passages are encoded in blocks and scored at once, so that only a block's token vectors are held.
+        Passages are encoded in blocks and scored at once, so that only one block's token vectors are in memory.
         """
         models = self._models()
         used_queries = sorted(set(pairs[:, 0].tolist()))
@@ -109,7 +109,7 @@ class M3Scorer(FlagModel):
     def _models(self) -> tuple[Any, ...]:
         folder = self._folder()
         absent = [name for name in _HEADS if not (folder / name).is_file()]
-        if absent:  # FlagEmbedding would go on with random ones
+        if absent:  # FlagEmbedding would use random ones
             raise MemlabError(f"the model has no {' and no '.join(absent)}", where=str(folder),
                               fix="give a complete copy of bge-m3: cross_encoder.path=FOLDER")
         return super()._models()

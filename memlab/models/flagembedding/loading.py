@@ -1,7 +1,7 @@
 """The base of models that FlagEmbedding runs: loading, one copy per device, and the digest of the weights.
 
 FlagEmbedding is an extra (``pip install -e '.[flag]'``) and is imported when a model loads. It runs the first batch
-of every call twice, to find a batch size that fits, so it is handed long blocks of texts sorted by length.
+of every call twice, to find a batch size that fits, so each call gets a long block of texts sorted by length.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FlagDtype = Literal["auto", "fp32", "fp16"]
 Batch = Annotated[int, Field(ge=1)]
 
 BLOCK = 16
-"""Batches per call: the batch that runs twice costs 6 %, and results still come often enough to be stored."""
+"""Batches per call: running one of 16 batches twice costs 6 %, and results are still stored often."""
 
 _WITH_BARS = ("FlagEmbedding.inference.embedder.encoder_only.m3", "FlagEmbedding.inference.reranker.encoder_only.base",
               "FlagEmbedding.inference.reranker.decoder_only.base")

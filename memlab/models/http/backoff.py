@@ -1,4 +1,4 @@
-"""Retries of requests: which wait lies between two attempts, and when to give up."""
+"""Retries of requests: the waits between attempts, and their number."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from tenacity import RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential, wait_random
 
 LONGEST_WAIT = 120.0
-"""Seconds; a service that asks for more has run out of quota, and waiting in silence helps nobody."""
+"""Seconds; a service that asks for a longer wait has run out of quota."""
 
 
 class TemporaryFailure(Exception):
-    """A failure that another attempt may mend; ``retry_after`` is the header of that name."""
+    """A failure that may not occur again; ``retry_after`` is the header of that name."""
 
     def __init__(self, what: str, retry_after: str | None = None) -> None:
         super().__init__(what)
@@ -23,8 +23,8 @@ class TemporaryFailure(Exception):
 def retry_options(retries: int, first_wait: float) -> dict[str, Any]:
     """Return tenacity's options: repeat after a TemporaryFailure, and raise the last one.
 
-    A wait is as long as the service asks for, else ``first_wait`` seconds and twice as long each further time, plus
-    jitter; at most ``LONGEST_WAIT``.
+    A wait is as long as the service asks for, or else ``first_wait`` seconds, doubled at each further attempt, plus
+    jitter; it is at most ``LONGEST_WAIT``.
     """
     backoff = wait_exponential(multiplier=first_wait, max=LONGEST_WAIT) + wait_random(0, first_wait)
 

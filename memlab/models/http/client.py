@@ -1,4 +1,4 @@
-"""A JSON service over HTTP: bounded retries with back-off, a rate limit, and errors that name the remedy.
+"""A JSON service over HTTP, with bounded retries, back-off, a rate limit, and errors that name the remedy.
 
 The key is read from the environment when a call starts; it enters no message, no log and no identity.
 """
@@ -28,7 +28,7 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 FIRST_WAIT = 1.0
 """Seconds before the first retry; each further wait is twice as long."""
 
-_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class Service:
@@ -59,8 +59,8 @@ class Service:
             return Retrying(**retry_options(self.retries, FIRST_WAIT))(self._send, body)
         except TemporaryFailure as failure:
             raise MemlabError(f"no answer after {self.retries + 1} attempts, last: {failure}", where=self.where,
-                              fix="see that the service is up and its quota is not used up, then start again: "
-                                  "what was answered so far is stored") from None
+                              fix="check that the service is up and its quota is not used up, then start again: "
+                                  "the answers so far are stored") from None
 
     def _send(self, body: dict[str, Any]) -> Any:
         self._take_turn()
@@ -72,20 +72,20 @@ class Service:
             raise TemporaryFailure(f"{type(error).__name__}: {error}") from None
         except json.JSONDecodeError:
             raise TemporaryFailure("the reply is not JSON") from None
-        refusal = f"status {reply.status_code}: {self._shown(reply)}"
-        if reply.status_code in _AGAIN:
+        refusal = f"status {reply.status_code}: {self._excerpt(reply)}"
+        if reply.status_code in _RETRIED:
             raise TemporaryFailure(refusal, reply.headers.get("retry-after"))
         raise MemlabError(refusal, where=self.where, fix=self._fix(reply.status_code))
 
     def _take_turn(self) -> None:
-        """Wait until the rate limit lets one more request go."""
+        """Wait until the rate limit allows one more request."""
         if self._gap:
             with self._lock:
                 turn = max(self._next, time.monotonic())
                 self._next = turn + self._gap
             time.sleep(max(0.0, turn - time.monotonic()))
 
-    def _shown(self, reply: httpx.Response) -> str:
+    def _excerpt(self, reply: httpx.Response) -> str:
         """Return the beginning of a reply, without the key that some services echo."""
         text = " ".join(reply.text.split())
         return (text.replace(self._key, "***") if self._key else text)[:300]
@@ -107,12 +107,12 @@ class HttpModel:
     url: Url
     model: str
     key_env: Variable | None = None
-    # longer passages are cut here before they are sent; null: the service cuts
+    # longer passages are cut before they are sent; null: the service cuts them
     max_characters: Annotated[int, Field(ge=1)] | None = None
     batch: Annotated[int, Field(ge=1)] = 100  # passages per request; a request holds one question
     parallel: Annotated[int, Field(ge=1)] = 4  # requests at a time
-    requests_per_minute: Annotated[float, Field(gt=0)] | None = None  # null: as fast as replies come
-    # after 429, 5xx, time-outs and broken replies; waits 1, 2, 4, 8, 16 s, or as the service asks
+    requests_per_minute: Annotated[float, Field(gt=0)] | None = None  # null: no limit
+    # after 429, 5xx, time-outs and broken replies; the waits are 1, 2, 4, 8, 16 s, or what the service asks for
     retries: Annotated[int, Field(ge=0)] = 5
     timeout: Annotated[float, Field(gt=0)] = 60.0  # seconds per request
 
@@ -137,9 +137,9 @@ def read_items(service: Service, reply: Any, items: str, value: str, count: int,
             return np.array([values[i] for i in range(count)], np.float32)
     except (KeyError, TypeError, ValueError):
         pass
-    raise malformed(service, f"does not hold {what}")
+    raise malformed_reply(service, f"does not hold {what}")
 
 
-def malformed(service: Service, what: str) -> MemlabError:
+def malformed_reply(service: Service, what: str) -> MemlabError:
     """Return the error for a reply that is JSON of the wrong form."""
     return MemlabError(f"the reply {what}", where=service.where, fix="check that url is a service of this form")

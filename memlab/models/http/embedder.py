@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.models.http.client import HttpModel, Service, malformed, read_items
+from memlab.models.http.client import HttpModel, Service, malformed_reply, read_items
 from memlab.models.local.batching import spread
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.stage import stage
@@ -19,8 +19,8 @@ from memlab.stage import stage
 class HttpEmbedder(HttpModel):
     """Posts texts to ``{url}/embeddings`` and returns unit vectors.
 
-    ``form: voyage`` also sends whether a text is a query or a document (``input_type``); for other services a prefix
-    does so. A text longer than ``max_characters`` is cut before it is sent, so that the cut is known.
+    ``form: voyage`` also sends whether a text is a query or a document (``input_type``); other services need a prefix
+    for that. A text longer than ``max_characters`` is cut before it is sent, so that the cut is known.
     """
 
     dimensions: Annotated[int, Field(ge=1)]
@@ -32,7 +32,7 @@ class HttpEmbedder(HttpModel):
     batch_characters: Annotated[int, Field(ge=1)] = 200_000  # characters per request
 
     def identity(self) -> dict[str, Any]:
-        """Return all that can change a vector, as far as a caller can know; neither the address nor the key."""
+        """Return all known settings that can change a vector; neither the address nor the key."""
         return {"is": "HttpEmbedder", "form": self.form, "model": self.model, "dimensions": self.dimensions,
                 "ask_dimensions": self.ask_dimensions, "max_characters": self.max_characters,
                 "prefix": {"query": self.query_prefix, "document": self.document_prefix}}
@@ -44,7 +44,7 @@ class HttpEmbedder(HttpModel):
     def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
         """Yield (positions (b,), unit vectors (b, dim)), one request's texts at a time, as replies come in."""
         prefix = self.query_prefix if role == "query" else self.document_prefix
-        # services refuse an empty text; a space is the nearest thing
+        # services refuse an empty text, so a space is sent
         sent = [(prefix + text)[: self.max_characters] or " " for text in texts]
         with self._service("embeddings") as service:
 
@@ -84,7 +84,7 @@ def _vectors(service: Service, reply: Any, count: int, width: int) -> Floats:
     """Return the unit vectors of a reply; null and NaN stay NaN, which the store refuses."""
     vectors = read_items(service, reply, "data", "embedding", count, f"{count} vectors of one length")
     if vectors.shape != (count, width):
-        raise malformed(service, f"holds {count} vectors of length {vectors.shape[-1]}, expected {count} of length "
-                                 f"{width} (dimensions)")
+        raise malformed_reply(service, f"holds {count} vectors of length {vectors.shape[-1]}, expected {count} of "
+                                       f"length {width} (dimensions)")
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.maximum(norms, np.finfo(np.float32).tiny)

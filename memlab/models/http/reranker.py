@@ -18,7 +18,7 @@ class HttpReranker(HttpModel):
     """Posts one query and its passages to ``{url}/rerank``; scores are the service's own, usually in [0, 1]."""
 
     def identity(self) -> dict[str, Any]:
-        """Return all that can change a score, as far as a caller can know; neither the address nor the key."""
+        """Return all known settings that can change a score; neither the address nor the key."""
         return {"is": "HttpReranker", "model": self.model, "max_characters": self.max_characters}
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:

@@ -25,7 +25,7 @@ Device = Literal["auto", "cpu", "cuda"]
 Backend = Literal["auto", "torch", "onednn"]
 
 CPU_BUDGET, GPU_BUDGET = 2048, 65536
-"""Padded tokens per batch: on a CPU what suits its caches, on a GPU what keeps it busy."""
+"""Padded tokens per batch: few enough for a CPU's caches, and enough to keep a GPU busy."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Runtime:
 
     @property
     def budget(self) -> int:
-        """Padded tokens per batch where the configuration names none."""
+        """Padded tokens per batch if the configuration does not set them."""
         return CPU_BUDGET if self.cpu else GPU_BUDGET
 
 
@@ -53,7 +53,7 @@ def resolve(device: Device, dtype: Dtype, backend: Backend) -> Runtime:
     import torch
 
     if device == "cuda" and not torch.cuda.is_available():
-        raise MemlabError("device=cuda, and this process sees no GPU", fix="device=auto")
+        raise MemlabError("device=cuda, but this process sees no GPU", fix="device=auto")
     gpu = device == "cuda" or (device == "auto" and torch.cuda.is_available())
     devices = tuple(f"cuda:{i}" for i in range(torch.cuda.device_count())) if gpu else ("cpu",)
     kind = ("fp16" if gpu else "fp32") if dtype == "auto" else dtype
@@ -109,7 +109,9 @@ class Encoder:
         self.model, self.tokenizer, self.device = model, model.tokenizer, device
         self.max_length = int(self.model.max_seq_length or 512)
         self.config = self.model[0].auto_model.config
-        self.width = self._width()
+        # sentence-transformers renamed the method in version 6
+        dimension = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
+        self.width = int(dimension())
         self.pad = int(self.tokenizer.pad_token_id or 0)
         self.position_limit = self._positions()
         if pooling is not None:
@@ -124,16 +126,11 @@ class Encoder:
         raise MemlabError(f"pooling={pooling}, and this model has no pooling module", fix="pooling=null")
 
     def _positions(self) -> int:
-        """Return the number of positions; RoBERTa and its kin begin to count after the padding index."""
+        """Return the number of positions; RoBERTa and related models start to count after the padding index."""
         embeddings = getattr(self.model[0].auto_model, "embeddings", None)
         padding = getattr(embeddings, "padding_idx", None)
         positions = int(getattr(self.config, "max_position_embeddings", None) or 10**9)
         return positions if padding is None else positions - int(padding) - 1
-
-    def _width(self) -> int:
-        """Return the length of a sentence vector; sentence-transformers renamed the method in version 6."""
-        width = getattr(self.model, "get_embedding_dimension", None) or self.model.get_sentence_embedding_dimension
-        return int(width())
 
     def _forward(self, ids: Ints, mask: Ints) -> Any:
         import torch
@@ -162,7 +159,7 @@ class Encoder:
         return np.array(sorted(set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}), np.int64)
 
     def punctuation(self) -> Ints:
-        """Return the token ids that spell nothing but punctuation; ColBERT leaves them out of passages."""
+        """Return the token ids of pure punctuation; ColBERT leaves them out of passages."""
         pieces = self.tokenizer.convert_ids_to_tokens(list(range(len(self.tokenizer))))
         bare = [(piece or "").lstrip("\u2581\u0120#") or (piece or "") for piece in pieces]
         return np.array([i for i, piece in enumerate(bare) if piece and all(c in string.punctuation for c in piece)],

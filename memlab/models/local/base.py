@@ -9,19 +9,19 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from memlab.models.local.backend import Backend, Device, Dtype, Runtime, load_on_devices, resolve
-from memlab.models.local.files import check_path, files_digest, model_folder, resolved_revision
+from memlab.models.local.files import check_path, files_digest, hub_commit, model_folder
 from memlab.stage import LocalPath, stage
 
 
 @stage
 class ModelFiles:
-    """A model from a folder or the hub. Loading waits for the first call."""
+    """A model from a folder or the hub, loaded at the first call."""
 
     path: str | LocalPath | None
     name: str
     revision: str | None = None  # commit on the hub; null: the newest, recorded in the manifest
     dtype: Dtype = "auto"  # fp16 on a GPU, fp32 on a CPU
-    device: Device = "auto"  # every GPU there is, else the CPU
+    device: Device = "auto"  # every GPU, else the CPU
 
     path_option: ClassVar[str] = "cross_encoder.path"
     """The override that sets the path, for messages."""
@@ -30,14 +30,14 @@ class ModelFiles:
     def _check_path(self) -> Self:
         if self.path is None:
             raise ValueError(f"this model needs weights. Fix: {self.path_option}=FOLDER, or the name of a model on the "
-                             "hub where that can be reached")
+                             "hub, if that can be reached")
         check_path(self.path)
         return self
 
     def origin(self) -> dict[str, Any]:
         """Return where the model came from: its name and path, and the hub's commit if it came from there."""
         path = None if self.path is None else str(self.path)
-        return {"name": self.name, "path": path, "revision": resolved_revision(self._folder())}
+        return {"name": self.name, "path": path, "revision": hub_commit(self._folder())}
 
     def _folder(self) -> Path:
         assert self.path is not None  # checked on construction
@@ -46,9 +46,9 @@ class ModelFiles:
 
 @stage
 class LocalModel(ModelFiles):
-    """A model that memlab batches itself, on every device there is."""
+    """A model that memlab batches itself, on every device."""
 
-    backend: Backend = "auto"  # on a CPU oneDNN's packed linear layers, where PyTorch has them
+    backend: Backend = "auto"  # on a CPU oneDNN's packed linear layers, if PyTorch has them
     trust_remote_code: bool = False  # no code from the hub is run
     # padded tokens per batch; null: 2048 on a CPU, 65536 on a GPU
     token_budget: Annotated[int, Field(ge=256)] | None = None

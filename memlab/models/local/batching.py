@@ -1,7 +1,7 @@
 """Texts to batches of tokens: tokenised once, sorted by token length, packed to a token budget.
 
-Knows nothing of models. A batch costs its padded size (longest text x number of texts), so texts of one length
-belong together; with the whole list at hand the padding share falls to a percent or two for any texts.
+A batch costs its padded size (longest text x number of texts), so texts of one length belong together. If the whole
+list is sorted, one or two percent of the tokens are padding, for any texts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from memlab.models.protocols import Ints
 
 CHUNK = 8192
-"""Texts handed to the tokenizer at a time: enough for its threads, and little beside the texts themselves."""
+"""Texts per call of the tokenizer: enough for its threads, and small beside the texts themselves."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

@@ -1,8 +1,8 @@
 """ColBERT models: encoders trained for late interaction, with their own token vectors.
 
-Sentence-transformers (6 and later) reads the files that PyLate and Stanford's ColBERT write, and keeps what they
-fix: marker tokens, query expansion, which tokens count. PyLate itself pins older versions of sentence-transformers
-and transformers than memlab runs on, so it is not used.
+Sentence-transformers (6 and later) reads the files that PyLate and Stanford's ColBERT write, with their settings for
+marker tokens, query expansion and skipped tokens. PyLate itself pins older versions of sentence-transformers and
+transformers than memlab needs, so it is not used.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from memlab.stage import stage
 
 @stage
 class ColbertEncoder(LocalModel):
-    """A ColBERT model, for ``LateInteraction(embedder=ColbertEncoder(path=...))``. Loading waits for the first call.
+    """A ColBERT model, for ``LateInteraction(embedder=ColbertEncoder(path=...))``, loaded at the first call.
 
-    Lengths, prefixes and the tokens that count are the model's own, so the options of ``LateInteraction`` for special
+    The model itself defines lengths, prefixes and skipped tokens, so the options of ``LateInteraction`` for special
     tokens and punctuation have no effect.
     """
 
@@ -41,7 +41,6 @@ class ColbertEncoder(LocalModel):
     ) -> Iterator[tuple[Ints, Any, Any]]:
         """Yield positions (b,), unit vectors (b, length, dim) and which of them count (b, length), as tensors."""
         import torch
-
 
         def work(model: Any, batch: Ints) -> tuple[Any, Any]:
             encode = model.encode_query if role == "query" else model.encode_document

@@ -73,7 +73,7 @@ def cut_longest_first(first: Ints, second: Ints, room: int) -> tuple[Ints, Ints]
 
 @stage
 class CrossEncoderScorer(LocalModel):
-    """A cross-encoder with one label, from a folder or the hub. Loading waits for the first call."""
+    """A cross-encoder with one label, from a folder or the hub, loaded at the first call."""
 
     path: str | LocalPath | None = None  # cross_encoder.path=FOLDER, with config.json, weights and tokenizer
     name: str = "cross_encoder"

@@ -26,9 +26,9 @@ Block = tuple[Ints, Any, Any]
 
 @stage
 class SentenceEmbedder(LocalModel):
-    """An encoder that sentence-transformers can read, from a folder or the hub; null is the bundled MiniLM.
+    """An encoder that sentence-transformers can read, from a folder or the hub, loaded at the first call.
 
-    Fields with null keep what the model's own files say. Loading waits for the first call.
+    A null path is the bundled MiniLM; other fields with null keep the setting of the model's own files.
     """
 
     path: str | LocalPath | None = None  # null: the weights inside the package
@@ -81,17 +81,17 @@ class SentenceEmbedder(LocalModel):
     def token_vectors(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> Iterator[Block]:
         """Yield blocks of one unit vector per token; the flags say whether [CLS]-like and punctuation tokens count.
 
-        A block lives on the model's device, since all the token vectors of a corpus rarely fit in memory.
+        A block stays on the model's device, since all token vectors of a corpus rarely fit in memory.
         """
         import torch
 
         tokens = self._tokenise(texts, role)
-        dropped = self._dropped(special, punctuation)
+        ignored = self._ignored_ids(special, punctuation)
 
         def work(encoder: Encoder, batch: Ints) -> tuple[Any, Any]:
             ids, mask = tokens.padded(batch, encoder.pad)
-            kept = mask.astype(bool) & ~np.isin(ids, dropped)
-            kept[~kept.any(axis=1)] = mask[~kept.any(axis=1)]  # a text of nothing else keeps all its tokens
+            kept = mask.astype(bool) & ~np.isin(ids, ignored)
+            kept[~kept.any(axis=1)] = mask[~kept.any(axis=1)]  # a text without other tokens keeps all of them
             return encoder.tokens(ids, mask), torch.from_numpy(kept).to(encoder.device)
 
         for batch, (vectors, kept) in self._spread(tokens, work):
@@ -100,16 +100,16 @@ class SentenceEmbedder(LocalModel):
     def token_ids(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> list[Ints]:
         """Return, for each text, the vocabulary ids of the tokens that ``token_vectors`` counts, in order."""
         tokens = self._tokenise(texts, role)
-        dropped = self._dropped(special, punctuation)
+        ignored = self._ignored_ids(special, punctuation)
         rows = [tokens.row(i).astype(np.int64) for i in range(len(texts))]
-        return [row if np.isin(row, dropped).all() else row[~np.isin(row, dropped)] for row in rows]
+        return [row if np.isin(row, ignored).all() else row[~np.isin(row, ignored)] for row in rows]
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return, for each text, whether the model sees only its beginning: shape (n,)."""
         limit = self._limit()
         return self._tokenise(texts, role, limit + 1).lengths > limit
 
-    def _dropped(self, special: bool, punctuation: bool) -> Ints:
+    def _ignored_ids(self, special: bool, punctuation: bool) -> Ints:
         """Return the vocabulary ids that do not count."""
         first = self._encoders()[0]
         return np.concatenate([first.outside_text() if not special else [],

@@ -14,7 +14,7 @@ from memlab.errors import MemlabError
 
 _WEIGHTS = (".safetensors", ".bin", ".model", ".json", ".txt", ".py")
 _COPIES = ["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.onnx", "*.jpg", "*.png"]
-"""Further copies of the weights that hub repositories carry, and pictures; nothing here reads them."""
+"""Files of hub repositories that memlab does not read: copies of the weights in other formats, and pictures."""
 
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
@@ -52,8 +52,8 @@ def model_folder(path: str | Path, revision: str | None, option: str) -> Path:
                           fix=f"give a local folder: {option}=FOLDER") from error
 
 
-def resolved_revision(folder: Path) -> str | None:
-    """Return the hub commit of a fetched folder; null for any other folder."""
+def hub_commit(folder: Path) -> str | None:
+    """Return the hub commit of a fetched folder; None for any other folder."""
     return folder.name if folder.parent.name == "snapshots" else None
 
 

@@ -1,10 +1,10 @@
-"""Late interaction: a passage's score is how well its tokens answer each token of the query (MaxSim).
+"""Late interaction: a passage is scored by its best matching token for each token of the query (MaxSim).
 
     score(q, p) = mean over tokens i of q of  max over tokens j of p of  <q_i, p_j>
 
-Khattab & Zaharia, ColBERT (SIGIR 2020), with the mean in place of their sum: within a query the order is the same,
-and scores of queries of different lengths become comparable (unit vectors: between -1 and 1). It needs no weights
-beyond an encoder's.
+Khattab & Zaharia, ColBERT (SIGIR 2020), with the mean in place of their sum: the order within a query is the same,
+and scores of queries of different lengths become comparable (unit vectors: between -1 and 1). It needs an encoder
+only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LateInteraction:
 
     embedder: SentenceEmbedder | ColbertEncoder
     special: bool = False
-    query_punctuation: bool = False  # a question mark is rare in what was said, and says nothing
+    query_punctuation: bool = False  # a question mark carries no meaning and is rare in turns
     passage_punctuation: bool = False
     query_tokens: Annotated[int, Field(ge=1)] = 48  # of a longer question the first 48 tokens count
 
@@ -76,7 +76,7 @@ class LateInteraction:
               pairs: Ints) -> Iterator[tuple[Ints, Floats, Ints]]:
         """Yield (positions in pairs (q, p), best products of their query tokens (t, p), where queries begin (q + 1,)).
 
-        Every passage is encoded once, and all its pairs are scored while its token vectors are at hand.
+        Every passage is encoded once, and all its pairs are scored while its token vectors are in memory.
         """
         import torch
 

@@ -1,8 +1,8 @@
 """Linear layers on a CPU through oneDNN, with weights packed once.
 
-PyTorch's own ``Linear`` uses MKL, which keeps to AVX2 on processors that are not Intel's; oneDNN uses what the
-processor has (AVX512 there: more than twice the speed in fp32, the same arithmetic up to summation order). These
-are the operators that ``torch.compile`` emits, called without compiling anything.
+PyTorch's own ``Linear`` uses MKL, which uses only AVX2 on processors that are not Intel's. oneDNN uses AVX512 there:
+more than twice the speed in fp32, and the same arithmetic up to summation order. ``torch.compile`` emits the same
+operators; here they are called directly.
 """
 
 from __future__ import annotations
@@ -35,13 +35,10 @@ def usable() -> bool:
         return False
 
 
-def pack_linears(module: nn.Module) -> int:
-    """Replace every plain fp32 ``nn.Linear`` inside a module in place; return how many."""
-    count = 0
+def pack_linears(module: nn.Module) -> None:
+    """Replace every plain fp32 ``nn.Linear`` inside a module in place."""
     for name, child in module.named_children():
         if type(child) is nn.Linear and child.weight.dtype == torch.float32:
             setattr(module, name, PackedLinear(child))
-            count += 1
         else:
-            count += pack_linears(child)
-    return count
+            pack_linears(child)

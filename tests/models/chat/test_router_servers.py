@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memlab.models.chat.protocol import Message, Prompt
-from memlab.models.chat.router import choose, prefix_digests, published
+from memlab.models.chat.router import chat_servers, choose, prefix_digests
 from tests.models.chatserver import publish
 
 URLS = [f"http://n{i}:8000/v1" for i in range(4)]
@@ -51,4 +51,4 @@ def test_the_opening_is_the_same_when_other_prompts_are_asked_beside() -> None:
     ({"revision": "abc"}, True), ({"revision": "xyz"}, False), ({"pid": 2**22}, False)])
 def test_which_servers_take_part(fields: dict[str, Any], taken: bool, memlab_home: Path) -> None:
     publish("http://127.0.0.1:9/v1", **fields)
-    assert bool(published("tiny", "abc")) == taken
+    assert bool(chat_servers("tiny", "abc")) == taken
