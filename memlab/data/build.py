@@ -1,17 +1,17 @@
-"""Collects a benchmark's sessions, questions and gold row by row, and makes the tables of them."""
+"""Builder of a data set's tables: sessions, questions and gold are added row by row."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from memlab.tables import Tables, frame, text_hash
+from memlab.tables import SCHEMAS, Tables, frame, text_hash
 
-_KEPT = ("sessions", "turns", "questions", "gold", "evidence", "ids")
+_TABLES = ("sessions", "turns", "questions", "gold", "evidence", "ids")
 
 
 class Builder:
-    """Column lists that grow a row at a time; a text is stored once however often it occurs.
+    """Column lists to which rows are added; each distinct text is stored once.
 
     >>> b = Builder()
     >>> b.session(corpus=0, session=0, said_on=None, name="s1")
@@ -22,39 +22,32 @@ class Builder:
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
-        self._columns: dict[str, dict[str, list[Any]]] = {name: {} for name in _KEPT}
-
-    def text(self, text: str) -> str:
-        """Keep a text and return its id."""
-        name = self._ids.get(text)
-        if name is None:
-            name = self._ids[text] = text_hash(text)
-        return name
+        self._columns: dict[str, dict[str, list[Any]]] = {name: {c: [] for c in SCHEMAS[name]} for name in _TABLES}
 
     def corpus(self, *, corpus: int, name: str) -> None:
         """Name a corpus (haystack or conversation)."""
-        self._name("corpus", name, corpus=corpus)
+        self._add("ids", kind="corpus", name=name, corpus=corpus)
 
     def session(self, *, corpus: int, session: int, said_on: datetime | None, name: str) -> None:
         """Add a session."""
         self._add("sessions", corpus=corpus, session=session, said_on=said_on)
-        self._name("session", name, corpus=corpus, session=session)
+        self._add("ids", kind="session", name=name, corpus=corpus, session=session)
 
     def turn(self, *, corpus: int, session: int, turn: int, role: str, speaker: str | None, text: str,
              name: str) -> None:
         """Add a turn."""
         self._add("turns", corpus=corpus, session=session, turn=turn, role=role, speaker=speaker,
-                  text_id=self.text(text))
-        self._name("turn", name, corpus=corpus, session=session, turn=turn)
+                  text_id=self._text_id(text))
+        self._add("ids", kind="turn", name=name, corpus=corpus, session=session, turn=turn)
 
     def question(self, *, question: int, corpus: int, text: str, asked_on: datetime | None, name: str,
                  answer: str | None, category: str, abstain: bool, scored: bool,
                  label_error: str | None = None) -> None:
         """Add a question with its gold."""
-        self._add("questions", question=question, corpus=corpus, text_id=self.text(text), asked_on=asked_on)
+        self._add("questions", question=question, corpus=corpus, text_id=self._text_id(text), asked_on=asked_on)
         self._add("gold", question=question, answer=answer, category=category, abstain=abstain, scored=scored,
                   label_error=label_error)
-        self._name("question", name, corpus=corpus, question=question)
+        self._add("ids", kind="question", name=name, corpus=corpus, question=question)
 
     def evidence(self, *, question: int, session: int, turn: int | None) -> None:
         """Add one piece of evidence; turn is null where only the session is known."""
@@ -65,13 +58,11 @@ class Builder:
         texts = frame("texts", {"text_id": list(self._ids.values()), "text": list(self._ids)})
         return Tables(texts=texts, **{name: frame(name, columns) for name, columns in self._columns.items()})
 
-    def _name(self, kind: str, name: str, corpus: int, session: int | None = None, turn: int | None = None,
-              question: int | None = None) -> None:
-        self._add("ids", kind=kind, corpus=corpus, session=session, turn=turn, question=question, name=name)
+    def _text_id(self, text: str) -> str:
+        if text not in self._ids:
+            self._ids[text] = text_hash(text)
+        return self._ids[text]
 
     def _add(self, table: str, **row: Any) -> None:
-        columns = self._columns[table]
-        if not columns:
-            columns.update({column: [] for column in row})
-        for column, value in row.items():
-            columns[column].append(value)
+        for column, values in self._columns[table].items():
+            values.append(row.get(column))

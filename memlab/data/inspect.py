@@ -9,6 +9,7 @@ from typing import Literal
 import polars as pl
 
 from memlab.data import benchmarks, jsonl, readers
+from memlab.data.documents.dataset import Documents
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import Faults, MemlabError
@@ -17,7 +18,7 @@ from memlab.tables import SESSION, Tables
 
 @dataclass(frozen=True)
 class Finding:
-    """Counts and oddities in words; problems stop the file from being read."""
+    """Counts and oddities of a file in words; problems stop the file from being read."""
 
     benchmark: str
     facts: list[str] = field(default_factory=list)
@@ -25,42 +26,28 @@ class Finding:
 
 
 def inspect(path: Path) -> Finding:
-    """Look into a benchmark file, or into a folder or .jsonl file of the user's own."""
+    """Inspect a benchmark file, or a folder or .jsonl file of the user's own."""
     if not path.exists():
         raise MemlabError("no such file or folder", where=str(path))
-    if path.is_dir() or path.suffix == ".jsonl":
-        if path.is_dir() and not (path / jsonl.SESSIONS).exists():
-            return _documents(path)
-        from memlab.data.custom import validate
-
-        return Finding("custom", problems=[str(problem) for problem in validate(path)])
+    documents = path.is_dir() and not (path / jsonl.SESSIONS).exists()
+    if path.suffix == ".jsonl" or path.is_dir() and not documents:
+        return Finding("custom", problems=jsonl.validate(path))
     try:
+        if documents:
+            folder = Documents(path=path)
+            return Finding(folder.name, _facts(folder.load()))
         kind = readers.detect(next(readers.records(path)))
         if kind is None:
             return Finding("unknown", problems=[f"{path}, record 0: neither LoCoMo nor LongMemEval"])
         data = LoCoMo(path=path) if kind == "LoCoMo" else LongMemEval(variant=_variant(path), path=path)
         return Finding(data.name, [*_checksum(path), *_facts(data.load())])
-    except Faults as fault:
-        return Finding("unreadable", problems=fault.faults)
     except MemlabError as fault:
-        return Finding("unreadable", problems=[str(fault)])
-
-
-def _documents(folder: Path) -> Finding:
-    """Look into a folder that holds documents."""
-    from memlab.data.documents.dataset import Documents
-
-    try:
-        data = Documents(path=folder)
-        return Finding(data.name, _facts(data.load()))
-    except Faults as fault:
-        return Finding("documents", problems=fault.faults)
-    except MemlabError as fault:
-        return Finding("documents", problems=[str(fault)])
+        problems = fault.faults if isinstance(fault, Faults) else [str(fault)]
+        return Finding("documents" if documents else "unreadable", problems=problems)
 
 
 def _variant(path: Path) -> Literal["oracle", "s", "m"]:
-    """Tell the three LongMemEval files apart by their first record: no filler, tens or hundreds of sessions."""
+    """Distinguish the three LongMemEval files by their first record: no fillers, or tens or hundreds of sessions."""
     first = next(readers.records(path))
     where = f"{path}, record 0"
     haystack = readers.need(first, "haystack_session_ids", list, where)
@@ -91,20 +78,13 @@ def _facts(tables: Tables) -> list[str]:
         listed = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")
         facts.append(f"{len(without)} questions without evidence that can be found, not scored: {listed}")
     blank = tables["texts"].filter(pl.col("text").str.strip_chars() == "")["text_id"]
+    session_ids = ids.filter(pl.col("kind") == "session").group_by("corpus", "name").len()
+    last_asked = tables["questions"].group_by("corpus").agg(pl.col("asked_on").max())
+    dates = tables["sessions"].join(last_asked, on="corpus")
     oddities = {
         "blank turns": turns.filter(pl.col("text_id").is_in(blank.implode())).height,
         "sessions without a turn": tables["sessions"].join(turns, on=SESSION, how="anti").height,
-        "sessions whose id occurs twice in their haystack": _repeated(ids),
-        "sessions stamped later than their question": _late(tables),
+        "sessions whose id occurs twice in their haystack": session_ids.filter(pl.col("len") > 1).height,
+        "sessions stamped later than their question": dates.filter(pl.col("said_on") > pl.col("asked_on")).height,
     }
     return facts + [f"{count:,} {what}" for what, count in oddities.items() if count]
-
-
-def _repeated(ids: pl.DataFrame) -> int:
-    slots = ids.filter(pl.col("kind") == "session").group_by("corpus", "name").len()
-    return slots.filter(pl.col("len") > 1).height
-
-
-def _late(tables: Tables) -> int:
-    asked = tables["questions"].group_by("corpus").agg(pl.col("asked_on").max())
-    return tables["sessions"].join(asked, on="corpus").filter(pl.col("said_on") > pl.col("asked_on")).height

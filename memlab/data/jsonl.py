@@ -1,4 +1,4 @@
-"""Reading sessions.jsonl and questions.jsonl, the user's own files: every fault by file, line and field.
+"""The user's own sessions.jsonl and questions.jsonl: their lines, and every fault by file, line and field.
 
 memlab/data/custom.py shows the format.
 """
@@ -6,20 +6,23 @@ memlab/data/custom.py shows the format.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from memlab.errors import did_you_mean
+from memlab.data.build import Builder
+from memlab.data.subset import Subset
+from memlab.errors import MemlabError, did_you_mean
+from memlab.stage import LocalPath, stage
 
 SESSIONS, QUESTIONS = "sessions.jsonl", "questions.jsonl"
 
 
 def _moment(value: object) -> object:
-    """Read an ISO date, with or without a time of day; a time zone is dropped, for days are as people lived them."""
+    """Read an ISO date, with or without a time of day; a time zone is dropped, since dates are local."""
     try:
         return datetime.fromisoformat(value).replace(tzinfo=None) if isinstance(value, str) else value
     except ValueError:
@@ -35,7 +38,7 @@ class _Line(BaseModel):
 
 
 class TurnLine(_Line):
-    """What was said at once."""
+    """A turn of a session."""
 
     role: Literal["user", "assistant"]
     text: str
@@ -72,15 +75,51 @@ class QuestionLine(_Line):
 
 
 Kind = TypeVar("Kind", SessionLine, QuestionLine)
-Sessions = dict[tuple[str, str], SessionLine]
 
 
 class FolderContent(NamedTuple):
-    """What a folder holds, and all that is wrong with it."""
+    """The sessions and questions of a folder, and all its faults."""
 
-    sessions: Sessions
-    questions: dict[str, QuestionLine]
+    sessions: list[SessionLine]
+    questions: list[QuestionLine]
     faults: list[str]
+
+
+@stage
+class FolderDataset(Subset):
+    """A folder of the user's own, with questions.jsonl; ``kind`` begins its name, ``content`` describes the folder."""
+
+    kind: ClassVar = ""
+    content: ClassVar = ""
+
+    path: LocalPath | None = None  # the folder; needed
+
+    def __post_init__(self) -> None:
+        if self.path is None or not self.path.is_dir():
+            problem = "no folder is given" if self.path is None else f"{self.path} is no folder"
+            raise MemlabError(problem, where="data.path", fix=f"give a folder {self.content}")
+
+    @property
+    def folder(self) -> Path:
+        """The folder, once it is checked."""
+        assert self.path is not None
+        return self.path
+
+    @property
+    def name(self) -> str:
+        """The folder's name, after the kind of data set."""
+        return self.pooled_name(f"{self.kind}-{self.folder.name}")
+
+
+def add_question(build: Builder, number: int, question: QuestionLine, corpus: int, sessions: Mapping[str, int],
+                 asked_on: datetime | None) -> None:
+    """Add a question with its evidence; ``sessions`` maps the names of the corpus's sessions to their numbers."""
+    build.question(question=number, corpus=corpus, text=question.text, asked_on=asked_on, name=question.question,
+                   answer=question.answer, category=question.category, abstain=question.abstain,
+                   scored=bool(question.evidence))
+    cited = {(sessions[e.session], e.turn) for e in question.evidence}
+    for session, turn in sorted(cited, key=lambda c: (c[0], -1 if c[1] is None else c[1])):
+        build.evidence(question=number, session=session, turn=turn)
 
 
 def validate(folder: Path) -> list[str]:
@@ -100,66 +139,83 @@ def validate(folder: Path) -> list[str]:
 
 
 def read(folder: Path) -> FolderContent:
-    """Read both files of a folder, and note all that is wrong with them."""
+    """Read both files of a folder, and collect their faults."""
     faults: list[str] = []
-    sessions: Sessions = {}
-    corpora: set[str] = set()
-    for where, raw, session in records(folder / SESSIONS, SessionLine, faults):
-        corpora.add(str(raw.get("corpus")))
-        if session is not None and sessions.setdefault((session.corpus, session.session), session) is not session:
-            faults.append(f"{where}, field session: '{session.session}' was there before in '{session.corpus}'")
-    whole = not faults  # a session that could not be read may be the one that a question names
-    questions: dict[str, QuestionLine] = {}
-    for where, _, question in records(folder / QUESTIONS, QuestionLine, faults):
-        if question is None:
-            continue
-        if questions.setdefault(question.question, question) is not question:
-            faults.append(f"{where}, field question: '{question.question}' was there before")
+    sessions: list[SessionLine] = []
+    corpora: dict[str, dict[str, tuple[datetime | None, int]]] = {}
+    for where, raw, session in _records(folder / SESSIONS, SessionLine, faults):
+        extents = corpora.setdefault(str(raw.get("corpus")), {})
+        if session is not None:
+            if session.session in extents:
+                faults.append(f"{where}, field session: '{session.session}' was there before in '{session.corpus}'")
+            extents[session.session] = session.said_on, len(session.turns)
+            sessions.append(session)
+    complete = not faults  # else a session that could not be read may be the one that a question names
+    questions = []
+    for where, question in read_questions(folder / QUESTIONS, QuestionLine, faults):
+        questions.append(question)
         if question.corpus not in corpora:
-            hint = f"; {did_you_mean(question.corpus, corpora)}" if whole and corpora else ""
+            hint = f"; {did_you_mean(question.corpus, corpora)}" if complete and corpora else ""
             faults.append(f"{where}, field corpus: no session has the corpus '{question.corpus}'{hint}")
-        elif whole:
-            faults += [f"{where}, field {fault}" for fault in _wrong_evidence(question, sessions)]
+        elif complete:
+            faults += evidence_faults(question, corpora[question.corpus], where, "session", "turns")
     return FolderContent(sessions, questions, faults)
 
 
-def _wrong_evidence(question: QuestionLine, sessions: Sessions) -> Iterator[str]:
+def read_questions(path: Path, model: type[QuestionLine], faults: list[str]) -> Iterator[tuple[str, QuestionLine]]:
+    """Yield (place, question) for each valid line; add the faults of the lines, and names that occur twice."""
+    names = set()
+    for where, _, question in _records(path, model, faults):
+        if question is not None:
+            if question.question in names:
+                faults.append(f"{where}, field question: '{question.question}' was there before")
+            names.add(question.question)
+            yield where, question
+
+
+def evidence_faults(question: QuestionLine, extents: Mapping[str, tuple[datetime | None, int]], where: str,
+                    session: str, turns: str) -> Iterator[str]:
+    """Yield each fault of a question's evidence.
+
+    ``extents`` maps the name of each session to its date and its number of turns; ``session`` and ``turns`` are the
+    words for them in the message.
+    """
     for i, cited in enumerate(question.evidence):
-        session = sessions.get((question.corpus, cited.session))
-        if session is None:
-            yield f"evidence[{i}].session: '{question.corpus}' has no session '{cited.session}'"
-        elif cited.turn is not None and cited.turn >= len(session.turns):
-            yield f"evidence[{i}].turn: session '{cited.session}' has {len(session.turns)} turns, counted from 0"
-        elif question.asked_on is not None and session.said_on.date() > question.asked_on.date():
-            yield (f"evidence[{i}].session: '{cited.session}' was said on {session.said_on:%Y-%m-%d}, after the "
-                   "question (asked_on), and will never be retrieved")
+        place, name = f"{where}, field evidence[{i}]", cited.session
+        said_on, count = extents.get(name, (None, 0))
+        if name not in extents:
+            yield f"{place}.session: there is no {session} '{name}'; {did_you_mean(name, extents)}"
+        elif cited.turn is not None and cited.turn >= count:
+            yield f"{place}.turn: '{name}' has {count} {turns}, counted from 0"
+        elif question.asked_on and said_on and said_on.date() > question.asked_on.date():
+            yield (f"{place}.session: '{name}' is of {said_on:%Y-%m-%d}, after the question (asked_on), and will "
+                   "never be retrieved")
 
 
-def records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple[str, dict[str, Any], Kind | None]]:
-    """Yield (place, object, record or null) a line; add what is wrong to the faults."""
+def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple[str, dict[str, Any], Kind | None]]:
+    """Yield (place, object, record or None) for each line; add the faults of the file and its lines."""
     try:
-        lines = path.read_text("utf-8-sig").splitlines()
+        text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as fault:
         faults.append(f"{path.name}: cannot be read ({getattr(fault, 'strerror', None) or 'it is not UTF-8'}) in "
                       f"{path.parent}; see memlab/data/custom.py for what to write")
         return
-    found = False
-    for number, line in enumerate(lines, start=1):
+    if not text.strip():
+        faults.append(f"{path.name}: there is no line in it")
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
-        found, where = True, f"{path.name}, line {number}"
+        where = f"{path.name}, line {number}"
         try:
             record: Kind | None = model.model_validate_json(line)
         except ValidationError as invalid:
             record = None
             faults += [f"{where}{_fault(error, model)}" for error in invalid.errors(include_url=False)]
         yield where, record.model_dump() if record is not None else _object(line), record
-    if not found:
-        faults.append(f"{path.name}: there is no line in it")
 
 
 def _object(line: str) -> dict[str, Any]:
-    """The object on a line that is no valid record; empty if it is not even that."""
+    """Return the JSON object of a line; empty if it is none."""
     try:
         value = json.loads(line)
     except ValueError:
@@ -168,7 +224,7 @@ def _object(line: str) -> dict[str, Any]:
 
 
 def _fault(error: Any, model: type[BaseModel]) -> str:
-    """Describe pydantic's finding in the words of the file."""
+    """Describe an error of pydantic in the words of the file."""
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error["loc"]).lstrip(".")
     place = f", field {field}" if field else ""
     if error["type"] == "missing":
@@ -178,6 +234,6 @@ def _fault(error: Any, model: type[BaseModel]) -> str:
         owner = inner.get(str(error["loc"][0]), model)
         return f"{place}: is no field of this file; {did_you_mean(str(error['loc'][-1]), owner.model_fields)}"
     message = error["msg"].removeprefix("Value error, ")
-    got = repr(error["input"]) if field else ""
-    said = f"{message[0].lower()}{message[1:]}"
-    return f"{place}: {said}, got {got if len(got) <= 60 else got[:57] + '...'}" if got else f"{place}: {said}"
+    message = message[0].lower() + message[1:]
+    value = repr(error["input"])
+    return f"{place}: {message}" + (f", got {value if len(value) <= 60 else value[:57] + '...'}" if field else "")

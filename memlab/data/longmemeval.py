@@ -21,15 +21,15 @@ from memlab.tables import Tables
 TYPES = ("single-session-user", "single-session-assistant", "single-session-preference", "multi-session",
          "temporal-reasoning", "knowledge-update")
 
-_DATE = re.compile(r"(\d{4})/(\d\d?)/(\d\d?) (?:\(\w+\) )?(\d\d?):(\d\d)")
+_DAY_NAME = re.compile(r" \(\w+\)")
 _ROLES = ("user", "assistant")
 
 
 @stage
 class LongMemEval(Subset):
-    """A record is a corpus with one question; a session is its place among the haystack's dates.
+    """A record is a corpus with one question; the sessions of its haystack are numbered by date.
 
-    Ids stay in the table ``ids``: those of evidence start with ``answer_``, those of abstention hold ``_abs``,
+    Ids stay in the table ``ids``: those of evidence start with ``answer_``, those of abstention contain ``_abs``,
     and a session id may occur twice in a haystack.
     """
 
@@ -42,11 +42,11 @@ class LongMemEval(Subset):
 
     @property
     def name(self) -> str:
-        """``longmemeval_s`` and the like, with ``-pooled`` where so."""
+        """The variant's name, such as ``longmemeval_s``, with ``-pooled`` if it is pooled."""
         return self.pooled_name(self._file())
 
     def load(self) -> Tables:
-        """Read the file; raises MemlabError naming file, record and field where it is not as expected."""
+        """Read the file; raise MemlabError naming file, record and field where it is not as expected."""
         path = benchmarks.find(self._file(), self.path)
         build, fillers = Builder(), 0
         for corpus, record, where in self._records():
@@ -59,23 +59,23 @@ class LongMemEval(Subset):
         return self.cut(build.tables())
 
     def identity(self) -> dict[str, Any]:
-        """Benchmark, checksum and options."""
+        """Return the benchmark, checksum and options."""
         return {"benchmark": self._file(), "sha256": readers.sha256(benchmarks.find(self._file(), self.path)),
                 **self.options()}
 
     def clusters(self) -> bool:
-        """Every question has a haystack of its own."""
+        """Return False: every question has a haystack of its own."""
         return False
 
     def _file(self) -> str:
         return f"longmemeval_{self.variant}"
 
     def _records(self) -> Iterator[tuple[int, dict[str, Any], str]]:
-        """Yield (number, record, place) of what must be read; ``Subset.cut`` alone decides what is kept.
+        """Yield (number, record, place) of what must be read; ``Subset.cut`` alone decides which questions stay.
 
-        Without a split, whose halves depend on all records, the rest of the file need not be read.
+        A split needs all records, since its halves depend on them; otherwise reading ends when there are enough.
         """
-        path, kept = benchmarks.find(self._file(), self.path), 0
+        path, count = benchmarks.find(self._file(), self.path), 0
         for number, record in enumerate(readers.records(path)):
             where = f"{path}, record {number}"
             readers.expect_format(record, "LongMemEval", where)
@@ -87,28 +87,26 @@ class LongMemEval(Subset):
             if self.split is None and self.types is not None and kind not in self.types:
                 continue
             yield number, record, where
-            kept += 1
-            if self.split is None and self.sample is None and kept == self.limit:
+            count += 1
+            if self.split is None and self.sample is None and count == self.limit:
                 return
-        if kept == 0:
+        if count == 0:
             raise MemlabError(f"no question is of the types {', '.join(self.types or ())}", where=str(path))
 
 
 def _add(build: Builder, corpus: int, record: dict[str, Any], where: str) -> int:
-    """Add a record, with its number as the question's and the corpus's; return how many sessions hold no evidence."""
+    """Add a record; its number is the question's and the corpus's. Return how many sessions are no evidence."""
     name = record["question_id"]
     evidence = set(readers.need(record, "answer_session_ids", list, where))
     build.corpus(corpus=corpus, name=name)
-    found, fillers = False, 0
-    for session, (said_on, session_name, turns, spot) in enumerate(_haystack(record, where)):
+    sessions = _haystack(record, where)
+    fillers = 0
+    for session, (said_on, session_name, turns, spot) in enumerate(sessions):
         build.session(corpus=corpus, session=session, said_on=said_on, name=session_name)
-        holding = _add_turns(build, corpus, session, turns, session_name, spot)
+        answering = _add_turns(build, corpus, session, turns, session_name, spot)
         if session_name in evidence:
-            found = True
-            for turn in holding:
+            for turn in answering or [None]:
                 build.evidence(question=corpus, session=session, turn=turn)
-            if not holding:
-                build.evidence(question=corpus, session=session, turn=None)
         else:
             fillers += 1
     abstain = "_abs" in name
@@ -116,36 +114,32 @@ def _add(build: Builder, corpus: int, record: dict[str, Any], where: str) -> int
         question=corpus, corpus=corpus, text=readers.need(record, "question", str, where), name=name,
         asked_on=_moment(readers.need(record, "question_date", str, where), f"{where}, field question_date"),
         answer=str(readers.need(record, "answer", (str, int, float), where)), category=record["question_type"],
-        abstain=abstain, scored=found and not abstain,
+        abstain=abstain, scored=fillers < len(sessions) and not abstain,
     )
     return fillers
 
 
 def _haystack(record: dict[str, Any], where: str) -> list[tuple[datetime, str, list[Any], str]]:
-    """Return (date, id, turns, place in the file) of each session, sorted stably by date.
-
-    The file is sorted by day only.
-    """
+    """Return (date, id, turns, place in the file) of each session, sorted by date: the file is sorted by day only."""
     lists = [readers.need(record, f"haystack_{part}", list, where) for part in ("dates", "session_ids", "sessions")]
     if len({len(part) for part in lists}) != 1:
         raise MemlabError("expected as many dates and ids as sessions, got "
                           + ", ".join(str(len(part)) for part in lists) + " (dates, ids, sessions)",
                           where=f"{where}, field haystack_sessions")
-    slots = []
+    sessions = []
     for at, (date, name, turns) in enumerate(zip(*lists)):
-        said_on = _moment(readers.text_of(date, f"{where}, field haystack_dates[{at}]"),
-                          f"{where}, field haystack_dates[{at}]")
         spot = f"{where}, field haystack_sessions[{at}]"
         if type(turns) is not list:
             raise MemlabError("expected a list of turns", where=spot)
-        slots.append((said_on, readers.text_of(name, f"{where}, field haystack_session_ids[{at}]"), turns, spot))
-    slots.sort(key=lambda slot: slot[0])
-    return slots
+        sessions.append((_moment(date, f"{where}, field haystack_dates[{at}]"),
+                         readers.text_of(name, f"{where}, field haystack_session_ids[{at}]"), turns, spot))
+    return sorted(sessions, key=lambda session: session[0])
 
 
-def _add_turns(build: Builder, corpus: int, session: int, turns: list[Any], name: str, where: str) -> list[int]:
-    """Add a session's turns, blank ones too; return those that hold the answer (an absent mark means no)."""
-    holding = []
+def _add_turns(build: Builder, corpus: int, session: int, turns: list[Any], name: str, where: str
+               ) -> list[int | None]:
+    """Add a session's turns, blank ones too; return those marked as having the answer (no mark means no)."""
+    answering: list[int | None] = []
     for turn, item in enumerate(turns):
         spot = f"{where}[{turn}]"
         role = readers.need(item, "role", str, spot)
@@ -154,16 +148,11 @@ def _add_turns(build: Builder, corpus: int, session: int, turns: list[Any], name
         build.turn(corpus=corpus, session=session, turn=turn, role=role, speaker=None,
                    text=readers.need(item, "content", str, spot), name=f"{name}_{turn + 1}")
         if "has_answer" in item and readers.need(item, "has_answer", bool, spot):
-            holding.append(turn)
-    return holding
+            answering.append(turn)
+    return answering
 
 
-def _moment(text: str, where: str) -> datetime:
-    """Read a date such as ``2023/05/20 (Sat) 02:21``."""
-    match = _DATE.fullmatch(text.strip())
-    try:
-        if match is not None:
-            return datetime(*(int(part) for part in match.groups()))  # type: ignore[arg-type]
-    except ValueError:
-        pass
-    raise MemlabError(f"'{text}' is not a date", where=where, fix="write it as 2023/05/20 (Sat) 02:21")
+def _moment(value: object, where: str) -> datetime:
+    """Read a date; the name of the day may be missing."""
+    date = _DAY_NAME.sub("", readers.text_of(value, where), count=1)
+    return readers.moment(date, "%Y/%m/%d %H:%M", where, "2023/05/20 (Sat) 02:21")

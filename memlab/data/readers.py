@@ -1,4 +1,4 @@
-"""Reading benchmark files: plain, .gz or .xz JSON lists, record by record, with errors that name the place."""
+"""Readers of benchmark files: plain, .gz or .xz JSON lists, record by record, with errors that name the place."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import lzma
 import zlib
 from collections.abc import Iterator
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, cast
@@ -19,19 +20,16 @@ FORMATS = {
     "LoCoMo": ("locomo", {"sample_id", "conversation", "qa"}),
     "LongMemEval": ("longmemeval_s", {"question_id", "haystack_sessions", "answer_session_ids"}),
 }
-"""Benchmark -> (a data option that reads it, the keys that tell its records from others)."""
+"""Benchmark -> (a data option that reads it, the keys by which its records are recognised)."""
 
 _KINDS = {str: "text", list: "a list", dict: "an object", int: "a whole number", float: "a number",
           bool: "true or false", type(None): "null"}
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading, unpacking .gz and .xz by the ending of its name."""
-    if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    if path.suffix == ".xz":
-        return lzma.open(path, "rb")
-    return path.open("rb")
+    """Open a file for reading; .gz and .xz are unpacked."""
+    openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+    return cast(IO[bytes], openers.get(path.suffix, open)(path, "rb"))
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
@@ -67,16 +65,16 @@ def _first_line(fault: BaseException) -> str:
 
 
 def detect(record: dict[str, Any]) -> str | None:
-    """Name the benchmark that a record is of, or null."""
+    """Return the name of the benchmark that a record is from, or None."""
     return next((name for name, (_, keys) in FORMATS.items() if keys <= record.keys()), None)
 
 
 def expect_format(record: dict[str, Any], benchmark: str, where: str) -> None:
-    """Raise MemlabError if a record is plainly of another benchmark."""
-    found = detect(record)
-    if found is not None and found != benchmark:
-        raise MemlabError(f"this is a {found} record, expected {benchmark}", where=where,
-                          fix=f"read the file with data={FORMATS[found][0]}")
+    """Raise MemlabError if a record is from another benchmark."""
+    detected = detect(record)
+    if detected is not None and detected != benchmark:
+        raise MemlabError(f"this is a {detected} record, expected {benchmark}", where=where,
+                          fix=f"read the file with data={FORMATS[detected][0]}")
 
 
 def need(holder: object, key: str, kinds: type | tuple[type, ...], where: str) -> Any:
@@ -87,16 +85,16 @@ def need(holder: object, key: str, kinds: type | tuple[type, ...], where: str) -
     ...
     memlab.errors.MemlabError: f.json, record 0, field text: expected text, got a whole number
     """
-    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+    expected = kinds if isinstance(kinds, tuple) else (kinds,)
     if type(holder) is not dict:
         raise MemlabError(f"expected an object, got {_KINDS.get(type(holder), 'something else')}", where=where)
     value = holder.get(key, need)
-    if type(value) in wanted:
+    if type(value) in expected:
         return value
-    names = " or ".join(_KINDS[k] for k in wanted)
+    names = " or ".join(_KINDS[k] for k in expected)
     if value is need:
-        here = ", ".join(list(holder)[:12]) or "none"
-        raise MemlabError(f"is missing, expected {names} (fields here: {here})", where=f"{where}, field {key}")
+        fields = ", ".join(list(holder)[:12]) or "none"
+        raise MemlabError(f"is missing, expected {names} (fields here: {fields})", where=f"{where}, field {key}")
     raise MemlabError(f"expected {names}, got {_KINDS.get(type(value), 'something else')}",
                       where=f"{where}, field {key}")
 
@@ -108,8 +106,16 @@ def text_of(value: object, where: str) -> str:
     return value
 
 
+def moment(text: str, form: str, where: str, example: str) -> datetime:
+    """Read a date of the form that ``strptime`` takes."""
+    try:
+        return datetime.strptime(text.strip(), form)
+    except ValueError:
+        raise MemlabError(f"'{text}' is not a date", where=where, fix=f"write it as {example}") from None
+
+
 def sha256(path: Path) -> str:
-    """Digest a file's bytes as they lie on disk; computed once a process while the file stays unchanged."""
+    """Return the SHA-256 of a file; computed once per process while the file stays unchanged."""
     try:
         status = path.stat()
         return _sha256(path, status.st_size, status.st_mtime_ns)
@@ -119,6 +125,6 @@ def sha256(path: Path) -> str:
 
 
 @lru_cache(maxsize=64)
-def _sha256(path: Path, size: int, changed: int) -> str:  # noqa: ARG001 - they make the cache key
+def _sha256(path: Path, size: int, changed: int) -> str:  # noqa: ARG001 - part of the cache key
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memlab.data.build import Builder
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
-from memlab.data.subset import Subset, cut, half, pooled
+from memlab.data.subset import Subset, half, pooled
 from memlab.errors import MemlabError
 from memlab.tables import SCHEMAS, Tables
 
@@ -53,11 +53,11 @@ def evidence_texts(tables: Tables) -> set[tuple[int, str]]:
 
 def test_nothing_asked_for_changes_nothing() -> None:
     tables = make([{0}, {1}])
-    assert cut(tables).digest(tables) == tables.digest(tables)
+    assert Subset().cut(tables).digest(tables) == tables.digest(tables)
 
 
 def test_limit_keeps_the_first_questions_with_their_numbers_and_drops_the_rest() -> None:
-    tables = cut(make([{0}, {1}, {2}]), limit=2)
+    tables = Subset(limit=2).cut(make([{0}, {1}, {2}]))
     assert tables["questions"]["question"].to_list() == [0, 1]
     assert tables["gold"]["question"].to_list() == [0, 1]
     assert set(tables["sessions"]["corpus"]) == {0, 1}
@@ -67,35 +67,35 @@ def test_limit_keeps_the_first_questions_with_their_numbers_and_drops_the_rest()
 
 
 def test_types_keep_numbers_and_unknown_ones_are_refused() -> None:
-    tables = cut(make([{0}, {1}, {2}, {3}]), types=["odd"])
+    tables = Subset(types=["odd"]).cut(make([{0}, {1}, {2}, {3}]))
     assert tables["questions"]["question"].to_list() == [1, 3]
     with pytest.raises(MemlabError, match="did you mean 'odd'"):
-        cut(make([{0}, {1}]), types=["ood"])
+        Subset(types=["ood"]).cut(make([{0}, {1}]))
 
 
 def test_a_sample_has_every_type_and_corpus_in_proportion() -> None:
     tables = make([{i} for i in range(40)], corpora=[i % 4 // 2 for i in range(40)])
-    kept = cut(tables, sample=8)
+    kept = Subset(sample=8).cut(tables)
     drawn = kept["questions"].join(kept["gold"], on="question")
     assert drawn.group_by("category").len()["len"].to_list() == [4, 4]
     assert drawn.group_by("corpus").len()["len"].to_list() == [4, 4]
     shuffled = tables.updated({"questions": tables["questions"].reverse(), "gold": tables["gold"].reverse()})
-    assert set(cut(shuffled, sample=8)["questions"]["question"]) == set(drawn["question"])
-    assert set(cut(tables, sample=20)["questions"]["question"]) > set(drawn["question"])  # a larger one holds it
+    assert set(Subset(sample=8).cut(shuffled)["questions"]["question"]) == set(drawn["question"])
+    assert set(Subset(sample=20).cut(tables)["questions"]["question"]) > set(drawn["question"])  # a larger one holds it
 
 
 def test_types_come_before_the_limit() -> None:
-    tables = cut(make([{0}, {1}, {2}, {3}]), types=["odd"], limit=1)
+    tables = Subset(types=["odd"], limit=1).cut(make([{0}, {1}, {2}, {3}]))
     assert tables["questions"]["question"].to_list() == [1]
 
 
 def test_nothing_left_is_an_error() -> None:
     with pytest.raises(MemlabError, match="no question is left"):
-        cut(make([{0}]), split="b")
+        Subset(split="b").cut(make([{0}]))
 
 
 def test_a_corpus_stays_whole_for_any_of_its_questions() -> None:
-    tables = cut(make([{0}, {1}, {2}], corpora=[0, 0, 1]), limit=1)
+    tables = Subset(limit=1).cut(make([{0}, {1}, {2}], corpora=[0, 0, 1]))
     assert tables["sessions"]["corpus"].to_list() == [0, 0, 0]
 
 
