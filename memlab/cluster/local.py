@@ -20,7 +20,7 @@ from memlab.runtime.cores import usable_cores
 from memlab.stage import spec_digest, stage
 
 MAX_NUMBERS = 100
-"""Characters that the numbers of arms may take in the name of a log file; file systems allow 255 in all."""
+"""Maximum characters for the numbers of arms in the name of a log file; file systems allow 255 in all."""
 
 _POLL = 0.1  # seconds
 
@@ -29,8 +29,8 @@ _POLL = 0.1  # seconds
 class Local:
     """Run arms side by side in processes of this machine.
 
-    Each process gets its share of the cores. Each worker gets the same number of arms, in one process, so that data
-    and models are loaded once for them; arms that load the same models share a process.
+    Each process gets the same share of the cores and of the arms, and loads data and models once; arms that load the
+    same models share a process.
     """
 
     workers: Annotated[int, Field(ge=1)] | None = None  # processes at a time; null: one for every two cores

@@ -1,4 +1,4 @@
-"""Shared work of a sweep, done before its arms run: each text is encoded once and each pair scored once."""
+"""Shared work of a sweep, before its arms run: each text is encoded once and each pair scored once."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def write(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None
 def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None:
     """Encode the union of the arms' keys and queries; each of several parts takes its share of the text hashes.
 
-    The slots before the searches run here as well, so that the store also holds what they ask models for.
+    The slots before the searches run here as well, so that the store also holds the replies that they need.
     """
-    done: set[tuple[str, str, str]] = set()
+    encoded: set[tuple[str, str, str]] = set()
     for arm in arms:
         if arm.finished():
             continue
@@ -44,11 +44,11 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
         for stage, embedder in lane_embedders(arm.pipeline):
             for role, texts in _texts_of_part(stage, tables, part, of):
                 key = (spec_digest(embedder), role, spec_digest(texts["text_id"].to_list()))
-                if texts.height and key not in done:
-                    done.add(key)
+                if texts.height and key not in encoded:
+                    encoded.add(key)
                     for _ in store.iter_vectors(embedder, texts, role):
                         pass
-                    if role == "document":  # every arm reports it, and should not load the model for that
+                    if role == "document":  # every arm reports truncation, and should not load the model for it
                         truncated(embedder, texts, store)
 
 
@@ -78,8 +78,8 @@ def work_keys(arm: Arm) -> dict[str, str]:
 def shared_groups(arms: Sequence[Arm], bundles: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
     """Group the arms that share work with an arm of another job; no work key is in two groups.
 
-    ``bundles`` are the arms of each job, by number. Where several arms of a job share the same work with others, one
-    of them stands for all, so that what two arms of a group share is shared by jobs.
+    ``bundles`` are the arms of each job, by number. If several arms of a job share the same work with other jobs, one
+    of them represents all, so that any two arms of a group belong to different jobs.
     """
     keys = {n: list(work_keys(arms[n]).values()) for bundle in bundles for n in bundle}
     jobs: dict[str, set[int]] = {}
@@ -95,12 +95,12 @@ def shared_groups(arms: Sequence[Arm], bundles: Sequence[Sequence[int]]) -> list
 
 
 def score(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> None:
-    """Rank one part of the corpora as far as these arms share work, so that the store holds all of that work."""
+    """Rank one part of the corpora up to the last slot that these arms share, to store all shared work."""
     keys = [{} if arm.finished() else work_keys(arm) for arm in arms]
     every = [key for own in keys for key in own.values()]
-    done: set[str] = set()
+    ranked: set[str] = set()
     for arm, own in zip(arms, keys):
         common = [(slot, key) for slot, key in own.items() if every.count(key) > 1]
-        if common and common[-1][1] not in done:
-            done.add(common[-1][1])
+        if common and common[-1][1] not in ranked:
+            ranked.add(common[-1][1])
             arm.pipeline.run(load_part(arm.dataset, part, of), store, until=common[-1][0])

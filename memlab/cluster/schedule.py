@@ -18,7 +18,7 @@ from memlab.stage import spec_digest
 Task = Literal["write", "prepare", "score", "arms", "shard", "merge", "report"]
 
 SHARED_TASKS: dict[Task, str] = {"write": "writing", "prepare": "preparation", "score": "scoring"}
-"""Tasks that are done for several arms before these run, and their names in messages."""
+"""Tasks for several arms, run before the arms themselves, and their names in messages."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ def levels(bundles: Sequence[Sequence[int]], arms: int, shards: int = 1, shared:
            writers: Sequence[int] = ()) -> list[list[Step]]:
     """Lay out a sweep of ``arms`` arms, all of which are reported.
 
-    bundles: the numbers of the arms that are to run, one job for each bundle. shards: the parts of each arm, one job
-    for each. shared: groups of arms that share scores; bundles without an arm of a group wait for no scoring and run
-    beside it. writers: arms that ask a model before they search; one job asks for all parts of the preparation.
-    A single arm without shards needs no preparation: no other arm waits for what it encodes.
+    bundles: the numbers of the arms to run, one job per bundle. shards: the number of parts of each arm, one job per
+    part. shared: groups of arms that share scores; bundles without an arm of a group run beside the scoring. writers:
+    arms that ask a model before they search; one job asks for all parts of the preparation. A single arm without
+    shards needs no preparation.
 
     >>> [[str(s) for s in level] for level in levels([[0, 1], [2]], 4, shared=[(1, 2)])]
     [['prepare:0,1,2:0/1'], ['score:1,2:0/1'], ['arms:0,1:0/1', 'arms:2:0/1'], ['report:0,1,2,3:0/1']]

@@ -1,9 +1,9 @@
 """Shards of an arm: several jobs rank one part of the corpora each, one job merges the parts and does the rest.
 
 Up to the slot ``LAST_RANKED`` a question depends on its own corpus alone, so a part gives the same ranking as the
-whole. Ids of memories, queries and units count from 0 in every part; the merge adds the counts of the parts before,
-which gives the ids, and so the ties, of a single job. Selection, packing, answers and judges follow the merge, since a
-selection may be fitted on all questions; the replies of models for a part are in the store by then.
+whole. Ids of memories, queries and units count from 0 in every part; the merge adds the counts of the earlier parts,
+which gives the same ids, and so the same ties, as a single job. Selection, packing, answers and judges follow the
+merge, since a selection may be fitted on all questions; the models' replies for each part are then in the store.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def part_folder(arm: Arm, part: int, of: int) -> Path:
 
 
 def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
-    """Rank the corpora of one part and ask models about them; return the part's folder, at once if it is there."""
+    """Rank the corpora of one part and ask models about them, unless this is done; return the part's folder."""
     folder = part_folder(arm, part, of)
     if arm.finished() or (folder / "part.json").is_file():
         return folder
@@ -79,13 +79,13 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
     mine = load_part(arm.dataset, part, of)
     seconds: dict[str, float] = {"data": time.perf_counter() - start}
     tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED)
-    if not type(arm.pipeline.select).__module__.startswith("memlab.learn."):  # it would be fitted on a part alone
+    if not type(arm.pipeline.select).__module__.startswith("memlab.learn."):  # fitted on all questions, not on a part
         arm.pipeline.run(tables, store, after=LAST_RANKED)
-    written = tables["texts"].join(mine["texts"], on="text_id", how="anti")
+    new_texts = tables["texts"].join(mine["texts"], on="text_id", how="anti")
     rows = {name: mine[name].height for name in ("turns", "sessions")} | {
         name: tables[name].height for name in ID_TABLES.values()}
     record = {"rows": rows, "seconds": seconds, "made": store.made - before}
-    _write_part(folder, {name: tables[name] for name in _merged_tables(arm.pipeline)} | {"texts": written}, record)
+    _write_part(folder, {name: tables[name] for name in _merged_tables(arm.pipeline)} | {"texts": new_texts}, record)
     return folder
 
 
@@ -104,7 +104,7 @@ def merge_parts(arm: Arm, of: int) -> Ranked:
     missing = [str(i + 1) for i, folder in enumerate(folders) if not (folder / "part.json").is_file()]
     if missing:
         raise MemlabError(f"{len(missing)} of {of} shards did not end: {', '.join(missing)}", where=arm.name,
-                          fix="run the same command again: only what is missing is done")
+                          fix="run the same command again: finished shards are kept")
     records = [read_json(folder / "part.json") for folder in folders]
     whole = load(arm.dataset)
     shift: Counter[str] = Counter()
@@ -114,10 +114,10 @@ def merge_parts(arm: Arm, of: int) -> Ranked:
             frame = pl.read_parquet(folder / f"{name}.parquet")
             frames.setdefault(name, []).append(_shift_ids(frame, name, folder, shift))
         shift.update(record["rows"])
-    joined = {name: pl.concat(several, how="diagonal") for name, several in frames.items()}
-    joined["texts"] = merge_texts(whole["texts"], joined["texts"])
+    merged = {name: pl.concat(several, how="diagonal") for name, several in frames.items()}
+    merged["texts"] = merge_texts(whole["texts"], merged["texts"])
     tables = whole.updated({name: frame.sort(SORT_KEYS[name]) if name in SORT_KEYS else frame
-                            for name, frame in joined.items()})
+                            for name, frame in merged.items()})
     seconds: Counter[str] = Counter()
     for record in records:
         seconds.update(record["seconds"])
@@ -125,7 +125,7 @@ def merge_parts(arm: Arm, of: int) -> Ranked:
 
 
 def run_all(arm: Arm, store: Store, of: int) -> Ranked:
-    """Run the parts of an arm one after another in this process, and merge them: the figures stay the same."""
+    """Run the parts of an arm one after another in this process, and merge them."""
     for part in range(of):
         run_part(arm, store, part, of)
     return merge_parts(arm, of)

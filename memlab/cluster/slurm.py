@@ -36,7 +36,7 @@ class Slurm:
     times. The job that serves a model runs ``slurm/serve.sbatch``.
     """
 
-    partition: str | None = None  # null: the cluster's default, as for the following
+    partition: str | None = None  # null: the cluster's default, also for the following
     account: str | None = None
     qos: str | None = None
     constraint: str | None = None  # a required feature of the nodes
@@ -51,7 +51,7 @@ class Slurm:
     setup: Names = ()  # shell lines at the start of a job: module load ..., source .../activate
     python: str | None = None  # null: the Python that submits; "apptainer exec --nv image.sif python" for a container
     options: Names = ()  # further options of sbatch, such as ["--gres=gpu:a100:1", "--exclusive"]
-    serve: str | None = None  # a model that a further job serves while the sweep runs
+    serve: str | None = None  # a model that another job serves while the sweep runs
     serve_options: Names = ()  # options of sbatch for that job, such as ["--gres=gpu:4", "--mem=200G"]
 
     @model_validator(mode="after")
@@ -125,7 +125,7 @@ class Slurm:
             "dependency": ",".join(after) or None,
             "setup": [f"export PYTHONPATH={shlex.quote(str(snapshot.source))}${{PYTHONPATH:+:$PYTHONPATH}}",
                       "export PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1",
-                      # else a library takes all cores of the node, or what the submitting shell happened to set
+                      # otherwise a library takes all cores of the node, or a number from the submitting shell
                       *(f"export {name}={self.cpus_per_task}" for name in THREAD_VARIABLES), *self.setup],
             "additional_parameters": {"requeue": True, **_parse_options(self.options)},
         }
@@ -140,16 +140,16 @@ class Slurm:
         line += [*self.serve_options, str(snapshot.source / SERVE), str(self.serve)]
         environment = {**os.environ, "MEMLAB_PYTHON": self.python or sys.executable,
                        "PYTHONPATH": str(snapshot.source)}
-        done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
-        if done.returncode:
-            raise MemlabError(f"SLURM refused the job of the model server: {done.stderr.strip()}",
+        result = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
+        if result.returncode:
+            raise MemlabError(f"SLURM refused the job of the model server: {result.stderr.strip()}",
                               where="hydra.launcher.serve",
                               fix="set hydra.launcher.serve_options to what the cluster requires")
-        return done.stdout.strip().partition(";")[0]
+        return result.stdout.strip().partition(";")[0]
 
     @staticmethod
     def cancel(ids: Sequence[str]) -> None:
-        """Cancel jobs, as far as SLURM still knows them."""
+        """Cancel jobs; ignore those that SLURM no longer knows."""
         if ids:
             with suppress(OSError):
                 subprocess.run(["scancel", *ids], capture_output=True, check=False, timeout=60)  # noqa: S603, S607

@@ -53,7 +53,7 @@ class JobState:
 
 
 LOST = JobState("LOST")
-"""State of a job that SLURM does not know: accounting is off, or has forgotten the job."""
+"""State of a job that SLURM does not know: accounting is off, or the job is too old."""
 
 
 class Unreachable(MemlabError):
@@ -71,7 +71,7 @@ def slurm_states(ids: Iterable[str]) -> dict[str, JobState]:
         if name not in states:
             states[name] = _controller_state(name)
     if LOST in states.values():
-        queued_states()  # raises if the controller went away meanwhile: then no job is lost
+        queued_states()  # raises if the controller has stopped since: then no job is lost
     return states
 
 
@@ -79,7 +79,7 @@ def queued_states() -> dict[str, JobState]:
     """Return the states of this user's jobs in the queue; raise Unreachable if no controller answers."""
     output = _output_of("squeue", "-h", "-r", "-u", getpass.getuser(), "-o", "%i|%T|%N|%r")
     if output is None:
-        raise Unreachable("squeue does not answer", fix="the jobs continue: ask again when the controller is back")
+        raise Unreachable("squeue does not answer", fix="the jobs continue: try again when the controller is back")
     states = {}
     for line in output.splitlines():
         job, name, node, reason = line.split("|", 3)
@@ -90,7 +90,7 @@ def queued_states() -> dict[str, JobState]:
 def _accounted_states(ids: list[str]) -> dict[str, JobState]:
     """Return the states of the jobs that accounting knows.
 
-    Where the kernel kills a task for its memory, only its step is OUT_OF_MEMORY; the job itself is FAILED.
+    If the kernel kills a task for its memory, only its step is OUT_OF_MEMORY; the job itself is FAILED.
     """
     output = _output_of("sacct", "-n", "-P", "-j", ",".join(ids), "-o", "JobID,State,NodeList,ExitCode")
     states: dict[str, JobState] = {}
@@ -107,7 +107,7 @@ def _accounted_states(ids: list[str]) -> dict[str, JobState]:
 
 
 def _controller_state(job: str) -> JobState:
-    """Ask the controller, which remembers an ended job for some minutes."""
+    """Return the state that the controller reports; it remembers an ended job for some minutes."""
     output = _output_of("scontrol", "-o", "show", "job", job) or ""
     fields = dict(re.findall(r"(\w+)=(\S+)", output))
     if "JobState" not in fields:
@@ -131,8 +131,8 @@ def _describe_exit(code: str) -> str:
 def _output_of(*words: str) -> str | None:
     """Run one of SLURM's commands and return its output; None if it fails."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False,  # noqa: S603
+        result = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False,  # noqa: S603
                               env={**os.environ, "SLURM_TIME_FORMAT": "standard"})
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return result.stdout if result.returncode == 0 else None

@@ -1,8 +1,8 @@
-"""Snapshot of a submitted sweep on disk: its arms, the source that its jobs run, and its jobs.
+"""Snapshot of a submitted sweep on disk: its arms, its source code, and its jobs.
 
-``OUT/.sweeps/<id>/`` holds ``source/`` (memlab and its configuration at submission: jobs run from there, so that a
-later edit changes nothing), ``arms/<n>.yaml`` (the composed configuration of each arm), ``logs/`` and ``sweep.json``.
-All files are plain text without secrets.
+``OUT/.sweeps/<id>/`` holds ``source/`` (memlab and its configuration at submission: jobs run from there, so that later
+edits have no effect), ``arms/<n>.yaml`` (the composed configuration of each arm), ``logs/`` and ``sweep.json``. All
+files are plain text without secrets.
 """
 
 from __future__ import annotations
@@ -85,12 +85,12 @@ class Snapshot:
                               fix="free some space there and run the same command again") from error
 
     def record_reports(self, paths: Sequence[Path]) -> None:
-        """Record the comparisons of all arms that the report job has built, for a shell that waits for them."""
+        """Record the comparisons that the report job has built, for a shell that waits for them."""
         with suppress(OSError):  # without the record the shell builds the report again
             write_json(self.folder / REPORTED, {str(path): path.stat().st_mtime_ns for path in paths})
 
     def current_reports(self) -> list[Path]:
-        """Return the recorded comparisons; none if one of them cannot be seen, or has been built again since."""
+        """Return the recorded comparisons; [] if one of them is missing or has been rebuilt since."""
         try:
             times = read_json(self.folder / REPORTED)
             fresh = all(Path(name).stat().st_mtime_ns == time_ns for name, time_ns in times.items())
@@ -114,9 +114,9 @@ class Snapshot:
 
 
 def take_snapshot(arms: Sequence[Arm], words: Sequence[str], store: str | None, shards: int) -> Snapshot:
-    """Write a sweep and the source that it will run, with absolute paths; raise MemlabError if the disk refuses."""
+    """Write a sweep and its source code, with absolute paths; raise MemlabError if the disk refuses."""
     out = arms[0].out.resolve()
-    stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"  # two of the same second stay apart
+    stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"  # unique also within a second
     snapshot = Snapshot(out / SWEEPS / stamp)
     try:
         snapshot.folder.mkdir(parents=True)
@@ -155,7 +155,7 @@ def _write_arms(snapshot: Snapshot, arms: Sequence[Arm], metadata: dict[str, Any
 
 
 def _reason(error: OSError) -> str:
-    """Describe an error of the disk; of copytree's list of errors, the first."""
+    """Describe an error of the disk; for copytree's list of errors, the first one."""
     if isinstance(error, shutil.Error):
         first = str(error.args[0][0][-1])  # "[Errno 28] No space left on device: 'path'"
         return first.partition("] ")[2].partition(":")[0] or first

@@ -26,7 +26,7 @@ _KILLED_FOR_MEMORY = "exceeded memory limit"
 
 _LAUNCHER_LINE = re.compile(r"# |submitit (INFO|WARNING|ERROR) |slurmstepd\S*: error: (\*\*\* |Detected )|"
                             r"srun: (error|Terminating)")
-"""Lines of submitit and SLURM that repeat the state, and the line that names the step."""
+"""Lines of submitit and SLURM that only repeat the state, and the line that names the step."""
 
 
 @dataclass(frozen=True)
@@ -80,22 +80,22 @@ def _status(snapshot: Snapshot, number: int, arm: dict[str, Any], jobs: list[Job
 
 def _live_status(snapshot: Snapshot, name: str, mine: Sequence[tuple[Job, JobState]],
                  shared: Sequence[tuple[str, JobState]]) -> ArmStatus:
-    """Return where an arm runs and its progress, or what it waits for."""
+    """Return the node and the progress of an arm, or what it waits for."""
     live = [(job, state) for job, state in mine if state.live]
     running = [(job, state) for job, state in live if state.name in ("RUNNING", "COMPLETING")]
     ids = ", ".join(job.id for job, _ in running or live)
-    ended = f"{len(mine) - len(live)} of {len(mine)} jobs ended, " if len(mine) > 1 else ""
+    progress = f"{len(mine) - len(live)} of {len(mine)} jobs ended, " if len(mine) > 1 else ""
     if not running:
         arm_state = "running" if len(live) < len(mine) else "queued"  # it is running between its shards and their merge
         depends = bool(shared) and live[0][1].reason == "Dependency"
-        message = "waits for the {}, {}".format(*shared[0]) if depends else f"{ended}{live[0][1]}"
+        message = "waits for the {}, {}".format(*shared[0]) if depends else f"{progress}{live[0][1]}"
         return ArmStatus(name, arm_state, message, ids)
     job, state = running[0]
-    return ArmStatus(name, "running", _join(f"{ended}{state}", _last_lines(_log(snapshot, job), 1)), ids)
+    return ArmStatus(name, "running", _join(f"{progress}{state}", _last_lines(_log(snapshot, job), 1)), ids)
 
 
 def _ended_status(snapshot: Snapshot, name: str, mine: Sequence[tuple[Job, JobState]], failed: Path) -> ArmStatus:
-    """Return why an arm has no result: by its own traceback, else by the end of its job."""
+    """Return why an arm has no result, from its own traceback or else from the state of its job."""
     ids = ", ".join(job.id for job, _ in mine)
     if not mine:
         return ArmStatus(name, "lost", "no job was submitted for it")
@@ -126,13 +126,13 @@ def _duration(folder: Path) -> str:
 
 
 def _log(snapshot: Snapshot, job: Job) -> str:
-    """Read what a job wrote."""
+    """Return the text of a job's log files."""
     files = [local.log_file(snapshot, job.step)] if job.id.startswith("pid") else slurm.log_files(snapshot, job.id)
     return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file())
 
 
 def _exception(traceback: str) -> str:
-    """Return the exception and its message at the end of a traceback, however many lines it has."""
+    """Return the exception at the end of a traceback, with all lines of its message."""
     lines = traceback.strip().splitlines()
     last = max((n for n, line in enumerate(lines) if line[:1].strip()), default=0)
     return "\n".join(lines[last:])

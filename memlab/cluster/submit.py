@@ -30,7 +30,7 @@ def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: st
     """Submit the arms that are neither finished nor under way in an earlier sweep; None if all are finished."""
     if all(arm.finished() for arm in arms):
         return None
-    earlier = under_way(arms)
+    earlier = jobs_under_way(arms)
     missing = [n for n, arm in enumerate(arms) if not arm.finished() and n not in earlier]
     steps = _levels(launcher, arms, missing, shards)
     snapshot = take_snapshot(arms, words, store, shards)
@@ -39,7 +39,7 @@ def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: st
     try:
         jobs = launcher.submit(snapshot, steps)
     except BaseException:
-        shutil.rmtree(snapshot.folder, ignore_errors=True)  # nothing of it runs
+        shutil.rmtree(snapshot.folder, ignore_errors=True)  # none of its jobs runs
         raise
     for number, running in earlier.items():
         out.print(f"  [dim]{escape(arms[number].name)}: under way in job {running[0].id}[/dim]")
@@ -65,25 +65,25 @@ def _remove_failures(arms: Sequence[Arm]) -> None:
             failure_file(arm.folder()).unlink()
 
 
-def under_way(arms: Sequence[Arm]) -> dict[int, list[Job]]:
+def jobs_under_way(arms: Sequence[Arm]) -> dict[int, list[Job]]:
     """Return the jobs of arms that wait or run in an earlier sweep, by the arms' numbers in this one."""
     numbers = {str(arm.folder().resolve()): n for n, arm in enumerate(arms) if not arm.finished()}
     running: dict[int, list[Job]] = {}
     for snapshot in sweeps(arms[0].out.resolve()):
         folders = [arm["folder"] for arm in snapshot.metadata()["arms"]]
-        pairs = [(theirs, numbers[folder]) for theirs, folder in enumerate(folders) if folder in numbers]
-        jobs = snapshot.jobs() if pairs else []
+        renumbered = [(old_number, numbers[folder]) for old_number, folder in enumerate(folders) if folder in numbers]
+        jobs = snapshot.jobs() if renumbered else []
         states = job_states(jobs)
-        for theirs, ours in pairs:
+        for old_number, number in renumbered:
             live = [job for job in jobs
-                    if theirs in job.step.arms and job.step.task in ARM_TASKS and states[job.id].live]
-            if live and ours not in running:
-                running[ours] = [Job(job.id, Step("arms", (ours,), i, len(live))) for i, job in enumerate(live)]
+                    if old_number in job.step.arms and job.step.task in ARM_TASKS and states[job.id].live]
+            if live and number not in running:
+                running[number] = [Job(job.id, Step("arms", (number,), i, len(live))) for i, job in enumerate(live)]
     return running
 
 
 def wait(snapshot: Snapshot, out: Console) -> None:
-    """Wait until every job of a sweep has ended, whatever the outcome, and print what changes."""
+    """Wait until every job of a sweep has ended, and print each change of state."""
     try:
         _watch(snapshot, out)
     except KeyboardInterrupt:
@@ -94,15 +94,15 @@ def wait(snapshot: Snapshot, out: Console) -> None:
 
 def _watch(snapshot: Snapshot, out: Console) -> None:
     printed: dict[str, str] = {}
-    start = answered = time.monotonic()
+    start = last_answer = time.monotonic()
     while True:
         pause = min(POLL, 1 + (time.monotonic() - start) / 20)
         jobs = snapshot.jobs()
         try:
             states = job_states(jobs)
-            answered = time.monotonic()
+            last_answer = time.monotonic()
         except Unreachable as error:
-            if time.monotonic() - answered > PATIENCE:
+            if time.monotonic() - last_answer > PATIENCE:
                 raise
             _print_change(printed, "SLURM", f"{error.what}; waiting", out)
             time.sleep(pause)

@@ -1,4 +1,4 @@
-"""Worker of a submitted sweep: ``python -m memlab.cluster.worker SWEEP STEP`` does one step, on any machine.
+"""Worker of a submitted sweep: ``python -m memlab.cluster.worker SWEEP STEP`` runs one step on any machine.
 
 Exit status 1 if part of the step failed. The results of a step are files (run folders, shards, the store), so a job
 may be killed at any moment and started again.
@@ -32,7 +32,7 @@ from memlab.store import Store, store_at
 
 @dataclass(frozen=True)
 class StepCall:
-    """A step of a sweep as a callable that submitit can start, and start again."""
+    """A step of a sweep as a callable for submitit."""
 
     sweep: str
     step: str
@@ -43,7 +43,7 @@ class StepCall:
             raise SystemExit(1)
 
     def checkpoint(self) -> Any:
-        """Return what runs when the job is started again: the same step, since the store holds what was done."""
+        """Return what runs when the job is requeued: the same step, which continues from the store."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
@@ -88,7 +88,7 @@ def _attempt(action: Callable[[], object], out: Console) -> bool:
 
 
 def _report(snapshot: Snapshot, arms: Sequence[Arm], out: Console) -> bool:
-    """Publish and report the finished arms, wherever they ran, and end the sweep's model server."""
+    """Publish and report the finished arms, and end the sweep's model server."""
     config, faults = snapshot.config(0), list[str]()
     track = part(config, "track", faults)
     if faults:

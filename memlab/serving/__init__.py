@@ -1,1 +1,1 @@
-"""Model servers: vLLM in an environment of its own, started, watched and ended."""
+"""Model servers: vLLM in its own environment, started, watched and stopped."""

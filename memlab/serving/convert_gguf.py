@@ -1,7 +1,7 @@
 """Conversion of a GGUF file into a model folder: ``python convert_gguf.py FILE FOLDER``.
 
 Runs with the serving environment's Python, which has transformers, gguf and accelerate but no memlab. vLLM's own reader
-of GGUF loads this model and dies at the first request.
+of GGUF loads this model and crashes at the first request.
 """
 
 from __future__ import annotations

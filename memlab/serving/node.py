@@ -1,4 +1,4 @@
-"""This node of a cluster: its name, its address for other nodes, its SLURM job; whether a server answers."""
+"""This node of a cluster: its name, its address for other nodes, and its SLURM job."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ LOOPBACK = "127.0.0.1"
 NODE = "node"
 """``--host node``: the address by which other nodes reach this one."""
 
-_REMOTE = "192.0.2.1"  # reserved for examples: nothing is sent there, it only selects the route out of this machine
+_REMOTE = "192.0.2.1"  # reserved for examples; nothing is sent there, it only selects the route out of this machine
 _ANSWER = 3.0  # seconds in which a running server answers
 _COMMAND = 20.0  # seconds for one SLURM command
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server ``listens``, where it is ``asked``, and whether other nodes reach it (``shared``)."""
+    """The addresses at which a server listens and clients connect, and whether other nodes reach it (``shared``)."""
 
-    listens: str = LOOPBACK
-    asked: str = LOOPBACK
+    listen: str = LOOPBACK
+    connect: str = LOOPBACK
     shared: bool = False
 
 
@@ -40,7 +40,7 @@ def name() -> str:
 
 
 def job() -> tuple[str | None, int]:
-    """Return the SLURM job of this process, None outside of one, and how often it was requeued."""
+    """Return the SLURM job of this process (None outside a job), and how often it was requeued."""
     return os.environ.get("SLURM_JOB_ID") or None, int(os.environ.get("SLURM_RESTART_COUNT") or 0)
 
 
@@ -51,24 +51,24 @@ def jobs() -> set[str] | None:
 
 
 def address(host: str | None) -> Address:
-    """Return the address for the value of ``--host``; None is this machine alone.
+    """Return the address for the value of ``--host``; None is loopback, for this machine alone.
 
-    A server on all interfaces is asked at this node's own address. Raises MemlabError for an unknown name.
+    Clients of a server on all interfaces connect to this node's own address. Raises MemlabError for an unknown name.
 
     >>> address("::1")
-    Address(listens='::1', asked='::1', shared=False)
+    Address(listen='::1', connect='::1', shared=False)
     """
     if host is None:
         return Address()
     if host == NODE:
-        return Address(own(), own(), shared=True)
+        return Address(own_address(), own_address(), shared=True)
     try:
-        listens = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+        listen = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
     except OSError as error:
         raise MemlabError(f"the address {host} is unknown here ({error.strerror or error})",
-                          fix="--host node takes this node's own; without it only this machine asks") from error
-    everywhere = ipaddress.ip_address(listens.partition("%")[0]).is_unspecified
-    return Address(listens, own() if everywhere else listens, shared=not _is_loopback(listens))
+                          fix="--host node takes this node's own; without --host only this machine connects") from error
+    everywhere = ipaddress.ip_address(listen.partition("%")[0]).is_unspecified
+    return Address(listen, own_address() if everywhere else listen, shared=not _is_loopback(listen))
 
 
 def url(at: str, port: int) -> str:
@@ -80,22 +80,22 @@ def url(at: str, port: int) -> str:
     return f"http://{f'[{at}]' if ':' in at else at}:{port}/v1"
 
 
-def own() -> str:
+def own_address() -> str:
     """Return the address by which other nodes reach this one; raises MemlabError if there is none.
 
-    In a SLURM job it is SLURM's address of the node if that is a number (loopback on a cluster of one machine). Else it
-    is the first that is not loopback of: what the node's name resolves to (on many machines loopback), and the address
-    of the route out of the machine.
+    In a SLURM job it is SLURM's address of the node if that is an IP address (loopback on a cluster of one machine).
+    Otherwise it is the address that the node's name resolves to or, if that is loopback, the address of the route out
+    of the machine.
     """
     text = _slurm("scontrol", "--oneliner", "show", "node", name()) if job()[0] else None
     match = re.search(r"NodeAddr=(\S+)", text or "")
     host = match[1] if match else name()
     with suppress(ValueError):
         return str(ipaddress.ip_address(host))
-    found = next((one for one in _candidates(host) if not _is_loopback(one)), None)
-    if found is None:
+    reachable = next((one for one in _candidates(host) if not _is_loopback(one)), None)
+    if reachable is None:
         raise MemlabError(f"{name()} has no address that other nodes reach", fix="--host ADDRESS")
-    return found
+    return reachable
 
 
 def answers(base: str, key: str) -> bool:

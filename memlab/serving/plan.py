@@ -12,17 +12,18 @@ from typing import Literal
 import psutil
 from pydantic import ValidationError
 
+from memlab.config.instantiate import file_names
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.cores import usable_cores
 from memlab.runtime.home import bundled_encoder
 from memlab.serving import bundled, environment, node, records
 from memlab.serving.environment import Device
-from memlab.serving.settings import Settings, names, settings
+from memlab.serving.settings import Settings, settings
 
 DeviceChoice = Literal["auto", "cpu", "gpu"]
 
 CPU_WINDOW = 8192
-"""Tokens; beyond that a CPU reads a prompt for minutes, and the attention cache does not hold it."""
+"""Tokens; a CPU reads longer prompts for minutes, and the attention cache does not hold them."""
 
 INSIDE = Path(__file__).with_name("inside")
 """The code that the server's own Python imports besides its packages."""
@@ -37,10 +38,10 @@ _OWN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # of memlab's environment, w
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a server is started with, but its port and its key.
+    """Everything that a server is started with, except its port and its key.
 
-    ``name`` is the user's name of the model, ``names`` are those that requests may use, the usual one first; ``gpus``
-    is the memory of each GPU in MiB, ``address`` where the server listens and is asked.
+    ``name`` is the user's name of the model; ``names`` are those that requests may use, the preferred one first;
+    ``gpus`` is the memory of each GPU in MiB.
     """
 
     name: str
@@ -54,32 +55,31 @@ class Plan:
     address: node.Address = node.Address()
 
     def line(self, port: int) -> list[str]:
-        """Return the command line at a port. The key is not in it: any user of a machine can read command lines.
+        """Return the command line for a port, without the key: any user of a machine can read command lines.
 
-        The module is started rather than the ``vllm`` command, which looks for a distribution that the CPU build is
-        not.
+        It starts the module, since the ``vllm`` command does not recognise the distribution of the CPU build.
         """
-        given = self.settings
-        line = [str(self.python), "-m", "vllm.entrypoints.openai.api_server", "--model", given.model,
-                "--host", self.address.listens, "--port", str(port), "--served-model-name", *self.names,
-                "--runner", given.runner, "--middleware", "key_guard.KeyGuard",
+        settings = self.settings
+        line = [str(self.python), "-m", "vllm.entrypoints.openai.api_server", "--model", settings.model,
+                "--host", self.address.listen, "--port", str(port), "--served-model-name", *self.names,
+                "--runner", settings.runner, "--middleware", "key_guard.KeyGuard",
                 "--uvicorn-log-level", "warning"]  # one line per request would fill the log
         if self.device == "cpu":
-            line += ["--dtype", "float32" if given.dtype == "auto" else given.dtype]
-            line += ["--enforce-eager"]  # compiling takes minutes and gains nothing here
+            line += ["--dtype", "float32" if settings.dtype == "auto" else settings.dtype]
+            line += ["--enforce-eager"]  # compiling takes minutes and does not help on a CPU
         else:
-            line += ["--dtype", given.dtype, "--gpu-memory-utilization", str(given.gpu_memory)]
-        if given.max_len:
-            line += ["--max-model-len", str(given.max_len)]
-        elif self.device == "cpu" and given.runner == "generate":
+            line += ["--dtype", settings.dtype, "--gpu-memory-utilization", str(settings.gpu_memory)]
+        if settings.max_len:
+            line += ["--max-model-len", str(settings.max_len)]
+        elif self.device == "cpu" and settings.runner == "generate":
             line += ["--max-model-len", "auto"]  # as much as the attention cache holds
-        if given.tensor_parallel > 1:
-            line += ["--tensor-parallel-size", str(given.tensor_parallel)]
-        if given.data_parallel > 1:
-            line += ["--data-parallel-size", str(given.data_parallel)]
-        if given.revision and not is_folder(given.model):
-            line += ["--revision", given.revision]
-        return [*line, *given.options, *self.extra]
+        if settings.tensor_parallel > 1:
+            line += ["--tensor-parallel-size", str(settings.tensor_parallel)]
+        if settings.data_parallel > 1:
+            line += ["--data-parallel-size", str(settings.data_parallel)]
+        if settings.revision and not is_folder(settings.model):
+            line += ["--revision", settings.revision]
+        return [*line, *settings.options, *self.extra]
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables for the model and the device; the key is not among them."""
@@ -88,7 +88,7 @@ class Plan:
         if is_folder(self.settings.model):
             result["HF_HUB_OFFLINE"] = "1"
         if self.device == "cpu":
-            # bound threads would use memlab's cores; the number is set, since an outer one may be for memlab
+            # bound threads would use memlab's cores; the number is set, since an outer value may be meant for memlab
             result |= {"VLLM_CPU_KVCACHE_SPACE": str(self.settings.kv_cache), "VLLM_CPU_OMP_THREADS_BIND": "nobind",
                        "OMP_NUM_THREADS": str(self.threads)}
         return result
@@ -98,38 +98,38 @@ class Plan:
         return *(f"{name}={value}" for name, value in self.variables().items()), *self.line(port)
 
 
-def make_plan(given: argparse.Namespace, env: Path, extra: Sequence[str], echo: Callable[[str], None]) -> Plan:
-    """Return the plan for parsed options; faults are raised in the order in which a user can mend them."""
+def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: Callable[[str], None]) -> Plan:
+    """Return the plan for parsed options; raise errors in the order in which a user can fix them."""
     check_extra(extra)
-    chosen = settings(given.model)
+    chosen = settings(args.model)
     python = environment.interpreter(env)
     gpus = environment.gpus()
-    device = choose_device(given.device, environment.build_of(env), gpus)
+    device = choose_device(args.device, environment.build_of(env), gpus)
     if device == "cpu":
         chosen = for_cpu(chosen)
-    overrides = {name: value for name in _OVERRIDES if (value := getattr(given, name)) is not None}
-    if given.data_parallel == AUTO:
+    overrides = {name: value for name in _OVERRIDES if (value := getattr(args, name)) is not None}
+    if args.data_parallel == AUTO:
         del overrides["data_parallel"]
     try:
         chosen = replace(chosen, **overrides)
     except ValidationError as error:
         raise Faults(f"--{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}"
                      for fault in error.errors()) from error
-    if given.data_parallel == AUTO:
+    if args.data_parallel == AUTO:
         chosen = for_gpus(chosen, gpus if device == "gpu" else ())
-    name, served = str(given.model), [chosen.model]
+    name, names = str(args.model), [chosen.model]
     if chosen.model == bundled.embedded_folder().name:
-        served.append("embedded")
+        names.append("embedded")
         chosen = replace(chosen, model=str(bundled.ensure_embedded(env, echo)))
     elif chosen.model == "minilm":
         chosen = replace(chosen, model=str(bundled_encoder()))
     elif is_folder(chosen.model):
         name = records.file_name(Path(chosen.model).name)
-        served = [name]
-    elif given.model in names():
-        served.insert(0, name)
-    return Plan(name, chosen, tuple(served), python, device, tuple(gpus), given.threads or usable_cores(),
-                tuple(extra), node.address(given.host))
+        names = [name]
+    elif args.model in file_names("serve"):
+        names.insert(0, name)
+    return Plan(name, chosen, tuple(names), python, device, tuple(gpus), args.threads or usable_cores(),
+                tuple(extra), node.address(args.host))
 
 
 def choose_device(choice: DeviceChoice, build: Device | None, gpus: Sequence[int]) -> Device:
@@ -140,16 +140,16 @@ def choose_device(choice: DeviceChoice, build: Device | None, gpus: Sequence[int
     """
     device = choice if choice != "auto" else build or ("gpu" if gpus else "cpu")
     if build and device != build:
-        raise MemlabError(f"--device {device}, and the serving environment holds vLLM's {build} build",
+        raise MemlabError(f"--device {device}, but the serving environment holds vLLM's {build} build",
                           fix=f"python -m memlab.serve --create-env {device} --env ANOTHER_FOLDER")
     if device == "gpu" and not gpus:
-        raise MemlabError("vLLM's GPU build is to serve, and this machine shows no GPU (nvidia-smi)",
+        raise MemlabError("vLLM's GPU build needs a GPU, and this machine shows none (nvidia-smi)",
                           fix="python -m memlab.serve --create-env cpu --env ANOTHER_FOLDER")
     return device
 
 
 def for_cpu(settings: Settings) -> Settings:
-    """Shorten a window that was set with a GPU in mind."""
+    """Limit the window to what a CPU can serve."""
     return replace(settings, max_len=settings.max_len and min(settings.max_len, CPU_WINDOW))
 
 
@@ -167,7 +167,7 @@ def check_extra(extra: Sequence[str]) -> None:
     for word in extra:
         if word.partition("=")[0] in _RECORDED:
             raise MemlabError(f"{word} is not for vLLM's own options",
-                              fix="--host and --port stand before the `--`; the key is made, and in no command line")
+                              fix="--host and --port stand before the `--`; the key is generated")
 
 
 def outer_variables(outer: Mapping[str, str]) -> dict[str, str]:
@@ -176,7 +176,7 @@ def outer_variables(outer: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
-    """Raise MemlabError if the weights surely do not fit, before minutes of loading."""
+    """Raise MemlabError if the weights cannot fit, before minutes of loading."""
     if device == "gpu":
         wanted = settings.tensor_parallel * settings.data_parallel
         if len(gpus) < wanted:

@@ -1,4 +1,4 @@
-"""Processes of a server: started as a group, ended as a whole, and the reason why they died."""
+"""Processes of a server: started as a group, ended as a group, and diagnosed if they die."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
      "check the name and the network, or give a local folder"),
     (r"No module named '?vllm", "vLLM is not in this environment", "python -m memlab.serve --create-env cpu"),
 )
-"""(pattern in the log, what it means, what helps); the first match counts."""
+"""(pattern in the log, cause, fix); the first match counts."""
 
 
 def launch(command: Sequence[str], variables: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:
@@ -48,19 +48,19 @@ def launch(command: Sequence[str], variables: Mapping[str, str], log: Path) -> s
 
 
 def end(pid: int, grace: float) -> None:
-    """End the group that ``pid`` leads, and whatever its processes started; kill what is left after ``grace`` s."""
+    """End the group that ``pid`` leads, and all descendants; kill those that run after ``grace`` seconds."""
     try:
         leader = psutil.Process(pid)
         family = [leader, *leader.children(recursive=True)]
     except psutil.NoSuchProcess:
         family = []
     _signal(pid, signal.SIGTERM)
-    _, left = psutil.wait_procs(family, timeout=grace)
+    _, remaining = psutil.wait_procs(family, timeout=grace)
     _signal(pid, signal.SIGKILL)  # also processes that joined the group since
-    for process in left:
+    for process in remaining:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(left, timeout=5)
+    psutil.wait_procs(remaining, timeout=5)
 
 
 def _signal(group: int, number: int) -> None:
@@ -69,7 +69,7 @@ def _signal(group: int, number: int) -> None:
 
 
 def free_port(port: int, host: str = LOOPBACK) -> int:
-    """Return the port if nobody listens there at an address of this machine, a free one for 0."""
+    """Return the port if it is free at an address of this machine; return any free one for 0."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -77,12 +77,12 @@ def free_port(port: int, host: str = LOOPBACK) -> int:
         except (OSError, OverflowError) as error:
             what, fix = (f"port {port}", "leave --port out: a free one is found") if port else (
                 f"the address {host}", "--host node takes this node's own")
-            raise MemlabError(f"{what} cannot be had ({getattr(error, 'strerror', None) or error})", fix=fix) from error
+            raise MemlabError(f"{what} is not usable ({getattr(error, 'strerror', None) or error})", fix=fix) from error
         return int(probe.getsockname()[1])
 
 
 def tail(log: Path, size: int = 200_000) -> list[str]:
-    """Return the last lines of a log without vLLM's prefixes, made safe to print; of overwritten lines, the last."""
+    """Return the last lines of a log without vLLM's prefixes and overwritten text, safe to print."""
     try:
         with log.open("rb") as handle:
             handle.seek(max(0, log.stat().st_size - size))
@@ -95,21 +95,22 @@ def tail(log: Path, size: int = 200_000) -> list[str]:
 
 def last_lines(log: Path) -> str:
     """Return the last lines of a log, as an error shows them."""
-    return _quoted(tail(log)[-_LAST:])
+    return _log_quote(tail(log)[-_LAST:])
 
 
 def death(status: int, log: Path) -> MemlabError:
-    """Return the error for a server that ended by itself: the cause, the log's last lines, and what helps."""
+    """Return the error for a server that ended by itself: the cause, the log's last lines, and the fix."""
     lines = tail(log)
     text = "\n".join(lines)
-    killed = ("it was killed, most likely because memory ran out", "close other programs, or a smaller model")
-    unknown = killed if status == -signal.SIGKILL else ("see below", "mend what the log names, then start again")
+    out_of_memory = ("it was killed, most likely because memory ran out", "close other programs, or a smaller model")
+    unknown = out_of_memory if status == -signal.SIGKILL else ("see below", "fix what the log names, then start again")
     what, fix = next(((what, fix) for pattern, what, fix in CAUSES if re.search(pattern, text)), unknown)
-    raised = next((line for line in lines[:-_LAST] if _RAISED.match(line)), None)  # the first, which causes the others
-    shown = _quoted([*([raised] if raised and raised not in lines[-_LAST:] else []), *lines[-_LAST:]])
+    last = lines[-_LAST:]
+    first_error = [line for line in lines[:-_LAST] if _RAISED.match(line)][:1]  # it causes the others
+    excerpt = _log_quote([*(line for line in first_error if line not in last), *last])
     ended = f"signal {-status}" if status < 0 else f"status {status}"
-    return MemlabError(f"the server ended ({ended}): {what}{shown}\n", where=str(log), fix=fix)
+    return MemlabError(f"the server ended ({ended}): {what}{excerpt}\n", where=str(log), fix=fix)
 
 
-def _quoted(lines: Sequence[str]) -> str:
+def _log_quote(lines: Sequence[str]) -> str:
     return "".join(f"\n  | {line}" for line in lines)

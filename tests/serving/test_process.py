@@ -75,7 +75,7 @@ def test_ports() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", port))
         taken.listen()
-        with pytest.raises(MemlabError, match=f"port {port} cannot be had"):
+        with pytest.raises(MemlabError, match=f"port {port} is not usable"):
             process.free_port(port)
 
 

@@ -45,7 +45,7 @@ _STEP = 64  # the common beginning is rounded down to this, so that it mostly st
 
 def chat_servers(model: str, revision: str | None = None) -> list[records.Server]:
     """List a model's chat servers that this machine reaches; revisions are compared if both sides name one."""
-    return [server for server in records.readable()
+    return [server for server in records.reachable_servers()
             if server.task == "chat" and model in {server.model, *server.names}
             and (revision is None or server.revision in {None, revision})]
 
@@ -88,7 +88,7 @@ def start_advice(model: str) -> str:
 
 def describe_records(model: str) -> str:
     """Describe the recorded servers of a model, or else those of other models."""
-    servers = records.readable()
+    servers = records.reachable_servers()
     same = [f"{s.url} on {s.host}{f', SLURM job {s.job},' if s.job else ''} "
             f"{'does not answer' if s.task else 'is starting'}" for s in servers if model in {s.model, *s.names}]
     others = sorted({s.name for s in servers} - {model})

@@ -21,7 +21,8 @@ def server_key(url: str, key_env: str | None) -> str:
         if not key:
             raise MemlabError(f"the key's variable {key_env} is empty", where=url, fix=f"export {key_env}=YOUR_KEY")
         return key
-    return next((server.key or NO_KEY for server in records.readable() if _same_server(server.url, url)), NO_KEY)
+    servers = records.reachable_servers()
+    return next((server.key or NO_KEY for server in servers if _same_server(server.url, url)), NO_KEY)
 
 
 def key_fix(key_env: str | None, key: str) -> str:
@@ -35,12 +36,12 @@ def key_fix(key_env: str | None, key: str) -> str:
 
 def is_registered(url: str) -> bool:
     """Return whether memlab has started a server with this address, ready or not."""
-    return any(_same_server(server.url, url) for server in records.readable())
+    return any(_same_server(server.url, url) for server in records.reachable_servers())
 
 
 def start_fix(url: str, model: str) -> str:
     """Return what to do if no server answers; name a server of the model at another address, or those that run."""
-    running = [server for server in records.readable() if not _same_server(server.url, url)]
+    running = [server for server in records.reachable_servers() if not _same_server(server.url, url)]
     for server in running:
         if server.model == model:
             return f"chat.url={server.url}, where `python -m memlab.serve` says that it serves {model}"

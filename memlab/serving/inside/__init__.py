@@ -1,1 +1,1 @@
-"""Code that runs inside the server's own environment: standard library alone, found by PYTHONPATH."""
+"""Code that runs inside the server's own environment, found by PYTHONPATH: standard library only."""

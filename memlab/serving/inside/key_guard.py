@@ -1,4 +1,4 @@
-"""ASGI middleware that asks for the key on all paths; vLLM itself asks only under /v1 and a few more."""
+"""ASGI middleware that requires the key on all paths; vLLM itself requires it only under /v1 and a few more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 OPEN = frozenset({"/health"})
-"""For health checks of machines; it reveals nothing and costs nothing."""
+"""Paths for health checks, which need no key."""
 
 
 class KeyGuard:
@@ -33,5 +33,5 @@ class KeyGuard:
             await send({"type": "http.response.body", "body": b""})
 
     def _has_key(self, scope: Scope) -> bool:
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        return hmac.compare_digest(given, self._expected)
+        sent = dict(scope["headers"]).get(b"authorization", b"")
+        return hmac.compare_digest(sent, self._expected)
