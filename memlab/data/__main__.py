@@ -1,4 +1,4 @@
-"""The small commands around benchmark files: ``python -m memlab.data list | fetch NAME | check PATH | show ID``."""
+"""Commands for benchmark files: ``python -m memlab.data list | fetch NAME | check PATH | show ID``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from memlab.text.display import sanitise, sanitise_lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return 0 if all is well, 1 with a message if not."""
-    given = _parser().parse_args(arguments)
+    """Run one command; return 0, or 1 after a message about what is wrong."""
+    options = _parser().parse_args(arguments)
     try:
-        return int(given.run(given))
+        return int(options.run(options))
     except MemlabError as fault:
         print(sanitise_lines(str(fault)), file=sys.stderr)
         return 1
@@ -26,13 +26,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m memlab.data", description="Benchmark files.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    command = commands.add_parser("list", help="name the datasets and say which files are here")
+    command = commands.add_parser("list", help="list the data sets, and which files are here")
     command.set_defaults(run=_list)
     command = commands.add_parser("fetch", help="download a benchmark's official file and verify it")
     command.add_argument("name", help=", ".join(benchmarks.FILES))
     command.add_argument("--base", help="address of the folder that holds the file, such as a mirror")
     command.set_defaults(run=_fetch)
-    command = commands.add_parser("check", help="say what a file or folder holds and what is wrong with it")
+    command = commands.add_parser("check", help="describe a file or folder and list its faults")
     command.add_argument("path", type=Path)
     command.set_defaults(run=_check)
     command = commands.add_parser("show", help="print a question with its answer and evidence")
@@ -43,11 +43,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _list(given: argparse.Namespace) -> int:  # noqa: ARG001 - every command has this form
+def _list(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command has this signature
     width = max(map(len, file_names("data")))
     for name in file_names("data"):
-        if name in benchmarks.FILES:
-            entry = benchmarks.FILES[name]
+        if entry := benchmarks.FILES.get(name):
             size = f"{entry.size / 1e6:,.0f} MB" if entry.size else "about 2.7 GB"
             place = benchmarks.data_folder() / entry.file
             state = f"here: {place}" if place.exists() else f"not here; python -m memlab.data fetch {name}"
@@ -57,18 +56,18 @@ def _list(given: argparse.Namespace) -> int:  # noqa: ARG001 - every command has
     return 0
 
 
-def _fetch(given: argparse.Namespace) -> int:
+def _fetch(options: argparse.Namespace) -> int:
     from memlab.data.fetch import fetch
 
-    print(f"verified: {sanitise(str(fetch(given.name, base=given.base)))}")
+    print(f"verified: {sanitise(str(fetch(options.name, base=options.base)))}")
     return 0
 
 
-def _check(given: argparse.Namespace) -> int:
+def _check(options: argparse.Namespace) -> int:
     from memlab.data.inspect import inspect
 
-    finding = inspect(given.path)
-    print(f"{sanitise(str(given.path))}: {finding.benchmark}")
+    finding = inspect(options.path)
+    print(f"{sanitise(str(options.path))}: {finding.benchmark}")
     for fact in finding.facts:
         print(f"  {sanitise(fact)}")
     for problem in finding.problems:
@@ -78,11 +77,11 @@ def _check(given: argparse.Namespace) -> int:
     return 1 if finding.problems else 0
 
 
-def _show(given: argparse.Namespace) -> int:
+def _show(options: argparse.Namespace) -> int:
     from memlab.data.show import show
 
-    fields = {} if given.path is None else {"path": given.path}
-    print(show(make_dataset(given.data, **fields).load(), given.id))
+    fields = {} if options.path is None else {"path": options.path}
+    print(show(make_dataset(options.data, **fields).load(), options.id))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Any local folder in BEIR's format: corpus.jsonl, queries.jsonl, qrels/<part>.tsv.
+"""Local folders in BEIR's format: corpus.jsonl, queries.jsonl, qrels/<part>.tsv.
 
 Thakur et al., "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Information Retrieval Models" (NeurIPS
 2021), github.com/beir-cellar/beir. A document is a session of one turn; all documents are one corpus.
@@ -46,7 +46,7 @@ class Beir(Subset):
         return self.pooled_name(f"beir-{self._files()[0].parent.name}")
 
     def load(self) -> Tables:
-        """Read the folder; raises MemlabError naming file, line and field where it is not as expected."""
+        """Read the folder; raise MemlabError naming file, line and field where it is not as expected."""
         corpus, queries, qrels = self._files()
         build = Builder()
         build.corpus(corpus=0, name=corpus.parent.name)
@@ -71,18 +71,18 @@ class Beir(Subset):
         return self.cut(build.tables())
 
     def identity(self) -> dict[str, Any]:
-        """Checksums of the three files, and options."""
+        """Return the checksums of the three files, and the options."""
         names = ("corpus", "queries", "qrels")
         sums = {name: readers.sha256(file) for name, file in zip(names, self._files())}
         return {"benchmark": "beir", **sums, **self.options()}
 
     def notes(self) -> list[str]:
-        """What a reader of the results must know."""
+        """Return what a reader of the results must know."""
         return ["Documents have no dates, so the as-of filter hides nothing; graded judgements count as relevant "
                 "(above 0) or not.", *super().notes()]
 
     def clusters(self) -> bool:
-        """Queries are taken as independent, as is usual in retrieval."""
+        """Return False: queries are taken as independent, as is usual in retrieval."""
         return False
 
     def _files(self) -> tuple[Path, Path, Path]:
@@ -91,7 +91,7 @@ class Beir(Subset):
 
 
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, object) a line."""
+    """Yield (place, object) for each line."""
     try:
         with path.open(encoding="utf-8-sig") as stream:
             for number, line in enumerate(stream, start=1):

@@ -1,4 +1,4 @@
-"""The official benchmark files: what they are called, where they come from and what they must contain."""
+"""The official benchmark files: names, sources, sizes and checksums."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/main/data"
 
 @dataclass(frozen=True)
 class OfficialFile:
-    """One file of a benchmark; size (bytes) and sha256 are null where nobody has published them."""
+    """One file of a benchmark; size (bytes) and sha256 are None where nobody has published them."""
 
     name: str
     file: str
@@ -39,36 +39,29 @@ FILES = {
 
 
 def official(name: str) -> OfficialFile:
-    """Look a file up by the benchmark's name; an unknown name is answered with the nearest known one."""
+    """Return the file of a benchmark; raise MemlabError with the nearest name for an unknown one."""
     if name not in FILES:
         raise MemlabError(f"there is no benchmark file '{name}'", fix=did_you_mean(name, FILES))
     return FILES[name]
 
 
 def data_folder() -> Path:
-    """Where benchmark files lie: ``$MEMLAB_HOME/data``, with ``~/.cache/memlab`` for ``MEMLAB_HOME``."""
+    """Return the folder of benchmark files: ``$MEMLAB_HOME/data``; MEMLAB_HOME defaults to ``~/.cache/memlab``."""
     return Path(os.environ.get("MEMLAB_HOME") or Path.home() / ".cache" / "memlab") / "data"
 
 
 def find(name: str, path: Path | None) -> Path:
-    """Return the file to read: the given one, else the official one in the data folder (.gz or .xz too).
+    """Return the file to read: ``path``, else the official file in the data folder (.gz or .xz too).
 
-    Raises MemlabError with the way to get the file when there is none.
+    Raises MemlabError with the way to get the file if there is none.
     """
     entry = official(name)
     home = data_folder() / entry.file
     if path is None:
-        packed = [home.with_name(home.name + suffix) for suffix in ("", ".gz", ".xz")]
-        path = next((p for p in packed if p.exists()), home)
+        candidates = [home.with_name(home.name + suffix) for suffix in ("", ".gz", ".xz")]
+        path = next((p for p in candidates if p.exists()), home)
     if path.is_file():
         return path
-    what = "a folder, expected a file" if path.is_dir() else "no such file"
-    raise MemlabError(what, where=str(path), fix=f"run `python -m memlab.data fetch {name}`, or put {entry.file} "
+    problem = "a folder, expected a file" if path.is_dir() else "no such file"
+    raise MemlabError(problem, where=str(path), fix=f"run `python -m memlab.data fetch {name}`, or put {entry.file} "
                       f"from {entry.base} at {home}, or point data.path at your copy")
-
-
-def find_extra(path: Path | None, field: str) -> Path | None:
-    """Return the path of a further file that the user named; raise MemlabError if it is not there."""
-    if path is not None and not path.is_file():
-        raise MemlabError("no such file", where=str(path), fix=f"correct data.{field}, or set it to null")
-    return path

@@ -1,4 +1,4 @@
-"""The protocol of a data set."""
+"""Protocol of data sets."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from memlab.tables import Tables
 
 @runtime_checkable
 class Dataset(Protocol):
-    """Sessions, questions and gold, under integers that tell nothing.
+    """Sessions, questions and gold, numbered by integers without meaning.
 
-    Corpora, questions, sessions and turns keep their number however a dataset is cut down (limit, types, split),
-    so numbers may have gaps, and the same question has the same number in every arm.
+    Corpora, questions, sessions and turns keep their numbers when only a part is kept (limit, types, split), so numbers
+    may have gaps, and the same question has the same number in every arm.
     """
 
     @property
@@ -25,11 +25,11 @@ class Dataset(Protocol):
         ...
 
     def identity(self) -> dict[str, Any]:
-        """All that decides what ``load`` returns: benchmark, checksums of its files, options; never a path."""
+        """Return all that decides what ``load`` returns: benchmark, checksums of its files, options; never a path."""
         ...
 
     def notes(self) -> list[str]:
-        """What a reader of the results must know about these data."""
+        """Return what a reader of the results must know about these data."""
         ...
 
     def clusters(self) -> bool:

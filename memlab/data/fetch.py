@@ -1,7 +1,7 @@
-"""Downloading a benchmark's official file: resumed where it broke off, checked by SHA-256, never half there.
+"""Downloads of official benchmark files, resumed after interruptions and verified by SHA-256.
 
-The file grows as ``NAME.part`` and gets its name only when its checksum is right. Where nobody has published a
-checksum, the one seen at the first download is written to ``NAME.sha256`` and verified from then on.
+A download is written to ``NAME.part`` and renamed when its checksum is right. If nobody has published a checksum, that
+of the first download is written to ``NAME.sha256`` and verified from then on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from memlab.data import benchmarks, readers
 from memlab.errors import MemlabError
 
 BASE = "MEMLAB_DATA_BASE"
-"""Environment variable with another address to fetch from, such as a mirror."""
+"""Environment variable with the address of a mirror."""
 
 _TIMEOUT = httpx.Timeout(30.0)
 
@@ -24,8 +24,8 @@ _TIMEOUT = httpx.Timeout(30.0)
 def fetch(name: str, *, base: str | None = None, folder: Path | None = None, quiet: bool = False) -> Path:
     """Download a benchmark's file unless it is there, verify it and return its path.
 
-    ``base`` is the address of the folder that holds it (default: ``$MEMLAB_DATA_BASE``, then the official place).
-    Raises MemlabError saying where to put the file by hand when it cannot be had, or when its checksum is wrong.
+    ``base`` is the address of the folder that holds it (default: ``$MEMLAB_DATA_BASE``, then the official address).
+    Raises MemlabError if its checksum is wrong, or, with the place to put a copy by hand, if the download fails.
     """
     entry = benchmarks.official(name)
     target = (folder or benchmarks.data_folder()) / entry.file
@@ -39,14 +39,14 @@ def fetch(name: str, *, base: str | None = None, folder: Path | None = None, qui
             raise MemlabError(f"there is no connection ({fault})", where=url, fix=_by_hand(entry, target)) from fault
         except httpx.TransportError as fault:
             raise MemlabError(f"the download broke off ({fault or type(fault).__name__})", where=url,
-                              fix=f"run the same command again to go on, or {_by_hand(entry, target)}") from fault
+                              fix=f"run the same command again to continue, or {_by_hand(entry, target)}") from fault
         except (httpx.HTTPError, httpx.InvalidURL) as fault:
             raise MemlabError(f"cannot be fetched ({fault})", where=url, fix=_by_hand(entry, target)) from fault
         except MemlabError as fault:
             raise MemlabError(fault.what, where=fault.where, fix=_by_hand(entry, target)) from fault
         except OSError as fault:
             raise MemlabError(f"cannot be written ({fault.strerror or fault})", where=str(part),
-                              fix="free the disk or mend its permissions, then run the same command again") from fault
+                              fix="free disk space or correct permissions, then run the same command again") from fault
         _verify(entry, part, target)
         part.replace(target)
         _etag(part).unlink(missing_ok=True)
@@ -58,21 +58,21 @@ def fetch(name: str, *, base: str | None = None, folder: Path | None = None, qui
 def checksum(name: str, target: Path) -> str | None:
     """Return the checksum that a file must have: the published one, else the one recorded at first download."""
     sidecar = target.with_name(target.name + ".sha256")
-    known = benchmarks.official(name).sha256
-    return known or (sidecar.read_text().split()[0] if sidecar.is_file() else None)
+    published = benchmarks.official(name).sha256
+    return published or (sidecar.read_text().split()[0] if sidecar.is_file() else None)
 
 
-def _verify(entry: benchmarks.OfficialFile, there: Path, target: Path) -> None:
+def _verify(entry: benchmarks.OfficialFile, file: Path, target: Path) -> None:
     """Compare a file with its checksum, or record it; a wrong ``.part`` is removed, so that a retry starts over."""
-    expected, got = checksum(entry.name, target), readers.sha256(there)
+    expected, actual = checksum(entry.name, target), readers.sha256(file)
     if expected is None:
-        target.with_name(target.name + ".sha256").write_text(f"{got}  {target.name}\n")
-    elif got != expected:
-        if there != target:
-            there.unlink()
-        raise MemlabError(f"the checksum is {got}, expected {expected}", where=str(target),
-                          fix="remove the file if it is there and fetch it again; if it stays so, the source has "
-                              "changed or is not the official one")
+        target.with_name(target.name + ".sha256").write_text(f"{actual}  {target.name}\n")
+    elif actual != expected:
+        if file != target:
+            file.unlink()
+        raise MemlabError(f"the checksum is {actual}, expected {expected}", where=str(target),
+                          fix="remove the file if it is there and fetch it again; if that does not help, the source "
+                              "has changed or is not the official one")
 
 
 def _by_hand(entry: benchmarks.OfficialFile, target: Path) -> str:
@@ -85,9 +85,9 @@ def _etag(part: Path) -> Path:
 
 
 def _download(url: str, part: Path, quiet: bool) -> None:
-    """Write the body at ``url`` to ``part``, going on after what is already there if the server lets us."""
+    """Write the body at ``url`` to ``part``, after the bytes that it already has if the server can resume."""
     start = part.stat().st_size if part.exists() else 0
-    headers = {"Accept-Encoding": "identity"}  # a packed body could not be resumed
+    headers = {"Accept-Encoding": "identity"}  # a compressed body could not be resumed
     if start:
         headers["Range"] = f"bytes={start}-"
         if _etag(part).is_file():  # start over if the file has changed in the meantime
@@ -97,17 +97,17 @@ def _download(url: str, part: Path, quiet: bool) -> None:
         client.stream("GET", url, headers=headers) as reply,
     ):
         if reply.status_code == 416 and reply.headers.get("Content-Range") == f"bytes */{start}":
-            return  # all of it was there already
+            return  # the part was complete
         if reply.status_code == 416:
             part.unlink()
-            raise MemlabError("the server refused to go on after the part that was there; it was removed", where=url)
+            raise MemlabError("the server refused to resume the unfinished download; it was removed", where=url)
         if reply.status_code not in (200, 206):
             raise MemlabError(f"the server answered {reply.status_code} {reply.reason_phrase}", where=url)
         resumed = reply.status_code == 206 and reply.headers.get("Content-Range", "").startswith(f"bytes {start}-")
         if reply.status_code == 206 and not resumed:
-            raise MemlabError("the server sent another range than was asked for", where=url)
+            raise MemlabError("the server sent another range than requested", where=url)
         tag = reply.headers.get("ETag", "")
-        if tag and not tag.startswith("W/"):  # only a strong tag may stand in If-Range
+        if tag and not tag.startswith("W/"):  # If-Range allows strong tags only
             _etag(part).write_text(tag)
         else:
             _etag(part).unlink(missing_ok=True)

@@ -39,7 +39,9 @@ class LoCoMo(Subset):
 
     def __post_init__(self) -> None:
         benchmarks.find("locomo", self.path)
-        benchmarks.find_extra(self.label_errors, "label_errors")
+        if self.label_errors is not None and not self.label_errors.is_file():
+            raise MemlabError("no such file", where=str(self.label_errors),
+                              fix="correct data.label_errors, or set it to null")
         known_types(self.types, CATEGORIES.values())
 
     @property

@@ -30,10 +30,10 @@ Rank = Callable[[Tables], Tables]
 
 
 class MTEBSearch:
-    """Implements ``mteb.models.SearchProtocol``: ``index`` keeps the documents, ``search`` ranks them.
+    """Implementation of ``mteb.models.SearchProtocol``: ``index`` keeps the documents, ``search`` ranks them.
 
-    A task that names candidates for its queries (``top_ranked``) has one corpus for each set of candidates; a task
-    that does not has one corpus. Instructions that a task gives with its queries are not used.
+    A task with candidates for its queries (``top_ranked``) has one corpus for each set of candidates, any other task
+    has one. Instructions that come with the queries are ignored.
     """
 
     def __init__(self, rank: Rank, name: str = "memlab/pipeline", revision: str = "1") -> None:
@@ -42,13 +42,13 @@ class MTEBSearch:
 
     @property
     def mteb_model_meta(self) -> ModelMeta:
-        """How MTEB files the results: under ``name`` and ``revision``."""
+        """Name and revision under which MTEB files the results."""
         from mteb.models.model_meta import ModelMeta
 
         return ModelMeta.create_empty(overwrites={"name": self._name, "revision": self._revision})
 
     def index(self, corpus: Dataset, **settings: Any) -> None:  # noqa: ARG002 - MTEB passes more than is needed
-        """Keep a corpus with the columns id, text and perhaps title; ranking does the rest."""
+        """Keep the documents of a corpus with the columns id, text and perhaps title."""
         self._documents = {str(d["id"]): (d.get("title") or "", d["text"]) for d in corpus}
 
     def search(self, queries: Dataset, *, top_k: int, top_ranked: Mapping[str, list[str]] | None = None,
@@ -87,5 +87,4 @@ class MTEBSearch:
         for number, (name, text, corpus) in enumerate(queries):
             build.question(question=number, corpus=corpus, text=text, asked_on=None, name=name, answer=None,
                            category="all", abstain=False, scored=False)
-        tables = build.tables()
-        return tables.only(("texts", "sessions", "turns", "questions"))
+        return build.tables().only(("texts", "sessions", "turns", "questions"))

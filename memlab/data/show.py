@@ -1,4 +1,4 @@
-"""One question with its gold and evidence, as text for a terminal."""
+"""Display of one question with its gold and evidence in a terminal."""
 
 from __future__ import annotations
 
@@ -14,51 +14,48 @@ WIDTH = 600
 """Characters of a turn that are shown; the longest official turn has 76,560."""
 
 
-def show(tables: Tables, wanted: str) -> str:
-    """Describe the question of that benchmark id, else of that integer; raises MemlabError if there is none."""
-    question, name = _find(tables, wanted)
-    asked = with_text(tables["questions"].filter(pl.col("question") == question), tables["texts"]).row(0, named=True)
+def show(tables: Tables, id_or_number: str) -> str:
+    """Describe the question with a benchmark id, else with a number; raise MemlabError if there is none."""
+    question, name = _find(tables, id_or_number)
+    row = with_text(tables["questions"].filter(pl.col("question") == question), tables["texts"]).row(0, named=True)
     gold = tables["gold"].filter(pl.col("question") == question).row(0, named=True)
     answer = "(decline)" if gold["answer"] is None else gold["answer"]
     lines = [
-        f"question {question} ({sanitise(name)}) of corpus {asked['corpus']}, asked on {asked['asked_on']}",
-        f"  {sanitise(asked['text'], WIDTH)}",
+        f"question {question} ({sanitise(name)}) of corpus {row['corpus']}, asked on {row['asked_on']}",
+        f"  {sanitise(row['text'], WIDTH)}",
         f"answer: {sanitise(answer, WIDTH)}",
         f"type: {sanitise(gold['category'])}" + (", to be declined" if gold["abstain"] else "")
         + ("" if gold["scored"] else ", not scored in retrieval"),
     ]
     if gold["label_error"] is not None:
         lines.append(f"label error: {sanitise(gold['label_error'])}")
-    return "\n".join([*lines, *_evidence(tables, question, asked["corpus"])])
+    return "\n".join([*lines, *_evidence(tables, question, row["corpus"])])
 
 
-def _find(tables: Tables, wanted: str) -> tuple[int, str]:
-    named = tables["ids"].filter(pl.col("kind") == "question")
+def _find(tables: Tables, id_or_number: str) -> tuple[int, str]:
+    questions = tables["ids"].filter(pl.col("kind") == "question")
     # a benchmark's id first: some consist of digits only
-    rows = named.filter(pl.col("name") == wanted)
-    if rows.is_empty() and wanted.isdecimal():
-        rows = named.filter(pl.col("question") == int(wanted))
+    rows = questions.filter(pl.col("name") == id_or_number)
+    if rows.is_empty() and id_or_number.isdecimal():
+        rows = questions.filter(pl.col("question") == int(id_or_number))
     if rows.is_empty():
-        nearest = _nearest(wanted, named["name"].to_list())
-        raise MemlabError(f"there is no question '{wanted}'", fix=f"{nearest}, or give a number")
+        names = questions["name"].to_list()
+        close = ", ".join(f"'{name}'" for name in get_close_matches(id_or_number, names))
+        hint = f"did you mean {close}" if close else f"ids look like '{names[0]}'"
+        raise MemlabError(f"there is no question '{id_or_number}'", fix=f"{hint}, or give a number")
     return rows["question"][0], rows["name"][0]
 
 
-def _nearest(wanted: str, names: list[str]) -> str:
-    close = get_close_matches(wanted, names, n=3)
-    return "did you mean " + ", ".join(f"'{name}'" for name in close) if close else f"ids look like '{names[0]}'"
-
-
 def _evidence(tables: Tables, question: int, corpus: int) -> list[str]:
-    here = pl.col("corpus") == corpus
-    turns = with_text(tables["turns"].filter(here), tables["texts"]).drop("corpus")
+    in_corpus = pl.col("corpus") == corpus
+    turns = with_text(tables["turns"].filter(in_corpus), tables["texts"]).drop("corpus")
     rows = (
         tables["evidence"].filter(pl.col("question") == question)
-        .join(tables["sessions"].filter(here), on="session")
+        .join(tables["sessions"].filter(in_corpus), on="session")
         .join(turns, on=["session", "turn"], how="left")
         .sort("session", "turn", nulls_last=True)
     )
-    sessions = tables["ids"].filter(here & (pl.col("kind") == "session"))
+    sessions = tables["ids"].filter(in_corpus & (pl.col("kind") == "session"))
     names = dict(sessions.select("session", "name").iter_rows())
     lines = ["evidence:" if rows.height else "evidence: none that can be found"]
     for row in rows.iter_rows(named=True):

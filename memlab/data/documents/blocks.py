@@ -1,4 +1,4 @@
-"""Plain text, Markdown and JSON as blocks: what is said at once, and where in the file it stands."""
+"""Readers of plain text, Markdown and JSON, and the blocks of a document."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class DocumentBlock(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A document's blocks in order, and the day that it states for itself, if it does."""
+    """A document's blocks in order, and the date that it states, if any."""
 
     said_on: datetime | None
     blocks: list[DocumentBlock]
 
 
-def decoded(raw: bytes) -> str:
-    """Read bytes as UTF-8 text; raise MemlabError for another encoding, and for what is no text."""
+def decode(raw: bytes) -> str:
+    """Decode UTF-8 text; raise MemlabError for another encoding, and for bytes that are no text."""
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise MemlabError("it is UTF-16", fix="save it as UTF-8")
     try:
@@ -40,13 +40,12 @@ def decoded(raw: bytes) -> str:
     except UnicodeDecodeError as fault:
         raise MemlabError(f"byte {fault.start} is not UTF-8", fix="save it as UTF-8") from fault
     if "\0" in text:
-        raise MemlabError("it holds null bytes, so it is no text", fix="give it its right ending, or move it out of "
-                          "the folder")
+        raise MemlabError("it holds null bytes, so it is no text", fix="correct its ending, or move it elsewhere")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def stated(value: object) -> datetime:
-    """Read a date as a document states it; a time zone is dropped, for days are as people lived them."""
+def parse_date(value: object) -> datetime:
+    """Read the date that a document states; a time zone is dropped, since dates are local."""
     try:
         return datetime.fromisoformat(str(value)).replace(tzinfo=None)
     except ValueError:
@@ -54,43 +53,43 @@ def stated(value: object) -> datetime:
 
 
 def text(raw: bytes) -> Document:
-    """Read plain text: a block is what stands between blank lines, its place the offset of its first character.
+    """Read plain text: blocks are separated by blank lines; a block's place is the offset of its first character.
 
     >>> text(b"---\\ndate: 2023-05-20\\n---\\nOne.\\n\\nTwo,\\nstill two.\\n").blocks
     [DocumentBlock(place='25', text='One.'), DocumentBlock(place='31', text='Two,\\nstill two.')]
     """
-    return _written(raw, markdown=False)
+    return _read(raw, markdown=False)
 
 
 def markdown(raw: bytes) -> Document:
-    """Read Markdown: as text, but fenced code is never cut, and a heading begins the block that follows it."""
-    return _written(raw, markdown=True)
+    """Read Markdown like text, but never cut fenced code, and put a heading into the block that follows it."""
+    return _read(raw, markdown=True)
 
 
 def json_file(raw: bytes) -> Document:
-    """Read JSON: a block is an entry of the outermost list or object, its values a line each, under their paths.
+    """Read JSON: a block is an entry of the outermost list or object, with one line "path: value" per value.
 
     >>> json_file(b'[{"who": "Ann", "pets": ["cat", "dog"]}, "A note."]').blocks  # doctest: +NORMALIZE_WHITESPACE
     [DocumentBlock(place='[0]', text='who: Ann\\npets[0]: cat\\npets[1]: dog'),
      DocumentBlock(place='[1]', text='A note.')]
     """
     try:
-        value = json.loads(decoded(raw))
+        value = json.loads(decode(raw))
     except (ValueError, RecursionError) as fault:
-        raise MemlabError(f"it is not JSON ({str(fault)[:80]})", fix="mend it") from fault
-    said = next((value[k] for k in ("date", "said_on") if isinstance(value, dict) and value.get(k)), None)
-    named = ([(f"[{i}]", v) for i, v in enumerate(value)] if isinstance(value, list)
-             else [(str(k), v) for k, v in value.items()] if isinstance(value, dict) else [("", value)])
-    found = []
-    for place, entry in named:
+        raise MemlabError(f"it is not JSON ({str(fault)[:80]})", fix="correct it") from fault
+    date = next((value[k] for k in ("date", "said_on") if isinstance(value, dict) and value.get(k)), None)
+    entries = ([(f"[{i}]", v) for i, v in enumerate(value)] if isinstance(value, list)
+               else [(str(k), v) for k, v in value.items()] if isinstance(value, dict) else [("", value)])
+    blocks = []
+    for place, entry in entries:
         label = "" if place.startswith("[") else place
         lines = "\n".join(f"{path}: {leaf}" if path else leaf for path, leaf in _leaves(entry, label))
-        found += [DocumentBlock(place, lines)] if lines.strip() else []
-    return Document(None if said is None else stated(said), found)
+        blocks += [DocumentBlock(place, lines)] if lines.strip() else []
+    return Document(None if date is None else parse_date(date), blocks)
 
 
 def paragraphs(whole: str, start: int = 0, *, markdown: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield (offset, text) of what stands between blank lines from ``start`` on."""
+    """Yield (offset, text) of the parts between blank lines, from ``start`` on."""
     begin: int | None = None  # of the open block
     at, fence, heading = start, "", False  # heading: the block is nothing but headings so far
     for line in whole[start:].splitlines(keepends=True):
@@ -116,20 +115,21 @@ def paragraphs(whole: str, start: int = 0, *, markdown: bool = False) -> Iterato
         yield begin, whole[begin:].strip()
 
 
-def _written(raw: bytes, *, markdown: bool) -> Document:
-    whole = decoded(raw)
-    start, said = 0, None
+def _read(raw: bytes, *, markdown: bool) -> Document:
+    whole = decode(raw)
+    start, said_on = 0, None
     front = _FRONT.match(whole)
     if front and all(_KEYS.match(line) for line in front[1].splitlines()):  # else a rule between paragraphs
         start = front.end()
         date = _DATE.search(front[1])
         value = date[1].strip().strip("\"'") if date else ""
-        said = stated(value) if value else None
-    return Document(said, [DocumentBlock(str(at), block) for at, block in paragraphs(whole, start, markdown=markdown)])
+        said_on = parse_date(value) if value else None
+    blocks = [DocumentBlock(str(at), block) for at, block in paragraphs(whole, start, markdown=markdown)]
+    return Document(said_on, blocks)
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, text) of every value that is neither list nor object; null says nothing."""
+    """Yield (path, text) of every value that is neither list nor object nor null."""
     pending = [(path, value)]
     while pending:  # not by recursion: JSON may be nested deeper than Python calls
         path, value = pending.pop()

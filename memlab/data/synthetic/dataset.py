@@ -1,4 +1,4 @@
-"""Generated lives: the embedded default, for demonstrations and for experiments on the instrument itself."""
+"""Generated lives: the embedded default, for demonstrations and for tests of the toolkit itself."""
 
 from __future__ import annotations
 
@@ -23,23 +23,18 @@ Count = Annotated[int, Field(ge=1)]
 
 @stage
 class Synthetic(Subset):
-    """A life is a corpus of short chats over a year; its questions are of LongMemEval's six types, or abstain.
-
-    ``distractors``: chance that a near-miss of a piece of evidence is told, and that a chat is about a topic that
-    is asked about. ``paraphrase``: chance that a statement, and that a question, is in other words. ``evidence``:
-    least and greatest number of things that a counting question counts, 1 to 40.
-    """
+    """A life is a corpus of short chats over a year; its questions are of LongMemEval's six types, or unanswerable."""
 
     seed: Annotated[int, Field(ge=0)] = 0  # another seed is another set of lives
     lives: Count = 20  # each is a corpus; 20 give the tests by life enough clusters
-    # a life, over about a year; 8 turns each, so 4,800 turns: under a minute to encode on a laptop
+    # per life, over about a year; 8 turns each, so 4,800 turns: under a minute to encode on a laptop
     sessions: Annotated[int, Field(ge=2)] = 30
-    # a life: 3 multi-session, 3 temporal, 2 user, 2 updates, 1 assistant, 1 preference, 1 unanswerable
+    # per life: 3 multi-session, 3 temporal, 2 user, 2 updates, 1 assistant, 1 preference, 1 unanswerable
     questions: Count = 13
-    # chance that a near-miss of evidence is told, and that a chat is about a topic asked about
+    # chance of each near-miss of the evidence, and that a chat is about a topic of a counting question
     distractors: Share = 0.3
-    paraphrase: Share = 0.1  # chance that a statement, and that a question, is in other words
-    # least and most things that a counting question counts (1 to 40); small counts are commoner
+    paraphrase: Share = 0.1  # chance that a statement or a question is paraphrased
+    # least and most things that a counting question counts (1 to 40); small counts are more frequent
     evidence: Annotated[tuple[int, int], Field(strict=False)] = (2, 10)
 
     def __post_init__(self) -> None:
@@ -54,7 +49,7 @@ class Synthetic(Subset):
         return self.pooled_name("synthetic")
 
     def load(self) -> Tables:
-        """Generate the lives; raises MemlabError where the sessions cannot hold all that is to be told."""
+        """Generate the lives; raise MemlabError if the sessions have no room for all statements."""
         build = Builder()
         for corpus in range(self.lives):
             self._life(build, corpus)
@@ -62,7 +57,7 @@ class Synthetic(Subset):
 
     def _life(self, build: Builder, corpus: int) -> None:
         life = Life((self.seed, corpus), self.sessions, Knobs(self.distractors, self.paraphrase, self.evidence))
-        asked = [CYCLE[i % len(CYCLE)](life) for i in range(self.questions)]
+        questions = [CYCLE[i % len(CYCLE)](life) for i in range(self.questions)]
         sessions, places = chats(life)
         build.corpus(corpus=corpus, name=f"life-{corpus}")
         for session, (day, turns) in enumerate(zip(life.days, sessions)):
@@ -70,7 +65,7 @@ class Synthetic(Subset):
             for turn, text in enumerate(turns):
                 build.turn(corpus=corpus, session=session, turn=turn, role=("user", "assistant")[turn % 2],
                            speaker=None, text=text, name=f"s{session}t{turn}")
-        for index, question in enumerate(asked):
+        for index, question in enumerate(questions):
             number = corpus * self.questions + index
             build.question(question=number, corpus=corpus, text=question.text, asked_on=life.asked_on,
                            name=f"life-{corpus}:{index}", answer=question.answer, category=question.category,
@@ -79,15 +74,15 @@ class Synthetic(Subset):
                 build.evidence(question=number, session=session, turn=turn)
 
     def identity(self) -> dict[str, Any]:
-        """Every knob; the generator itself counts through the digest of the source."""
+        """Return every option; the generator counts through the digest of the source."""
         return {"benchmark": "synthetic", **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
                 **self.options()}
 
     def notes(self) -> list[str]:
-        """What a reader of the results must know."""
+        """Return what a reader of the results must know."""
         return ["These lives are generated here: rule and data are both ours, so results on them are a "
                 "demonstration, not evidence about real conversations.", *super().notes()]
 
     def clusters(self) -> bool:
-        """Questions of one life are not independent."""
+        """Return True if lives have several questions, which are not independent."""
         return self.questions > 1

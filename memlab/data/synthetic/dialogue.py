@@ -1,4 +1,4 @@
-"""A life as chats: statements dropped into small talk about other matters."""
+"""Chats of a generated life: statements among small talk about other matters."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ Place = tuple[int, int]
 
 
 def chats(life: Life) -> tuple[list[list[str]], dict[int, Place]]:
-    """Render every session as texts of turns, the user's first, and say in which turn each statement stands.
+    """Return the texts of every session's turns, the user's first, and the place of each statement.
 
-    A session has a topic; with the chance that ``distractors`` is, one that a question counts things of.
+    A session has a topic; with the probability ``distractors`` it is one of a counting question.
     """
-    told: list[list[int]] = [[] for _ in life.days]
-    for number, statement in enumerate(life.statements):
-        told[statement.session].append(number)
+    statements: list[list[int]] = [[] for _ in life.days]
+    for number, one in enumerate(life.statements):
+        statements[one.session].append(number)
     sessions: list[list[str]] = []
     places: dict[int, Place] = {}
-    for session, numbers in enumerate(told):
+    for session, numbers in enumerate(statements):
         related = life.collections and life.random.random() < life.knobs.distractors
         topic = life.pick(life.collections if related else lexicon.COLLECTIONS)
         matters = [topic.matters[i] for i in life.random.permutation(len(topic.matters))[:ROUNDS]]
         turns: list[str] = []
-        carried: dict[int, int] = dict(zip(life.random.permutation(ROUNDS).tolist(), numbers))
-        for at, matter in enumerate(matters):
-            said = None
-            if at in carried:
-                said = life.statements[carried[at]]
-                places[carried[at]] = (session, len(turns) + (said.request is not None))
-            turns += _round(life, matter, said)
+        statement_of: dict[int, int] = dict(zip(life.random.permutation(ROUNDS).tolist(), numbers))
+        for number, matter in enumerate(matters):
+            statement = None
+            if number in statement_of:
+                statement = life.statements[statement_of[number]]
+                places[statement_of[number]] = (session, len(turns) + (statement.request is not None))
+            turns += _round(life, matter, statement)
         sessions.append(turns)
     return sessions, places
 
 
-def _round(life: Life, matter: str, said: Statement | None) -> tuple[str, str]:
-    """One user turn and its reply."""
-    asked = life.pick(lexicon.USER).format(matter=matter)
+def _round(life: Life, matter: str, statement: Statement | None) -> tuple[str, str]:
+    """Return one user turn and its reply."""
+    request = life.pick(lexicon.USER).format(matter=matter)
     reply = f"{life.pick(lexicon.OPENING)} {life.pick(lexicon.REPLY).format(matter=matter)}"
-    if said is None:
-        return asked, reply
-    if said.request is not None:
-        return f"{said.request} {asked}", f"{said.text} {reply}"
-    aside = life.pick(lexicon.ASIDES).format(said=said.text)
-    return life.pick((aside, f"{asked} {aside}", f"{aside} {asked}")), reply
+    if statement is None:
+        return request, reply
+    if statement.request is not None:
+        return f"{statement.request} {request}", f"{statement.text} {reply}"
+    aside = life.pick(lexicon.ASIDES).format(said=statement.text)
+    return life.pick((aside, f"{request} {aside}", f"{aside} {request}")), reply

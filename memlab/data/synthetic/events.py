@@ -1,7 +1,7 @@
 """Events of a generated life: statements in sessions, and the questions that they answer.
 
-One function a question type: it draws the sessions in which its statements fall, adds near-misses (the same said
-of somebody else, or of another place), and returns the question with its evidence.
+Each question type has a function that draws the sessions of its statements, adds near-misses (the same statement about
+somebody else, or another place), and returns the question with its evidence.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from memlab.data.synthetic import lexicon
 from memlab.errors import MemlabError
 
 T = TypeVar("T")
-DAYS = 360  # a life is told over about a year
-ROUNDS = 4  # rounds a session; a round carries one statement at most
+DAYS = 360  # a life lasts about a year
+ROUNDS = 4  # per session; a round has one statement at most
 TITLES = tuple(f"{first} {second}" for first, second in product(lexicon.FIRST, lexicon.SECOND))
 
 
 class Knobs(NamedTuple):
-    """How hard the questions are; see ``Synthetic``."""
+    """Options that make questions harder; see ``Synthetic``."""
 
     distractors: float
     paraphrase: float
@@ -31,7 +31,7 @@ class Knobs(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """Something said in a session: by the user, or by the assistant in reply to a request."""
+    """A sentence of a session: the user's, or the assistant's reply to a request."""
 
     session: int
     text: str
@@ -39,7 +39,7 @@ class Statement(NamedTuple):
 
 
 class LifeQuestion(NamedTuple):
-    """A question and the numbers of the statements that answer it; none where the right answer is to decline."""
+    """A question and the numbers of the statements that answer it; none if the right answer is to decline."""
 
     category: str
     text: str
@@ -48,7 +48,7 @@ class LifeQuestion(NamedTuple):
 
 
 class Life:
-    """The random state of one life: its days, the room left in its sessions, and what has been said."""
+    """The random state of one life: its days, the room left in its sessions, and its statements."""
 
     def __init__(self, seed: Sequence[int], sessions: int, knobs: Knobs) -> None:
         self.random = np.random.default_rng(seed)
@@ -68,15 +68,15 @@ class Life:
         return options[int(self.random.integers(len(options)))]
 
     def fresh(self, name: str, options: Sequence[T]) -> T:
-        """Draw an option that this life has not drawn yet: two dogs would contradict each other."""
+        """Draw an option that this life has not drawn yet: two names of one dog would contradict each other."""
         left = self._left.setdefault(name, [int(i) for i in self.random.permutation(len(options))])
         if not left:
             raise MemlabError(f"a life has only {len(options)} {name}, all used up", where="data.questions",
-                              fix="ask fewer questions a life, and more lives")
+                              fix="ask fewer questions per life, and more lives")
         return options[left.pop()]
 
     def word(self, near_and_far: lexicon.Pair) -> str:
-        """Choose the near or the far wording."""
+        """Draw the near or the far wording."""
         return near_and_far[int(self.random.random() < self.knobs.paraphrase)]
 
     def days_for(self, count: int) -> list[int]:
@@ -84,8 +84,8 @@ class Life:
         open_ = np.flatnonzero(self._room)
         places = open_ if count <= len(open_) else np.repeat(open_, self._room[open_])
         if count > len(places):
-            raise MemlabError(f"{len(self._room)} sessions have no room for all that is told", where="data.sessions",
-                              fix="ask for more sessions, fewer questions or less evidence a question")
+            raise MemlabError(f"{len(self._room)} sessions have no room for all statements", where="data.sessions",
+                              fix="ask for more sessions, fewer questions or less evidence per question")
         drawn = np.sort(self.random.choice(places, size=count, replace=False))
         np.subtract.at(self._room, drawn, 1)
         return [int(s) for s in drawn]
@@ -96,57 +96,59 @@ class Life:
         return len(self.statements) - 1
 
     def twins(self, template: str, values: Sequence[str], least: int = 0) -> None:
-        """Let others say the same of themselves: for each value with the chance that ``distractors`` is."""
-        told = [v for i, v in enumerate(values) if i < least or self.random.random() < self.knobs.distractors]
-        for session, value in zip(self.days_for(len(told)), told):
+        """Let others say the same of themselves, each value with the probability ``distractors``."""
+        drawn = [v for i, v in enumerate(values) if i < least or self.random.random() < self.knobs.distractors]
+        for session, value in zip(self.days_for(len(drawn)), drawn):
             text = template.format(who=self.pick(lexicon.OTHERS), v=value, t=value)
             self.say(session, text[0].upper() + text[1:])
 
 
 def single_user(life: Life) -> LifeQuestion:
-    """A fact told once."""
+    """Ask for a fact that is stated once."""
     fact = life.fresh("facts", lexicon.FACTS)
     mine, *others = life.random.permutation(fact.values).tolist()[:3]
-    said = life.say(life.days_for(1)[0], life.word(fact.tell).format(v=mine))
+    statement = life.say(life.days_for(1)[0], life.word(fact.tell).format(v=mine))
     life.twins(fact.twin, others)
-    return LifeQuestion("single-session-user", life.word(fact.ask), mine, [said])
+    return LifeQuestion("single-session-user", life.word(fact.ask), mine, [statement])
 
 
 def unanswerable(life: Life) -> LifeQuestion:
-    """A fact that was only told of others."""
+    """Ask for a fact that is stated about others only."""
     fact = life.fresh("facts", lexicon.FACTS)
     life.twins(fact.twin, life.random.permutation(fact.values).tolist()[:2], least=1)
     return LifeQuestion("single-session-user", life.word(fact.ask), "You did not mention it.", [])
 
 
 def update(life: Life) -> LifeQuestion:
-    """A fact that changed: both tellings are evidence, the later one counts."""
+    """Ask for a fact that changed: both statements are evidence, the later one is the answer."""
     fact = life.fresh("facts that change", lexicon.UPDATES)
     old, new, *others = life.random.permutation(fact.values).tolist()[:4]
     first, second = life.days_for(2)
     assert fact.later is not None
-    said = [life.say(first, life.word(fact.tell).format(v=old)), life.say(second, life.word(fact.later).format(v=new))]
+    evidence = [life.say(first, life.word(fact.tell).format(v=old)),
+                life.say(second, life.word(fact.later).format(v=new))]
     life.twins(fact.twin, others)
-    return LifeQuestion("knowledge-update", life.word(fact.ask), new, said)
+    return LifeQuestion("knowledge-update", life.word(fact.ask), new, evidence)
 
 
 def counting(life: Life) -> LifeQuestion:
-    """Things that add up: every one is evidence."""
+    """Ask for a count of things, each of which is evidence."""
     things = life.fresh("collections", lexicon.COLLECTIONS)
     life.collections.append(things)
     low, high = life.knobs.evidence
     count = int(low * ((high + 1) / low) ** life.random.random())  # small counts are common, large ones rare
-    said = [life.say(s, life.word(things.tell).format(t=life.fresh("titles", TITLES))) for s in life.days_for(count)]
+    evidence = [life.say(session, life.word(things.tell).format(t=life.fresh("titles", TITLES)))
+                for session in life.days_for(count)]
     life.twins(things.twin, [life.fresh("titles", TITLES) for _ in range(count)])
-    return LifeQuestion("multi-session", life.word(things.ask), str(count), said)
+    return LifeQuestion("multi-session", life.word(things.ask), str(count), evidence)
 
 
 def temporal(life: Life) -> LifeQuestion:
-    """Two events, and the days between them or their order; the answer needs the dates of both sessions."""
-    names, days, said = [], [], []
+    """Ask for the order of two events, or the days between them; the answer needs the dates of both sessions."""
+    names, days, evidence = [], [], []
     for session in life.days_for(2):
         event, ago = life.fresh("events", lexicon.EVENTS), int(life.random.integers(2))
-        said.append(life.say(session, life.word(event.tell).format(when=("today", "yesterday")[ago])))
+        evidence.append(life.say(session, life.word(event.tell).format(when=("today", "yesterday")[ago])))
         days.append(life.days[session].date() - timedelta(days=ago))
         names.append(life.word(event.name))
         life.twins('{who} told me: "' + event.tell[0].replace("{when}", "recently") + '"', [""])
@@ -154,34 +156,34 @@ def temporal(life: Life) -> LifeQuestion:
     one, two = (f"the day when {names[i]}" for i in order)
     if life.random.random() < 0.5 and days[0] != days[1]:
         return LifeQuestion("temporal-reasoning", f"Which came first, {one} or {two}?",
-                        f"The day when {names[days.index(min(days))]}", said)
+                        f"The day when {names[days.index(min(days))]}", evidence)
     gap = abs((days[1] - days[0]).days)
     return LifeQuestion("temporal-reasoning", f"How many days lie between {one} and {two}?",
-                    f"{gap} day" + "s" * (gap != 1), said)
+                    f"{gap} day" + "s" * (gap != 1), evidence)
 
 
 def preference(life: Life) -> LifeQuestion:
-    """A taste, and a request that a good answer fits to it; the answer is a rubric."""
+    """Ask for something that should fit a stated taste; the answer is a rubric."""
     taste = life.fresh("tastes", lexicon.TASTES)
-    said = life.say(life.days_for(1)[0], life.word(taste.tell))
+    statement = life.say(life.days_for(1)[0], life.word(taste.tell))
     life.twins(taste.twin, [""])
-    return LifeQuestion("single-session-preference", life.word(taste.ask), taste.rubric, [said])
+    return LifeQuestion("single-session-preference", life.word(taste.ask), taste.rubric, [statement])
 
 
 def advice(life: Life) -> LifeQuestion:
-    """Something that the assistant recommended."""
+    """Ask for something that the assistant recommended."""
     kind, other_words = life.fresh("kinds of advice", lexicon.ADVICE)
-    here, *elsewhere = life.random.permutation(lexicon.CITIES).tolist()[:3]
-    cities = [here, *(city for city in elsewhere if life.random.random() < life.knobs.distractors)]
-    said, answer = [], life.fresh("titles", TITLES)
+    asked, *others = life.random.permutation(lexicon.CITIES).tolist()[:3]
+    cities = [asked, *(city for city in others if life.random.random() < life.knobs.distractors)]
+    evidence, answer = [], life.fresh("titles", TITLES)
     for session, city in zip(life.days_for(len(cities)), life.random.permutation(cities).tolist()):
-        title = answer if city == here else life.fresh("titles", TITLES)
+        title = answer if city == asked else life.fresh("titles", TITLES)
         number = life.say(session, f"In {city} I would go to {title}, and book ahead.",
                           request=f"Can you suggest {kind} in {city}?")
-        said += [number] if city == here else []
-    asked = life.word((f"Where did you suggest to go when I wanted {kind} in {here}?",
-                       f"What was it called, {other_words} that you told me about in {here}?"))
-    return LifeQuestion("single-session-assistant", asked, answer, said)
+        evidence += [number] if city == asked else []
+    question = life.word((f"Where did you suggest to go when I wanted {kind} in {asked}?",
+                          f"What was it called, {other_words} that you told me about in {asked}?"))
+    return LifeQuestion("single-session-assistant", question, answer, evidence)
 
 
 CYCLE: tuple[Callable[[Life], LifeQuestion], ...] = (

@@ -1,8 +1,8 @@
-"""The words of the generated lives: what can be told, how it is asked for, and what fills the time between.
+"""The words of the generated lives: statements, questions about them, and small talk.
 
-Wherever two wordings stand in a pair, the first is close to the other side of question and evidence, the second
-says the same in other words; ``paraphrase`` decides how often the second is taken. ``twin`` is said of somebody
-else ({who}), so that it resembles the evidence without being it.
+Of two wordings in a pair, the first resembles the wording of the question or evidence that it belongs to, the second is
+a paraphrase; ``paraphrase`` is the share of the second. ``twin`` says the same of somebody else ({who}): it resembles
+the evidence without being it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Pair = tuple[str, str]
 
 
 class Fact(NamedTuple):
-    """Something true of the user, with a value {v}; ``later`` is how its change is told."""
+    """A fact about the user, with a value {v}; ``later`` states its change."""
 
     tell: Pair
     twin: str
@@ -23,7 +23,7 @@ class Fact(NamedTuple):
 
 
 class Collection(NamedTuple):
-    """Things {t} that add up over time, and what else is talked about around them."""
+    """Things {t} that can be counted, and other matters of the same topic."""
 
     tell: Pair
     twin: str
@@ -32,14 +32,14 @@ class Collection(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happened on a day ({when}); ``name`` completes "the day when ..."."""
+    """An event of a day ({when}); ``name`` completes "the day when ..."."""
 
     tell: Pair
     name: Pair
 
 
 class Taste(NamedTuple):
-    """A preference, a request that it bears on without naming it, and what a good answer does."""
+    """A preference, a request that it concerns without naming it, and a rubric of a good answer."""
 
     tell: Pair
     twin: str
