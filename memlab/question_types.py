@@ -20,13 +20,13 @@ VOCABULARY: dict[str, str] = {
     "conceptual": "why, what for, how things hang together",
     "procedural": "how something is done",
 }
-"""Every class, and the kind of answer that its questions ask for; no classifier knows all of them."""
+"""Every class, and the kind of answer that its questions ask for; no classifier uses all of them."""
 
 FALLBACK = {"multi_session": "counting"}
 """The class whose setting a technique uses if it has none for a class.
 
-Classifiers with ``multi_session`` have no ``counting``: most of their questions over several sessions are counts, and
-what helps a count (many units, each item written down) helps the others too.
+Classifiers with ``multi_session`` have no ``counting``: most of their questions about several sessions are counts, and
+settings that help a count (many units, each item written down) help the others too.
 """
 
 OF_TYPE: dict[str, str] = {
@@ -47,7 +47,7 @@ OF_TYPE: dict[str, str] = {
 
 AS_GOOD: dict[str, tuple[str, ...]] = {"multi_session": ("counting",), "factual": ("general",),
                                        "conceptual": ("general",)}
-"""Further classes that count as right for the same type: another name for the class, or no opinion."""
+"""Further classes that count as right for the same type: another name for the class, or the neutral class."""
 
 
 def first_of(classes: pl.DataFrame) -> dict[int, str]:
@@ -59,17 +59,17 @@ def first_of(classes: pl.DataFrame) -> dict[int, str]:
     return dict(classes.unique("question", keep="first", maintain_order=True).select("question", "class").iter_rows())
 
 
-def fitting(category: str) -> tuple[str, ...]:
+def classes_of_type(category: str) -> tuple[str, ...]:
     """Return the classes that are right for a benchmark's type; () if the type has no class.
 
-    >>> fitting("multi-hop"), fitting("adversarial")
+    >>> classes_of_type("multi-hop"), classes_of_type("adversarial")
     (('multi_session', 'counting'), ())
     """
     name = OF_TYPE.get(category)
     return () if name is None else (name, *AS_GOOD.get(name, ()))
 
 
-def known_classes(names: Mapping[str, str]) -> None:
+def check_classes(names: Mapping[str, str]) -> None:
     """Raise MemlabError for a class that is not in the vocabulary."""
     for category, name in names.items():
         if name not in VOCABULARY:

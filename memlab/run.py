@@ -1,7 +1,7 @@
 """The entry point: ``python -m memlab.run [+exp=NAME] [slot=technique] [slot.setting=value]``.
 
-One arm, or the arms of a declared experiment, then the report. Finished arms return at once; interrupted work goes
-on where it stopped. Exit status: 0 done, 1 an arm failed, 2 the configuration is faulty, 130 interrupted.
+One arm, or the arms of a declared experiment, then the report. Finished arms are not run again; interrupted work
+continues where it stopped. Exit status: 0 done, 1 an arm failed, 2 the configuration is faulty, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from memlab.cluster.slurm import Slurm
 from memlab.cluster.submit import run_local, submit, wait
 from memlab.config.compose import compose
 from memlab.config.instantiate import options
-from memlab.config.overrides import HELP, groups
-from memlab.config.reasons import annotated
+from memlab.config.overrides import HELP, MULTIRUN, groups
+from memlab.config.reasons import lines_with_reasons
 from memlab.errors import Faults, MemlabError
 from memlab.harness.plan import print_plan
 from memlab.harness.runner import run_arm
@@ -33,7 +33,6 @@ from memlab.report.publish import publish, show
 from memlab.runtime.interrupt import one_interrupt
 from memlab.store import store_at
 
-MULTIRUN = ("-m", "--multirun")
 USAGE = """memlab: what makes retrieval for long-term conversational memory work
 
   python -m memlab.run                      one arm on embedded data, all defaults
@@ -65,11 +64,11 @@ def help_page(words: Sequence[str], multirun: bool = False) -> str:
     slots = (f"{slot}: {', '.join(options(slot))}" for slot in sorted(groups()) if not slot.startswith("hydra"))
     settings: Any = OmegaConf.to_container(configs.base)
     del settings["hydra"]
-    return USAGE.format(slots="\n".join(slots), settings="\n".join(annotated(settings)))
+    return USAGE.format(slots="\n".join(slots), settings="\n".join(lines_with_reasons(settings)))
 
 
 def report(sweep: Sweep, before: Sequence[Path] = ()) -> None:
-    """Publish the finished arms and their twins, and build the report, unless a job did; print the comparison."""
+    """Publish the finished arms and their twins and build the report, unless a job did; print the comparison."""
     for built in publish(sweep.arms, sweep.track, sweep.contrasts, before):
         show(built, sweep.arms, _out)
 
@@ -98,7 +97,7 @@ def _main(argv: list[str] | None) -> int:
         _out.print(f"[red]memlab:[/red] {escape(str(error))}")
         return 2 if isinstance(error, Faults) else 1
     except KeyboardInterrupt:
-        _out.print("\ninterrupted; finished work is kept: run the same line again to go on")
+        _out.print("\ninterrupted; finished work is kept: run the same command again to continue")
         return 130
 
 
@@ -112,14 +111,14 @@ def _run(sweep: Sweep, words: list[str]) -> int:
         names = ", ".join(name for name, reason in sweep.left_out.items() if reason == why)
         _out.print(f"  [dim]left out: {escape(names)} ({escape(why)})[/dim]")
     settings = sweep.settings
-    asked = (sweep.arms, words, settings.store, settings.shards, _out)
+    arguments = (sweep.arms, words, settings.store, settings.shards, _out)
     built: list[Path] = []
     if isinstance(sweep.launcher, Slurm):
-        if snapshot := submit(sweep.launcher, *asked):
+        if snapshot := submit(sweep.launcher, *arguments):
             wait(snapshot, _out)
             built = snapshot.current_reports()
     elif isinstance(sweep.launcher, Local):
-        run_local(sweep.launcher, *asked)
+        run_local(sweep.launcher, *arguments)
     else:
         store = store_at(settings.store)
         for arm in sweep.arms:
@@ -127,7 +126,7 @@ def _run(sweep: Sweep, words: list[str]) -> int:
             if run_arm(arm, store, _out, parts):
                 shards.remove_parts(arm)
     report(sweep, built)
-    failed = [a.name for a in sweep.arms if not a.finished()]  # told by the folders, wherever the arms ran
+    failed = [a.name for a in sweep.arms if not a.finished()]  # read from the run folders, since jobs run arms too
     if failed:
         _out.print(f"[red]{len(failed)} of {len(sweep.arms)} arms failed[/red]: {escape(', '.join(failed))}")
     return 1 if failed else 0

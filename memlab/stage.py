@@ -1,7 +1,7 @@
-"""The contract of a stage: a small frozen class whose fields are its configuration, checked when it is made.
+"""The contract of a stage: a small frozen class whose fields are its configuration, checked on construction.
 
-A stage declares the tables that it reads and writes, is handed only those, and returns the new ones. It may return
-the table ``notes`` as well (``memlab.tables.Notes``), which the run folder's manifest sums up::
+A stage declares the tables that it reads and writes; it receives only the former and returns the latter. It may also
+return the table ``notes`` (``memlab.tables.Notes``), which the run folder's manifest summarises::
 
     @stage
     class Fixed:
@@ -51,7 +51,7 @@ class Stage(Protocol):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Names of the tables that the stage is handed; a class attribute."""
+        """Names of the tables that the stage receives; a class attribute."""
 
     @property
     def writes(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def newest(out: Path, exp: str | None) -> list[Snapshot]:
 
 
 def _print_unsubmitted(out: Path) -> int:
-    """Print the number of finished arms in each folder; none of them was submitted."""
+    """Print the number of finished arms in each folder if none of them was submitted."""
     for folder, arms in sorted(Counter(path.parents[1] for path in out.glob("*/*/*/manifest.json")).items()):
         print(f"{arms} arm{'s' if arms > 1 else ''} finished in {folder}")
     print("no sweep was submitted: they ran without a launcher")

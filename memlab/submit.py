@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from memlab.cluster.slurm import Slurm
 from memlab.cluster.submit import submit
+from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
 
@@ -24,19 +25,19 @@ LAUNCHER = "hydra/launcher="
 def main(argv: Sequence[str] | None = None) -> int:
     """Submit the arms of a command line that are neither finished nor under way; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if any(word in ("-h", "--help") for word in words):
+    if any(word in HELP for word in words):
         print(__doc__)
         return 0
     out = Console(soft_wrap=True, highlight=False)
-    multirun = any(word in ("-m", "--multirun") for word in words)
-    words = [word for word in words if word not in ("-m", "--multirun")]
+    multirun = any(word in MULTIRUN for word in words)
+    words = [word for word in words if word not in MULTIRUN]
     if not any(word.startswith(LAUNCHER) for word in words):
         words.append(f"{LAUNCHER}slurm")
     try:
         sweep = read(words, multirun=multirun)
         finished = sum(arm.finished() for arm in sweep.arms)
         if not isinstance(sweep.launcher, Slurm):
-            raise MemlabError("this launcher runs in the shell that calls it", where="hydra/launcher",
+            raise MemlabError("this launcher runs the arms in the calling shell", where="hydra/launcher",
                               fix="python -m memlab.run with the same arguments, or a SLURM profile")
         snapshot = submit(sweep.launcher, sweep.arms, words, sweep.settings.store, sweep.settings.shards, out)
     except MemlabError as error:

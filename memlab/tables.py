@@ -30,7 +30,7 @@ SCHEMAS: dict[str, Schema] = {
     "sessions": {"corpus": _INT, "session": _INT, "said_on": _TIME},
     # role is user or assistant (where two people talk, both are users); speaker is a name or null
     "turns": {"corpus": _INT, "session": _INT, "turn": _INT, "role": _STR, "speaker": _STR, "text_id": _STR},
-    # all that a system may know about a question
+    # everything that a system may know about a question
     "questions": {"question": _INT, "corpus": _INT, "text_id": _STR, "asked_on": _TIME},
     # key_id: the text that is searched; value_id: the text that the reader is shown; turns: the turns that it covers;
     # kind: the chunking (turn, round, session, fact, ...), one lane per kind; source: who said it (user, assistant) or
@@ -133,21 +133,21 @@ def with_text(rows: pl.DataFrame, texts: pl.DataFrame, column: str = "text_id", 
     return rows.join(named, on=column, how="left", maintain_order="left")
 
 
-def add_texts(texts: pl.DataFrame, said: Iterable[str]) -> tuple[pl.Series, pl.DataFrame]:
-    """Return the ids (n,) of some texts, and ``texts`` with those that are new behind the others.
+def add_texts(texts: pl.DataFrame, new_texts: Iterable[str]) -> tuple[pl.Series, pl.DataFrame]:
+    """Return the ids (n,) of some texts, and the table ``texts`` with the new ones appended.
 
     >>> ids, both = add_texts(texts_frame(["a"]), ["b", "a", "b"])
     >>> with_text(ids.to_frame(), both)["text"].to_list(), both["text"].to_list()
     (['b', 'a', 'b'], ['a', 'b'])
     """
-    said = list(said)
-    new = texts_frame(said)
+    new_texts = list(new_texts)
+    new = texts_frame(new_texts)
     ids = dict(zip(new["text"], new["text_id"]))
-    return pl.Series("text_id", [ids[text] for text in said], pl.String), merge_texts(texts, new)
+    return pl.Series("text_id", [ids[text] for text in new_texts], pl.String), merge_texts(texts, new)
 
 
 def merge_texts(*tables: pl.DataFrame) -> pl.DataFrame:
-    """Put ``texts`` tables together: each text once, in order of first appearance."""
+    """Concatenate ``texts`` tables: each text once, in order of first appearance."""
     return pl.concat(tables).unique("text_id", keep="first", maintain_order=True)
 
 
@@ -163,8 +163,8 @@ def distinct_texts(texts: pl.DataFrame, ids: pl.Series) -> tuple[pl.DataFrame, N
 def as_of(said: str = "said_on", asked: str | pl.Expr = "asked_on") -> pl.Expr:
     """The as-of rule: true unless ``said`` lies on a later day than ``asked``.
 
-    Days count, not minutes: benchmarks stamp evidence a few hours after the question of the same day. What has no date
-    is known to every question, and a question without a date knows everything.
+    Days count, not minutes: benchmarks stamp evidence a few hours after the question of the same day. Memories without
+    a date are visible to every question, and a question without a date sees everything.
 
     >>> from datetime import datetime
     >>> rows = pl.DataFrame({"said_on": [datetime(2023, 5, 20, 9), datetime(2023, 5, 21), None]})
@@ -183,9 +183,9 @@ def empty(name: str) -> pl.DataFrame:
 def frame(name: str, columns: Mapping[str, object]) -> pl.DataFrame:
     """Build a table from columns; columns of its schema that are missing become null, order is the schema's."""
     schema = SCHEMAS[name]
-    given = pl.DataFrame(dict(columns), schema_overrides={c: t for c, t in schema.items() if c in columns})
+    table = pl.DataFrame(dict(columns), schema_overrides={c: t for c, t in schema.items() if c in columns})
     absent = [pl.lit(None, dtype=t).alias(c) for c, t in schema.items() if c not in columns]
-    return check(name, given.with_columns(absent).select([*schema, *(c for c in given.columns if c not in schema)]))
+    return check(name, table.with_columns(absent).select([*schema, *(c for c in table.columns if c not in schema)]))
 
 
 def check(name: str, table: pl.DataFrame) -> pl.DataFrame:
@@ -222,8 +222,8 @@ class Tables(Mapping[str, pl.DataFrame]):
 
     def __getitem__(self, name: str) -> pl.DataFrame:
         if name not in self._frames:
-            here = ", ".join(sorted(self._frames)) or "none"
-            raise MemlabError(f"table '{name}' is not here (here: {here})", fix="declare it in the stage's reads")
+            names = ", ".join(sorted(self._frames)) or "none"
+            raise MemlabError(f"table '{name}' is not here (here: {names})", fix="declare it in the stage's reads")
         return self._frames[name]
 
     def __contains__(self, name: object) -> bool:
@@ -279,7 +279,7 @@ class Notes:
         self._rows: list[tuple[str, int, int]] = []
 
     def add(self, number: int, of: int, what: str) -> None:
-        """Add a row unless ``number`` is 0; what stands behind a semicolon in ``what`` is left out."""
+        """Add a row unless ``number`` is 0; text after a semicolon in ``what`` is left out."""
         if number:
             self._rows.append((what.partition(";")[0], number, of))
 
@@ -289,10 +289,10 @@ class Notes:
         if number:
             warnings.warn(f"{number:,} of {of:,} {what}", stacklevel=3)
 
-    def include(self, made: Tables) -> Tables:
+    def include(self, tables: Tables) -> Tables:
         """Add the notes among the tables that another stage returned; return these tables."""
-        self._rows += made["notes"].rows() if "notes" in made else []
-        return made
+        self._rows += tables["notes"].rows() if "notes" in tables else []
+        return tables
 
     def table(self) -> pl.DataFrame:
         """Return the table ``notes``."""

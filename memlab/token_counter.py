@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Protocol, overload, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import polars as pl
 
 from memlab.stage import stage
 
 TOKEN = r"\w+|[^\w\s]"  # noqa: S105
-"""A word, or one character that is neither word nor space."""
+"""A word, or one character that is neither part of a word nor a space."""
+
+Texts = TypeVar("Texts", pl.Series, pl.Expr)
 
 
 @runtime_checkable
@@ -27,26 +29,26 @@ class TokenCounter(Protocol):
 
     @property
     def name(self) -> str:
-        """The counter's name; counters of one name count alike."""
+        """The counter's name; counters with the same name give the same counts."""
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a count."""
+        """Return all that can change a count."""
 
-    def counted(self, texts: pl.Expr) -> pl.Expr:
+    def count_each(self, texts: pl.Expr) -> pl.Expr:
         """Count the tokens of each text (Int32)."""
 
 
 @stage
 class Words:
-    """Words and punctuation marks, for any reader: the default where no tokenizer is at hand."""
+    """Words and punctuation marks, for any reader: the default, which needs no tokenizer."""
 
     name: ClassVar = "words and punctuation marks"
 
     def identity(self) -> dict[str, Any]:
-        """All that can change a count."""
+        """Return all that can change a count."""
         return {"tokens": self.name}
 
-    def counted(self, texts: pl.Expr) -> pl.Expr:
+    def count_each(self, texts: pl.Expr) -> pl.Expr:
         """Count the tokens of each text (Int32)."""
         return words_and_marks(texts)
 
@@ -70,19 +72,15 @@ def counter() -> TokenCounter:
     return _COUNTER.get()
 
 
-@overload
-def count_tokens(texts: pl.Series) -> pl.Series: ...
-@overload
-def count_tokens(texts: pl.Expr) -> pl.Expr: ...
-def count_tokens(texts: pl.Series | pl.Expr) -> pl.Series | pl.Expr:
+def count_tokens(texts: Texts) -> Texts:
     """Count the tokens of each text (Int32) with the counter of the pipeline that runs.
 
     >>> count_tokens(pl.Series(["It's 7 pm, isn't it?", ""])).to_list()
     [11, 0]
     """
     if isinstance(texts, pl.Expr):
-        return counter().counted(texts)  # looked up now: polars' own threads have no context
-    return texts.to_frame("text").select(counter().counted(pl.col("text"))).to_series().alias(texts.name)
+        return counter().count_each(texts)  # looked up now, since polars' own threads have no context
+    return texts.to_frame("text").select(counter().count_each(pl.col("text"))).to_series().alias(texts.name)
 
 
 def tokens_of(text: str) -> int:
@@ -94,11 +92,7 @@ def tokens_of(text: str) -> int:
     return int(count_tokens(pl.Series([text], dtype=pl.String)).item())
 
 
-@overload
-def words_and_marks(texts: pl.Series) -> pl.Series: ...
-@overload
-def words_and_marks(texts: pl.Expr) -> pl.Expr: ...
-def words_and_marks(texts: pl.Series | pl.Expr) -> pl.Series | pl.Expr:
+def words_and_marks(texts: Texts) -> Texts:
     """Count the words and punctuation marks of each text (Int32), whichever counter is in use.
 
     >>> words_and_marks(pl.Series(["naïve?!"])).to_list()

@@ -58,7 +58,7 @@ def test_both_faiss_wheels_are_a_clash(installed: Installed) -> None:
     installed({"faiss-cpu": "1.15.1", "faiss-gpu": "1.15.1"})
     (check,) = doctor.faiss()
     assert check.state == "missing"
-    assert "faiss-cpu and faiss-gpu both provide the module faiss" in check.found
+    assert "faiss-cpu and faiss-gpu both provide the module faiss" in check.finding
     assert check.fix.startswith("pip uninstall -y faiss-cpu faiss-gpu && pip install")
 
 
@@ -68,8 +68,8 @@ def test_optional_parts_are_notes_with_their_command(installed: Installed, monke
     checks = list(doctor.extras())
     assert all(c.state != "missing" for c in checks)
     assert one(iter(checks), "FlagEmbedding").fix == "pip install -e '.[flag]'"
-    assert "pins its own torch" in one(iter(checks), "vLLM").found
-    assert "only sbatch" in one(iter(checks), "slurm").found
+    assert "pins its own torch" in one(iter(checks), "vLLM").finding
+    assert "only sbatch" in one(iter(checks), "slurm").finding
 
 
 def test_a_home_that_cannot_be_written_is_essential(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_home_that_cannot_be_written_is_essential(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("MEMLAB_HOME", str(tmp_path / "file" / "home"))
     (check,) = doctor.home()
     assert check.state == "missing"
-    assert "is not writable" in check.found
+    assert "is not writable" in check.finding
     assert check.fix.startswith("export MEMLAB_HOME=")
 
 

@@ -176,7 +176,7 @@ def test_an_interrupt_says_how_to_go_on(worker: Worker, tmp_path: Path) -> None:
     os.kill(pid, signal.SIGINT)
     assert worker.wait(pid) == 130, log.read_text()
     told = log.read_text()
-    assert "interrupted; finished work is kept: run the same line again to go on" in told
+    assert "interrupted; finished work is kept: run the same command again to continue" in told
     assert "Traceback" not in told
 
 

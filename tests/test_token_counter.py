@@ -19,7 +19,7 @@ class Letters:
     def identity(self) -> dict[str, str]:
         return {"tokens": self.name}
 
-    def counted(self, texts: pl.Expr) -> pl.Expr:
+    def count_each(self, texts: pl.Expr) -> pl.Expr:
         return texts.str.len_chars().cast(pl.Int32)
 
 

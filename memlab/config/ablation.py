@@ -1,8 +1,8 @@
-"""Ablation: a preset without one of its parts, or the plain baseline with one part of the preset put in.
+"""Ablation: a preset without one of its parts, or the plain baseline with one part of the preset.
 
-``ablate=whole-rerank`` is the chosen system with the reranker of ``system=plain``; ``ablate=plain+rerank`` the plain
-baseline with the system's; ``whole`` and ``plain`` are what they are compared with. Parts are slots, taken over with
-all their settings.
+``ablate=whole-rerank`` is the chosen system with the reranker of ``system=plain``; ``ablate=plain+rerank`` is the plain
+baseline with the system's reranker; ``whole`` and ``plain`` are their comparators. A part is one or more slots with all
+their settings.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def _parts() -> dict[str, tuple[str, ...]]:
 
 
 PARTS = _parts()
-"""Part -> where its configuration lies. A roll-up comes with what is measured and shown of what it ranks."""
+"""Part -> the places of its configuration. A roll-up comes with the slots that measure and show the units it ranks."""
 
 PLAIN = "plain"
 SWAPPED = ("whole-", "plain+")
-"""How the names of arms begin that differ by one part."""
+"""Prefixes of the names of arms that differ by one part."""
 _FORM = re.compile(r"(whole|plain)(?:([-+])(\w+))?")
 
 
 def ablate(config: DictConfig) -> DictConfig:
-    """Return the configuration that ``config.ablate`` describes; the configuration itself where it is null.
+    """Return the configuration that ``config.ablate`` describes; the configuration itself if it is null.
 
-    Raises Faults for a word that is none of the above, without a system, or where the baseline cannot be composed.
+    Raises Faults for any other word, without a system, or if the baseline cannot be composed.
     """
     if config.ablate is None:
         return config
@@ -63,7 +63,7 @@ def ablate(config: DictConfig) -> DictConfig:
 
 
 def swaps_part(config: DictConfig) -> bool:
-    """Return whether a configuration takes a part out or puts one in, so that it may be impossible.
+    """Return whether a configuration removes or adds a part; such a pipeline may be invalid.
 
     >>> swaps_part(OmegaConf.create({"ablate": "whole"}))
     False
@@ -75,8 +75,8 @@ def swaps_part(config: DictConfig) -> bool:
 
 
 def _system(config: DictConfig) -> str | None:
-    chosen: str | None = OmegaConf.select(config, "hydra.runtime.choices.system")
-    return chosen
+    name: str | None = OmegaConf.select(config, "hydra.runtime.choices.system")
+    return name
 
 
 def _parse(word: str) -> tuple[str, str, str]:

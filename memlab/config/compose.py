@@ -1,7 +1,7 @@
-"""The configuration of each arm that a command line asks for, and everything that is wrong with its overrides.
+"""The configuration of each arm of a command line, and all faults of its overrides.
 
-Hydra puts the chosen files together. Values are set here, after every part has been completed with the defaults of its
-class: a setting can be overridden whether or not a file states it, and all faults are reported at once.
+Hydra composes the chosen files. Values are set here, after every part has been completed with the defaults of its
+class: a setting can be overridden even if no file states it, and all faults are reported at once.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class ArmConfigs:
 
     @property
     def base(self) -> DictConfig:
-        """Where the settings of the whole run stand: they are the same in all arms."""
+        """The configuration from which the settings of the whole run are read: they are the same in all arms."""
         return self.arms[0]
 
 
 def compose(words: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, list[str]]:
-    """Compose what can be composed without the bad overrides; return it with everything that is wrong."""
+    """Compose the arms without the bad overrides, if possible; return them and all faults."""
     _compose_files.cache_clear()  # files may have changed since the last command line
     bad = faults(words)
     configs = None
@@ -71,10 +71,10 @@ def _compose_arms(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConf
 
 
 def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
-    """Return the configuration that overrides without sweeps describe, and override -> what is wrong with it.
+    """Return the configuration that overrides without sweeps describe, and override -> its fault.
 
     Raises:
-        HydraException: The chosen files cannot be put together.
+        HydraException: The chosen files cannot be composed.
     """
     values = [word for word in words if not _for_hydra(parse(word))]
     config = copy.deepcopy(_compose_files(tuple(word for word in words if word not in values)))
@@ -100,7 +100,7 @@ def _for_hydra(override: Override) -> bool:
 
 @lru_cache(maxsize=64)
 def _compose_files(choices: tuple[str, ...]) -> DictConfig:
-    """Return the files that Hydra puts together, with the defaults of every class; arms of a sweep share the result."""
+    """Return the files as Hydra composes them, with the defaults of every class; arms of a sweep share the result."""
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         config = hydra.compose("config", list(choices), return_hydra_config=True)
@@ -136,29 +136,29 @@ def _jobs(words: Iterable[str]) -> list[dict[str, str]]:
     """
     values = {override.get_key_element(): list(override.sweep_string_iterator()) if override.is_sweep_override()
               else [override.get_value_element_as_str()] for override in map(parse, words)}
-    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+    return [dict(zip(values, combination, strict=True)) for combination in product(*values.values())]
 
 
 def _merge_faults(words: Iterable[str], jobs: list[dict[str, str]], by_arm: list[dict[str, str]]) -> list[Fault]:
-    """Return the faults of all arms, each once; of a setting that only some arms have, name those that lack it."""
+    """Return the faults of all arms, each once; for a setting that only some arms have, name those that lack it."""
     by_key = [{_key(word): fault for word, fault in wrong.items()} for wrong in by_arm]
     merged: list[Fault] = []
     for word in dict.fromkeys(words):
         lacking = [_key(word) in wrong for wrong in by_key]
         if any(lacking):
             fault = by_key[lacking.index(True)][_key(word)]
-            merged.append((word, fault if all(lacking) else _lacking(jobs, lacking) or fault))
+            merged.append((word, fault if all(lacking) else _lacking_message(jobs, lacking) or fault))
     return merged
 
 
-def _lacking(jobs: list[dict[str, str]], lacking: list[bool]) -> str:
+def _lacking_message(jobs: list[dict[str, str]], lacking: list[bool]) -> str:
     """Name the swept techniques that lack a setting, and those to sweep instead."""
     for key in jobs[0]:
         without = dict.fromkeys(job[key] for job, lacks in zip(jobs, lacking, strict=True) if lacks)
         having = dict.fromkeys(job[key] for job, lacks in zip(jobs, lacking, strict=True) if not lacks)
         if (CONF / key.lstrip("+")).is_dir() and not {*without} & {*having}:
-            return (f"{key.lstrip('+')} is swept, and there is no such setting in {', '.join(without)}. Fix: give "
-                    f"what has it, {key}={','.join(having)}")
+            return (f"{key.lstrip('+')} is swept, and there is no such setting in {', '.join(without)}. Fix: sweep "
+                    f"only {key}={','.join(having)}")
     return ""
 
 
@@ -167,6 +167,6 @@ def _key(word: str) -> str:
 
 
 def hydra_message(error: BaseException) -> str:
-    """Return the lines of Hydra's message that say what is wrong, without its advice to print traces."""
+    """Return Hydra's message in one line, without its advice to print traces."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and "HYDRA_FULL_ERROR" not in line]
     return " ".join(lines[:6])

@@ -1,4 +1,4 @@
-"""Class defaults as plain configuration: a file states only what differs from its class, and the rest is filled in."""
+"""Class defaults as plain configuration: they complete files, which state only what differs from them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 REQUIRED = "???"
-"""What OmegaConf calls missing: the class has no default for it."""
+"""OmegaConf's mark for a missing value: the class has no default."""
 
 
 def with_defaults(node: Any) -> Any:
     """Return a plain configuration node in which each part with a ``_target_`` has all settings of its class.
 
-    They stand in the order of the class's fields. A setting that the class does not know, and a part whose class
-    cannot be found, are left as they are: constructing them names the fault.
+    The settings are in the order of the class's fields. A setting that the class does not have, and a part whose class
+    cannot be found, stay as they are: constructing them raises the fault.
 
     >>> with_defaults({"_target_": "memlab.rank.select.Fixed"})
     {'_target_': 'memlab.rank.select.Fixed', 'k': 10}
@@ -33,14 +33,14 @@ def with_defaults(node: Any) -> Any:
     if cls is None:
         return {key: with_defaults(value) for key, value in node.items()}
     defaults = class_defaults(cls)
-    stated = {key: _over(defaults[key], value) if key in defaults else value for key, value in node.items()}
+    stated = {key: _complete(defaults[key], value) if key in defaults else value for key, value in node.items()}
     head = {"_target_": stated.pop("_target_")}
     return {**head, **{key: with_defaults(value) for key, value in {**defaults, **stated}.items()}}
 
 
 @cache
 def class_defaults(cls: type) -> dict[str, Any]:
-    """Return the settings of a class with their defaults as plain values, objects as nodes with a ``_target_``."""
+    """Return the settings of a class with their defaults as plain values; objects become nodes with a ``_target_``."""
     return {field.name: _plain(_default(field)) for field in dataclasses.fields(cls) if field.init}
 
 
@@ -63,15 +63,15 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _over(default: Any, stated: Any) -> Any:
-    """Complete what is stated of a part without naming its class: it is a part of the class that stands there."""
+def _complete(default: Any, stated: Any) -> Any:
+    """Complete a part that is stated without its class: it gets the class and the settings of the default."""
     if isinstance(default, dict) and isinstance(stated, Mapping) and "_target_" in default and "_target_" not in stated:
-        return {**default, **{key: _over(default.get(key), value) for key, value in stated.items()}}
+        return {**default, **{key: _complete(default.get(key), value) for key, value in stated.items()}}
     return stated
 
 
 def find_class(target: str, where: str, faults: list[str]) -> Any:
-    """Return the class of memlab that a ``_target_`` names; None, with a fault appended, where there is none."""
+    """Return the class of memlab that a ``_target_`` names; None, with a fault appended, if there is none."""
     module, _, name = target.rpartition(".")
     if not target.startswith("memlab."):
         faults.append(f"{where}._target_: '{target}' is outside memlab; only memlab's own classes are made from "

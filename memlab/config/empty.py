@@ -1,4 +1,4 @@
-"""The choice ``none`` of every slot that may be empty, registered with Hydra in place of a file for each."""
+"""The choice ``none`` of every slot that may be empty, registered with Hydra instead of one file per slot."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from memlab.stage import Nothing
 
 EMPTY = {slot.config.replace(".", "/"): slot.empty for slot, (_, stage) in zip(SLOTS, Pipeline().stages(), strict=True)
          if slot.phase == "search" or isinstance(stage, Nothing)}
-"""Configuration group -> tables that an empty stage there writes: the slots empty by default, and all searches."""
+"""Configuration group -> tables that its empty stage writes, for slots that are empty by default and all searches."""
 
-for _group, _writes in EMPTY.items():  # no empty list: an arm that puts a stage over ``none`` inherits no setting
+for _group, _writes in EMPTY.items():  # no empty list: an arm that replaces ``none`` by a stage must inherit no setting
     ConfigStore.instance().store(group=_group, name="none", node={
         "_target_": f"{Nothing.__module__}.{Nothing.__name__}", **({"writes": list(_writes)} if _writes else {})})

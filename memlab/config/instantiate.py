@@ -1,7 +1,6 @@
-"""Objects from configuration: every class is found, checked and constructed, and all faults are reported at once.
+"""Objects from configuration; all faults are reported at once.
 
-Only classes of memlab may be named by ``_target_``; a key that a class does not know is answered with the nearest one
-that it does.
+``_target_`` may name only classes of memlab. For an unknown key the nearest setting of the class is suggested.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from pydantic import ValidationError
 
 from memlab.config.defaults import REQUIRED, find_class, with_defaults
 from memlab.errors import MemlabError, did_you_mean
+from memlab.text.display import sanitise
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
-"""The configuration folder; it lies beside the package, hence ``pip install -e``."""
+"""The configuration folder; it is beside the package, so memlab is installed with ``pip install -e``."""
 
 
 def construct(node: Any, where: str, faults: list[str]) -> Any:
@@ -36,13 +36,13 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
     cls = find_class(str(node["_target_"]), where, faults)
     if cls is None:
         return None
-    known = [f.name for f in dataclasses.fields(cls) if f.init]
+    settings = [f.name for f in dataclasses.fields(cls) if f.init]
     for name, value in fields.items():
-        if name not in known:
-            faults.append(f"{where}.{name}: {cls.__name__} has no such setting; {did_you_mean(name, known)}")
+        if name not in settings:
+            faults.append(f"{where}.{name}: {cls.__name__} has no such setting; {did_you_mean(name, settings)}")
         elif isinstance(node[name], str) and node[name] == REQUIRED:
             faults.append(f"{where}.{name}: a value is required, e.g. {where}.{name}=...")
-        elif _failed(node[name], value):
+        elif _contains_failure(node[name], value):
             return None
     if len(faults) > before:
         return None
@@ -51,23 +51,18 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
     except ValidationError as error:
         for fault in error.errors():
             place = ".".join([where, *map(str, fault["loc"])])
-            given = "" if fault["type"] == "missing" else f" (given: {_short(fault['input'])})"
-            faults.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}{given}")
+            value_shown = "" if fault["type"] == "missing" else f" (given: {sanitise(repr(fault['input']), 80)})"
+            faults.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}{value_shown}")
     except MemlabError as error:
         faults.append(f"{where}: {error}")
     return None
 
 
-def _failed(node: Any, value: Any) -> bool:
-    """Return whether an object below this node could not be constructed; its own fault is reported already."""
+def _contains_failure(node: Any, value: Any) -> bool:
+    """Return whether an object in this node could not be constructed; its own fault is already reported."""
     if isinstance(node, list):
-        return any(_failed(item, one) for item, one in zip(node, value))
+        return any(map(_contains_failure, node, value))
     return value is None and isinstance(node, dict)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def part(config: DictConfig, where: str, faults: list[str]) -> Any:
@@ -83,13 +78,13 @@ def part(config: DictConfig, where: str, faults: list[str]) -> Any:
         return None
     before = len(faults)
     instance = construct(plain, where, faults)
-    for place, source in _references(OmegaConf.to_container(node), where):  # a fault names where it can be mended
+    for place, source in _references(OmegaConf.to_container(node), where):  # name the place that can be fixed
         faults[before:] = [fault.replace(f"{place}.", f"{source}.") for fault in faults[before:]]
     return instance
 
 
 def _references(node: Any, where: str) -> Iterator[tuple[str, str]]:
-    """Yield (place, source) of every part that is taken whole from elsewhere: ``chat: ${judge_chat}``."""
+    """Yield (place, source) of every part that refers to another: ``chat: ${judge_chat}``."""
     items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     for key, value in items:
         place = f"{where}[{key}]" if isinstance(node, list) else f"{where}.{key}"
@@ -113,14 +108,14 @@ def options(slot: str) -> list[str]:
     >>> "fixed" in options("rank.select"), "none" in options("rank/select"), "none" in options("rank/rerank")
     (True, False, True)
     """
-    from memlab.config.empty import EMPTY  # it imports every stage; not all that need a file's name need them
+    from memlab.config.empty import EMPTY  # this imports every stage, which callers of file_names do not need
 
     group = slot.replace(".", "/")
     return sorted([*file_names(group), *(["none"] if group in EMPTY else [])])
 
 
 def make_dataset(name: str, **fields: Any) -> Any:
-    """Construct a data set from its file in ``conf/data``, some fields replaced.
+    """Construct a data set from its file in ``conf/data`` with some fields replaced.
 
     Raises:
         MemlabError: There is no data set of that name, or it has no such field.

@@ -1,6 +1,6 @@
 """The overrides of a command line, checked before Hydra reads them.
 
-Hydra stops at the first bad override and suggests nothing; here all of them are reported, with the nearest right ones.
+Hydra stops at the first bad override and suggests nothing; here all of them are reported, with suggestions.
 """
 
 from __future__ import annotations
@@ -19,18 +19,21 @@ from memlab.config.instantiate import CONF, options
 from memlab.errors import did_you_mean
 
 Fault = tuple[str, str]
-"""An override, and what is wrong with it."""
+"""An override, and its fault."""
 
 HELP = ("-h", "--help")
-"""Flags that ask for help."""
+"""Flags that print help."""
+
+MULTIRUN = ("-m", "--multirun")
+"""Flags that run one arm per value."""
 
 
 @dataclass(frozen=True)
 class RunSetting:
-    """A setting of a command line as a whole, of no slot.
+    """A setting of the whole command line rather than of a slot.
 
-    types: what its value may be, if that is checked here; expected: the same in words. recorded: whether the
-    config.yaml of an arm has it. in_name: whether the name of an arm tells its value.
+    types: the types that its value may have, if that is checked here; expected: the same in words. recorded: whether
+    the config.yaml of an arm contains it. in_name: whether the name of an arm contains its value.
     """
 
     name: str
@@ -58,12 +61,11 @@ def groups() -> frozenset[str]:
 
 @cache
 def _top_level() -> frozenset[str]:
-    """Return the top-level keys of the configuration."""
     return frozenset({setting.name for setting in RUN_SETTINGS} | {slot.split("/")[0] for slot in groups()})
 
 
 def faults(words: Iterable[str]) -> list[Fault]:
-    """Return what is wrong with each override, as far as it can be known without composing.
+    """Return the faults of overrides that can be found without composing.
 
     >>> faults(["rank/select=fixd"])[0][1].startswith("there is no 'fixd' here; did you mean 'fixed'?")
     True
@@ -76,7 +78,7 @@ def _faults(word: str) -> list[str]:
         return [f"there is no such flag; {did_you_mean(word, ('--multirun', '-m', '--help'))}"]
     override = try_parse(word)
     if override is None:
-        return ["cannot be read as key=value; quote values that hold spaces, commas, brackets or '=', e.g. "
+        return ["cannot be read as key=value; quote values that contain spaces, commas, brackets or '=', e.g. "
                 "'data.path=\"my file.json\"'"]
     key, slots = override.key_or_group, groups()
     if key == "exp" and not override.is_add() and not override.is_delete():
@@ -132,20 +134,20 @@ def _unknown_setting(path: Sequence[str], config: Mapping[str, Any]) -> str:
 
 
 def valid_overrides(words: Sequence[str], bad: Iterable[str]) -> list[str]:
-    """Return the overrides that can be judged without the bad ones: neither bad nor a setting of a bad slot."""
-    dropped = set(bad)
-    slots = [word.lstrip("+~").partition("=")[0].replace("/", ".") + "." for word in dropped]
-    return [w for w in words if w not in dropped and not w.lstrip("+~").startswith(tuple(slots))]
+    """Return the overrides that are neither bad nor a setting of a bad slot."""
+    bad_words = set(bad)
+    slots = [word.lstrip("+~").partition("=")[0].replace("/", ".") + "." for word in bad_words]
+    return [w for w in words if w not in bad_words and not w.lstrip("+~").startswith(tuple(slots))]
 
 
 @lru_cache(maxsize=1024)
 def parse(word: str) -> Override:
-    """Parse an override; raises HydraException where it cannot be read."""
+    """Parse an override; raises HydraException if it cannot be read."""
     return OverridesParser.create().parse_override(word)
 
 
 def try_parse(word: str) -> Override | None:
-    """Parse an override; return None where it cannot be read."""
+    """Parse an override; return None if it cannot be read."""
     try:
         return parse(word)
     except HydraException:

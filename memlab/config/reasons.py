@@ -1,4 +1,4 @@
-"""Settings with their reasons: a configuration as YAML, with the comment beside each default in its class."""
+"""Settings with their reasons: a configuration as YAML, with the comments beside the defaults in the classes."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def _own_reasons(cls: type) -> dict[str, str]:
     alone = {number for number, line in enumerate(source.splitlines(), 1) if line.lstrip().startswith("#")}
     (definition,) = ast.parse(source).body
     assert isinstance(definition, ast.ClassDef)
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for field in definition.body:
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             first = field.lineno
             while first - 1 in alone:
                 first -= 1
             places = [*range(first, field.lineno), *range(field.lineno, (field.end_lineno or field.lineno) + 1)]
-            found[field.target.id] = " ".join(comments[place] for place in places if place in comments)
-    return {name: text for name, text in found.items() if text and not text.startswith("noqa")}
+            texts[field.target.id] = " ".join(comments[place] for place in places if place in comments)
+    return {name: text for name, text in texts.items() if text and not text.startswith("noqa")}
 
 
-def annotated(node: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
+def lines_with_reasons(node: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     """Yield the lines of a configuration as YAML, each setting with its reason.
 
-    >>> print("\\n".join(annotated({"select": {"_target_": "memlab.rank.select.Fixed", "k": 10}})))
+    >>> print("\\n".join(lines_with_reasons({"select": {"_target_": "memlab.rank.select.Fixed", "k": 10}})))
     select:
       _target_: memlab.rank.select.Fixed
       k: 10  # K of most published systems
@@ -62,7 +62,7 @@ def annotated(node: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
         note = f"  # {texts[key]}" if key in texts else ""
         if isinstance(value, Mapping) and value:
             yield f"{pad}{key}:{note}"
-            yield from annotated(value, depth + 1)
+            yield from lines_with_reasons(value, depth + 1)
         else:
             plain = yaml.safe_dump({key: value}, width=10_000, allow_unicode=True, default_flow_style=False)
             first, *rest = plain.rstrip("\n").split("\n")

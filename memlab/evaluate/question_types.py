@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.question_types import fitting
+from memlab.question_types import classes_of_type
 
 
 def confusion(classes: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
@@ -26,9 +26,9 @@ def right_by_type(counts: pl.DataFrame) -> pl.DataFrame:
 
     ``memlab.question_types`` states which classes fit; ``right`` is null for a type without a class of its own.
     """
-    rows = counts.with_columns(pl.Series("fits", [c in fitting(t) for t, c in counts.select(
+    rows = counts.with_columns(pl.Series("fits", [c in classes_of_type(t) for t, c in counts.select(
         "category", "class").iter_rows()], pl.Boolean))
-    has_class = pl.Series("has_class", [bool(fitting(t)) for t in counts["category"]], dtype=pl.Boolean)
+    has_class = pl.Series("has_class", [bool(classes_of_type(t)) for t in counts["category"]], dtype=pl.Boolean)
     return rows.with_columns(has_class).group_by("category", maintain_order=True).agg(
         pl.when(pl.col("has_class").first()).then(pl.col("n").filter("fits").sum()).alias("right"), pl.col("n").sum())
 

@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.question_types import OF_TYPE, known_classes
+from memlab.question_types import OF_TYPE, check_classes
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
@@ -32,7 +32,7 @@ class OracleClasses:
     @model_validator(mode="after")
     def _known(self) -> OracleClasses:
         try:
-            known_classes({**self.classes, "otherwise": self.otherwise})
+            check_classes({**self.classes, "otherwise": self.otherwise})
         except MemlabError as error:
             raise ValueError(str(error)) from error
         return self

@@ -53,7 +53,7 @@ class ReaderTokens:
         """All that can change a count: the tokenizer's files, and nothing else of the model."""
         return {"tokens": self.name}
 
-    def counted(self, texts: pl.Expr) -> pl.Expr:
+    def count_each(self, texts: pl.Expr) -> pl.Expr:
         """Count the tokens of each text (Int32); raises MemlabError if the tokenizer's files cannot be read."""
         tokenizer = self._tokenizer()
         tokenizer.counts([])  # loads it now, where polars does not wrap its errors

@@ -36,7 +36,7 @@ def test_a_setting_that_all_of_a_swept_slot_have_needs_no_default_that_has_it() 
     (["+exp=adaptive_k", "rank.select.kk=3"], False, "rank.select has no setting 'kk'"),
     (["rank.select.kk=1,2"], True, "rank.select has no setting 'kk'; did you mean 'k'?"),
     (["rank/select=gap,fixed", "rank.select.k=3"], True,
-     "rank/select is swept, and there is no such setting in gap. Fix: give what has it, rank/select=fixed"),
+     "rank/select is swept, and there is no such setting in gap. Fix: sweep only rank/select=fixed"),
     (["rank/rerank=late_interaction,llm_listwise", "rank.rerank.pol=20"], True, "did you mean 'pool'?"),
 ])
 def test_a_setting_of_what_is_swept_is_judged_as_well(words: list[str], multirun: bool, told: str) -> None:

@@ -41,7 +41,7 @@ def test_an_object_and_its_parts_are_made() -> None:
     ({"_target_": FIXED, "k": "5"}, "rank.select.k: Input should be a valid integer (given: '5')"),
     ({"_target_": FIXED, "k": True}, "rank.select.k: Input should be a valid integer (given: True)"),
     ({"_target_": FIXED, "k": "???"}, "rank.select.k: a value is required, e.g. rank.select.k=..."),
-    ({"_target_": "memlab.rank.token_matched.TokenMatchedK", "k": "x" * 200}, "xxxx...)"),
+    ({"_target_": "memlab.rank.token_matched.TokenMatchedK", "k": "x" * 200}, "xxxx…)"),
     ({"_target_": "memlab.rank.select.Gap", "min_k": 9, "max_k": 3},
      "rank.select: min_k 9 is above max_k 3"),
     ({"_target_": "memlab.learn.coverage.stage.LoadedCoverage"}, "rank.select.path: Field required"),

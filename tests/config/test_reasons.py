@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from memlab.config.reasons import annotated, reasons
+from memlab.config.reasons import lines_with_reasons, reasons
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.rank.select import Gap
 from memlab.run import help_page
@@ -28,16 +28,16 @@ class Derived(Base):
 
 def test_reasons_stand_beside_or_above_a_default_or_in_a_base() -> None:
     assert reasons(Derived) == {"depth": "from the base", "width": "of this class", "height": "a reason on two lines"}
-    assert reasons(SentenceEmbedder)["device"] == "every GPU there is, else the CPU"
+    assert reasons(SentenceEmbedder)["device"] == "every GPU, else the CPU"
 
 
 def test_annotated_settings_are_the_same_yaml() -> None:
     node = {"name": None, "select": {"_target_": "memlab.rank.select.Gap", "buffer": 5}, "empty": {}, "list": [1, "a"],
             "text": "two\nlines", "link": "${chat}", "deep": {"er": {"_target_": "memlab.nowhere.Class", "x": True}}}
-    assert yaml.safe_load("\n".join(annotated(node))) == node
+    assert yaml.safe_load("\n".join(lines_with_reasons(node))) == node
 
 
 def test_help_gives_the_reason_of_every_setting_that_has_one() -> None:
     page = help_page(["rank/select=gap"])
     assert f"buffer: 5  # {reasons(Gap)['buffer']}" in page
-    assert "device: auto  # every GPU there is, else the CPU" in page
+    assert "device: auto  # every GPU, else the CPU" in page

@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.evaluate.question_types import accuracy, confusion, right_by_type
-from memlab.question_types import fitting
+from memlab.question_types import classes_of_type
 
 TOLD = pl.DataFrame({"question": [0, 1, 1, 2, 3, 4, 5, 7],
                      "class": ["counting", "update", "factual", "factual", "multi_session", "temporal", "general",
@@ -26,9 +26,9 @@ def test_the_confusion_by_hand() -> None:
 
 
 def test_what_fits_is_stated() -> None:
-    assert fitting("single-hop") == ("factual", "general")
-    assert fitting("single-session-preference") == ("preference",)
-    assert fitting("recipes") == ()
+    assert classes_of_type("single-hop") == ("factual", "general")
+    assert classes_of_type("single-session-preference") == ("preference",)
+    assert classes_of_type("recipes") == ()
 
 
 def test_the_order_of_questions_does_not_matter_and_nothing_gives_nothing() -> None:
