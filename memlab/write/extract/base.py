@@ -1,14 +1,14 @@
-"""Facts and other extracts of a session, and the distinct sessions to extract from.
+"""Facts, entities and links of a session, and the distinct sessions to extract from.
 
-A benchmark lays the same session into several haystacks, under other dates: what is said in it is extracted once,
-without its date, and written into every slot that holds it.
+Benchmarks repeat a session in several haystacks, under other dates. Each distinct session is extracted once, without
+its date, and its extract is written for each place of the session in a haystack.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -21,8 +21,8 @@ Kind = Literal["person", "organization", "location", "object"]
 
 
 @dataclass(frozen=True)
-class Said:
-    """A turn of a session: who speaks (a role, a name or none), the raw text, and the line that shows both."""
+class SpokenTurn:
+    """A turn of a session: the role and name (or None) of the speaker, the raw text, and the line that shows both."""
 
     role: str
     speaker: str | None
@@ -35,7 +35,7 @@ class Said:
         return self.speaker or self.role
 
 
-Talk = tuple[Said, ...]
+Talk = tuple[SpokenTurn, ...]
 """The turns of a session, in order."""
 
 
@@ -51,7 +51,7 @@ class ExtractedFact:
 
 @dataclass(frozen=True)
 class Entity:
-    """A person, place, organisation or thing that a session names, and what it says of it."""
+    """A person, place, organisation or thing that a session names, with a summary."""
 
     name: str
     kind: Kind
@@ -60,7 +60,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class Link:
-    """A relationship between two names; ``when`` as it was said, or None."""
+    """A relationship between two names; ``when`` is in the words of the session, or None."""
 
     source: str
     relation: str
@@ -70,7 +70,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Extract:
-    """All that was extracted from a session; ``unread`` are the positions of turns that nobody could read."""
+    """The extract of a session; ``unread`` are the positions of turns without a readable reply."""
 
     facts: tuple[ExtractedFact, ...] = ()
     entities: tuple[Entity, ...] = ()
@@ -78,44 +78,33 @@ class Extract:
     unread: tuple[int, ...] = ()
 
 
-def clean(text: str) -> str:
-    """Return a text in one line, without control characters and halves of surrogate pairs.
+def distinct_talks(tables: Tables) -> tuple[list[Talk], pl.DataFrame]:
+    """Return the distinct sessions, and the place of each session in a haystack.
 
-    >>> clean("Ann\\n moved\\x1b to\\ud83d  Rome.")
-    'Ann moved to Rome.'
-    """
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-def talks(tables: Tables) -> tuple[list[Talk], pl.DataFrame]:
-    """Return the distinct sessions, and the slots that hold them.
-
-    Slots: corpus, session, said_on, numbers (the turns' numbers, by position), talk (which of the distinct ones).
+    Places: corpus, session, said_on, numbers (the turns' numbers, by position), talk (index of the distinct session).
     """
     lines = render_turns(tables["turns"], tables["texts"]).group_by(SESSION, maintain_order=True).agg(
         pl.col("turn").alias("numbers"), "role", "speaker", "text", "display_text")
-    at: dict[Talk, int] = {}
-    talk = [at.setdefault(tuple(map(Said, *turns)), len(at))
+    index: dict[Talk, int] = {}
+    talk = [index.setdefault(tuple(map(SpokenTurn, *turns)), len(index))
             for turns in lines.select("role", "speaker", "text", "display_text").iter_rows()]
-    slots = lines.select(*SESSION, "numbers").with_columns(pl.Series("talk", talk, pl.Int32))
-    return list(at), slots.join(tables["sessions"], on=SESSION, how="left", maintain_order="left").select(
+    places = lines.select(*SESSION, "numbers").with_columns(pl.Series("talk", talk, pl.Int32))
+    return list(index), places.join(tables["sessions"], on=SESSION, how="left", maintain_order="left").select(
         *SESSION, "said_on", "numbers", "talk")
 
 
-def named(slots: pl.DataFrame, found: Sequence[Extract]) -> dict[str, pl.DataFrame]:
-    """Return the tables ``entities`` and ``links``: what each distinct session names, in every slot that holds it."""
-    entities = [(talk, e.name, e.kind, e.summary) for talk, one in enumerate(found) for e in one.entities]
-    links = [(talk, r.source, r.relation, r.target, r.when) for talk, one in enumerate(found) for r in one.links]
-    who = pl.DataFrame(entities, schema={"talk": pl.Int32, **{c: pl.String for c in ("name", "kind", "summary")}},
-                       orient="row")
-    what = pl.DataFrame(links, schema={"talk": pl.Int32, **{c: pl.String for c in ("source", "relation", "target",
-                                                                                  "when")}}, orient="row")
-    # a day is taken over where it was told in full; what else was said of the time is the session's day
-    told = pl.col("when").str.extract(r"\b(\d{4}-\d{2}-\d{2})\b").str.to_datetime("%Y-%m-%d", strict=False,
-                                                                                  time_unit="us")
-    place = slots.select(*SESSION, "said_on", "talk")
-    return {
-        "entities": place.join(who, on="talk", maintain_order="left_right").select(list(SCHEMAS["entities"])),
-        "links": place.join(what, on="talk", maintain_order="left_right").with_columns(
-            pl.coalesce(told, "said_on").alias("said_on")).select(list(SCHEMAS["links"])),
-    }
+def name_tables(places: pl.DataFrame, extracts: Sequence[Extract]) -> dict[str, pl.DataFrame]:
+    """Return the tables ``entities`` and ``links``, with the names of each distinct session in all its places."""
+    def place_rows(columns: Sequence[str], rows: list[tuple[Any, ...]]) -> pl.DataFrame:
+        table = pl.DataFrame(rows, schema={"talk": pl.Int32, **dict.fromkeys(columns, pl.String)}, orient="row")
+        return places.join(table, on="talk", maintain_order="left_right")
+
+    entities = place_rows(("name", "kind", "summary"), [
+        (talk, e.name, e.kind, e.summary) for talk, extract in enumerate(extracts) for e in extract.entities])
+    links = place_rows(("source", "relation", "target", "when"), [
+        (talk, r.source, r.relation, r.target, r.when) for talk, extract in enumerate(extracts) for r in extract.links])
+    # only a full date counts; for other words of time the session's day stands
+    day = pl.col("when").str.extract(r"\b(\d{4}-\d{2}-\d{2})\b").str.to_datetime(
+        "%Y-%m-%d", strict=False, time_unit="us")
+    return {"entities": entities.select(list(SCHEMAS["entities"])),
+            "links": links.with_columns(pl.coalesce(day, "said_on").alias("said_on")).select(list(SCHEMAS["links"]))}

@@ -1,4 +1,4 @@
-"""Names by rules: speakers, and words with capitals where English would not write any."""
+"""Names by rules: speakers, and capitalised words that are no ordinary words at the start of a sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _words(text: str) -> frozenset[str]:
 
 # small words within a name
 LOWER = _words("of the de la van von")
-# words with capitals that name nobody
+# capitalised words that are no names
 NOT_NAMES = _words("""I I'm I've I'd I'll Im Ive OK Ok Okay TV PS Oh Hi Hey Hello Wow Yeah Yes Yep No Nope Thanks
     Thank Well So And But Or The A An This That These Those It It's He She They We We're We've You You're Your My
     Our His Her Their What When Where Who Why How Also Then Just Btw BTW LOL Haha Congrats Good Great Nice Sure
@@ -23,27 +23,27 @@ NOT_NAMES = _words("""I I'm I've I'd I'll Im Ive OK Ok Okay TV PS Oh Hi Hey Hell
     Thurs Fri Sat Sun January February March April May June July August September October November December Monday
     Tuesday Wednesday Thursday Friday Saturday Sunday Mondays Tuesdays Wednesdays Thursdays Fridays Saturdays
     Sundays""")
-# words that an organisation's name ends with
+# last words of an organisation's name
 ORGANIZATION = _words("""University College School Academy Inc Corp Corporation Company Co Ltd LLC Bank Hospital
     Clinic Institute Foundation Association Agency Department Club Church Studio Studios Airlines Group Team League
     Society""")
-# words that a place's name ends or begins with
+# first or last words of a place's name
 LOCATION = _words("""Park Lake River Mountain Mountains Mount Beach Street Avenue Road City Island Islands Bay
     Canyon Valley Forest Falls County State States Country Village Town Square Bridge Coast Ocean Sea Desert Hotel
     Airport Museum Garden Gardens Cafe""")
-# words with which the object of a verb ends
+# words that end the object of a verb
 STOP = _words("""and but or because when while which that who where for with since so if as at on in to from by
     about after before how every lots last this yesterday today tomorrow next then too now here there it them him me
     you us is are was were will would can could""")
-# objects without information: to love an idea is no taste
+# objects without information: "I love the idea" names no taste
 EMPTY = _words("idea ideas plan plans suggestion suggestions tip tips way lot thought fact best hear see sound look")
-# words before the object of a verb
+# first words of an object that are left out
 OPENING = _words("a an the my our his her their some any this that these those to it you")
-# who belongs to someone
+# family, friends and pets
 KIN = _words("""friend sister brother mom mother dad father wife husband son daughter cousin aunt uncle boss
     colleague coworker roommate neighbor partner girlfriend boyfriend teacher coach niece nephew grandma grandmother
     grandpa grandfather dog cat puppy pup kitten""")
-# what someone has, as against having fun
+# possessions, unlike fun in "have fun"
 THINGS = _words("""dog dogs cat cats puppy puppies kitten kittens turtle turtles horse horses rabbit rabbits fish
     bird birds bike bikes car cars house houses apartment apartments piano pianos guitar guitars violin violins""")
 
@@ -62,9 +62,9 @@ _SAYS = re.compile(r"^ (?:said|says|told|and I|is my|loves|likes|thinks|wants|as
 
 
 def spans(sentence: str, names: frozenset[str] = frozenset()) -> Iterator[tuple[str, int, int]]:
-    """Yield (name, start, end) of what is written with capitals, without the words that only begin a sentence.
+    """Yield (name, start, end) of capitalised names in a sentence.
 
-    A word that begins a sentence belongs to a name only where it is one of ``names``, or what follows it is not.
+    The first word of a sentence belongs to a name only if it is one of ``names``, or the words after it are none.
 
     >>> [name for name, *_ in spans("Yesterday I met Emma at Golden Gate Park in May.")]
     ['Emma', 'Golden Gate Park']
@@ -92,27 +92,26 @@ def _bare(name: str) -> str:
 
 
 def names(lines: Sequence[tuple[str, str]], speakers: Iterable[str]) -> frozenset[str]:
-    """Return what (who, sentence) pairs of a session show to be a name: the speakers, and capitals within sentences."""
+    """Return the names in the (speaker, sentence) pairs of a session: speakers, and capitals within sentences."""
     return frozenset(speakers) | frozenset(name for _, sentence in lines for name, start, _ in spans(sentence)
                                            if not _opens(sentence, start))
 
 
 def entities(lines: Sequence[tuple[str, str]], speakers: Iterable[str], names: frozenset[str]) -> list[Entity]:
-    """Return the names in (who, sentence) pairs of a session, speakers first, then as they come.
+    """Return the names in (speaker, sentence) pairs of a session: speakers first, then in order of appearance.
 
-    Kind: speakers are people; else what most of its mentions look like ("at Emma's University", "my sister Emma",
-    "in Rome"), an object where nothing decides. Summary: the first sentences that name it.
+    Kind: a person for speakers; else that of most mentions ("at Emma's University", "my sister Emma", "in Rome"), an
+    object if none decides. Summary: the first sentences that mention the name.
     """
-    people = dict.fromkeys(speakers)
-    votes: dict[str, Counter[Kind]] = {name: Counter({"person": 1_000}) for name in people}
-    mentions: dict[str, list[str]] = {name: [] for name in people}
+    votes: dict[str, Counter[Kind]] = {name: Counter({"person": 1_000}) for name in speakers}
+    mentions: dict[str, list[str]] = {name: [] for name in votes}
     for who, sentence in lines:
         for name, start, end in spans(sentence, names):
             votes.setdefault(name, Counter())[_kind(name, sentence[:start], sentence[end:])] += 1
             summary, line = mentions.setdefault(name, []), f"{who}: {sentence}"
             if line not in summary and sum(map(len, summary)) < SUMMARY:
                 summary.append(line)
-    return [Entity(name, _most(votes[name]), " ".join(summary)[:SUMMARY]) for name, summary in mentions.items()]
+    return [Entity(name, _majority(votes[name]), " ".join(summary)[:SUMMARY]) for name, summary in mentions.items()]
 
 
 def _kind(name: str, before: str, after: str) -> Kind:
@@ -126,6 +125,6 @@ def _kind(name: str, before: str, after: str) -> Kind:
     return "location" if _AT.search(before) else "object"
 
 
-def _most(votes: Counter[Kind]) -> Kind:
+def _majority(votes: Counter[Kind]) -> Kind:
     ranked = sorted((-n, kind) for kind, n in votes.items() if kind != "object")
     return ranked[0][1] if ranked else "object"

@@ -16,7 +16,8 @@ from memlab.models.chat.replies import MARGIN, parse_json, trim
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
-from memlab.write.extract.base import Category, Entity, Extract, ExtractedFact, Kind, Link, Source, Talk, clean, talks
+from memlab.text.unicode import printable_line
+from memlab.write.extract.base import Category, Entity, Extract, ExtractedFact, Kind, Link, Source, Talk, distinct_talks
 from memlab.write.extract.placement import Extractor
 
 INSTRUCTION = """You write down what is worth remembering of a conversation. Its turns are numbered. Reply as JSON \
@@ -55,11 +56,11 @@ SCHEMA = json.dumps({"type": "object", "properties": _LISTS, "required": [*_LIST
 _WORD = re.compile(r"\w+")
 
 LEAST = 64
-"""Fewest tokens of a conversation for which a request makes sense."""
+"""Least room for a conversation, in tokens."""
 
 
-def reading(reply: Completion) -> tuple[Any, bool]:
-    """Return the value of a reply, or None, and whether it was cut off and only its whole items are kept."""
+def parse_reply(reply: Completion) -> tuple[Any, bool]:
+    """Return the value of a reply, or None, and whether the reply was cut off, so that only whole items are in it."""
     value = parse_json(reply, SCHEMA)
     if value is not None:
         return value, False
@@ -72,28 +73,28 @@ def reading(reply: Completion) -> tuple[Any, bool]:
 
 
 def extract(lists: Any, talk: Talk, shown: range) -> Extract:
-    """Turn a parsed reply about the turns ``shown`` (positions in the session) into an extract.
+    """Return the extract in a parsed reply about the turns ``shown`` (positions in the session).
 
-    Prompts number turns from 1. A fact that names none of the turns shown goes to the turn with which it shares most
-    words, or to all of them if it shares none. If all turns of a fact have one role, that is its source, whatever the
+    Prompts number turns from 1. A fact that names none of the turns shown gets the turn with which it shares most
+    words, or all of them if it shares none. If all turns of a fact have one role, that role is its source, whatever the
     reply says. Blank texts and repeated facts are left out.
     """
     facts: dict[str, ExtractedFact] = {}
     for item in lists["facts"]:
-        text = clean(item["fact"])
-        turns = sorted({int(n) - 1 for n in item["turns"]} & {*shown}) or _alike(text, talk, shown)
+        text = printable_line(item["fact"])
+        turns = sorted({int(n) - 1 for n in item["turns"]} & {*shown}) or _most_similar(text, talk, shown)
         roles = {talk[p].role for p in turns}
         source = cast(Source, roles.pop() if len(roles) == 1 else item["source"])
         if _WORD.search(text):
             facts.setdefault(text.casefold(), ExtractedFact(text, tuple(turns), item["category"], source))
-    entities = [Entity(clean(e["name"]), e["kind"], clean(e["summary"])) for e in lists["entities"]]
-    links = [Link(clean(r["source"]), clean(r["relation"]), clean(r["target"]), clean(r["when"]) or None)
-             for r in lists["relationships"]]
+    entities = [Entity(printable_line(e["name"]), e["kind"], printable_line(e["summary"])) for e in lists["entities"]]
+    links = [Link(*(printable_line(r[field]) for field in ("source", "relation", "target")),
+                  printable_line(r["when"]) or None) for r in lists["relationships"]]
     return Extract(tuple(facts.values()), tuple(dict.fromkeys(e for e in entities if e.name)),
                    tuple(dict.fromkeys(r for r in links if r.source and r.relation and r.target)))
 
 
-def _alike(fact: str, talk: Talk, shown: range) -> list[int]:
+def _most_similar(fact: str, talk: Talk, shown: range) -> list[int]:
     words = {*_words(fact)}
     shared = Counter({p: len(words & {*_words(talk[p].line)}) for p in shown})
     best = max(shared.values(), default=0)
@@ -106,51 +107,51 @@ def _words(text: str) -> Iterator[str]:
 
 @stage
 class LLMExtract(Extractor):
-    """Extract facts, entities and links by a chat model, once per session however many haystacks hold it.
+    """Extract facts, entities and links by a chat model, once per distinct session.
 
-    The prompt has neither date nor id; times stay in the facts as they were said. A session that does not fit the
-    model's window beside the longest reply (``max_tokens``) is sent in parts, and a turn longer than a part is cut.
-    Of a reply that was cut off, whole items count. Turns whose reply cannot be parsed keep their raw memories.
+    The prompt contains neither date nor id; facts keep the session's words of time. A session that does not fit the
+    model's window beside the longest reply (``max_tokens``) is sent in parts, and a turn longer than a part is cut. The
+    whole items of a reply that was cut off count. Turns whose reply cannot be parsed keep their raw memories.
     """
 
     chat: Chat
-    # of a reply: some 20 facts; what is cut off is lost, and counted
+    # per reply: some 20 facts; the rest is lost and counted
     max_tokens: Annotated[int, Field(ge=1)] = 1024
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return memories, entities and links; warns of what was cut, split or unreadable."""
+        """Return memories, entities and links; warn of cut, split and unreadable requests."""
         notes = Notes()
-        sessions, slots = talks(tables)
-        extracts = self._extracts(sessions, store, notes)
-        return self.placed(tables, sessions, slots, extracts).updated({"notes": notes.table()})
+        talks, places = distinct_talks(tables)
+        extracts = self._extracts(talks, store, notes)
+        return self.place(tables, talks, places, extracts).updated({"notes": notes.table()})
 
-    def _extracts(self, sessions: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
+    def _extracts(self, talks: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
         room = self.chat.window - self.max_tokens - MARGIN - self.chat.count(INSTRUCTION + ASKED)
         if room < LEAST:
             raise MemlabError(f"a window of {self.chat.window} tokens leaves {max(room, 0)} for a conversation beside "
                               f"the instruction and a reply of {self.max_tokens}", where="write/extract",
                               fix="serve the model with a longer context (chat.window), or lower max_tokens")
-        split = [self._parts(talk, room) for talk in sessions]
-        parts = [(talk, part) for talk, some in zip(sessions, split) for part in some]
-        notes.warn(sum(len(some) > 1 for some in split), len(sessions),
+        parts_of = [self._parts(talk, room) for talk in talks]
+        parts = [(talk, part) for talk, own in zip(talks, parts_of) for part in own]
+        notes.warn(sum(len(own) > 1 for own in parts_of), len(talks),
                    "sessions were asked about in parts, since the model's window does not hold them")
-        asked = [self._lines(talk, part, room) for talk, part in parts]
-        notes.warn(sum(cut for _, cut in asked), len(parts),
+        transcripts = [self._transcript(talk, part, room) for talk, part in parts]
+        notes.warn(sum(cut for _, cut in transcripts), len(parts),
                    "parts of sessions hold one turn that was cut to the model's window")
         replies = store.completions(self.chat, [
             Prompt((Message("system", INSTRUCTION), Message("user", ASKED.format(turns=turns))), schema=SCHEMA,
-                   max_tokens=self.max_tokens) for turns, _ in asked], notes)
-        read = [reading(reply) for reply in replies]
-        notes.warn(sum(value is None for value, _ in read), len(read),
+                   max_tokens=self.max_tokens) for turns, _ in transcripts], notes)
+        parsed = [parse_reply(reply) for reply in replies]
+        notes.warn(sum(value is None for value, _ in parsed), len(parsed),
                    "extractions could not be read; those turns keep their raw memories")
-        notes.warn(sum(cut for _, cut in read), len(read),
+        notes.warn(sum(cut for _, cut in parsed), len(parsed),
                    "extractions were cut off at max_tokens; what was whole is kept")
         extracts = iter([Extract(unread=(*part,)) if value is None else extract(value, talk, part)
-                         for (value, _), (talk, part) in zip(read, parts)])
-        return [_joined([next(extracts) for _ in some]) for some in split]
+                         for (value, _), (talk, part) in zip(parsed, parts)])
+        return [_merge([next(extracts) for _ in own]) for own in parts_of]
 
     def _parts(self, talk: Talk, room: int) -> list[range]:
-        """Split a session's turns (positions) into parts that fit, in order; a turn too long is a part."""
+        """Split a session's turns (positions) into parts that fit, in order; a turn that is too long is a part."""
         costs = [self.chat.count(_line(talk, p)) for p in range(len(talk))]
         if sum(costs) <= room:
             return [range(len(talk))] if any(turn.text.strip() for turn in talk) else []
@@ -162,7 +163,7 @@ class LLMExtract(Extractor):
             spent += cost
         return [*parts, range(start, len(talk))]
 
-    def _lines(self, talk: Talk, part: range, room: int) -> tuple[str, bool]:
+    def _transcript(self, talk: Talk, part: range, room: int) -> tuple[str, bool]:
         """Return the numbered turns of a part, and whether they had to be cut."""
         whole = "".join(_line(talk, p) for p in part)
         if len(part) == 1 and self.chat.count(whole) > room:
@@ -174,8 +175,8 @@ def _line(talk: Talk, position: int) -> str:
     return f"{position + 1}. {talk[position].line}\n"
 
 
-def _joined(parts: Sequence[Extract]) -> Extract:
-    """Put together what was extracted from the parts of a session."""
+def _merge(parts: Sequence[Extract]) -> Extract:
+    """Merge the extracts of the parts of a session."""
     facts = {f.text.casefold(): f for one in reversed(parts) for f in reversed(one.facts)}
     return Extract(tuple(reversed(facts.values())), tuple(e for one in parts for e in one.entities),
                    tuple(dict.fromkeys(r for one in parts for r in one.links)),

@@ -31,38 +31,38 @@ _HINT = re.compile(r"\b(?:liv|work|married|move|own|adopt|bought|purch|ha[vs]|go
                    r"dislike|stand)")
 
 
-def links(sentence: str, speaker: str, known: frozenset[str], about_speaker: bool = True) -> Iterator[Link]:
-    """Yield the relationships that a sentence tells of the speaker ("I"), "<speaker>'s sister", and ``known`` names.
+def links(sentence: str, speaker: str, names: frozenset[str], about_speaker: bool = True) -> Iterator[Link]:
+    """Yield the relationships in a sentence between the speaker ("I"), the speaker's kin ("my sister"), and ``names``.
 
-    Without ``about_speaker`` (an assistant's turn) "I" and "my" say nothing. Questions and what is denied tell nothing.
+    Without ``about_speaker`` (an assistant's turn) "I" and "my" do not count. Questions and negations have no links.
 
-    >>> told = links("I moved from Rome to Oslo with my sister Emma.", "Ann", frozenset())
-    >>> [(r.source, r.relation, r.target) for r in told]
+    >>> found = links("I moved from Rome to Oslo with my sister Emma.", "Ann", frozenset())
+    >>> [(r.source, r.relation, r.target) for r in found]
     [('Ann', 'moved from', 'Rome'), ('Ann', 'moved to', 'Oslo'), ('Ann', 'has sister', 'Emma')]
     """
     if sentence.endswith("?"):
         return
     if _HINT.search(sentence):
         for relation, pattern in _PATTERNS:
-            for found in pattern.finditer(sentence):
-                source, target = _who(found["who"], speaker, known, about_speaker), _what(found["what"])
+            for match in pattern.finditer(sentence):
+                source, target = _source(match["who"], speaker, names, about_speaker), _target(match["what"])
                 if source and target:
                     yield Link(source, relation, target)
     if about_speaker and "my " in sentence.lower():
-        for found in _KIN.finditer(sentence):
-            if found["who"] not in NOT_NAMES:
-                yield Link(speaker, f"has {found['what']}", found["who"])
+        for match in _KIN.finditer(sentence):
+            if match["who"] not in NOT_NAMES:
+                yield Link(speaker, f"has {match['what']}", match["who"])
 
 
-def _who(who: str, speaker: str, known: frozenset[str], about_speaker: bool) -> str | None:
+def _source(who: str, speaker: str, names: frozenset[str], about_speaker: bool) -> str | None:
     if who == "I":
         return speaker if about_speaker else None
     if who[:3].lower() == "my ":
         return f"{speaker}'s {who[3:]}" if about_speaker else None
-    return who if who in known else None
+    return who if who in names else None
 
 
-def _what(what: str) -> str:
+def _target(what: str) -> str:
     words = what.split(" ")
     while words and words[0].lower() in OPENING:
         words.pop(0)

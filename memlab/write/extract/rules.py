@@ -7,8 +7,9 @@ from typing import cast
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
+from memlab.text.unicode import printable_line
 from memlab.write.chunk.turns import EVERYONE, Roles
-from memlab.write.extract.base import Category, Extract, ExtractedFact, Link, Source, Talk, clean, talks
+from memlab.write.extract.base import Category, Extract, ExtractedFact, Link, Source, Talk, distinct_talks
 from memlab.write.extract.chunked import cuts
 from memlab.write.extract.entities import entities, names
 from memlab.write.extract.placement import Extractor
@@ -21,34 +22,33 @@ LONGEST = 400
 
 @stage
 class RulesExtract(Extractor):
-    """Extract by rules: a fact is a sentence of these roles that fills a slot, with its speaker before it.
+    """Extract by rules: a fact is a sentence of these roles that fills a slot, with the speaker's name before it.
 
     English only: sessions in other languages yield few facts and keep their raw memories. Names are taken from users
     only, since assistants write headings in capitals.
     """
 
-    roles: Roles = EVERYONE  # whose turns are read; [user]: a third of the facts on LongMemEval-S
+    roles: Roles = EVERYONE  # roles to extract from; [user]: a third of the facts on LongMemEval-S
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return memories, entities and links."""
-        sessions, slots = talks(tables)
-        return self.placed(tables, sessions, slots, [self._extract(talk) for talk in sessions])
+        talks, places = distinct_talks(tables)
+        return self.place(tables, talks, places, [self._extract(talk) for talk in talks])
 
     def _extract(self, talk: Talk) -> Extract:
-        heard = [(p, said, whole[a:b].strip()) for p, said in enumerate(talk) if said.role in self.roles
-                 for whole in sentences(said.text) for a, b in cuts(whole, LONGEST, 0)]
-        lines = [(said.name, sentence) for _, said, sentence in heard if said.role == "user"]
-        speakers = list(dict.fromkeys(said.speaker for said in talk if said.speaker))
+        spoken = [(p, turn, sentence[a:b].strip()) for p, turn in enumerate(talk) if turn.role in self.roles
+                  for sentence in sentences(turn.text) for a, b in cuts(sentence, LONGEST, 0)]
+        lines = [(turn.name, sentence) for _, turn, sentence in spoken if turn.role == "user"]
+        speakers = list(dict.fromkeys(turn.speaker for turn in talk if turn.speaker))
         people = names(lines, speakers)
-        at: dict[tuple[str, Category, str], list[int]] = {}
+        positions: dict[tuple[str, Category, str], list[int]] = {}
         relations: dict[Link, None] = {}
-        for p, said, sentence in heard:
-            own = said.role == "user"
-            relations.update(dict.fromkeys(links(sentence, said.name, people, own)))
-            slot = category(sentence, own)
-            if slot is not None:
-                fact = f"{said.name}: {clean(sentence)}"
-                at.setdefault((fact, slot, said.role), []).append(p)
+        for p, turn, sentence in spoken:
+            own = turn.role == "user"
+            relations.update(dict.fromkeys(links(sentence, turn.name, people, own)))
+            if slot := category(sentence, own):
+                fact = f"{turn.name}: {printable_line(sentence)}"
+                positions.setdefault((fact, slot, turn.role), []).append(p)
         facts = tuple(ExtractedFact(fact, tuple(dict.fromkeys(turns)), slot, cast(Source, role))
-                      for (fact, slot, role), turns in at.items())
+                      for (fact, slot, role), turns in positions.items())
         return Extract(facts, tuple(entities(lines, speakers, people)), tuple(relations))

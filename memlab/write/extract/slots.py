@@ -1,4 +1,4 @@
-"""Sentences, and the typed slots in them: preferences, dates, amounts, counts, events and what someone has or is."""
+"""Sentences and their typed slots: preferences, dates, amounts, counts, events, and what someone has or is."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _LOWERED: tuple[tuple[Category, str], ...] = (
               r"have|need|want|play|teach|speak|drive)\b"),
 )
 _SLOTS = tuple((name, re.compile(pattern)) for name, pattern in _LOWERED)
-_DATE = re.compile(  # with capitals, which tell May from may
+_DATE = re.compile(  # with capitals: "May" is a month, "may" is not
     rf"\b{_MONTH}\b|\b{_DAY}\b|\b(?:19|20)\d\d\b|\b\d{{1,2}}/\d{{1,2}}\b|\b\d{{1,2}}(?::\d\d)? ?[AaPp]\.?[Mm]\b")
 
 ABOUT_OTHERS: frozenset[Category] = frozenset({"date", "amount", "count"})
-"""Slots that tell something whoever speaks; the others are about the one who says "I"."""
+"""Slots that count for each speaker; the others are about the person who says "I"."""
 
 
 def sentences(text: str) -> list[str]:
@@ -60,7 +60,7 @@ def sentences(text: str) -> list[str]:
     """
     out = []
     for line in text.replace("\u2019", "'").replace("**", "").replace("`", "").split("\n"):
-        start = _MARKUP.match(line).end()  # type: ignore[union-attr]  # it matches nothing at all, too
+        start = _MARKUP.match(line).end()  # type: ignore[union-attr]  # it matches the empty string too
         for end in _END.finditer(line, start):
             if not _SHORT.search(line, max(end.start() - 4, start), end.start() + 1):
                 out.append(line[start : end.end()].strip())
@@ -70,9 +70,9 @@ def sentences(text: str) -> list[str]:
 
 
 def category(sentence: str, about_speaker: bool = True) -> Category | None:
-    """Name the first slot that a sentence fills; None for one that fills none, and for a question.
+    """Return the first slot that a sentence fills, or None; a question fills none.
 
-    Without ``about_speaker`` (an assistant's turn) only slots count that are not about the one who says "I".
+    Without ``about_speaker`` (an assistant's turn) only ``ABOUT_OTHERS`` count.
 
     >>> [category(s) for s in ("I love tea.", "It cost $5.", "We met in May 2020.", "I have two cats.", "I quit.",
     ...                        "My dog is old.", "Nice!", "Do I love tea?")]

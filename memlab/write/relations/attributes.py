@@ -1,8 +1,8 @@
-"""States that a text tells of, of which a later one takes the place of an earlier one: slots with one value at a time.
+"""States that a text mentions: slots with one value at a time, so that a later state replaces an earlier one.
 
 Three kinds: an attribute ("my X is Y", "my X has moved to Y"), a home or an employer ("lives in", "moved to", "works
-at"), and a measure that grows or changes ("I have finished 10 videos so far"). What happened once ("I paid 20 dollars")
-is no state: two of these add up, and neither is out of date. Rules of ours, English only.
+at"), and a measure that grows or changes ("I have finished 10 videos so far"). A single event ("I paid 20 dollars") is
+no state: two of these add up, and neither is out of date. The rules are ours and English only.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
-from memlab.write.relations.contradiction import SAME, claims, clauses, parted, sentences, terms_of
-from memlab.write.relations.similarity import STOP, stemmed, word_list
+from memlab.write.relations.contradiction import SAME, claims, clauses, sentences, split_clauses, terms_of
+from memlab.write.relations.similarity import STOP, stem
 
 _SPELT = {word: str(n) for n, word in enumerate((
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"), 2)}
@@ -40,14 +40,17 @@ _OTHERS = re.compile(r"^(?:the|his|her|their|an?)\s.*\bof\s(?:my|our|an?|his|her
 _COUNT = re.compile(r"(?P<money>\$)?(?<![\w.,$-])(?P<number>\d[\d,]*(?::\d\d)?(?:\.\d+)?(?:-\d+)?|"
                     rf"{'|'.join(_SPELT)})(?![\w-])(?=(?P<rest>(?:\s[\w'-]+){{0,5}}))", re.I)
 _WORD = re.compile(r"[\w'-]*\w")
-# "three times a week" is a habit, and "at 10:30 pm" an hour of many
-_VAGUE = frozenset(word_list("""ago already amazing am around back couple different far feeling few lately last
+# words that do not name what a number counts
+_VAGUE = frozenset(re.findall(r"\S+", """ago already amazing am around back couple different far feeling few lately last
     least minute minutes moment new next other past pm really recent recently right several since so speak speaking
     thinking time times today total way""")) | {*_SPELT}
 
 
 class State(NamedTuple):
-    """What something is at a time: a slot of a subject, its value, of which kind, and whether a change was told."""
+    """A subject's slot, its value and the value's kind, and whether the text mentions a change.
+
+    ``about`` and ``names`` are the words and names that say what the value belongs to.
+    """
 
     slot: str
     subject: str
@@ -58,15 +61,15 @@ class State(NamedTuple):
     names: frozenset[str] = frozenset()
 
     def keys(self) -> list[tuple[str, ...]]:
-        """What states must share to be compared."""
+        """Return the keys of which two states must share one to be compared."""
         return [(self.slot, self.subject, word) for word in (self.about or {""})]
 
     def against(self, older: State) -> bool:
-        """Return whether this takes the place of an older state.
+        """Return whether this state replaces an older one.
 
-        Same slot, other value, and either a change was told or both values are of one kind (two numbers, two names,
-        two weekdays): "my day is long" does not end "my day is good". Measures must count the same thing: half of
-        the words around the one with fewer, and of the names around them, where both have some, at least one.
+        The slot is the same, the value another, and either the text mentions a change or both values are of one kind
+        (two numbers, two names, two weekdays): "my day is long" does not end "my day is good". Measures must count the
+        same thing: they share half of the words of the one with fewer, and at least one name where both have names.
         """
         if self.value & older.value or (self.names and older.names and not self.names & older.names):
             return False
@@ -78,79 +81,79 @@ class State(NamedTuple):
 
 
 def states(text: str, speaker: str = "user") -> Iterator[State]:
-    """Yield the states that a text tells of.
+    """Yield the states that a text mentions.
 
     >>> [(s.slot, sorted(s.about), sorted(s.value), s.kind) for s in states("My new boss is Ann. I moved to Porto.")]
     [('attribute', ['boss'], ['ann'], 'name'), ('home', [], ['porto'], 'name')]
     """
-    who = speaker.lower()
+    subject = speaker.lower()
     for clause in clauses(text):
-        yield from _attribute(clause, who)
+        yield from _attribute(clause, subject)
         changed = _CHANGE.search(clause) is not None
         for claim in claims(clause, speaker):
             if claim.slot in ("home", "work") and claim.holds:
                 yield State(claim.slot, claim.subject, frozenset(), claim.terms, _kind(clause, claim.terms), changed)
     for sentence in sentences(text):
-        yield from _measures(sentence, who)
+        yield from _measures(sentence, subject)
 
 
-def _attribute(clause: str, who: str) -> Iterator[State]:
+def _attribute(clause: str, subject: str) -> Iterator[State]:
     for pattern in _ATTRIBUTES:
-        if (found := pattern.match(clause)) and len(found["what"].split()) <= 8 and not _PAST.search(found["what"]):
-            about = terms_of(found["what"], 8) - _VAGUE
-            value = terms_of(re.sub(r"^(?:to|in|into|on|onto|under|above|behind|at)\s", "", found["value"], flags=re.I))
-            kind = _kind(found["value"], value)
+        if (match := pattern.match(clause)) and len(match["what"].split()) <= 8 and not _PAST.search(match["what"]):
+            about = terms_of(match["what"], 8) - _VAGUE
+            value = terms_of(re.sub(r"^(?:to|in|into|on|onto|under|above|behind|at)\s", "", match["value"], flags=re.I))
+            kind = _kind(match["value"], value)
             if kind == "number":
-                value = frozenset(word for word in value if _numeral(word))
+                value = frozenset(filter(_is_number, value))
             if about and value:
-                yield State("attribute", who, about, value, kind, _CHANGE.search(clause) is not None)
+                yield State("attribute", subject, about, value, kind, _CHANGE.search(clause) is not None)
             return
 
 
-def _numeral(word: str) -> bool:
+def _is_number(word: str) -> bool:
     return _NUMBER.search(word) is not None or word in _SPELT
 
 
-def _kind(said: str, value: frozenset[str]) -> str:
-    if any(_numeral(word) for word in value):
+def _kind(text: str, value: frozenset[str]) -> str:
+    if any(map(_is_number, value)):
         return "number"
-    if any(_WEEKDAY.fullmatch(word) for word in value):
+    if any(map(_WEEKDAY.fullmatch, value)):
         return "weekday"
     return "name" if any(word[0].isupper() and word.lower().rstrip("s") in {v.rstrip("s") for v in value}
-                         for word in _WORD.findall(said)) else "thing"
+                         for word in _WORD.findall(text)) else "thing"
 
 
-def _measures(sentence: str, who: str) -> Iterator[State]:
-    """Yield a state a unit; all numbers of a unit in a sentence are one value, so that told again they are the same."""
-    last, before = "", frozenset[str]()
-    found: dict[str, State] = {}
-    for clause in parted(sentence):
-        near, (last, around) = f"{last}, {clause}", (clause, _around(clause))
-        if _OWN.search(near) and _STATE.search(near) and not _OTHERS.search(clause):
+def _measures(sentence: str, subject: str) -> Iterator[State]:
+    """Yield one state per unit; all numbers of a unit are one value, so that a repeated sentence has the same one."""
+    previous, before = "", frozenset[str]()
+    by_unit: dict[str, State] = {}
+    for clause in split_clauses(sentence):
+        both, around = f"{previous}, {clause}", _key_stems(clause)
+        if _OWN.search(both) and _STATE.search(both) and not _OTHERS.search(clause):
             names = frozenset(word for word in _WORD.findall(clause)[1:] if word.lower() != word and len(word) > 1)
             for count in _COUNT.finditer(clause):
                 number = _SPELT.get(count["number"].lower(), count["number"].replace(",", ""))
                 for unit in _units(count["money"], count["number"], count["rest"].lower()):
                     about = around - {unit, "dollar"}
                     about |= before - {unit} if len(about) < 2 else frozenset()
-                    same = found.get(unit, State("measure", who, about, frozenset(), unit, True, names))
-                    found[unit] = same._replace(value=same.value | {number})
-        before = around
-    yield from found.values()
+                    state = by_unit.get(unit, State("measure", subject, about, frozenset(), unit, True, names))
+                    by_unit[unit] = state._replace(value=state.value | {number})
+        previous, before = clause, around
+    yield from by_unit.values()
 
 
-def _around(clause: str) -> frozenset[str]:
-    """The stems of a clause that say what is counted."""
-    return frozenset(stemmed(word) for word in _WORD.findall(clause.lower())
+def _key_stems(clause: str) -> frozenset[str]:
+    """Return the stems of a clause that may name what is counted."""
+    return frozenset(stem(word) for word in _WORD.findall(clause.lower())
                      if word not in STOP and word not in _VAGUE and not _NUMBER.search(word))
 
 
 def _units(money: str | None, number: str, rest: str) -> list[str]:
-    """Name what a number may count: money, a time, or the next words that say something."""
-    counted = list(takewhile(lambda w: not _numeral(w), _WORD.findall(rest)))
+    """Return what a number may count: money, a duration, or up to three of the next words."""
+    following = list(takewhile(lambda w: not _is_number(w), _WORD.findall(rest)))
     if ":" in number:
-        return [] if counted[:1] in (["am"], ["pm"], ["a"], ["p"]) else [":"]
-    words = [w for w in counted if w not in STOP and w not in _VAGUE]
+        return [] if following[:1] in (["am"], ["pm"], ["a"], ["p"]) else [":"]
+    words = [w for w in following if w not in STOP and w not in _VAGUE]
     if money or words[:1] in (["dollar"], ["dollars"]):
         return ["$"]
-    return [stemmed(w) for w in words[:3]]
+    return [stem(w) for w in words[:3]]

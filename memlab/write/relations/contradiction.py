@@ -1,7 +1,7 @@
 """Claims of a text, by templates, and contradictions between claims.
 
-Four templates, as MemoryStack publishes them: prefers / doesn't like; works at / left; lives in / moved from; is / is
-not. Its wordings are not given, so these are ours; they are English, and a text in another language claims nothing.
+MemoryStack publishes four templates: prefers / doesn't like; works at / left; lives in / moved from; is / is not. It
+does not publish their wording; this one is ours. It is English, so texts in other languages have no claims.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memlab.write.relations.similarity import STOP, word_list
+from memlab.write.relations.similarity import STOP
 
 SAME = 0.5
-"""Two objects are the same if they share at least this part of all their words (Jaccard)."""
+"""Two objects are the same if they share at least this part of their words (Jaccard)."""
 
 _EXPANDED = tuple((re.compile(rf"\b{short}\b", re.IGNORECASE), long) for short, long in (
     (r"can't|cannot", "can not"), (r"won't", "will not"), (r"(\w+)n't", r"\1 not"), (r"i'm", "I am"),
@@ -27,9 +27,11 @@ _LEAD = re.compile(r"^(?:and|but|so|oh|well|yes|no|by the way|actually|also|now|
 _TAIL = re.compile(r"\s(?:for|on|when|where|because|since|at|than|after|before|during|in|any ?more|any longer|now|"
                    r"lately|these|this|right|so|by|from|if|though|too|either|again|much|very|last|recently)\b.*", re.I)
 _STRIP = "\"'.!?()[]*_ "
-_PRONOUNS = frozenset(word_list("it this that there what he she they you which who here everything something"))
-# what passes within a conversation, or says nothing alone: "I'm sure" does not contradict last year's "I'm not sure"
-_VAGUE = frozenset(word_list("""able aware bit certain concept concerned done excited fan familiar fine good great
+_PRONOUNS = frozenset(("it", "this", "that", "there", "what", "he", "she", "they", "you", "which", "who", "here",
+                        "everything", "something"))
+# states that pass, or mean little alone: "I'm sure" does not contradict last year's "I'm not sure"
+_VAGUE = frozenset(re.findall(r"\S+", """
+    able aware bit certain concept concerned done excited fan familiar fine good great
     happy idea interested interesting look open option ready sorry sound sure worried"""))
 
 _WHO = (r"(?P<who>[Ii]|[Ww]e|(?:[Mm]y|[Oo]ur|[Tt]he)\s[\w-]+(?:\s[A-Z][\w-]+)*|[A-Z][\w-]+(?:\s[A-Z][\w-]+)*)")
@@ -48,7 +50,7 @@ TEMPLATES: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("home", False, rf"(?:moved\s(?:away\s|out\s)?(?:from|of)|(?:{_NOT})\slives?\sin)"),
         ("home", True, r"(?:live|lives|living|reside|resides)\sin"),
         ("home", True, r"(?:moved|relocated)\s(?:back\s|here\s)?to")))
-"""(slot, whether it holds, pattern): the first that fits a clause's beginning counts."""
+"""(slot, whether it holds, pattern): the first pattern that matches a clause decides."""
 
 _FROM_TO = re.compile(rf"^{_WHO}{_ADVERBS}\s(?:moved|relocated)\sfrom\s(?P<old>.+?)\s(?:back\s)?to\s(?P<what>.+)$")
 _IS = re.compile(r"^(?P<who>(?:(?:my|our|the)\s)?[\w'-]+(?:\s[\w'-]+){0,3}?)\s(?:is|are|am)\s"
@@ -56,7 +58,7 @@ _IS = re.compile(r"^(?P<who>(?:(?:my|our|the)\s)?[\w'-]+(?:\s[\w'-]+){0,3}?)\s(?
 
 
 class Claim(NamedTuple):
-    """Somebody or something (subject), what is said of it (slot, terms), and whether it is so or no longer so."""
+    """A subject, a statement about it (slot, terms), and whether the statement holds or no longer holds."""
 
     slot: str
     subject: str
@@ -64,27 +66,27 @@ class Claim(NamedTuple):
     holds: bool
 
     def keys(self) -> list[tuple[str, ...]]:
-        """What claims must share to be compared."""
+        """Return the keys of which two claims must share one to be compared."""
         return [(self.slot, self.subject, term) for term in self.terms]
 
     def against(self, older: Claim) -> bool:
-        """Return whether this and an older claim cannot both be so: the same of the same, once yes and once no."""
-        both = len(self.terms & older.terms) / len(self.terms | older.terms)
-        return self.holds != older.holds and both >= SAME
+        """Return whether this claim and an older one about the same thing contradict each other."""
+        common = len(self.terms & older.terms) / len(self.terms | older.terms)
+        return self.holds != older.holds and common >= SAME
 
 
 def claims(text: str, speaker: str = "user") -> Iterator[Claim]:
-    """Yield what a text claims; "I" and "my" are the speaker's.
+    """Yield the claims of a text; "I" and "my" mean the speaker.
 
     >>> [(c.slot, c.subject, sorted(c.terms), c.holds) for c in claims("I don't like jazz anymore.", "Ann")]
     [('taste', 'ann', ['jazz'], False)]
     """
     for clause in clauses(text):
-        yield from _claimed(clause, speaker)
+        yield from _clause_claims(clause, speaker)
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into sentences, contractions written out.
+    """Split a text into sentences without contractions.
 
     >>> sentences("I'm here. It isn't far!")
     ['I am here.', 'It is not far!']
@@ -96,23 +98,22 @@ def sentences(text: str) -> list[str]:
 
 
 def clauses(text: str) -> Iterator[str]:
-    """Yield the clauses of a text, without the words that lead into them; questions are none.
+    """Yield the clauses of a text, without lead-in words and without questions.
 
     >>> list(clauses("Well, I like tea, but my dog is old. Do you like it?"))
     ['Well', 'I like tea', 'my dog is old.']
     """
     for sentence in sentences(text):
         if not sentence.rstrip(_STRIP.replace("?", "")).endswith("?"):
-            yield from parted(sentence)
+            yield from split_clauses(sentence)
 
 
-def parted(sentence: str) -> list[str]:
-    """Split a sentence into its clauses."""
-    return [lead for part in _CLAUSE.split(sentence) if (lead := led(part))]
+def split_clauses(sentence: str) -> list[str]:
+    """Split a sentence into its clauses, without lead-in words."""
+    return [clause for part in _CLAUSE.split(sentence) if (clause := _strip_lead(part))]
 
 
-def led(clause: str) -> str:
-    """Cut off the words that lead into a clause."""
+def _strip_lead(clause: str) -> str:
     clause = clause.strip(" \"'(*")
     while (shorter := _LEAD.sub("", clause)) != clause:
         clause = shorter
@@ -120,7 +121,7 @@ def led(clause: str) -> str:
 
 
 def subject_of(who: str, speaker: str) -> str | None:
-    """Name the subject, or None where a pronoun hides it.
+    """Return the subject in lower case, or None for a pronoun.
 
     >>> subject_of("My friend Rachel", "user"), subject_of("I", "user"), subject_of("She", "user")
     ('rachel', 'user', None)
@@ -137,7 +138,7 @@ def subject_of(who: str, speaker: str) -> str | None:
 
 
 def terms_of(what: str, limit: int = 6) -> frozenset[str]:
-    """Return the first words of an object that say something, singular and lower case, up to where it ends.
+    """Return the first words of an object, without stop words and adverbs, singular and in lower case.
 
     >>> sorted(terms_of("the old blue boats in summer"))
     ['blue', 'boat', 'old']
@@ -147,22 +148,22 @@ def terms_of(what: str, limit: int = 6) -> frozenset[str]:
                      for w in words if w not in STOP and not w.endswith("ly"))
 
 
-def _claimed(clause: str, speaker: str) -> Iterator[Claim]:
-    if both := _FROM_TO.match(clause):
-        yield from _claim("home", both["who"], both["old"], False, speaker)
-        yield from _claim("home", both["who"], both["what"], True, speaker)
+def _clause_claims(clause: str, speaker: str) -> Iterator[Claim]:
+    if match := _FROM_TO.match(clause):
+        yield from _claim("home", match["who"], match["old"], False, speaker)
+        yield from _claim("home", match["who"], match["what"], True, speaker)
         return
     for slot, holds, pattern in TEMPLATES:
-        if found := pattern.match(clause):
-            yield from _claim(slot, found["who"], found["what"], holds, speaker)
+        if match := pattern.match(clause):
+            yield from _claim(slot, match["who"], match["what"], holds, speaker)
             return
-    if found := _IS.match(clause):
-        yield from _claim("is", found["who"], found["what"], found["no"] is None, speaker)
+    if match := _IS.match(clause):
+        yield from _claim("is", match["who"], match["what"], match["no"] is None, speaker)
 
 
 def _claim(slot: str, who: str, what: str, holds: bool, speaker: str) -> Iterator[Claim]:
     subject, terms = subject_of(who, speaker), terms_of(what)
     opening = next((word for word in re.findall(r"[a-z']+", what.lower()) if word in terms), "")
-    passing = slot == "is" and opening.endswith("ing")  # "I'm not running" is of today
+    passing = slot == "is" and opening.endswith("ing")  # "I'm not running" holds for a moment
     if subject and terms and not terms & _VAGUE and not passing:
         yield Claim(slot, subject, terms, holds)

@@ -19,7 +19,7 @@ from memlab.store import Store
 from memlab.store.vectors import encode
 from memlab.tables import DIGITS, SCHEMAS, Tables, with_text
 from memlab.text.transcript import TURN_SEPARATOR
-from memlab.write.relations.similarity import Near, joined, key_terms, nearest
+from memlab.write.relations.similarity import Near, concat_pairs, key_terms, nearest
 
 READS = ("texts", "turns", "memories")
 Pairs = tuple[Ints, Ints]
@@ -29,57 +29,57 @@ class TimelineStatement(Protocol):
     """A statement of a text that a later one may deny or replace."""
 
     def keys(self) -> list[tuple[str, ...]]:
-        """Return what two statements must share to be compared."""
+        """Return the keys of which two statements must share one to be compared."""
         ...
 
     def against(self, older: Any) -> bool:
-        """Return whether this ends an older one."""
+        """Return whether this statement ends an older one."""
         ...
 
 
 Read = Callable[[str, str], Iterable[TimelineStatement]]
-"""Reads a text (of a speaker) for statements."""
+"""A function of a text and its speaker that returns the statements in the text."""
 
 
 @dataclass(frozen=True)
-class Line:
-    """Memories in the order of time, those of one corpus and kind side by side.
+class Timeline:
+    """Memories in the order of time, grouped by corpus and kind.
 
-    Order within a group: date (undated ones first), session, first turn, memory id. All methods use rows of this
-    order. ``group`` (n,) numbers the groups; ``days`` (n,) are days since 1970, not-a-number where undated.
+    Order within a group: date (undated first), session, first turn, memory id. All methods use row numbers of this
+    order.
     """
 
     memories: pl.DataFrame
     tables: Tables
 
     @staticmethod
-    def of(tables: Tables) -> Line:
-        """Lay out the memories of these tables."""
+    def of(tables: Tables) -> Timeline:
+        """Return the timeline of the memories in these tables."""
         turn = pl.col("turns").list.min().alias("turn")
-        return Line(tables["memories"].with_columns(turn).sort(
+        return Timeline(tables["memories"].with_columns(turn).sort(
             "corpus", "kind", "said_on", "session", "turn", "memory", nulls_last=False), tables)
 
     @cached_property
     def group(self) -> Ints:
-        """Number of each row's group, ascending."""
+        """Number of each row's group, ascending, (n,)."""
         return self.memories.select(pl.struct("corpus", "kind").rle_id()).to_series().to_numpy().astype(np.int64)
 
     @cached_property
     def days(self) -> Floats:
-        """Day on which each row was said."""
+        """Day of each row, as days since 1970; not-a-number without a date, (n,)."""
         days = self.memories["said_on"].dt.date().to_physical().cast(pl.Float64)
         return days.fill_null(float("nan")).to_numpy()
 
     @cached_property
     def terms(self) -> csr_array:
-        """Key terms of what each row shows, (n, terms)."""
+        """Key terms of each row's value, (n, terms)."""
         texts = self.texts("value_id").to_frame("text")
         distinct = texts.unique(maintain_order=True).with_row_index("at")
         at = texts.join(distinct, on="text", how="left", maintain_order="left")["at"].to_numpy()
         return key_terms(distinct["text"])[at] if len(at) else csr_array((0, 1), dtype=np.int32)
 
     def texts(self, column: str) -> pl.Series:
-        """Return the texts that a column of ids stands for, row by row."""
+        """Return the texts of a column of ids, (n,)."""
         return with_text(self.memories, self.tables["texts"], column)["text"].fill_null("")
 
     def groups(self) -> Iterator[slice]:
@@ -91,43 +91,38 @@ class Line:
         """Return the ``count`` nearest earlier rows of each row, by key."""
         vectors = encode(store, embedder, self.tables["texts"], self.memories["key_id"], "document")
         near = ((part.start, nearest(vectors[part], count)) for part in self.groups())
-        return joined((later + start, earlier + start, cosine) for start, (later, earlier, cosine) in near)
+        return concat_pairs((later + start, earlier + start, cosine) for start, (later, earlier, cosine) in near)
 
     def statements(self, read: Read) -> Iterator[tuple[int, tuple[TimelineStatement, ...]]]:
-        """Yield (row, what users state in it) for rows with a statement; each distinct text is read once.
-
-        The lines of a transcript name the speaker. Statements of an assistant are left out.
-        """
+        """Yield (row, statements of users) for rows with a statement; each distinct text is read once."""
         names = frozenset({*self.tables["turns"]["speaker"].drop_nulls().unique(), "user", "assistant"})
         for row, (text, source) in enumerate(zip(self.texts("value_id"), self.memories["source"])):
-            if source != "assistant" and (of_row := _statements(read, text, names)):
-                yield row, of_row
+            if source != "assistant" and (statements := _statements(read, text, names)):
+                yield row, statements
 
     def conflicts(self, read: Read, most: int) -> Pairs:
-        """Return (later, earlier) rows of one group in which a later statement ends an earlier one.
+        """Return (later, earlier) rows of one group where a statement in the later row ends one in the earlier row.
 
         Only the ``most`` latest statements on one thing are compared, so that time and edges stay linear. Rows with the
-        same turns of the same session (the facts of a turn) were said at one time and do not conflict.
+        same turns of the same session (the facts of a turn) are of one time and do not conflict.
         """
-        board: dict[tuple[Any, ...], deque[tuple[int, TimelineStatement]]] = defaultdict(lambda: deque(maxlen=most))
+        latest: dict[tuple[Any, ...], deque[tuple[int, TimelineStatement]]] = defaultdict(lambda: deque(maxlen=most))
         turns, session = self.memories["turns"].to_list(), self.memories["session"].to_list()
         ended: dict[tuple[int, int], None] = {}
-        for row, new in self.statements(read):
-            group = self.group[row]
-            for claim in new:
-                for key in claim.keys():  # noqa: SIM118 (not a dictionary)
-                    for earlier, older in board[(group, *key)]:
-                        one_time = session[earlier] == session[row] and turns[earlier] == turns[row]
-                        if not one_time and claim.against(older):
-                            ended[(row, earlier)] = None
-            for claim in new:
-                for key in claim.keys():  # noqa: SIM118
-                    board[(group, *key)].append((row, claim))
+        for row, statements in self.statements(read):
+            keyed = [((self.group[row], *key), new) for new in statements for key in new.keys()]  # noqa: SIM118
+            for key, new in keyed:
+                for earlier, older in latest[key]:
+                    one_time = session[earlier] == session[row] and turns[earlier] == turns[row]
+                    if not one_time and new.against(older):
+                        ended[(row, earlier)] = None
+            for key, new in keyed:
+                latest[key].append((row, new))
         pairs = np.array(list(ended), np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
 
     def gap(self, later: Ints, earlier: Ints) -> Floats:
-        """Return the days between two rows, 0 where one is undated."""
+        """Return the days between two rows, 0 if one is undated."""
         return np.nan_to_num(self.days[later] - self.days[earlier], nan=0.0)
 
     def follows(self) -> Pairs:
@@ -136,26 +131,27 @@ class Line:
         later = np.flatnonzero((session[1:] == session[:-1]) & (group[1:] == group[:-1])) + 1
         return later, later - 1
 
-    def edges(self, kind: str, pairs: Pairs, sure: Any) -> pl.DataFrame:
-        """Make edges of rows."""
+    def edges(self, kind: str, pairs: Pairs, confidence: Any) -> pl.DataFrame:
+        """Return edges between rows; ``confidence`` is one number or one per pair."""
         ids = self.memories["memory"].to_numpy()
         later, earlier = pairs
-        sure = np.broadcast_to(np.asarray(sure, np.float64), len(later))
+        confidence = np.broadcast_to(np.asarray(confidence, np.float64), len(later))
         return pl.DataFrame({"source": ids[later], "target": ids[earlier], "kind": [kind] * len(later),
-                             "confidence": sure.round(DIGITS)}, schema=SCHEMAS["edges"])
+                             "confidence": confidence.round(DIGITS)}, schema=SCHEMAS["edges"])
 
 
 @lru_cache(maxsize=1 << 17)
 def _statements(read: Read, text: str, names: frozenset[str]) -> tuple[TimelineStatement, ...]:
-    """Read a text; cached, since haystacks share sessions and a live memory reads its texts again."""
-    return tuple(one for who, part in _speeches(text, names) if who != "assistant" for one in read(part, who))
+    """Read the turns of users in a text; cached, since haystacks share sessions and a live memory reads texts again."""
+    return tuple(one for speaker, part in _speeches(text, names) if speaker != "assistant"
+                 for one in read(part, speaker))
 
 
 def _speeches(text: str, names: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Split a transcript into (who, what); a text without names is the user's."""
-    who = "user"
+    """Split a transcript into (speaker, text); a text without a speaker's name is the user's."""
+    speaker = "user"
     for part in text.split(TURN_SEPARATOR):
         name, colon, rest = part.partition(": ")
         if colon and name in names:
-            who, part = name, rest
-        yield who, re.sub(r"\s*\n\s*", "\n", part)
+            speaker, part = name, rest
+        yield speaker, re.sub(r"\s*\n\s*", "\n", part)
