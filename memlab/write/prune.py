@@ -1,7 +1,8 @@
-"""Pruning: old memories are removed unless they are important or were accessed often."""
+"""Pruning of memories: old ones that are neither important nor often accessed, and deprecated ones."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import Annotated, ClassVar
 
@@ -19,7 +20,7 @@ VITAL = (r"(?i)\b(?:allerg\w+|medication|diagnos\w+|doctor|surgery|emergency|pas
          r"anniversary|wedding|deadline|married|pregnant|died|funeral)\b")
 PERSONAL = (r"(?i)\b(?:my|our)\s\w+(?:\s\w+){0,4}\s(?:is|are|was)\b|\bI['\u2019]m\b|"
             r"\bI (?:live|work|prefer|never|always|moved|was born|am)\b")
-# a mark, not a mention: at the beginning of a line, in brackets, as a status, or about the note itself
+# only marks, no mentions: at the beginning of a line, in brackets, as a status, or about the note itself
 _WORDS = "deprecated|obsolete|superseded"
 MARKED = (rf"(?im)^\W*(?:\w+:\s+)?\W*(?:{_WORDS})\b\s*(?:[\])}}:*\u2014-]|by\b|$)|[\[(<{{](?:{_WORDS})\b|"
           rf"\bstatus\s*[:=]\s*\W?(?:{_WORDS})\b|"
@@ -30,11 +31,11 @@ PLAIN, SMALL, STEP, FEW = 0.4, 0.1, 0.2, 3
 
 @stage
 class RuleImportance:
-    """Write ``memories.importance`` in [0, 1]; nothing is left out. Rules of ours: no system publishes its own.
+    """Write ``memories.importance`` in [0, 1]; no memory is removed. The rules are ours: no system publishes its own.
 
     .4 for a plain memory; .2 more for each of: a request to remember it or the word "important", vital matters (health,
-    papers, yearly dates), a lasting statement on the speaker; .1 for fewer than 3 key words ("Thanks a lot!"). Values
-    written by an extractor stay.
+    papers, yearly dates), a lasting fact about the speaker; .1 for fewer than 3 key words ("Thanks a lot!"). An
+    importance that a memory already has stays.
     """
 
     reads: ClassVar = ("texts", "memories")
@@ -47,7 +48,7 @@ class RuleImportance:
 
 
 def importance(memories: pl.DataFrame, texts: pl.DataFrame) -> pl.Series:
-    """Return the importance of memories, (n,): their own where they have one, else by the rules.
+    """Return the importance of memories, (n,): the one that they have, else by the rules.
 
     >>> from memlab.tables import frame, texts_frame
     >>> texts = texts_frame(["Thanks a lot!", "Please remember I'm allergic to wool.", "We talked about tents today."])
@@ -63,19 +64,19 @@ def importance(memories: pl.DataFrame, texts: pl.DataFrame) -> pl.Series:
 
 
 @stage
-class Prune:
-    """A stage that removes memories, and the edges from and to them; the others keep their ids."""
+class Prune(ABC):
+    """Base of the stages that remove memories, and the edges from and to them; the others keep their ids."""
 
     reads: ClassVar[tuple[str, ...]] = ("texts", "memories", "edges")
     writes: ClassVar = ("memories", "edges")
 
-    def removed(self, tables: Tables) -> pl.Series:
-        """Return which memories are removed, (n,)."""
-        raise NotImplementedError
+    @abstractmethod
+    def outdated(self, tables: Tables) -> pl.Series:
+        """Return which memories to remove, (n,)."""
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the memories that stay, and the edges between them."""
-        kept = tables["memories"].filter(~self.removed(tables))
+        kept = tables["memories"].filter(~self.outdated(tables))
         ids = kept["memory"].implode()
         return Tables(memories=kept, edges=tables["edges"].filter(pl.col("source").is_in(ids),
                                                                   pl.col("target").is_in(ids)))
@@ -85,25 +86,23 @@ class Prune:
 class Age(Prune):
     """ElizaOS: memories older than ``days`` are removed, unless of high importance or accessed often.
 
-    Age counts to the day of the corpus's earliest question, the only day that every question has reached; a later day
-    would remove memories that an earlier question may still have. Later questions of a corpus so keep some memories
-    that daily pruning would have dropped. Benchmarks ask on one day per corpus, where this is exact. A corpus without
-    dated questions counts to its newest session.
+    Age counts to the day of the corpus's earliest question; a later day would remove memories that this question may
+    use. So later questions of a corpus keep some memories that daily pruning would have removed. With one day per
+    corpus, as in benchmarks, this is exact. In a corpus without dated questions, age counts to the newest session.
 
-    Memories of importance ``important`` and more stay (``importance``). Access counts exist only in a live memory;
-    here nothing was accessed before.
+    Access counts exist only in a live memory; in experiments no memory was accessed before.
     """
 
     reads: ClassVar[tuple[str, ...]] = ("questions", *Prune.reads)
-    # before the corpus's earliest question: no question loses what it could still have
+    # before the corpus's earliest question: no question loses a memory that it may use
     days: Annotated[int, Field(ge=1)] = 90
-    important: Annotated[float, Field(ge=0)] = 0.6  # memories of this importance or more stay; above 1: none does
+    important: Annotated[float, Field(ge=0)] = 0.6  # memories of at least this importance stay; above 1: none
 
-    def removed(self, tables: Tables) -> pl.Series:
+    def outdated(self, tables: Tables) -> pl.Series:
         """Return which memories are too old and not important, (n,)."""
         memories = tables["memories"]
-        asked = tables["questions"].group_by("corpus").agg(pl.col("asked_on").min())
-        now = memories.select("corpus", "said_on").join(asked, on="corpus", how="left", maintain_order="left").select(
+        first = tables["questions"].group_by("corpus").agg(pl.col("asked_on").min())
+        now = memories.select("corpus", "said_on").join(first, on="corpus", how="left", maintain_order="left").select(
             pl.coalesce("asked_on", pl.col("said_on").max().over("corpus")))["asked_on"]
         return removable(memories, now, self.days, importance(memories, tables["texts"]) >= self.important)
 
@@ -113,7 +112,7 @@ def removable(memories: pl.DataFrame, now: datetime | pl.Series, days: int, impo
     """Return which memories may be removed, (n,).
 
     These are older than ``days`` calendar days at ``now`` (one time, or one per memory), not ``important`` (n,), and
-    were accessed (n,) at most ``times`` times. Undated memories stay.
+    were accessed (n,) at most ``times`` times. Memories without a date stay.
 
     >>> from memlab.tables import frame
     >>> dated = frame("memories", {"memory": [0, 1, 2], "said_on": [datetime(2023, 1, d) for d in (1, 2, 2)]})
@@ -128,11 +127,11 @@ def removable(memories: pl.DataFrame, now: datetime | pl.Series, days: int, impo
 
 @stage
 class Deprecated(Prune):
-    """Leave out memories whose shown text is marked deprecated, obsolete or superseded (Gimli's recommendation).
+    """Remove memories whose value is marked deprecated, obsolete or superseded (Gimli's recommendation).
 
     The mark is in the memory's own text, so pruning uses nothing from after its date.
     """
 
-    def removed(self, tables: Tables) -> pl.Series:
+    def outdated(self, tables: Tables) -> pl.Series:
         """Return which memories are marked, (n,)."""
         return with_text(tables["memories"], tables["texts"], "value_id")["text"].fill_null("").str.contains(MARKED)

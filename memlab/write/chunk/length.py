@@ -1,12 +1,13 @@
 """Chunkers by length: windows of characters or words, recursive splits, and ElizaOS's splitter.
 
-All cut a session's transcript: "user: ..." for each turn of the given roles, a blank line between turns. A piece is
-both key and value, and names every turn that it touches.
+All cut a session's transcript: "user: ..." per turn of the given roles, with blank lines between turns. A piece is both
+key and value; its turns are those of which it contains a part.
 """
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Annotated, ClassVar
@@ -30,7 +31,7 @@ _WORD = re.compile(TOKEN)
 
 
 def windows(count: int, size: int, overlap: int) -> list[Span]:
-    """Cover 0..count by windows of one size, each starting ``size - overlap`` after the one before.
+    """Cover 0..count by windows of one size that start ``size - overlap`` apart.
 
     >>> windows(10, 5, 2)
     [(0, 5), (3, 8), (6, 10)]
@@ -39,27 +40,27 @@ def windows(count: int, size: int, overlap: int) -> list[Span]:
     return [(start, min(start + size, count)) for start in range(0, last, size - overlap)] if count else []
 
 
-def merged(short: list[Span], size: int, overlap: int) -> list[Span]:
-    """Join neighbouring spans up to a size; each piece begins with the whole parts that fit into the overlap.
+def merge(short: list[Span], size: int, overlap: int) -> list[Span]:
+    """Join neighbouring spans up to a size; each piece begins with the whole spans that fit into the overlap.
 
-    >>> merged([(0, 3), (3, 6), (6, 9), (9, 12)], 6, 3)
+    >>> merge([(0, 3), (3, 6), (6, 9), (9, 12)], 6, 3)
     [(0, 6), (3, 9), (6, 12)]
     """
-    out: list[Span] = []
+    pieces: list[Span] = []
     first = 0
     for i, (_, end) in enumerate(short):
         if end - short[first][0] > size:
-            kept = short[i - 1][1]
-            out.append((short[first][0], kept))
-            while first < i and (kept - short[first][0] > overlap or end - short[first][0] > size):
+            stop = short[i - 1][1]
+            pieces.append((short[first][0], stop))
+            while first < i and (stop - short[first][0] > overlap or end - short[first][0] > size):
                 first += 1
-    return [*out, (short[first][0], short[-1][1])] if short else out
+    return [*pieces, (short[first][0], short[-1][1])] if short else pieces
 
 
-def parts(text: str, start: int, end: int, mark: str) -> list[Span]:
-    """Cut text[start:end] after every occurrence of a mark.
+def split_after(text: str, start: int, end: int, mark: str) -> list[Span]:
+    """Cut text[start:end] after each occurrence of a mark.
 
-    >>> parts("aa bb", 0, 5, " ")
+    >>> split_after("aa bb", 0, 5, " ")
     [(0, 3), (3, 5)]
     """
     cuts = [start]
@@ -69,9 +70,9 @@ def parts(text: str, start: int, end: int, mark: str) -> list[Span]:
 
 
 def split(text: str, start: int, end: int, size: int, overlap: int, separators: tuple[str, ...]) -> list[Span]:
-    """Cut text[start:end] at the first separator and join what is short; cut what is long at the next separator.
+    """Cut text[start:end] at the first separator; join short spans, and cut long ones at the next separator.
 
-    What no separator shortens is cut by characters. Only neighbours of one level are joined, and so overlap.
+    A span without separators is cut by characters. Only neighbours of one level are joined and overlap.
 
     >>> split("aa bb.cc dd", 0, 11, 5, 0, (".", " "))
     [(0, 3), (3, 6), (6, 11)]
@@ -80,41 +81,25 @@ def split(text: str, start: int, end: int, size: int, overlap: int, separators: 
         return [(start, end)] if start < end else []
     if not separators:
         return [(a + start, b + start) for a, b in windows(end - start, size, overlap)]
-    return _joined(parts(text, start, end, separators[0]), size, overlap,
-                   lambda a, b: split(text, a, b, size, overlap, separators[1:]))
+    return _merge_short(split_after(text, start, end, separators[0]), size, overlap,
+                        lambda a, b: split(text, a, b, size, overlap, separators[1:]))
 
 
-def _joined(spans: list[Span], size: int, overlap: int, divide: Callable[[int, int], list[Span]]) -> list[Span]:
-    """Join the spans that are short, and divide those that are longer than ``size``."""
-    out: list[Span] = []
+def _merge_short(spans: list[Span], size: int, overlap: int, divide: Callable[[int, int], list[Span]]) -> list[Span]:
+    """Join the spans that are short, and divide those longer than ``size``."""
+    pieces: list[Span] = []
     short: list[Span] = []
     for a, b in spans:
         if b - a <= size:
             short.append((a, b))
         else:
-            out += [*merged(short, size, overlap), *divide(a, b)]
+            pieces += [*merge(short, size, overlap), *divide(a, b)]
             short = []
-    return out + merged(short, size, overlap)
-
-
-def published(text: str, size: int, overlap: int, separators: tuple[str, ...]) -> list[Span]:
-    """Cut at the first separator that yields anything but blanks, join what is short, leave whole what is long.
-
-    Every text that is not blank yields something, so only the first separator is ever used (``FirstSeparator``).
-    Pieces repeat whole paragraphs of the one before, as far as these fit into the overlap.
-
-    >>> published("aa. bb\\n\\ncc\\n\\ndd", 6, 0, ("\\n\\n", ". "))
-    [(0, 8), (8, 14)]
-    """
-    for mark in separators:
-        spans = parts(text, 0, len(text), mark)
-        if any(text[a:b].strip() for a, b in spans):
-            return _joined(spans, size, overlap, lambda a, b: [(a, b)])
-    return []
+    return pieces + merge(short, size, overlap)
 
 
 def transcripts(tables: Tables, roles: tuple[str, ...], speakers: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the turns of these roles with their place (begin, stop) in the transcript, and the transcripts."""
+    """Return the turns of these roles with their span (begin, stop) in the transcript, and the transcripts."""
     turns = render_turns(tables["turns"], tables["texts"], speakers).filter(
         pl.col("role").is_in(list(roles)), pl.col("text").str.strip_chars() != "")
     line = pl.col("display_text")
@@ -128,7 +113,7 @@ def transcripts(tables: Tables, roles: tuple[str, ...], speakers: bool) -> tuple
 
 def pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable[[str], list[Span]],
            kind: str) -> Tables:
-    """Cut every session's transcript, and make memories that name the turns they touch."""
+    """Return the memories of the pieces of each session's transcript."""
     turns, whole = transcripts(tables, roles, speakers)
     spans_of = {text: cut(text) for text in whole["text"].unique(maintain_order=True)}  # haystacks share sessions
     spans = pl.Series([spans_of[t] for t in whole["text"]], dtype=pl.List(pl.Array(pl.Int64, 2)))
@@ -145,28 +130,28 @@ def pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable
 
 @stage
 class LengthChunker(RoleChunker):
-    """A chunker that cuts a session's transcript (the turns of ``roles``) into pieces of limited size."""
+    """Base of the chunkers that cut a session's transcript (the turns of ``roles``) into pieces of limited size."""
 
     size: Size = 1000  # characters at most
-    overlap: Overlap = 200  # characters at most that a piece repeats of the one before
+    overlap: Overlap = 200  # most characters that a piece repeats of the one before
 
     def __post_init__(self) -> None:
         if self.overlap >= self.size:
             raise MemlabError(f"the overlap ({self.overlap}) is not smaller than the size ({self.size})",
                               where="write.chunk", fix="lower overlap")
 
+    @abstractmethod
     def cut(self, text: str) -> list[Span]:
         """Return the spans of a transcript's pieces."""
-        raise NotImplementedError
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
-        """Return one memory for each piece."""
+        """Return one memory per piece."""
         return pieces(tables, self.roles, self.speakers, self.cut, self.kind)
 
 
 @stage
 class Window(LengthChunker):
-    """Windows of ``size`` characters that share ``overlap`` with the one before."""
+    """Windows of ``size`` characters that repeat ``overlap`` of the one before."""
 
     chunking: ClassVar = "window"
     size: Size = 1600  # characters, about 400 tokens: the size of published conversational systems
@@ -188,7 +173,7 @@ class Recursive(LengthChunker):
         super().__post_init__()
         if "" in self.separators:
             raise MemlabError("a separator is empty", where="write.chunk.separators",
-                              fix="leave it out: what no separator shortens is cut by characters anyway")
+                              fix="leave it out: text without separators is cut by characters anyway")
 
     def cut(self, text: str) -> list[Span]:
         """Return the pieces of a transcript."""
@@ -213,8 +198,8 @@ class Tokens(LengthChunker):
 class FirstSeparator(LengthChunker):
     """Pieces between blank lines, joined up to ``size`` characters; a longer paragraph stays whole.
 
-    This flaw is ElizaOS' own: its loop returns after the first separator that yields anything, so line, sentence and
-    word are never tried and ``size`` limits nothing. ``Recursive`` is the corrected form.
+    This flaw is ElizaOS' own: its loop returns after the first separator that yields anything but blanks, so line,
+    sentence and word are never tried and ``size`` limits nothing. ``Recursive`` is the corrected form.
     """
 
     chunking: ClassVar = "elizaos"
@@ -222,5 +207,10 @@ class FirstSeparator(LengthChunker):
     separators: Separators = ("\n\n", "\n", ". ", " ")
 
     def cut(self, text: str) -> list[Span]:
-        """Return the pieces of a transcript."""
-        return published(text, self.size, self.overlap, self.separators)
+        r"""Return the pieces of a transcript; a blank one has none.
+
+        >>> FirstSeparator(size=6, overlap=0).cut("aa. bb\n\ncc\n\ndd")
+        [(0, 8), (8, 14)]
+        """
+        paragraphs = split_after(text, 0, len(text), self.separators[0]) if text.strip() else []
+        return _merge_short(paragraphs, self.size, self.overlap, lambda a, b: [(a, b)])

@@ -1,7 +1,7 @@
-"""Sessions to memories where the subject changes: headers, and valleys of similarity between neighbouring sentences.
+"""Chunks that begin where the subject changes: at headers, and at valleys of similarity between sentences.
 
 After Hearst, "TextTiling: Segmenting Text into Multi-paragraph Subtopic Passages" (Computational Linguistics 23(1),
-1997), with an encoder's vectors in the place of word counts.
+1997), with an encoder's vectors in place of word counts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SENTENCE = re.compile(r"[.!?…]+[\"'”’)\]]*\s+")
 
 
 class TextBlock(NamedTuple):
-    """text[start:stop], white space behind it included, so that the blocks of a text tile it."""
+    """text[start:stop] with the white space after it, so that the blocks of a text cover it."""
 
     start: int
     stop: int
@@ -51,81 +51,80 @@ Blocks = Sequence[TextBlock]
 def blocks(text: str) -> list[TextBlock]:
     r"""Cut a text into blocks.
 
-    A header is one line. Fenced code is one block with its fences, up to the end of the text if nothing closes it. All
-    else is paragraphs between blank lines, cut after every sentence.
+    A header is one line. Fenced code is one block with its fences, up to the end of the text if no fence closes it. The
+    rest is paragraphs between blank lines, cut after each sentence.
 
     >>> [(b.kind, "# T\nOne. Two.\n\n```\nx. y\n```\n"[b.start:b.stop]) for b in blocks(
     ...     "# T\nOne. Two.\n\n```\nx. y\n```\n")]
     [('header', '# T\n'), ('sentence', 'One. '), ('sentence', 'Two.\n\n'), ('code', '```\nx. y\n```\n')]
     """
     parts: list[TextBlock] = []
-    open_at = at = 0  # where the paragraph or the code begins; where this line does
+    block_start = line_start = 0  # block: the open paragraph or code
     fence = ""
     for line in text.splitlines(keepends=True):
-        end = at + len(line)
-        marked = _FENCE.match(line)
+        end = line_start + len(line)
+        fence_match = _FENCE.match(line)
         if fence:
-            if marked and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
-                parts.append(TextBlock(open_at, end, "code"))
-                open_at, fence = end, ""
-        elif marked or _HEADER.match(line):
-            parts += _sentences(text, open_at, at)
-            open_at = at
-            if marked:
-                fence = marked[1]
-            else:
-                parts.append(TextBlock(at, end, "header"))
-                open_at = end
+            if fence_match and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                parts.append(TextBlock(block_start, end, "code"))
+                block_start, fence = end, ""
+        elif fence_match:
+            parts += _sentences(text, block_start, line_start)
+            block_start, fence = line_start, fence_match[1]
+        elif _HEADER.match(line):
+            parts += [*_sentences(text, block_start, line_start), TextBlock(line_start, end, "header")]
+            block_start = end
         elif not line.strip():
-            parts += _sentences(text, open_at, end)
-            open_at = end
-        at = end
-    parts += [TextBlock(open_at, at, "code")] if fence else _sentences(text, open_at, at)
-    return _without_blanks(text, parts)
+            parts += _sentences(text, block_start, end)
+            block_start = end
+        line_start = end
+    parts += [TextBlock(block_start, line_start, "code")] if fence else _sentences(text, block_start, line_start)
+    return _merge_blanks(text, parts)
 
 
 def _sentences(text: str, start: int, stop: int) -> list[TextBlock]:
     cuts = [start, *(m.end() for m in _SENTENCE.finditer(text, start, stop)), stop]
-    return [TextBlock(a, b, "sentence") for a, b in zip(cuts, cuts[1:]) if a < b]
+    return [TextBlock(a, b, "sentence") for a, b in pairwise(cuts) if a < b]
 
 
-def _without_blanks(text: str, parts: list[TextBlock]) -> list[TextBlock]:
-    """Add white space to the block before it; at the beginning, to the block after it."""
-    out: list[TextBlock] = []
+def _merge_blanks(text: str, parts: list[TextBlock]) -> list[TextBlock]:
+    """Join a blank block with the block before it; at the beginning, with the block after it."""
+    merged: list[TextBlock] = []
     for block in parts:
-        blank = bool(out) and not text[out[-1].start:out[-1].stop].strip()
-        if out and (blank or not text[block.start:block.stop].strip()):
-            out[-1] = TextBlock(out[-1].start, block.stop, block.kind if blank else out[-1].kind)
+        last = merged[-1] if merged else None
+        last_is_blank = last and not text[last.start:last.stop].strip()
+        if last and (last_is_blank or not text[block.start:block.stop].strip()):
+            merged[-1] = TextBlock(last.start, block.stop, block.kind if last_is_blank else last.kind)
         else:
-            out.append(block)
-    return out
+            merged.append(block)
+    return merged
 
 
 def similarities(parts: Blocks, vectors: Floats, around: int) -> Similarities:
-    """Return the similarity of the two sides of each gap between neighbouring blocks. Shape (n - 1,).
+    """Return the similarity of the two sides of each gap between neighbouring blocks, (n - 1,).
 
     A side is the sum of the unit vectors (n, dim) of its ``around`` nearest blocks; the value is the cosine of both
-    sides, rounded, so that machines agree on ties. A header is apart from the block before and together with the next.
+    sides, rounded, so that machines agree on ties. A header is apart from the block before, and stays with the next.
     """
-    out = np.empty(max(len(parts) - 1, 0))
-    for gap in range(len(out)):
+    similar = np.empty(max(len(parts) - 1, 0))
+    for gap in range(len(similar)):
         left = vectors[max(gap + 1 - around, 0) : gap + 1].sum(axis=0, dtype=np.float64)
         right = vectors[gap + 1 : gap + 1 + around].sum(axis=0, dtype=np.float64)
         scale = float(np.linalg.norm(left) * np.linalg.norm(right))
-        out[gap] = round(float(left @ right) / scale, 6) if scale else 0.0
+        similar[gap] = round(float(left @ right) / scale, 6) if scale else 0.0
         if parts[gap + 1].kind == "header":
-            out[gap] = _APART
+            similar[gap] = _APART
         elif parts[gap].kind == "header":
-            out[gap] = _TOGETHER
-    return out
+            similar[gap] = _TOGETHER
+    return similar
 
 
 def valleys(similar: Similarities, cutoff: float) -> list[int]:
-    """Return the gaps at which similarity dips deep enough, and those before headers.
+    """Return the gaps in valleys of similarity, and those before headers.
 
-    A gap's depth is how far similarity climbs from it to the nearest peak on the left, plus the same on the right
-    (Hearst's depth score); a valley is a lowest point whose depth is above the mean depth + ``cutoff`` x its standard
-    deviation over the text.
+    The depth of a gap is the climb of similarity to the nearest peak on the left, plus that on the right (Hearst's
+    depth score). A valley is a lowest point with a depth above the mean depth + ``cutoff`` x its standard deviation over
+    the text.
 
     >>> valleys(np.array([0.9, 0.8, 0.1, 0.8, 0.7, 0.8]), 0.5)
     [2]
@@ -140,7 +139,7 @@ def valleys(similar: Similarities, cutoff: float) -> list[int]:
 
 
 def _climb(similar: Similarities, gap: int, step: int) -> float:
-    """Return how far similarity climbs from a gap in one direction until it falls; a header ends the climb."""
+    """Return the climb of similarity from a gap in one direction until it falls; a header ends the climb."""
     at = gap
     while 0 <= at + step < len(similar) and similar[at] <= similar[at + step] <= 1.01:
         at += step
@@ -149,18 +148,18 @@ def _climb(similar: Similarities, gap: int, step: int) -> float:
 
 @stage
 class Semantic(RoleChunker):
-    """Pieces of at most ``size`` characters that begin at a header, or where neighbouring sentences part in meaning.
+    """Pieces of at most ``size`` characters that begin at a header, or where neighbouring sentences differ in meaning.
 
-    A stretch shorter than ``least`` joins the more similar neighbour; one longer than ``size`` is cut at its least
-    similar gap, repeatedly; a single long block (code, an endless sentence) by separators. Pieces do not overlap.
+    A stretch shorter than ``least`` joins the more similar neighbour. A stretch longer than ``size`` is cut at its
+    least similar gap, repeatedly; a single long block (code, a long sentence) at separators. Pieces do not overlap.
     """
 
     chunking: ClassVar = "semantic"
     embedder: Embedder = Field(kw_only=True)
     size: Size = 1000  # characters at most; longer stretches are cut at their least similar gap
-    least: Size = 200  # shorter stretches join the more similar neighbour, except over a header
-    around: Count = 2  # sentences on either side of a gap that are compared; one alone is noisy
-    # deviations above the mean depth from which a valley counts; -0.5 is TextTiling's, and cuts often
+    least: Size = 200  # shorter stretches join the more similar neighbour, but not across a header
+    around: Count = 2  # sentences compared on either side of a gap; a single one is noisy
+    # least depth of a valley, in deviations above the mean depth; -0.5 is TextTiling's, and cuts often
     cutoff: float = 0.5
 
     def __post_init__(self) -> None:
@@ -169,7 +168,7 @@ class Semantic(RoleChunker):
                               fix="lower least")
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return one memory per piece; every distinct sentence is encoded once."""
+        """Return one memory per piece; each distinct sentence is encoded once."""
         whole = transcripts(tables, self.roles, self.speakers)[1]["text"].unique(maintain_order=True).to_list()
         parts = {text: blocks(text) for text in whole}
         stripped = {text: [text[b.start:b.stop].strip() for b in parts[text]] for text in whole}
@@ -188,11 +187,11 @@ class Semantic(RoleChunker):
             return []
         similar = similarities(parts, vectors, self.around)
         starts = [0, *(gap + 1 for gap in valleys(similar, self.cutoff))]
-        groups = self._joined(parts, similar, list(pairwise([*starts, len(parts)])))
-        return [span for low, high in groups for span in self._divided(text, parts, similar, low, high)]
+        groups = self._merge_short(parts, similar, list(pairwise([*starts, len(parts)])))
+        return [span for low, high in groups for span in self._divide(text, parts, similar, low, high)]
 
-    def _joined(self, parts: Blocks, similar: Similarities, groups: list[Span]) -> list[Span]:
-        """Join every group that is too short to a neighbour, if both together are no longer than a piece may be."""
+    def _merge_short(self, parts: Blocks, similar: Similarities, groups: list[Span]) -> list[Span]:
+        """Join each group that is too short with a neighbour, if both together fit into a piece."""
         at = 0
         while at < len(groups):
             low, high = groups[at]
@@ -210,8 +209,8 @@ class Semantic(RoleChunker):
             at = left
         return groups
 
-    def _divided(self, text: str, parts: Blocks, similar: Similarities, low: int, high: int) -> list[Span]:
-        """Cut blocks low..high at the least similar gap until each part fits; parts of ``least`` where it can be."""
+    def _divide(self, text: str, parts: Blocks, similar: Similarities, low: int, high: int) -> list[Span]:
+        """Cut blocks low..high at the least similar gap until each part fits, into parts of ``least`` if possible."""
         start, stop = parts[low].start, parts[high - 1].stop
         if stop - start <= self.size:
             return [(start, stop)]
@@ -220,7 +219,7 @@ class Semantic(RoleChunker):
         gaps = range(low, high - 1)
         roomy = [g for g in gaps if min(_length(parts, low, g + 1), _length(parts, g + 1, high)) >= self.least]
         gap = min(roomy or gaps, key=lambda g: (similar[g], g))
-        return [*self._divided(text, parts, similar, low, gap + 1), *self._divided(text, parts, similar, gap + 1, high)]
+        return [*self._divide(text, parts, similar, low, gap + 1), *self._divide(text, parts, similar, gap + 1, high)]
 
 
 def _length(parts: Blocks, low: int, high: int) -> int:

@@ -1,13 +1,14 @@
-"""Chunkers along the lines of the conversation: the turn, the round, the session, or several at once.
+"""Chunkers by turn, round or session, or by several of these.
 
-The roles decide what enters the key; the value covers the whole chunk. A turn or round whose key is blank is no
+The key contains the turns of the given roles, the value all turns of the chunk. A turn or round with a blank key is no
 memory; a session always is one.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from typing import Annotated, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Annotated, ClassVar, Literal
 
 import polars as pl
 from pydantic import Field
@@ -23,33 +24,26 @@ Roles = Annotated[tuple[Role, ...], Field(strict=False, min_length=1)]
 EVERYONE: tuple[Role, ...] = ("user", "assistant")
 
 
-@runtime_checkable
-class Chunker(Protocol):
-    """A stage that writes memories of one kind."""
-
-    kind: Any
-
-    def run(self, tables: Tables, store: Store) -> Tables:
-        """Return memories and the texts that they need."""
-        ...
-
-
 @stage
-class RoleChunker:
-    """The settings of every chunker, and the kind of memory that it writes."""
+class RoleChunker(ABC):
+    """Base of the chunkers: settings, and the kind of the memories."""
 
     reads: ClassVar = ("texts", "sessions", "turns")
     writes: ClassVar = ("memories", "texts")
     chunking: ClassVar[str]
 
-    roles: Roles = EVERYONE  # the roles that are heard; [user] is LongMemEval's official protocol
-    speakers: bool = True  # "Name: text" where speakers have names (LoCoMo)
+    roles: Roles = EVERYONE  # roles in the key; [user] is LongMemEval's official protocol
+    speakers: bool = True  # "Name: text" in the key where speakers have names (LoCoMo)
 
     @property
     def kind(self) -> str:
-        """The chunking, and the role that it hears if it hears one only: ``turn``, ``turn.user``."""
-        heard = set(self.roles)
-        return self.chunking if len(heard) > 1 else f"{self.chunking}.{heard.pop()}"
+        """The chunking, with its role if there is only one: ``turn``, ``turn.user``."""
+        roles = set(self.roles)
+        return self.chunking if len(roles) > 1 else f"{self.chunking}.{roles.pop()}"
+
+    @abstractmethod
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return memories of this kind, and the texts with theirs."""
 
     def turns(self, tables: Tables) -> pl.DataFrame:
         """Return all turns with their ``search_text`` and ``display_text``."""
@@ -57,45 +51,42 @@ class RoleChunker:
 
 
 def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = False) -> Tables:
-    """Turn chunks (corpus, session, turns, key, value: plain text) into memories, in order, and grow the texts.
+    """Return chunks (corpus, session, turns, key, value: plain text) as memories, in order, and the texts with theirs.
 
-    Chunks with a blank key are dropped unless ``blank``. Their source is the column ``source``, or "conversation".
+    Chunks with a blank key are left out unless ``blank``. The source is the column ``source``, or "conversation".
     """
     if not blank:
         chunks = chunks.filter(pl.col("key").str.strip_chars() != "")
     keys, texts = add_texts(tables["texts"], chunks["key"])
     values, texts = add_texts(texts, chunks["value"])
     dated = chunks.select(SESSION).join(tables["sessions"], on=SESSION, how="left", maintain_order="left")
-    made = frame("memories", {
+    return Tables(texts=texts, memories=frame("memories", {
         "memory": pl.int_range(chunks.height, eager=True, dtype=pl.Int64),
         "corpus": chunks["corpus"], "session": chunks["session"], "turns": chunks["turns"],
         "kind": pl.repeat(kind, chunks.height, eager=True, dtype=pl.String),
         "source": chunks.get_column("source", default=pl.repeat("conversation", chunks.height, eager=True)),
         "key_id": keys, "value_id": values, "said_on": dated["said_on"],
-    })
-    return Tables(memories=made, texts=texts)
+    }))
 
 
-def _joined(turns: pl.DataFrame, by: list[str], roles: tuple[str, ...]) -> pl.DataFrame:
-    """Make a chunk of each group: its key joined by one space, as LongMemEval's official protocol has it."""
-    heard = pl.col("role").is_in(list(roles))
+def _join_turns(turns: pl.DataFrame, by: list[str], roles: tuple[str, ...]) -> pl.DataFrame:
+    """Return one chunk per group; one space separates the turns in a key, as in LongMemEval's official protocol."""
     return turns.group_by(by, maintain_order=True).agg(
         pl.col("turn").alias("turns"),
-        pl.col("search_text").filter(heard).str.join(" ").alias("key"),
+        pl.col("search_text").filter(pl.col("role").is_in(list(roles))).str.join(" ").alias("key"),
         pl.col("display_text").str.join(TURN_SEPARATOR).alias("value"),
     )
 
 
 @stage
 class TurnChunker(RoleChunker):
-    """One memory per turn of these roles; a blank turn is none."""
+    """One memory per turn of these roles that is not blank."""
 
     chunking: ClassVar = "turn"
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return one memory per turn."""
-        turns = self.turns(tables).filter(
-            pl.col("role").is_in(list(self.roles)))
+        turns = self.turns(tables).filter(pl.col("role").is_in(list(self.roles)))
         chunks = turns.select(*SESSION, pl.concat_list("turn").alias("turns"), pl.col("role").alias("source"),
                               pl.col("search_text").alias("key"), pl.col("display_text").alias("value"))
         return memories(chunks, self.kind, tables)
@@ -103,45 +94,42 @@ class TurnChunker(RoleChunker):
 
 @stage
 class RoundChunker(RoleChunker):
-    """One memory per round: a turn of the one who asks, and all that follows up to that one's next turn.
+    """One memory per round: a turn of the asker, and all turns up to the asker's next one.
 
-    The one who asks is the user; where people with names talk to each other, whoever speaks first in the
-    session as a user. What an assistant says before is a round of its own. So a second user turn in a row opens
-    a new round, and a second assistant turn belongs to the reply.
+    The asker is the user; among people with names, the first to speak as a user. Turns before the asker's first are a
+    round of their own. So a second user turn in a row opens a new round, and a second assistant turn is in the same.
     """
 
     chunking: ClassVar = "round"
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return one memory per round."""
-        turns = self.turns(tables).with_columns(
-            round_numbers().alias("round"))
-        return memories(_joined(turns, [*SESSION, "round"], self.roles), self.kind, tables)
+        turns = self.turns(tables).with_columns(round_numbers().alias("round"))
+        return memories(_join_turns(turns, [*SESSION, "round"], self.roles), self.kind, tables)
 
 
 @stage
 class SessionChunker(RoleChunker):
     """One memory per session; with ``roles=[user]`` the key is that of LongMemEval's official protocol.
 
-    There a session in which only the assistant speaks is a document with an empty key: it is never found, but it
-    counts in the statistics of BM25.
+    There a session in which only the assistant speaks has an empty key: no search finds it, but it counts in the
+    statistics of BM25.
     """
 
     chunking: ClassVar = "session"
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return one memory per session."""
-        turns = self.turns(tables)
-        return memories(_joined(turns, SESSION, self.roles), self.kind, tables, blank=True)
+        return memories(_join_turns(self.turns(tables), SESSION, self.roles), self.kind, tables, blank=True)
 
 
 @stage
 class Levels:
-    """Several chunkings at once, each a kind of memory and so a lane of its own."""
+    """Several chunkings at once; each is a kind of memory and so has its own lane."""
 
     reads: ClassVar = RoleChunker.reads
     writes: ClassVar = RoleChunker.writes
-    chunkers: Annotated[tuple[Chunker, ...], Field(strict=False, min_length=1)]
+    chunkers: Annotated[tuple[RoleChunker, ...], Field(strict=False, min_length=1)]
 
     def __post_init__(self) -> None:
         twice = sorted(k for k, n in Counter(c.kind for c in self.chunkers).items() if n > 1)
@@ -150,7 +138,7 @@ class Levels:
                               where="write.chunk.chunkers", fix="keep one of them, or give them other roles")
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return the memories of all chunkers, numbered through in their order."""
+        """Return the memories of all chunkers, numbered in their order."""
         parts = []
         for chunker in self.chunkers:
             part = chunker.run(tables, store)

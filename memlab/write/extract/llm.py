@@ -88,7 +88,7 @@ def extract(lists: Any, talk: Talk, shown: range) -> Extract:
         if _WORD.search(text):
             facts.setdefault(text.casefold(), ExtractedFact(text, tuple(turns), item["category"], source))
     entities = [Entity(printable_line(e["name"]), e["kind"], printable_line(e["summary"])) for e in lists["entities"]]
-    links = [Link(*(printable_line(r[field]) for field in ("source", "relation", "target")),
+    links = [Link(printable_line(r["source"]), printable_line(r["relation"]), printable_line(r["target"]),
                   printable_line(r["when"]) or None) for r in lists["relationships"]]
     return Extract(tuple(facts.values()), tuple(dict.fromkeys(e for e in entities if e.name)),
                    tuple(dict.fromkeys(r for r in links if r.source and r.relation and r.target)))
