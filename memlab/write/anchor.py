@@ -1,9 +1,9 @@
-"""Dates and pronouns in memories, resolved by rules; what they stand for is appended to the text.
+"""Dates and pronouns in memories, resolved by rules and appended to the text.
 
-The words stay as they are. Each technique appends one line, so that a search finds what is meant and a reader sees how
-the text was understood: ``[last Friday = 2023-05-19; yesterday = 2023-05-23]``. A memory with nothing to resolve stays
-untouched, and a second pass changes nothing. Values are shown only where memories are ranked
-(``rank.score.level=memory``); turns and sessions are shown as they were said.
+The words stay as they are. Each technique appends one line, which a search finds and a reader sees:
+``[last Friday = 2023-05-19; yesterday = 2023-05-23]``. A memory with nothing to resolve stays unchanged, and a second
+pass changes nothing. Values are shown only where memories are ranked (``rank.score.level=memory``); turns and sessions
+are shown without notes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ _NOTES = re.compile(r"(?:\n\[[^\[\]\n]+ = [^\[\]\n]+\])+\Z")
 
 @stage
 class ResolveDates:
-    """Append the ISO form of relative dates and times, counted from the day on which a memory was said.
+    """Append the ISO form of relative dates and times, counted from the day of the memory (``said_on``).
 
-    The conventions are those of ``temporal.resolve``. ``happened_on`` becomes the first day in the key on which
-    something happened: a single one, not later than that of speaking. What is known only to the week, month or year
-    ("last month" = 2023-04) is appended but sets no ``happened_on``; neither does an end ("until Friday"). ``said_on``
-    stays: a memory has both dates. A memory that has a ``happened_on`` keeps it.
+    The conventions are those of ``temporal.resolve``. ``happened_on`` becomes the first single day in the key that is
+    not later than ``said_on``. Weeks, months and years ("last month" = 2023-04) are appended, but they set no
+    ``happened_on``; neither does an end ("until Friday"). A memory that has a ``happened_on`` keeps it.
     """
 
     reads: ClassVar = ("texts", "memories")
@@ -53,25 +52,25 @@ class ResolveDates:
 
 
 def _resolve(dated: pl.DataFrame, texts: pl.DataFrame) -> pl.DataFrame:
-    """Resolve each text once per moment at which it is said: text_id, said_on, note (or null), day (or null)."""
-    wanted = dated.unique(maintain_order=True).drop_nulls()
-    # most lines name no time, and polars finds those that may a hundred times as fast as Python
-    bodies = texts.join(wanted, on="text_id", how="semi").with_columns(
+    """Resolve each text once per date: text_id, said_on, note (or null), day (or null)."""
+    distinct = dated.unique(maintain_order=True).drop_nulls()
+    # few lines name a time, and polars finds the candidates a hundred times as fast as Python
+    bodies = texts.join(distinct, on="text_id", how="semi").with_columns(
         pl.col("text").map_elements(lambda text: split_notes(text)[0], return_dtype=pl.String))
     lines = bodies.with_columns(pl.col("text").str.split("\n")).explode("text").filter(
         pl.col("text").str.contains(TRIGGER)).group_by("text_id", maintain_order=True).agg("text")
     rows = []
-    for text_id, moment, some in wanted.join(lines, on="text_id", maintain_order="left").iter_rows():
-        times = find_expressions("\n".join(some), moment)
-        rows.append((text_id, moment, note((one.text, one.value) for one in times if one.value not in one.text),
-                     next((one.day for one in times if one.day), None)))
+    for text_id, said_on, candidates in distinct.join(lines, on="text_id", maintain_order="left").iter_rows():
+        times = find_expressions("\n".join(candidates), said_on)
+        rows.append((text_id, said_on, note((time.text, time.value) for time in times if time.value not in time.text),
+                     next((time.day for time in times if time.day), None)))
     return pl.DataFrame(rows, orient="row", schema={
         "text_id": pl.String, "said_on": pl.Datetime("us"), "note": pl.String, "day": pl.Date,
     }).with_columns(pl.col("day").cast(pl.Datetime("us")))
 
 
 def _value_notes(memories: pl.DataFrame, texts: pl.DataFrame, key_notes: pl.Series) -> pl.Series:
-    """Return the notes of the values; a value that ends with its key ("Ann: " and the key) has the key's."""
+    """Return the notes of the values; a value that ends with its key ("Ann: " and the key) gets the key's."""
     both = with_text(with_text(memories, texts, "key_id", "key"), texts, "value_id", "value")
     same = both.select(pl.col("value").str.ends_with(pl.col("key")).fill_null(False)).to_series()
     values = memories.select(pl.col("value_id").alias("text_id"), "said_on")
@@ -81,7 +80,7 @@ def _value_notes(memories: pl.DataFrame, texts: pl.DataFrame, key_notes: pl.Seri
 
 
 def split_notes(text: str) -> tuple[str, str]:
-    r"""Split a text from the notes appended to it.
+    r"""Split a text into its body and the notes appended to it.
 
     >>> split_notes("It broke yesterday\n[yesterday = 2023-05-19]")
     ('It broke yesterday', '\n[yesterday = 2023-05-19]')
@@ -91,14 +90,14 @@ def split_notes(text: str) -> tuple[str, str]:
 
 
 def note(pairs: Iterable[tuple[str, str]]) -> str | None:
-    """Write (words, meaning) as one line, each pair once; None if there is none."""
+    """Format (words, meaning) pairs as one line, each pair once; return None without pairs."""
     parts = dict.fromkeys(f"{' '.join(words.split())} = {meaning}" for words, meaning in pairs)
     return f"\n[{'; '.join(parts)}]" if parts else None
 
 
 def append_notes(memories: pl.DataFrame, texts: pl.DataFrame, column: str, notes: pl.Series) -> tuple[
         pl.DataFrame, pl.DataFrame]:
-    """Append notes (n,), one or null per memory, to the texts of a column, unless the note is already there."""
+    """Append notes (n,), one or null per memory, to the texts of a column; a note that is there is not repeated."""
     rows = memories.select(pl.col(column).alias("text_id"), pl.Series("note", notes, dtype=pl.String))
     pairs = with_text(rows.drop_nulls().unique(maintain_order=True), texts)
     ids, texts = add_texts(texts, [text if line in split_notes(text)[1] else text + line
@@ -110,17 +109,16 @@ def append_notes(memories: pl.DataFrame, texts: pl.DataFrame, column: str, notes
 
 @stage
 class ResolvePronouns:
-    """Append whom pronouns mean, by the rules of ``memlab.write.coreference``: ``[she = Julia; you = Bob]``.
+    """Append the persons that pronouns mean, by ``memlab.write.coreference``: ``[she = Julia; you = Bob]``.
 
-    A memory gets the pronouns of the turns that it names, except those that its text does not contain, those whose
-    person its text names already, and those that mean several people.
+    A memory gets the pronouns of its turns that are in its text and mean a single person whom the text does not name.
     """
 
     reads: ClassVar = ("texts", "turns", "memories")
     writes: ClassVar = ("memories", "texts")
     # the key is searched; the value is shown where memories are ranked (rank.score.level=memory)
     into: Into = "key_and_value"
-    # turns after which a person is forgotten: further back, the last one named is often somebody else
+    # turns after which a person is forgotten: over more turns, the last one named is often another person
     reach: Annotated[int, Field(ge=0)] = 3
     speakers: bool = True  # resolve "I" and "you" too, where speakers have names
 
@@ -136,23 +134,23 @@ class ResolvePronouns:
         return Tables(memories=memories, texts=texts)
 
     def _persons(self, tables: Tables) -> dict[tuple[int, int, int], dict[str, str]]:
-        """Return whom the pronouns of each turn mean; a session that lies in many haystacks is read once."""
+        """Return the persons that the pronouns of each turn mean; each distinct session is read once."""
         sessions = with_text(tables["turns"], tables["texts"]).sort(*SESSION, "turn").group_by(
             SESSION, maintain_order=True).agg("turn", "speaker", "text")
         distinct: dict[tuple[tuple[str | None, str], ...], list[dict[str, str]]] = {}
-        out = {}
+        persons_of = {}
         for corpus, session, turns, speakers, texts in sessions.iter_rows():
             lines = tuple(zip(speakers, texts))
             if lines not in distinct:
                 distinct[lines] = resolve_pronouns(lines, self.reach)
             for turn, persons in zip(turns, distinct[lines]):
-                out[corpus, session, turn] = persons if self.speakers else {
+                persons_of[corpus, session, turn] = persons if self.speakers else {
                     pronoun: name for pronoun, name in persons.items() if pronoun not in ("I", "you")}
-        return out
+        return persons_of
 
 
 def _pronoun_note(text: str, turns: Sequence[dict[str, str]]) -> str | None:
-    """Write whom the pronouns in a text mean, if the turns agree and the text does not name the person."""
+    """Return the note on the pronouns in a text, if the turns agree and the text does not name the person."""
     names: dict[str, set[str]] = {}
     for persons in turns:
         for pronoun, name in persons.items():
@@ -164,7 +162,7 @@ def _pronoun_note(text: str, turns: Sequence[dict[str, str]]) -> str | None:
 
 @stage
 class ResolveBoth:
-    """Append whom pronouns mean, then what dates mean: the write side of OltraMem."""
+    """Append the persons of pronouns, then dates: the write side of OltraMem."""
 
     reads: ClassVar = ("texts", "turns", "memories")
     writes: ClassVar = ("memories", "texts")

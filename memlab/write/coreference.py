@@ -1,12 +1,12 @@
 """Coreference by rules: "he", "she", "they", "I" and "you" are the last named person who fits.
 
-The turns of a session are read in order. A person is a given name that tells he from she (``coreference_lexicon``), a
+The turns of a session are read in order. A person is a given name with a known gender (``coreference_lexicon``), a
 title with a name ("Mr. Ray"), or kin and friends of somebody ("my sister", "Anna's boss", "my friend Anna"). "He" and
-"she" are the last such person named at most ``reach`` turns before, or earlier in the turn. If somebody else was
-mentioned since ("a girl", "someone", an unknown name), they are nobody. Where two people talk, neither is "he" or "she"
-to the other. "They" are a pair of names, or kin in the plural, in the same turn, unless something else in the plural
-comes between. "I" is the speaker, "you" the other one of two who talk, if they have names. "He or she", and a pronoun
-that means several people in one turn, mean nobody.
+"she" are the last such person named at most ``reach`` turns before, or earlier in the turn, but not if somebody else
+follows ("a girl", "someone", an unknown name). If two people talk, neither calls the other "he" or "she". "They" are a
+pair of names, or kin in the plural, in the same turn, but not if another plural follows. "I" is the speaker, "you" the
+other one of two speakers, if they have names. "He or she", and a pronoun that means several people in one turn, are not
+resolved.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _THINGS = re.compile(r"\b(?:the|some|these|those|many|few|several|two|three|four
 
 @dataclass(frozen=True)
 class _Person:
-    name: str  # "" for somebody without a name, who hides whoever was named before
-    pronoun: str  # he, she, they, or "" if nothing decides
+    name: str  # "" for somebody without a name; pronouns then mean nobody named before
+    pronoun: str  # he, she, they, or "" if unknown
     turn: int
     end: int
 
 
 def resolve_pronouns(turns: Sequence[tuple[str | None, str]], reach: int = 3) -> list[dict[str, str]]:
-    """Return whom the pronouns he, she, they, I, you mean in each turn (speaker or None, text) of a session.
+    """Return the persons that he, she, they, I, you mean in each turn (speaker or None, text) of a session.
 
     >>> talk = [("Ann", "My sister Julia came over."), ("Bob", "Nice! How is she?"), ("Ann", "I saw Tom. He is well.")]
     >>> for persons in resolve_pronouns(talk): print(persons)
@@ -69,7 +69,7 @@ def resolve_pronouns(turns: Sequence[tuple[str | None, str]], reach: int = 3) ->
     names = list(dict.fromkeys(speaker for speaker, _ in turns if speaker))
     singular = [bool(WORDS["he"].search(text) or WORDS["she"].search(text)) for _, text in turns]
     people: list[_Person] = []
-    out = []
+    resolved = []
     for at, (speaker, text) in enumerate(turns):
         persons: dict[str, str] = {}
         if speaker:
@@ -80,8 +80,8 @@ def resolve_pronouns(turns: Sequence[tuple[str | None, str]], reach: int = 3) ->
             turn = _Turn(people, names, speaker, text.replace("\u2019", "'"), at, reach)
             people = turn.people[-8:]
             persons |= turn.persons()
-        out.append(persons)
-    return out
+        resolved.append(persons)
+    return resolved
 
 
 class _Turn:
@@ -99,11 +99,11 @@ class _Turn:
                 position = self._read(match)
 
     def persons(self) -> dict[str, str]:
-        """Return the pronouns that mean the same person throughout the turn, with that person."""
+        """Return the pronouns that mean one person throughout the turn, with that person."""
         return {pronoun: name for pronoun, (name, *more) in self._referents.items() if name and not more}
 
     def _read(self, match: re.Match[str]) -> int:
-        """Read a word that may be a name or a pronoun; return the position up to which the text is read."""
+        """Read a word that may be a name or a pronoun; return the position to read on from."""
         word, low, text = match[0], match[0].lower(), self._text
         if low in _OWNERS and (kin := _KINSHIP.match(text, match.end())):
             return self._add_kin(low, kin)
@@ -128,8 +128,7 @@ class _Turn:
     def _add_named(self, word: str, match: re.Match[str]) -> int:
         text, end = self._text, match.end()
         if text.startswith("'s", end):
-            kin = _KINSHIP.match(text, end + 2)
-            if kin:
+            if kin := _KINSHIP.match(text, end + 2):
                 return self._add_kin(word, kin)
             if not _OWNS.match(text, end):  # "Trader Joe's."
                 return end
@@ -144,26 +143,27 @@ class _Turn:
         return self._add(word + (surname[0] if surname else ""), _GENDER[word], surname.end() if surname else end)
 
     def _add_kin(self, owner: str, kin: re.Match[str]) -> int:
-        word, called = kin[1].lower(), kin[2] if kin[2] and (kin[2] in _GENDER) else None
+        word, given_name = kin[1].lower(), kin[2] if kin[2] in _GENDER else ""
         other = self._names[1 - self._names.index(self._speaker)] if self._speaker and len(self._names) == 2 else None
         if owner in ("my", "our"):
-            name = f"{self._speaker}'s {word}" if self._speaker else word  # "my sister" is wrong if another says it
+            name = f"{self._speaker}'s {word}" if self._speaker else word  # "my" would be wrong for another speaker
         elif owner == "your":
             name = f"{other}'s {word}" if other else ""
         else:
             name = "" if owner in ("his", "her") else f"{owner}'s {word}"
-        return self._add(called or name, _KIN[word] or _GENDER.get(called or "", ""), kin.end(2 if called else 1))
+        pronoun = _KIN[word] or _GENDER.get(given_name, "")
+        return self._add(given_name or name, pronoun, kin.end(2 if given_name else 1))
 
     def _add(self, name: str, pronoun: str, end: int) -> int:
         self.people.append(_Person(name, pronoun, self._at, end))
         return end
 
     def _talks(self, name: str) -> bool:
-        """Return whether somebody is one of two who talk: neither calls the other "he" or "she"."""
+        """Return whether somebody is one of at most two speakers, who never call each other "he" or "she"."""
         return len(self._names) <= 2 and name in self._names
 
     def _last(self, pronoun: str, start: int) -> str | None:
-        """Return the last person who fits; "" or None if there is none, or it is not certain who."""
+        """Return the last person who fits; "" or None if there is none, or if it is uncertain."""
         for person in reversed(self.people):
             if self._at - person.turn > (0 if pronoun == "they" else self._reach):
                 return None

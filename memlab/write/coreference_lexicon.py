@@ -1,7 +1,7 @@
-"""English given names and words for kin and friends that tell he from she.
+"""English given names by gender, and words for kin and friends.
 
-Names of both ("Alex", "Sam") and names that are also words, places or months ("Grace", "Austin", "April") are left out.
-A name that is not listed is not resolved.
+Names of both genders ("Alex", "Sam") and names that are also words, places or months ("Grace", "Austin", "April") are
+left out. Names that are not listed are not resolved.
 """
 
 from __future__ import annotations
@@ -51,6 +51,6 @@ SHE_KIN = ("mom", "mum", "mother", "sister", "wife", "daughter", "girlfriend", "
 ANY_KIN = ("friend", "best friend", "cousin", "boss", "manager", "colleague", "coworker", "neighbor", "neighbour",
            "roommate", "partner", "teacher", "coach", "therapist", "doctor", "landlord", "mentor", "kid", "child",
            "baby")
-"""Words that tell neither; a name after them may ("my friend Anna")."""
+"""Words without a gender; a name after them may have one ("my friend Anna")."""
 THEY_KIN = ("parents", "kids", "children", "grandparents", "siblings", "sisters", "brothers", "sons", "daughters",
             "cousins", "in-laws", "neighbors", "neighbours", "roommates", "nieces", "nephews", "twins")

@@ -11,7 +11,7 @@ from memlab.pipeline import _MEMO, Pipeline
 from memlab.search.dense import Dense
 from memlab.store import Store
 from memlab.write.chunk.turns import RoundChunker, TurnChunker
-from memlab.write.context.llm import Written
+from memlab.write.context.llm import LLMContext
 from tests.chats import ScriptedChat
 from tests.search.world import WordEmbedder
 from tests.small import arm, lexical
@@ -54,7 +54,7 @@ def test_finished_arms_need_nothing(tmp_path: Path) -> None:
 
 def test_what_is_asked_before_the_searches_is_asked_once_for_all_parts(tmp_path: Path) -> None:
     chat = ScriptedChat(lambda prompt: "it is said")
-    asking = arm(tmp_path, lexical(context=Written(chat=chat), dense=Dense(embedder=WordEmbedder())))
+    asking = arm(tmp_path, lexical(context=LLMContext(chat=chat), dense=Dense(embedder=WordEmbedder())))
     assert asks_before_search(asking)
     assert not any(asks_before_search(one) for one in arms(tmp_path))  # their models work as they search
     _MEMO.clear()

@@ -27,7 +27,7 @@ from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.write.chunk.semantic import Semantic
 from memlab.write.chunk.turns import Levels, TurnChunker
-from memlab.write.context.llm import Written
+from memlab.write.context.llm import LLMContext
 from tests.chats import ScriptedChat
 from tests.search.world import Overlap
 from tests.small import arm, lexical
@@ -125,7 +125,7 @@ def test_rates_are_those_of_finished_runs(tmp_path: Path) -> None:
 def test_a_plan_counts_replies_and_asks_no_model_for_them(tmp_path: Path) -> None:
     store, chat = Store(tmp_path / "store"), ScriptedChat(lambda prompt: "x")
     reader = Reader(chat=chat, prompt=PLAIN, vote=SelfConsistency(samples=3))
-    asking = lexical(context=Written(chat=chat), answer=reader,
+    asking = lexical(context=LLMContext(chat=chat), answer=reader,
                      judge=Judges(judges=(TokenF1(), LlmJudge(chat=chat, name="a"), LlmJudge(chat=chat, name="b"))),
                      rerank=LlmRerank(chat=chat, pool=5, mode="pointwise"))
     made = cost(arm(tmp_path, asking), store, set())

@@ -123,8 +123,8 @@ def valleys(similar: Similarities, cutoff: float) -> list[int]:
     """Return the gaps in valleys of similarity, and those before headers.
 
     The depth of a gap is the climb of similarity to the nearest peak on the left, plus that on the right (Hearst's
-    depth score). A valley is a lowest point with a depth above the mean depth + ``cutoff`` x its standard deviation over
-    the text.
+    depth score). A valley is a lowest point deeper than the mean depth + ``cutoff`` x its standard deviation over the
+    text.
 
     >>> valleys(np.array([0.9, 0.8, 0.1, 0.8, 0.7, 0.8]), 0.5)
     [2]

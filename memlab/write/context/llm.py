@@ -1,4 +1,4 @@
-"""Contexts written by a chat model: the place of a memory in its session, put before its key."""
+"""Contexts by a chat model: the place of a memory in its session, put before its key."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _END = re.compile(r"(?<!\b[A-Z])(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bMrs)(?
                   r"[.!?]+[\"')\]]*\s+(?=\S)")
 
 
-def cleaned(reply: str, sentences: int, max_words: int) -> str:
-    """Return the first sentences of a reply in one line, without control characters; "" for a refusal in words.
+def clean_reply(reply: str, sentences: int, max_words: int) -> str:
+    """Return the first sentences of a reply in one line, without control characters; "" for a refusal.
 
-    >>> cleaned("Sure! Here is the note:\\nAnn saw Dr. Ray\\x1b[31m in Rome.  She liked it. More.", 2, 50)
+    >>> clean_reply("Sure! Here is the note:\\nAnn saw Dr. Ray\\x1b[31m in Rome.  She liked it. More.", 2, 50)
     'Ann saw Dr. Ray in Rome. She liked it.'
-    >>> cleaned("I'm sorry, but I can't help with that.", 2, 50)
+    >>> clean_reply("I'm sorry, but I can't help with that.", 2, 50)
     ''
     """
     text = _ESCAPES.sub("", reply)
@@ -59,15 +59,16 @@ def cleaned(reply: str, sentences: int, max_words: int) -> str:
 
 
 @stage
-class Written:
+class LLMContext:
     """One or two sentences by a chat model that situate a memory in its session (Anthropic's "contextual retrieval").
 
-    They are put before the key, and before the value too with ``into: key_and_value``; a value is shown only where
-    memories are ranked (``rank.score.level=memory``). With ``header`` the rules' header comes between sentences and
-    key. Each passage is one request, however many haystacks hold its session. The session comes first in the prompt,
-    so that a server's prefix cache reads it once for all passages, and without its date, which differs between
-    haystacks (the header has it). Of a session too long for the model's window only the turns around the passage are
-    shown. A memory of a whole session is not situated.
+    They are put before the key, and with ``into: key_and_value`` before the value too; a value is shown only where
+    memories are ranked (``rank.score.level=memory``). ``header`` puts the rules' header between sentences and key.
+
+    Each distinct passage is one request. The session comes first in the prompt, so that a server's prefix cache reads
+    it once for all passages. Its date is left out, since it differs between haystacks (the header has it). If a
+    session is too long for the model's window, only the turns around the passage are shown. A memory of a whole session
+    gets no context.
     """
 
     reads: ClassVar = Header.reads
@@ -75,19 +76,19 @@ class Written:
 
     chat: Chat
     header: Header | None = None  # llm_header has one
-    into: Literal["key", "key_and_value"] = "key"  # key_and_value: the reader sees them too
-    sentences: Annotated[int, Field(ge=1)] = 2  # more of a reply is dropped
+    into: Literal["key", "key_and_value"] = "key"  # key_and_value: the reader sees the sentences too
+    sentences: Annotated[int, Field(ge=1)] = 2  # further sentences of a reply are left out
     max_words: Annotated[int, Field(ge=1)] = 60  # small encoders read 256 tokens, and the key itself must fit
-    max_tokens: Annotated[int, Field(ge=1)] = 96  # of a reply
+    max_tokens: Annotated[int, Field(ge=1)] = 96  # per reply
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return memories with new keys; warns of replies without use, and of what was cut to fit."""
+        """Return memories with new keys; warn of empty or refused replies, and of sessions that were cut."""
         notes = Notes()
-        prompts, wanted = self._prompts(tables, notes)
+        prompts, prompt_of = self._prompts(tables, notes)
         replies = store.completions(self.chat, prompts, notes)
-        contexts = [cleaned(r.text, self.sentences, self.max_words) for r in replies]
+        contexts = [clean_reply(r.text, self.sentences, self.max_words) for r in replies]
         notes.warn(contexts.count(""), len(contexts), "contexts came back empty or refused; those keys have none")
-        written = pl.DataFrame({"memory": wanted.keys(), "context": [contexts[at] for at in wanted.values()]},
+        written = pl.DataFrame({"memory": prompt_of.keys(), "context": [contexts[i] for i in prompt_of.values()]},
                                schema={"memory": pl.Int64, "context": pl.String}).filter(pl.col("context") != "")
         if self.header is not None:
             tables = tables.updated(self.header.run(tables, store))
@@ -100,11 +101,11 @@ class Written:
         return Tables(memories=memories, texts=texts, notes=notes.table())
 
     def _prompts(self, tables: Tables, notes: Notes) -> tuple[list[Prompt], dict[int, int]]:
-        """Return distinct prompts, those of one session together, and which of them each memory waits for."""
+        """Return the distinct prompts, session by session, and the index of each memory's prompt."""
         by_session = render_turns(tables["turns"], tables["texts"]).group_by(SESSION, maintain_order=True)
         sessions = {place[:2]: (place[2], place[3]) for place in by_session.agg("turn", "display_text").iter_rows()}
         prompts: dict[tuple[str, str], int] = {}
-        wanted: dict[int, int] = {}
+        prompt_of: dict[int, int] = {}
         views: dict[tuple[str, ...], _View] = {}
         cut = 0
         memories = with_text(tables["memories"], tables["texts"], "key_id", "key")
@@ -114,20 +115,20 @@ class Written:
                 continue
             if (view := views.get(tuple(lines))) is None:
                 view = views[tuple(lines)] = _View(self.chat, lines, self.max_tokens)
-            at = [numbers.index(t) for t in turns]
-            asked = view.prompt(key, min(at), max(at))
-            if asked not in prompts:
-                prompts[asked] = len(prompts)
-                cut += view.cuts(asked)
-            wanted[memory] = prompts[asked]
+            positions = [numbers.index(turn) for turn in turns]
+            prompt = view.prompt(key, min(positions), max(positions))
+            if prompt not in prompts:
+                prompts[prompt] = len(prompts)
+                cut += view.cuts(prompt)
+            prompt_of[memory] = prompts[prompt]
         notes.warn(cut, len(prompts), "passages were asked about with only a part of their session, which the model's "
                    "window does not hold")
         return [Prompt((Message("system", s), Message("user", p)), max_tokens=self.max_tokens)
-                for s, p in prompts], wanted
+                for s, p in prompts], prompt_of
 
 
 class _View:
-    """A session in a prompt: whole, the same string for all its passages, or cut around a passage."""
+    """A session in a prompt: the whole, as one string for all its passages, or a part around a passage."""
 
     def __init__(self, chat: Chat, lines: list[str], reply: int) -> None:
         self._chat, self._lines = chat, lines
@@ -139,30 +140,30 @@ class _View:
     def prompt(self, key: str, first: int, last: int) -> tuple[str, str]:
         """Return the system message (instruction, session) and the question about the passage of these turns."""
         passage = trim(self._chat, key, self._room // 3)
-        asked = ASKED.format(passage=passage)
-        room = self._room - self._chat.count(asked)
+        question = ASKED.format(passage=passage)
+        room = self._room - self._chat.count(question)
         if self._size <= room:
-            return self._whole, asked
-        return INSTRUCTION + self._around(first, last, room - self._chat.count(INSTRUCTION)), asked
+            return self._whole, question
+        return INSTRUCTION + self._around(first, last, room - self._chat.count(INSTRUCTION)), question
 
     def cuts(self, prompt: tuple[str, str]) -> bool:
         """Return whether a prompt shows only a part of the session."""
         return prompt[0] is not self._whole
 
     def _around(self, first: int, last: int, room: int) -> str:
-        """Return as many turns around first..last as fit, nearest first; of turns too long themselves the start."""
+        """Return as many turns around first..last as fit, nearest first; if these turns do not fit, their beginning."""
         marks = 2 * self._chat.count(_LEFT_OUT + TURN_SEPARATOR)
         self._counts = self._counts or [self._chat.count(line + TURN_SEPARATOR) for line in self._lines]
         size = sum(self._counts[first : last + 1]) + marks
         if size > room:
             return trim(self._chat, TURN_SEPARATOR.join(self._lines[first : last + 1]), room)
-        grew = True
-        while grew:
-            grew = False
+        grows = True
+        while grows:
+            grows = False
             if first > 0 and size + self._counts[first - 1] <= room:
-                first, size, grew = first - 1, size + self._counts[first - 1], True
+                first, size, grows = first - 1, size + self._counts[first - 1], True
             if last + 1 < len(self._lines) and size + self._counts[last + 1] <= room:
-                last, size, grew = last + 1, size + self._counts[last + 1], True
+                last, size, grows = last + 1, size + self._counts[last + 1], True
         shown = self._lines[first : last + 1]
         before, after = [_LEFT_OUT] * (first > 0), [_LEFT_OUT] * (last + 1 < len(self._lines))
         return TURN_SEPARATOR.join([*before, *shown, *after])

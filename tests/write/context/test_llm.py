@@ -11,7 +11,7 @@ from memlab.tables import Tables, add_texts, frame, text_hash
 from memlab.text.transcript import render_turns
 from memlab.write.chunk.turns import SessionChunker, TurnChunker
 from memlab.write.context.header import Header
-from memlab.write.context.llm import INSTRUCTION, Written, cleaned
+from memlab.write.context.llm import INSTRUCTION, LLMContext, clean_reply
 from tests.chats import ScriptedChat
 from tests.small import lexical
 from tests.write.conversations import talk, written
@@ -44,26 +44,26 @@ def after(stage, store: Store, tables: Tables = CHAT, chunk=None) -> Tables:
 
 
 def test_the_note_stands_before_the_key_and_the_value_stays(store: Store) -> None:
-    out = after(Written(chat=ScriptedChat(noted)), store)
+    out = after(LLMContext(chat=ScriptedChat(noted)), store)
     assert written(out)[2] == "About 'It rains'.\nIt rains"
     assert written(out, "value")[2] == "user: It rains"
 
 
 def test_the_value_grows_on_demand(store: Store) -> None:
-    out = after(Written(chat=ScriptedChat(noted), into="key_and_value"), store)
+    out = after(LLMContext(chat=ScriptedChat(noted), into="key_and_value"), store)
     assert written(out)[2] == "About 'It rains'.\nIt rains"
     assert written(out, "value")[2] == "About 'It rains'.\nuser: It rains"
 
 
 def test_note_and_header_stand_one_after_the_other(store: Store) -> None:
-    out = after(Written(chat=ScriptedChat(noted), header=DATE, into="key_and_value"), store)
+    out = after(LLMContext(chat=ScriptedChat(noted), header=DATE, into="key_and_value"), store)
     assert written(out)[2] == "About 'It rains'.\nSaturday 20 May 2023\nIt rains"
     assert written(out, "value")[2] == "About 'It rains'.\nuser: It rains"  # a header is never in the value
 
 
 def test_the_session_comes_first_and_is_one_prefix_for_all_its_passages(store: Store) -> None:
     chat = ScriptedChat(noted)
-    after(Written(chat=chat), store)
+    after(LLMContext(chat=chat), store)
     lines = render_turns(CHAT["turns"], CHAT["texts"])["display_text"]
     assert {p.messages[0].content for p in chat.asked} == {INSTRUCTION + "\n\n".join(lines)}
     assert {passage(p) for p in chat.asked} == {"I moved to Vancouver", "Lovely.", "It rains", "Yes."}
@@ -74,16 +74,16 @@ def test_a_passage_is_asked_about_once_in_however_many_haystacks(store: Store) -
     later = frame("sessions", {"corpus": [1], "session": [0], "said_on": [None]})
     two = CHAT.updated({"turns": pl.concat([CHAT["turns"], again]), "sessions": pl.concat([CHAT["sessions"], later])})
     chat = ScriptedChat(noted)
-    out = after(Written(chat=chat), store, two)
+    out = after(LLMContext(chat=chat), store, two)
     assert len(chat.asked) == 4
     assert written(out)[:4] == written(out)[4:]
-    after(Written(chat=chat, header=DATE), store, two)  # another arm asks nothing anew
+    after(LLMContext(chat=chat, header=DATE), store, two)  # another arm asks nothing anew
     assert len(chat.asked) == 4
 
 
 def test_a_memory_of_a_whole_session_is_not_asked_about(store: Store) -> None:
     chat = ScriptedChat(noted)
-    out = after(Written(chat=chat), store, chunk=SessionChunker(roles=("user",)))
+    out = after(LLMContext(chat=chat), store, chunk=SessionChunker(roles=("user",)))
     assert written(out) == ["I moved to Vancouver It rains"]
     assert chat.asked == []
 
@@ -91,14 +91,14 @@ def test_a_memory_of_a_whole_session_is_not_asked_about(store: Store) -> None:
 def test_empty_and_refused_replies_leave_the_key_and_are_counted(store: Store) -> None:
     replies = {"Lovely.": " \x1b[0m\n", "It rains": "I'm sorry, I can't do that."}
     with pytest.warns(UserWarning, match="2 of 4 contexts came back empty or refused"):
-        out = after(Written(chat=ScriptedChat(lambda p: replies.get(passage(p), noted(p)))), store)
+        out = after(LLMContext(chat=ScriptedChat(lambda p: replies.get(passage(p), noted(p)))), store)
     assert written(out)[1:3] == ["Lovely.", "It rains"]
     assert written(out)[3] == "About 'Yes.'.\nYes."
 
 
 def test_without_a_usable_reply_nothing_changes(store: Store) -> None:
     with pytest.warns(UserWarning, match="4 of 4"):
-        out = after(Written(chat=ScriptedChat(lambda p: ""), into="key_and_value"), store)
+        out = after(LLMContext(chat=ScriptedChat(lambda p: ""), into="key_and_value"), store)
     before = TurnChunker().run(CHAT, store)
     assert out["memories"].equals(before["memories"])
 
@@ -107,7 +107,7 @@ def test_of_a_session_too_long_the_turns_around_the_passage_are_shown(store: Sto
     turns = [("user", f"Turn {n} " + "word " * 40) for n in range(30)]
     chat = ScriptedChat(noted, window=700)
     with pytest.warns(UserWarning, match="30 of 30 passages were asked about with only a part of their session"):
-        after(Written(chat=chat), store, talk(turns))
+        after(LLMContext(chat=chat), store, talk(turns))
     assert len(chat.asked) == 30  # none was refused
     asked = next(p for p in chat.asked if passage(p).startswith("Turn 15 "))
     shown = [n for n in range(30) if f"user: Turn {n} " in asked.messages[0].content]
@@ -120,7 +120,7 @@ def test_of_a_session_too_long_the_turns_around_the_passage_are_shown(store: Sto
 def test_a_turn_larger_than_the_window_is_cut_and_asked_about(store: Store) -> None:
     chat = ScriptedChat(lambda p: "A note.", window=500)
     with pytest.warns(UserWarning, match="2 of 2 passages"):
-        out = after(Written(chat=chat), store, talk([("user", "word " * 9000), ("assistant", "Yes.")]))
+        out = after(LLMContext(chat=chat), store, talk([("user", "word " * 9000), ("assistant", "Yes.")]))
     assert len(chat.asked) == 2
     assert written(out)[0] == "A note.\n" + "word " * 9000
 
@@ -138,17 +138,17 @@ def test_a_turn_larger_than_the_window_is_cut_and_asked_about(store: Store) -> N
     ("no end in sight", "no end in sight"),
 ])
 def test_replies_are_cleaned(reply: str, kept: str) -> None:
-    assert cleaned(reply, 2, 50) == kept
+    assert clean_reply(reply, 2, 50) == kept
 
 
 def test_long_sentences_are_cut_to_a_number_of_words() -> None:
-    assert cleaned("word " * 99, 2, 7) == "word word word word word word word"
+    assert clean_reply("word " * 99, 2, 7) == "word word word word word word word"
 
 
 def test_all_goes_well_without_a_warning(store: Store) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        after(Written(chat=ScriptedChat(noted)), store)
+        after(LLMContext(chat=ScriptedChat(noted)), store)
 
 
 def test_what_the_reader_is_shown_grows_by_the_notes_and_is_counted(store: Store) -> None:
@@ -156,7 +156,8 @@ def test_what_the_reader_is_shown_grows_by_the_notes_and_is_counted(store: Store
     tables = CHAT.updated({"questions": asked, "texts": add_texts(CHAT["texts"], ["Does it rain?"])[1]})
 
     def tokens(into: str, level: str) -> int:
-        pipeline = lexical(context=Written(chat=ScriptedChat(lambda p: "A note."), into=into), score=Score(level=level))
+        context = LLMContext(chat=ScriptedChat(lambda p: "A note."), into=into)
+        pipeline = lexical(context=context, score=Score(level=level))
         return pipeline.run(tables, store)["context"]["tokens"].sum()
 
     found = tokens("key", "memory")
