@@ -3,14 +3,14 @@
     python -m memlab.ask system=best data=locomo data.path=FILE corpus=conv-26 "What did Caroline research?"
     python -m memlab.ask memory=FOLDER now=2023-06-01 "Which pet do I have?"
 
-Shows the ranking with its signals, what is known of the people and things in the question where a graph is configured,
-the context, and the answer where a reader is (read/answer=reader chat=...). Words are those of ``memlab.run``, and:
+Prints the ranking with its signals, facts about the people and things in the question if a graph is configured, the
+context, and the answer if there is a reader (read/answer=reader chat=...). Words are those of ``memlab.run``, and:
 
-    corpus=NAME   whose sessions are asked (name or number); needed where the data hold several, unless the question
-                  is one of the data's own, word for word or by its id
-    now=DAY       nothing said later is known; else the day of the data's own question, or of the last session;
-                  of a live memory the present
-    memory=FOLDER a live memory (memlab.memory) in the place of data
+    corpus=NAME   the corpus whose sessions are searched (name or number); needed if the data have several, unless the
+                  question is one of the data's own, by its words or its id
+    now=DAY       the day of the question: later sessions are not used; default: the day of the data's own question,
+                  or of the last session; for a live memory the present
+    memory=FOLDER a live memory (memlab.memory) instead of data
 
 Exit status: 0 answered, 1 failed, 2 the configuration is faulty, 130 interrupted.
 """
@@ -47,9 +47,9 @@ from memlab.text.display import sanitise, sanitise_lines
 from memlab.text.unicode import replace_surrogates
 
 OWN = ("corpus", "now", "memory")
-"""Words that ``memlab.run`` does not know."""
-FEWEST, SHOWN = 10, 20
-"""Ranks that are shown: what is selected, at least and at most so many."""
+"""Words that ``memlab.run`` does not have."""
+MIN_RANKS, MAX_RANKS = 10, 20
+"""Minimum and maximum number of ranks that are shown: all selected ones, and at least the first ten."""
 TEXT = 300
 """Characters of a result's text that are shown."""
 ITEM = 1200
@@ -61,7 +61,7 @@ _out = Console(highlight=False)
 
 @dataclass(frozen=True)
 class AskCommand:
-    """A command line: the question, memlab.run's words, and the own ones."""
+    """A command line: the question, the words of ``memlab.run``, and those of this command."""
 
     question: str
     words: list[str]
@@ -80,8 +80,8 @@ class AskCommand:
         questions = [w for w in words if w not in settings]
         faults = []
         if len(questions) != 1:
-            said = f"{len(questions)} are given: {', '.join(questions)}" if questions else "none is given"
-            faults.append(f'one question is expected, {said}; put it in quotes: "Which pet do I have?"')
+            count = f"{len(questions)} are given: {', '.join(questions)}" if questions else "none is given"
+            faults.append(f'one question is expected, {count}; put it in quotes: "Which pet do I have?"')
         elif not questions[0].strip():
             faults.append("the question is blank")
         if "memory" in own:
@@ -100,14 +100,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         _out.print(escape((__doc__ or "").strip()))
         return 0
     try:
-        _show(*answered(AskCommand.of(words)))
+        _show(*answer(AskCommand.of(words)))
     except MemlabError as error:
         _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(str(error)))}", soft_wrap=True)
         return 2 if isinstance(error, Faults) else 1
     except KeyboardInterrupt:
         _out.print("\ninterrupted; what models made is kept")
         return 130
-    except Exception as error:  # a model or its server: told in one line, the rest kept for whoever looks into it
+    except Exception as error:  # of a model or its server: one line here, the traceback in a file
         _out.print(f"[red]memlab:[/red] {escape(sanitise_lines(f'{type(error).__name__}: {error}'))}", soft_wrap=True)
         trace = home() / "ask.failed.txt"
         trace.parent.mkdir(parents=True, exist_ok=True)
@@ -117,54 +117,54 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def answered(asked: AskCommand) -> tuple[SearchResult, str]:
-    """Ask, and return what was found and whose sessions were asked; raises MemlabError for what is wrong."""
-    sweep = read(asked.words)
+def answer(command: AskCommand) -> tuple[SearchResult, str]:
+    """Ask the question; return the result and a description of the searched sessions; raises MemlabError."""
+    sweep = read(command.words)
     if len(sweep.arms) != 1:
-        raise Faults([f"one configuration is asked, these words describe {len(sweep.arms)}; give one value a slot"])
+        raise Faults([f"one configuration is needed, these words describe {len(sweep.arms)}; give one value per slot"])
     (arm,) = sweep.arms
-    now = parse_moment(asked.own.get("now"), "now")
-    if "memory" in asked.own:
-        folder = Path(asked.own["memory"]).expanduser()
+    now = parse_moment(command.own.get("now"), "now")
+    if "memory" in command.own:
+        folder = Path(command.own["memory"]).expanduser()
         if not Log.there(folder):
             raise MemlabError("there is no live memory", where=str(folder),
                               fix="give the folder of a memlab.memory.Memory that something was added to")
         store = store_at(sweep.settings.store) if sweep.settings.store else None
         with Memory(folder, arm.pipeline, store) as memory:
-            return memory.look(asked.question, now, SHOWN), f"the memory {folder}"
-    return _of_data(arm, asked, now, sweep.settings.store)
+            return memory.look(command.question, now, MAX_RANKS), f"the memory {folder}"
+    return _ask_data(arm, command, now, sweep.settings.store)
 
 
-def _of_data(arm: Arm, asked: AskCommand, now: datetime | None, store: str | None) -> tuple[SearchResult, str]:
+def _ask_data(arm: Arm, command: AskCommand, now: datetime | None, store: str | None) -> tuple[SearchResult, str]:
     pipeline = without_judges(arm.pipeline)
     tables = load(arm.dataset)
     names = dict(tables["ids"].filter(pl.col("kind") == "corpus").select("corpus", "name").iter_rows())
     corpora = {corpus: names.get(corpus, str(corpus)) for corpus in tables["sessions"]["corpus"].unique().sort()}
-    own = _own_questions(tables, asked.question)
-    corpus = _corpus(corpora, own, asked.own.get("corpus"))
+    own = _own_questions(tables, command.question)
+    corpus = _corpus(corpora, own, command.own.get("corpus"))
     own = own.filter(pl.col("corpus") == corpus)
-    here = {name: tables[name].filter(pl.col("corpus") == corpus) for name in ("sessions", "turns")}
-    question = own["text"][0] if own.height else asked.question
-    day = now or (own["asked_on"][0] if own.height else here["sessions"]["said_on"].max())
-    text_id, texts = add_texts(tables["texts"].join(here["turns"], on="text_id", how="semi"),
+    own_tables = {name: tables[name].filter(pl.col("corpus") == corpus) for name in ("sessions", "turns")}
+    question = own["text"][0] if own.height else command.question
+    day = now or (own["asked_on"][0] if own.height else own_tables["sessions"]["said_on"].max())
+    text_id, texts = add_texts(tables["texts"].join(own_tables["turns"], on="text_id", how="semi"),
                                [replace_surrogates(question)])
     one = frame("questions", {"question": [0], "corpus": [corpus], "text_id": text_id, "asked_on": [day]})
-    made = pipeline.run(Tables(texts=texts, questions=one, **here), store_at(store))
-    sessions = here["sessions"].height
-    return (SearchResult.of(made, results(made, pipeline, SHOWN)),
+    answered = pipeline.run(Tables(texts=texts, questions=one, **own_tables), store_at(store))
+    sessions = own_tables["sessions"].height
+    return (SearchResult.of(answered, results(answered, pipeline, MAX_RANKS)),
             f"{corpora[corpus]} of {arm.dataset.name}, {sessions} session{'s' * (sessions != 1)}")
 
 
 def _own_questions(tables: Tables, wanted: str) -> pl.DataFrame:
-    """Return (question, corpus, asked_on, text) of the data's questions that are meant: by their words or their id."""
+    """Return (question, corpus, asked_on, text) of the data's questions with these words or this id."""
     ids = tables["ids"].filter(pl.col("kind") == "question").select("question", "name")
-    told = with_text(tables["questions"], tables["texts"]).join(ids, on="question", how="left")
+    questions = with_text(tables["questions"], tables["texts"]).join(ids, on="question", how="left")
     same = pl.col("text").str.strip_chars().str.to_lowercase() == wanted.strip().lower()
-    return told.filter(same | (pl.col("name") == wanted)).select("question", "corpus", "asked_on", "text")
+    return questions.filter(same | (pl.col("name") == wanted)).select("question", "corpus", "asked_on", "text")
 
 
 def _corpus(corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> int:
-    """Choose whose sessions are asked."""
+    """Choose the corpus whose sessions are searched."""
     listed = ", ".join(list(corpora.values())[:40]) + (", ..." if len(corpora) > 40 else "")
     if wanted is not None:
         named = [corpus for corpus, name in corpora.items() if name == wanted]
@@ -180,27 +180,27 @@ def _corpus(corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> i
         return int(meant[0])
     if meant:
         listed = ", ".join(corpora[c] for c in meant)
-        raise Faults([f"the data ask this of several; choose one with corpus=NAME: {listed}"])
-    raise Faults([f"these data hold {len(corpora)} corpora, and this is none of their questions; choose one with "
+        raise Faults([f"several corpora have this question; choose one with corpus=NAME: {listed}"])
+    raise Faults([f"these data have {len(corpora)} corpora, and this is none of their questions; choose one with "
                   f"corpus=NAME: {listed}"])
 
 
-def _show(found: SearchResult, place: str) -> None:
-    asked_on = "on no day" if found.asked_on is None else f"as of {found.asked_on:%Y-%m-%d}"
-    _out.print(Text(sanitise(found.question), "bold"))
+def _show(result: SearchResult, place: str) -> None:
+    asked_on = "on no day" if result.asked_on is None else f"as of {result.asked_on:%Y-%m-%d}"
+    _out.print(Text(sanitise(result.question), "bold"))
     _out.print(Text(f"asked of {sanitise(place)}, {asked_on}", "dim"))
     _heading("Ranking")
-    shown = found.results.filter((pl.col("rank") <= FEWEST) | pl.col("selected"))
+    shown = result.results.filter((pl.col("rank") <= MIN_RANKS) | pl.col("selected"))
     _out.print(_ranking(shown) if shown.height else "nothing was found")
-    if found.graph:
+    if result.graph:
         _heading("Graph")
-        _out.print(Text(sanitise_lines(found.graph)))
-    _heading(f"Context ({len(found.context)} item{'s' * (len(found.context) != 1)})")
-    for item in found.context:
+        _out.print(Text(sanitise_lines(result.graph)))
+    _heading(f"Context ({len(result.context)} item{'s' * (len(result.context) != 1)})")
+    for item in result.context:
         _out.print(Text(_cut(sanitise_lines(item), ITEM) + "\n"))
-    if found.answer is not None:
+    if result.answer is not None:
         _heading("Answer")
-        _out.print(Text(sanitise_lines(found.answer) or "(blank)"))
+        _out.print(Text(sanitise_lines(result.answer) or "(blank)"))
 
 
 def _heading(text: str) -> None:
@@ -225,7 +225,7 @@ def _ranking(rows: pl.DataFrame) -> Table:
 
 
 def _where(session: int, turns: Sequence[int]) -> str:
-    """Write a place, turns as ranges.
+    """Format a place: the session and the range of turns.
 
     >>> _where(3, [0, 1, 2]), _where(3, [4])
     ('3:0-2', '3:4')

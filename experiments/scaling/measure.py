@@ -26,12 +26,12 @@ def run(*words: str, root: Path) -> tuple[float, float, str]:
     """Run a command line; return its wall time and processor time in seconds, and its output."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     line = [sys.executable, "-m", "memlab.run", *words, "track=none", f"out={root}/runs", f"store={root}/store"]
-    done = subprocess.run(line, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stdout + done.stderr)
+    process = subprocess.run(line, capture_output=True, text=True)
+    if process.returncode:
+        sys.exit(process.stdout + process.stderr)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.perf_counter() - start, used, done.stdout
+    cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - start, cpu_seconds, process.stdout
 
 
 def size(folder: Path) -> float:
@@ -45,11 +45,12 @@ def haystacks() -> None:
         root = Path(tempfile.mkdtemp())
         wall, _, _ = run(f"data.lives={lives}", root=root)
         folder = next((root / "runs").glob("single/*/*/manifest.json")).parent
-        told = json.loads((folder / "manifest.json").read_text())
-        again, _, _ = run(f"data.lives={lives}", "rank.select.k=11", root=root)
-        spent = "  ".join(f"{told['seconds'].get(slot, 0):8.2f}" for slot in SLOTS)
-        print(f"{lives:5d}  {told['made']['vectors']:5d}  {wall:4.1f}  {spent}  {told['peak_memory_gb']:7.2f}  "
-              f"{size(root / 'store'):8.1f}  {size(folder):6.1f}  {again:9.1f}", flush=True)
+        manifest = json.loads((folder / "manifest.json").read_text())
+        warm, _, _ = run(f"data.lives={lives}", "rank.select.k=11", root=root)
+        by_slot = "  ".join(f"{manifest['seconds'].get(slot, 0):8.2f}" for slot in SLOTS)
+        turns, peak = manifest["made"]["vectors"], manifest["peak_memory_gb"]
+        print(f"{lives:5d}  {turns:5d}  {wall:4.1f}  {by_slot}  {peak:7.2f}  "
+              f"{size(root / 'store'):8.1f}  {size(folder):6.1f}  {warm:9.1f}", flush=True)
         shutil.rmtree(root)
 
 
@@ -60,37 +61,37 @@ def arms() -> None:
     for number in (1, 5, 10, 20, 40):
         shutil.rmtree(root / "runs")
         several = ("-m",) if number > 1 else ()
-        wall, used, _ = run(*several, "rank.select.k=" + ",".join(map(str, range(1, number + 1))), root=root)
-        print(f"{number:4d}  {wall:5.1f}  {used:5.1f}", flush=True)
+        wall, cpu, _ = run(*several, "rank.select.k=" + ",".join(map(str, range(1, number + 1))), root=root)
+        print(f"{number:4d}  {wall:5.1f}  {cpu:5.1f}", flush=True)
     shutil.rmtree(root)
 
 
 def slurm(words: list[str]) -> None:
-    packed = "packed" in words
+    packed_only = "packed" in words
     words = [word for word in words if word != "packed"]
     swept = ["-m", "rank.select.k=" + ",".join(map(str, range(1, 31))), *words]
-    here, there = Path(tempfile.mkdtemp(dir=Path.cwd())), Path(tempfile.mkdtemp(dir=Path.cwd()))
-    wall, used, _ = run(*swept, root=here)
-    print(f"one process: {wall:.0f} s, processor {used:.0f} s", flush=True)
-    for line in (["hydra.launcher.arms_per_job=5"], ["hydra.launcher.arms_per_job=1"])[: 1 if packed else 2]:
-        shutil.rmtree(there, ignore_errors=True)
-        began = time.strftime("%Y-%m-%dT%H:%M:%S")
-        wall, mine, _ = run(*swept, "hydra/launcher=slurm", "hydra.launcher.array_parallelism=6",
-                            "hydra.launcher.cpus_per_task=1", "hydra.launcher.mem_gb=3.5", *line, root=there)
-        time.sleep(15)  # accounting lags behind
-        told = subprocess.run(["sacct", "-n", "-P", "-S", began, "-o", "JobID,JobName,TotalCPU"], capture_output=True,
-                              text=True, check=True).stdout.splitlines()
-        rows = [row.split("|") for row in told]
+    local, remote = Path(tempfile.mkdtemp(dir=Path.cwd())), Path(tempfile.mkdtemp(dir=Path.cwd()))
+    wall, local_cpu, _ = run(*swept, root=local)
+    print(f"one process: {wall:.0f} s, processor {local_cpu:.0f} s", flush=True)
+    for line in (["hydra.launcher.arms_per_job=5"], ["hydra.launcher.arms_per_job=1"])[: 1 if packed_only else 2]:
+        shutil.rmtree(remote, ignore_errors=True)
+        start = time.strftime("%Y-%m-%dT%H:%M:%S")
+        wall, shell_cpu, _ = run(*swept, "hydra/launcher=slurm", "hydra.launcher.array_parallelism=6",
+                                 "hydra.launcher.cpus_per_task=1", "hydra.launcher.mem_gb=3.5", *line, root=remote)
+        time.sleep(15)  # accounting is delayed
+        output = subprocess.run(["sacct", "-n", "-P", "-S", start, "-o", "JobID,JobName,TotalCPU"], capture_output=True,
+                                text=True, check=True).stdout.splitlines()
+        rows = [row.split("|") for row in output]
         names = {job: name for job, name, _ in rows if "." not in job}
         jobs = dict.fromkeys(names.values(), 0.0)
-        for job, _, spent in rows:  # sacct counts processor time on a job's steps
+        for job, _, cpu in rows:  # sacct counts processor time on a job's steps
             if "." in job:
-                jobs[names[job.partition(".")[0]]] += seconds(spent)
-        total = sum(jobs.values()) + mine
-        parts = ", ".join(f"{name} {spent:.0f}" for name, spent in jobs.items())
-        print(f"{line[0]}: {wall:.0f} s, processor {total:.0f} s = {total / used:.2f} of one process "
-              f"({parts}, shell {mine:.0f}; {len(names)} jobs)", flush=True)
-    for folder in (here, there):
+                jobs[names[job.partition(".")[0]]] += seconds(cpu)
+        total = sum(jobs.values()) + shell_cpu
+        parts = ", ".join(f"{name} {cpu:.0f}" for name, cpu in jobs.items())
+        print(f"{line[0]}: {wall:.0f} s, processor {total:.0f} s = {total / local_cpu:.2f} of one process "
+              f"({parts}, shell {shell_cpu:.0f}; {len(names)} jobs)", flush=True)
+    for folder in (local, remote):
         shutil.rmtree(folder, ignore_errors=True)
 
 

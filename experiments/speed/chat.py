@@ -7,7 +7,7 @@ They alternate (the first of each pass changes), and the medians over the passes
 ratios within a pass. The bare client consists of workers in one event loop that call ``create`` and keep the text.
 memlab's client also checks that prompt and reply fit into the window, can retry, and hands the replies to the caller's
 thread; it posts through the same client, without ``create``'s conversions of request and reply. Then resident memory
-is read while memlab's client answers 10,000 requests whose replies are discarded.
+is read while memlab's client answers 10,000 requests and discards the replies.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def prompts(count: int, words: int) -> list[Prompt]:
             for i in range(count)]
 
 
-async def bare(url: str, asked: list[Prompt], at_once: int) -> list[str]:
+async def ask_bare(url: str, prompts: list[Prompt], at_once: int) -> list[str]:
     """Ask with the bare client."""
-    found, order = [""] * len(asked), iter(range(len(asked)))
+    replies, order = [""] * len(prompts), iter(range(len(prompts)))
     direct = DefaultAsyncHttpxClient(trust_env=False)  # like memlab on loopback: ignore the environment's proxies
     async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=300, http_client=direct) as client:
 
@@ -47,44 +47,44 @@ async def bare(url: str, asked: list[Prompt], at_once: int) -> list[str]:
             for i in order:
                 reply = await client.chat.completions.create(
                     model="m", temperature=0.0, seed=0, max_tokens=256,
-                    messages=[{"role": m.role, "content": m.content} for m in asked[i].messages])
-                found[i] = reply.choices[0].message.content
+                    messages=[{"role": m.role, "content": m.content} for m in prompts[i].messages])
+                replies[i] = reply.choices[0].message.content
 
         await asyncio.gather(*(worker() for _ in range(at_once)))
-    return found
+    return replies
 
 
-def ours(url: str, asked: list[Prompt], at_once: int) -> list[str]:
+def ask_memlab(url: str, prompts: list[Prompt], at_once: int) -> list[str]:
     """Ask with memlab's client."""
-    found = [""] * len(asked)
-    for i, completion in OpenAIChat(model="m", url=url, concurrency=at_once, window=8192).complete(asked):
-        found[i] = completion.text
-    return found
+    replies = [""] * len(prompts)
+    for i, completion in OpenAIChat(model="m", url=url, concurrency=at_once, window=8192).complete(prompts):
+        replies[i] = completion.text
+    return replies
 
 
 CLIENTS: dict[str, Callable[[str, list[Prompt], int], list[str]]] = {
-    "bare": lambda url, asked, at_once: asyncio.run(bare(url, asked, at_once)), "memlab": ours}
+    "bare": lambda url, prompts, at_once: asyncio.run(ask_bare(url, prompts, at_once)), "memlab": ask_memlab}
 
 
-def timed(work: Callable[[str, list[Prompt], int], list[str]], url: str, asked: list[Prompt],
+def run_timed(work: Callable[[str, list[Prompt], int], list[str]], url: str, prompts: list[Prompt],
           at_once: int) -> tuple[float, float, list[str]]:
     """Return the wall time and processor time (all threads) of the work in seconds, and its replies."""
-    start, used = time.perf_counter(), time.process_time()
-    found = work(url, asked, at_once)
-    return time.perf_counter() - start, time.process_time() - used, found
+    start, cpu_start = time.perf_counter(), time.process_time()
+    replies = work(url, prompts, at_once)
+    return time.perf_counter() - start, time.process_time() - cpu_start, replies
 
 
-def throughput(url: str, count: int, words: int, turns: int) -> Iterator[str]:
+def throughput(url: str, count: int, words: int, rounds: int) -> Iterator[str]:
     """Time both clients alternately, for each number of requests at a time."""
-    asked = prompts(count, words)
+    requests = prompts(count, words)
     for at_once in (8, 16, 32, 64):
         cost: dict[str, list[tuple[float, float]]] = {"bare": [], "memlab": []}
-        for turn in range(turns):
-            found = {}
-            for name in sorted(cost, reverse=turn % 2 == 1):
-                *spent, found[name] = timed(CLIENTS[name], url, asked, at_once)
+        for round_number in range(rounds):
+            replies = {}
+            for name in sorted(cost, reverse=round_number % 2 == 1):
+                *spent, replies[name] = run_timed(CLIENTS[name], url, requests, at_once)
                 cost[name].append((spent[0], spent[1]))
-            assert found["bare"] == found["memlab"]
+            assert replies["bare"] == replies["memlab"]
         (b, b_cpu), (m, m_cpu) = ([median(column) for column in zip(*cost[name])] for name in ("bare", "memlab"))
         ratios = [theirs / mine for (theirs, _), (mine, _) in zip(cost["bare"], cost["memlab"])]
         yield (f"{at_once:>3} at a time: bare {count / b:6.0f} requests/s, memlab {count / m:6.0f}, "
@@ -94,13 +94,13 @@ def throughput(url: str, count: int, words: int, turns: int) -> Iterator[str]:
 
 def memory(url: str, count: int, words: int) -> Iterator[str]:
     """Report resident memory after every tenth of the requests."""
-    asked, process, before = prompts(count, words), psutil.Process(), time.perf_counter()
-    seen = []
-    for i, _ in enumerate(OpenAIChat(model="m", url=url, window=8192).complete(asked)):
+    requests, process, before = prompts(count, words), psutil.Process(), time.perf_counter()
+    resident = []
+    for i, _ in enumerate(OpenAIChat(model="m", url=url, window=8192).complete(requests)):
         if (i + 1) % (count // 10) == 0:
-            seen.append(process.memory_info().rss / 1e6)
+            resident.append(process.memory_info().rss / 1e6)
     yield (f"{count:,} requests, 16 at a time, {time.perf_counter() - before:.0f} s; resident MB at each tenth: "
-           + ", ".join(f"{s:.0f}" for s in seen))
+           + ", ".join(f"{s:.0f}" for s in resident))
 
 
 async def serve(delay: float) -> None:

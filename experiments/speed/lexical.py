@@ -36,19 +36,19 @@ def tables(file: Path) -> Tables:
 
 def haystacks(data: Tables) -> list[tuple[list[str], str]]:
     """Return, for each question, the keys of its corpus in order of memory id, and the question."""
-    keys = with_text(data["memories"], data["texts"], "key_id", "said").sort("memory").group_by("corpus").agg("said")
-    asked = with_text(data["questions"], data["texts"], name="asked")
-    both = asked.join(keys, on="corpus").sort("question")
-    return list(zip(both["said"].to_list(), both["asked"].to_list()))
+    keys = with_text(data["memories"], data["texts"], "key_id", "key").sort("memory").group_by("corpus").agg("key")
+    questions = with_text(data["questions"], data["texts"])
+    both = questions.join(keys, on="corpus").sort("question")
+    return list(zip(both["key"].to_list(), both["text"].to_list()))
 
 
-def theirs(stacks: list[tuple[list[str], str]]) -> list[np.ndarray]:
+def bm25s_scores(stacks: list[tuple[list[str], str]]) -> list[np.ndarray]:
     """Return bm25s's scores for each haystack."""
     stemmer, scores = Stemmer.Stemmer("english"), []
-    for keys, asked in stacks:
+    for keys, question in stacks:
         index = bm25s.BM25(method="lucene")
         index.index(bm25s.tokenize(keys, stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
-        query = bm25s.tokenize(asked, stopwords="en", stemmer=stemmer, return_ids=False, show_progress=False)[0]
+        query = bm25s.tokenize(question, stopwords="en", stemmer=stemmer, return_ids=False, show_progress=False)[0]
         scores.append(index.get_scores(query))
     return scores
 
@@ -66,11 +66,11 @@ def main() -> None:
         hits = BM25().run(data, store)["hits"]
         seconds["memlab"].append(time.perf_counter() - start)
         start = time.perf_counter()
-        scores = theirs(stacks)
+        scores = bm25s_scores(stacks)
         seconds["bm25s"].append(time.perf_counter() - start)
-    ours = hits.sort("query", "memory")["score"].to_numpy()
-    gap = np.abs(ours - np.concatenate(scores))
-    print(f"{len(stacks)} haystacks, {len(ours)} sessions, {pl.thread_pool_size()} polars threads")
+    memlab_scores = hits.sort("query", "memory")["score"].to_numpy()
+    gap = np.abs(memlab_scores - np.concatenate(scores))
+    print(f"{len(stacks)} haystacks, {len(memlab_scores)} sessions, {pl.thread_pool_size()} polars threads")
     for name, values in seconds.items():
         print(f"{name}: {min(values):.2f} s (all passes: {', '.join(f'{v:.2f}' for v in values)})")
     print(f"ratio {min(seconds['bm25s']) / min(seconds['memlab']):.1f}; in each pass "

@@ -2,12 +2,12 @@
 
     python experiments/speed/live_memory.py [--sessions 10000] [--turns 4] [--words 30] [--search drawn|minilm|words]
 
-Takes a minute or two with ``drawn`` (vectors as long as MiniLM's that cost nothing to make, and BM25: the cost of the
-memory itself) and ``words`` (BM25 alone), half an hour on two cores with ``minilm``. Turns are drawn from the
-vocabulary of the generated lives by a Zipf law, so that no two texts are equal and no encoding is reused. Prints, after
-every tenth of the sessions, the time of an addition over the last hundred (median and longest), the time of the next
-question (which first merges what was written) and of a second one, the process's memory, and the size on disk. Prints
-at the end the time to load the memory in another process.
+Takes a minute or two with ``drawn`` (random vectors of MiniLM's length, which need no encoder, and BM25: the cost of
+the memory itself) and ``words`` (BM25 alone), half an hour on two cores with ``minilm``. Turns are drawn from the
+vocabulary of the generated lives by a Zipf law, so that no two texts are equal and no encoding is reused. After every
+tenth of the sessions it prints the time of an addition over the last hundred (median and longest), the time of the next
+question (which first merges the new sessions) and of a second one, the process's memory, and the size on disk. At the
+end it prints the time to load the memory in another process.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from memlab.memory import Memory, Session
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.pipeline import Pipeline
 from memlab.search.dense import Dense
-from memlab.stage import Off
+from memlab.stage import Nothing
 
 
 @dataclass(frozen=True)
@@ -58,18 +58,18 @@ class Drawn:
 
 
 PIPELINES = {"drawn": lambda: Pipeline(dense=Dense(embedder=Drawn())), "minilm": Pipeline,
-             "words": lambda: Pipeline(dense=Off())}
+             "words": lambda: Pipeline(dense=Nothing(writes=("hits",)))}
 
 
-def again(folder: str, search: str, question: str) -> None:
+def load_again(folder: str, search: str, question: str) -> None:
     """Load a memory and ask it, as a new process would."""
     with Memory(folder, PIPELINES[search]()) as memory:
         start = time.perf_counter()
         count = len(memory)
-        loaded = time.perf_counter() - start
+        load_seconds = time.perf_counter() - start
         memory.search(question)
-        print(f"loaded in another process: {count:,} sessions in {loaded:.2f} s, first question "
-              f"{time.perf_counter() - start - loaded:.2f} s")
+        print(f"loaded in another process: {count:,} sessions in {load_seconds:.2f} s, first question "
+              f"{time.perf_counter() - start - load_seconds:.2f} s")
 
 
 def vocabulary() -> list[str]:
@@ -86,18 +86,18 @@ def main() -> None:
     parser.add_argument("--again", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.again:
-        again(args.again[0], args.search, args.again[1])
+        load_again(args.again[0], args.search, args.again[1])
         return
     rng = np.random.default_rng(0)
     words = np.array(vocabulary())
     share = 1 / np.arange(1, len(words) + 1)
     share /= share.sum()
 
-    def said(count: int) -> str:
+    def random_text(count: int) -> str:
         return " ".join(rng.choice(words, count, p=share))
 
     def session(n: int) -> Session:
-        turns = [(("user", "assistant")[t % 2], said(args.words)) for t in range(args.turns)]
+        turns = [(("user", "assistant")[t % 2], random_text(args.words)) for t in range(args.turns)]
         return Session(datetime(2020, 1, 1) + timedelta(hours=3 * n), turns)
 
     with tempfile.TemporaryDirectory() as folder:
@@ -116,20 +116,21 @@ def main() -> None:
                 memory.add(one)
                 times.append(time.perf_counter() - start)
                 if n in steps:
-                    asked = []
+                    question_seconds = []
                     for _ in range(2):
-                        question = said(8)
+                        question = random_text(8)
                         start = time.perf_counter()
                         memory.search(question)
-                        asked.append(time.perf_counter() - start)
+                        question_seconds.append(time.perf_counter() - start)
                     last = 1000 * np.array(times[-100:])
-                    held = psutil.Process().memory_info().rss / 1e6
+                    resident = psutil.Process().memory_info().rss / 1e6
                     size = sum(p.stat().st_size for p in Path(folder).rglob("*") if p.is_file()) / 1e6
-                    print(f"| {n:,} | {np.median(last):.1f} ms | {last.max():.0f} ms | {asked[0]:.2f} s "
-                          f"| {asked[1]:.2f} s | {held:,.0f} MB | {size:.0f} MB |", flush=True)
+                    print(f"| {n:,} | {np.median(last):.1f} ms | {last.max():.0f} ms | {question_seconds[0]:.2f} s "
+                          f"| {question_seconds[1]:.2f} s | {resident:,.0f} MB | {size:.0f} MB |", flush=True)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
         print(f"\n{args.sessions:,} additions in {sum(times):.0f} s; peak memory {peak:,.0f} MB", flush=True)
-        subprocess.run([sys.executable, __file__, "--search", args.search, "--again", folder, said(8)], check=True)
+        load = [sys.executable, __file__, "--search", args.search, "--again", folder, random_text(8)]
+        subprocess.run(load, check=True)
 
 
 if __name__ == "__main__":

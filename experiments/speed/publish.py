@@ -27,13 +27,13 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--arms", type=int, default=200)
     parser.add_argument("--mode", choices=("offline", "online"), default="offline")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        data = Path(place) / "runs" / "publishing" / given.folder.resolve().parent.name
-        folders = [Path(shutil.copytree(given.folder, data / f"arm{i:03d}-{i:08x}",
-                                        ignore=shutil.ignore_patterns("published.json"))) for i in range(given.arms)]
+        data = Path(place) / "runs" / "publishing" / args.folder.resolve().parent.name
+        folders = [Path(shutil.copytree(args.folder, data / f"arm{i:03d}-{i:08x}",
+                                        ignore=shutil.ignore_patterns("published.json"))) for i in range(args.arms)]
         size = sum(p.stat().st_size for p in folders[0].iterdir())
-        track, spent = WandbTrack(mode=given.mode), []
+        track, spent = WandbTrack(mode=args.mode), []
         start = time.perf_counter()
         for folder in folders:
             before = time.perf_counter()
@@ -42,22 +42,22 @@ def main() -> int:
             if where is None:
                 return 1
         total = time.perf_counter() - start
-        again = time.perf_counter()
+        second_call = time.perf_counter()
         for folder in folders:
             track.publish(folder)
-        again = time.perf_counter() - again
+        second_call = time.perf_counter() - second_call
         files = [p for p in (Path(place) / "runs" / "wandb").rglob("*") if p.is_file() and not p.is_symlink()]
-        print(f"{given.arms} arms of {size / 1e6:.2f} MB, {given.mode}: {total:.1f} s, {total / given.arms:.2f} s "
+        print(f"{args.arms} arms of {size / 1e6:.2f} MB, {args.mode}: {total:.1f} s, {total / args.arms:.2f} s "
               f"per arm (median {statistics.median(spent):.2f}, longest {max(spent):.2f}, first {spent[0]:.2f}); "
-              f"second call, all published: {again:.2f} s; "
+              f"second call, all published: {second_call:.2f} s; "
               f"W&B's files: {sum(p.stat().st_size for p in files) / 1e6:.0f} MB")
-        if given.mode == "offline":
+        if args.mode == "offline":
             (file,) = Path(str(where)).glob("*.wandb")
             tool = Path(sys.executable).with_name("wandb")
-            told = subprocess.run([tool, "leet", "inspect", "--summary", "--json", file], capture_output=True,
-                                  check=True, text=True).stdout
-            found, wanted = json.loads(told)["summary"], json.loads((folders[-1] / "metrics.json").read_text())
-            print(f"read back: {sum(found.get(k) == v for k, v in wanted.items())} of {len(wanted)} metrics equal")
+            output = subprocess.run([tool, "leet", "inspect", "--summary", "--json", file], capture_output=True,
+                                    check=True, text=True).stdout
+            summary, metrics = json.loads(output)["summary"], json.loads((folders[-1] / "metrics.json").read_text())
+            print(f"read back: {sum(summary.get(k) == v for k, v in metrics.items())} of {len(metrics)} metrics equal")
     return 0
 
 

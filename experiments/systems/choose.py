@@ -3,8 +3,8 @@
     python experiments/systems/choose.py data=longmemeval_s data.path=FILE data.split=a
 
 The objective is the share of questions for which all evidence turns are shown within 1,000 tokens; turn nDCG@10 breaks
-ties. A change is kept if it gains half a question in a hundred, or as much nDCG at the same share. The other half is
-never loaded.
+ties. A change is kept if it gains .005 in this share, or .005 in nDCG at the same share. The other half is never
+loaded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from memlab.store import Store, store_at
 from memlab.tables import Tables
 
 BASE = ("system=best", "rank/select=budget", "rank.select.twin=false", "track=none")
-WRITTEN = {
+WRITE_SIDES = {
     "as it is": (),
     "facts merged": ("write/extract=rules_merge",),
     "dates": ("write/anchor=rules",),
@@ -51,11 +51,11 @@ class Result:
 
 def result(pipeline: Pipeline, tables: Tables, store: Store) -> Result:
     """Run a pipeline and return its metrics."""
-    found = averages(per_question(pipeline.run(tables, store)))
-    return Result(round(found["selected/turn/recall_all"], 6), round(found.get("turn/ndcg@10", 0.0), 6))
+    figures = averages(per_question(pipeline.run(tables, store)))
+    return Result(round(figures["selected/turn/recall_all"], 6), round(figures.get("turn/ndcg@10", 0.0), 6))
 
 
-def weighted(score: Stage, **weights: float) -> Stage:
+def with_weights(score: Stage, **weights: float) -> Stage:
     """Return the scorer with other weights; a lane of weight 0 stays in the mapping."""
     return type(score)(**{**vars(score), "weights": {**score.weights, **weights}})  # type: ignore[attr-defined]
 
@@ -63,27 +63,27 @@ def weighted(score: Stage, **weights: float) -> Stage:
 def main(words: list[str]) -> None:
     """Search and print every step."""
     best: tuple[Result, str, Pipeline] | None = None
-    for name, more in WRITTEN.items():
-        (arm,) = read([*BASE, *words, *more]).arms
+    for name, overrides in WRITE_SIDES.items():
+        (arm,) = read([*BASE, *words, *overrides]).arms
         tables, store = load(arm.dataset), store_at(None)
-        reached = result(arm.pipeline, tables, store)
-        print(f"{name}: {reached}", flush=True)
-        if best is None or reached.beats(best[0]):
-            best = reached, name, arm.pipeline
+        result_so_far = result(arm.pipeline, tables, store)
+        print(f"{name}: {result_so_far}", flush=True)
+        if best is None or result_so_far.beats(best[0]):
+            best = result_so_far, name, arm.pipeline
     assert best is not None
-    reached, name, pipeline = best
+    result_so_far, name, pipeline = best
     for turn in (1, 2):
-        before = reached
+        before = result_so_far
         for lane in LANES:
             for step in STEPS:
-                other = pipeline.replace(score=weighted(pipeline.score, **{lane: step}))
-                now = result(other, tables, store)
-                if now.beats(reached):
-                    reached, pipeline = now, other
-                    print(f"round {turn}: {lane} = {step}: {reached}", flush=True)
-        if reached == before:
+                other = pipeline.replace(score=with_weights(pipeline.score, **{lane: step}))
+                candidate = result(other, tables, store)
+                if candidate.beats(result_so_far):
+                    result_so_far, pipeline = candidate, other
+                    print(f"round {turn}: {lane} = {step}: {result_so_far}", flush=True)
+        if result_so_far == before:
             break
-    print(f"chosen: {name}, weights {pipeline.score.weights}: {reached}")  # type: ignore[attr-defined]
+    print(f"chosen: {name}, weights {pipeline.score.weights}: {result_so_far}")  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ first 120, never on the other 80):
 * kind, for libraries that return single days: every day found lies within the labelled span, and at least one is
   found; where nothing may be resolved, none is found;
 * given the expression: the parser gets the expression alone (``dateparser.parse``), so that finding it does not count;
-  a day within the labelled span is right. The rules see the sentence and must have found a span that overlaps.
+  a day within the labelled span is right. The rules see the sentence and must find a span that overlaps it.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ def within(day: date, form: str) -> bool:
 
 def rules_exact(row: Row) -> bool:
     """Return whether the rules give the labelled form and nothing else."""
-    return "; ".join(f.value for f in find_expressions(row["sentence"], said(row))) == row["expected"]
+    return "; ".join(f.value for f in find_expressions(row["sentence"], time_of(row))) == row["expected"]
 
 
 def rules_kind(row: Row) -> bool:
     """Return whether the rules' first days pass the test for libraries of single days."""
-    return kind([days_of(f.value)[0] for f in find_expressions(row["sentence"], said(row))], row)
+    return kind([days_of(f.value)[0] for f in find_expressions(row["sentence"], time_of(row))], row)
 
 
-def rules_given(row: Row) -> bool:
+def rules_on_expression(row: Row) -> bool:
     """Return whether a result that overlaps the labelled expression has its first day within the span."""
     at = row["sentence"].lower().index(row["expression"].lower())
     return any(f.start < at + len(row["expression"]) and at < f.end and within(days_of(f.value)[0], row["expected"])
-               for f in find_expressions(row["sentence"], said(row)))
+               for f in find_expressions(row["sentence"], time_of(row)))
 
 
 def kind(days: list[date], row: Row) -> bool:
@@ -74,7 +74,7 @@ def kind(days: list[date], row: Row) -> bool:
     return bool(days) == bool(row["expected"]) and all(within(day, row["expected"]) for day in days)
 
 
-def said(row: Row) -> datetime:
+def time_of(row: Row) -> datetime:
     """Return the time at which the sentence is said."""
     return datetime.fromisoformat(row["said_on"])
 
@@ -86,10 +86,10 @@ def libraries() -> dict[str, dict[str, Callable[[Row], bool]]]:
         from dateparser.search import search_dates
     except ImportError:
         return {}
-    made = {}
+    tests = {}
     for prefers in ("past", "current_period"):
         def options(row: Row, prefers: str = prefers) -> dict[str, object]:
-            return {"RELATIVE_BASE": said(row), "PREFER_DATES_FROM": prefers, "DATE_ORDER": "MDY"}
+            return {"RELATIVE_BASE": time_of(row), "PREFER_DATES_FROM": prefers, "DATE_ORDER": "MDY"}
 
         def search(row: Row, options: Callable[[Row], dict[str, object]] = options) -> bool:
             hits = search_dates(row["sentence"], languages=["en"], settings=options(row)) or []
@@ -99,8 +99,9 @@ def libraries() -> dict[str, dict[str, Callable[[Row], bool]]]:
             moment = dateparser.parse(row["expression"], languages=["en"], settings=options(row))
             return moment is not None and within(moment.date(), row["expected"])
 
-        made[f"dateparser {dateparser.__version__}, prefer {prefers}"] = {"kind": search, "given the expression": parse}
-    return made
+        name = f"dateparser {dateparser.__version__}, prefer {prefers}"
+        tests[name] = {"kind": search, "given the expression": parse}
+    return tests
 
 
 def main() -> None:
@@ -109,17 +110,18 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     with LIST.open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
-    ways = {"rules": {"exact": rules_exact, "kind": rules_kind, "given the expression": rules_given}, **libraries()}
+    rules = {"exact": rules_exact, "kind": rules_kind, "given the expression": rules_on_expression}
     print("| method | measure | tuned on (120) | held out (80) | nothing to resolve (25 of the 200) | seconds |")
     print("|---|---|--:|--:|--:|--:|")
-    for way, measures in ways.items():
-        for name, right in measures.items():
+    for way, measures in {"rules": rules, **libraries()}.items():
+        for name, is_right in measures.items():
             start = time.perf_counter()
-            done = [(row, right(row)) for row in rows if row["expected"] or name != "given the expression"]
+            results = [(row, is_right(row)) for row in rows if row["expected"] or name != "given the expression"]
             seconds = time.perf_counter() - start
             cells = []
-            tuned, held = ([r for row, r in done if (row["part"] == "tune") == wanted] for wanted in (True, False))
-            for some in (tuned, held, [r for row, r in done if not row["expected"]]):
+            tuned_on = [right for row, right in results if row["part"] == "tune"]
+            held_out = [right for row, right in results if row["part"] != "tune"]
+            for some in (tuned_on, held_out, [right for row, right in results if not row["expected"]]):
                 cells.append(f"{sum(some)}/{len(some)} = {sum(some) / len(some):.3f}" if some else "")
             print(f"| {way} | {name} | {' | '.join(cells)} | {timedelta(seconds=seconds).total_seconds():.2f} |")
 

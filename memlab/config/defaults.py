@@ -9,11 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from omegaconf import MISSING
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
-
-REQUIRED = "???"
-"""OmegaConf's mark for a missing value: the class has no default."""
 
 
 def with_defaults(node: Any) -> Any:
@@ -48,7 +46,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
     if isinstance(value, FieldInfo):  # pydantic keeps the default there
         value = value.get_default(call_default_factory=True)
-    return REQUIRED if value is dataclasses.MISSING or value is PydanticUndefined else value
+    return MISSING if value is dataclasses.MISSING or value is PydanticUndefined else value
 
 
 def _plain(value: Any) -> Any:

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
-from memlab.config.defaults import REQUIRED, find_class, with_defaults
+from memlab.config.defaults import find_class, with_defaults
 from memlab.errors import MemlabError, did_you_mean
 from memlab.text.display import sanitise
 
@@ -40,7 +40,7 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
     for name, value in fields.items():
         if name not in settings:
             faults.append(f"{where}.{name}: {cls.__name__} has no such setting; {did_you_mean(name, settings)}")
-        elif isinstance(node[name], str) and node[name] == REQUIRED:
+        elif isinstance(node[name], str) and node[name] == MISSING:
             faults.append(f"{where}.{name}: a value is required, e.g. {where}.{name}=...")
         elif _contains_failure(node[name], value):
             return None

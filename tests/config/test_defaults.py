@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
-from omegaconf import OmegaConf
+from omegaconf import MISSING, OmegaConf
 
 from memlab.config import compose, instantiate, overrides
-from memlab.config.defaults import REQUIRED, class_defaults, find_class, with_defaults
+from memlab.config.defaults import class_defaults, find_class, with_defaults
 from memlab.config.instantiate import CONF, make_dataset
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
@@ -109,7 +109,7 @@ def restated(node: Any, where: str) -> Iterator[str]:
         cls = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
         defaults = class_defaults(cls) if cls else {}
         for key, value in node.items():
-            if value == REQUIRED:
+            if value == MISSING:
                 continue  # shows that a value must be given
             if key in defaults and with_defaults(value) == defaults[key] and type(value) is type(defaults[key]):
                 yield f"{where}.{key}"
