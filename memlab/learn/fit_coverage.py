@@ -1,4 +1,4 @@
-"""Old name of ``python -m memlab.learn.coverage``."""
+"""Former name of the command ``python -m memlab.learn.coverage``."""
 
 import sys
 

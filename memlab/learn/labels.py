@@ -19,14 +19,14 @@ def first_holders(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataF
     ranked = ranking.select("question", "unit", "rank").join(units.select("unit", "session", "turns"), on="unit")
     if level == "session":
         items = evidence.select("question", "session").unique()
-        held = ranked.drop("turns")
+        holders = ranked.drop("turns")
         keys = ["question", "session"]
     else:
         items = evidence.select("question", "session", pl.col("turn").fill_null(-1)).unique()
         anywhere = ranked.with_columns(pl.lit(-1, pl.Int32).alias("turn")).drop("turns")
-        held = pl.concat([ranked.explode("turns").rename({"turns": "turn"}), anywhere], how="diagonal")
+        holders = pl.concat([ranked.explode("turns").rename({"turns": "turn"}), anywhere], how="diagonal")
         keys = ["question", "session", "turn"]
-    first = held.join(items, on=keys, how="semi").sort("question", "rank").group_by(
+    first = holders.join(items, on=keys, how="semi").sort("question", "rank").group_by(
         keys, maintain_order=True).agg(pl.col("unit").first(), pl.col("rank").first())
     return items.join(first, on=keys, how="left").sort(keys)
 

@@ -1,4 +1,4 @@
-"""Access counts of a live memory: how often each turn was returned, and when last. One line per question on disk."""
+"""Access counts of a live memory: how often and when last each turn was returned. One line per question on disk."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from memlab.runtime.files import atomic_write
 
 FILE = "accesses.jsonl"
 MOST = 10_000
-"""Lines after which loading adds them up to one a turn."""
+"""If there are more lines, loading sums them to one per turn."""
 
 _Turn = tuple[int, int]
 _Count = tuple[int, str]
 
 
 class Accesses:
-    """Counts by session and turn. Lines are not synced: losing the last ones costs counts, and nothing else."""
+    """Counts by session and turn. Lines are not synced: losing the last ones loses counts alone."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE
@@ -36,18 +36,18 @@ class Accesses:
         if lines > MOST:
             self._rewrite()
 
-    def add(self, shown: pl.DataFrame, on: date) -> None:
-        """Count a question's results, rows of (session, turns), each turn once."""
-        turns = sorted({(s, t) for s, named in shown.select("session", "turns").iter_rows() for t in named})
+    def add(self, results: pl.DataFrame, on: date) -> None:
+        """Count the turns of a question's results (session, turns), each turn once."""
+        turns = sorted(set(results.select("session", "turns").explode("turns").drop_nulls().iter_rows()))
         if turns:
             self._count(turns, on.isoformat(), 1)
             with self.path.open("a", encoding="ascii") as file:
                 file.write(json.dumps({"on": on.isoformat(), "turns": turns}) + "\n")
 
-    def forget(self, gone: Mapping[int, Iterable[int] | None]) -> None:
-        """Drop the counts of some sessions, or of some of their turns."""
+    def forget(self, forgotten: Mapping[int, Iterable[int] | None]) -> None:
+        """Drop the counts of some turns; None stands for all turns of a session."""
         self._counts = {(s, t): count for (s, t), count in self._counts.items()
-                        if s not in gone or (left := gone[s]) is not None and t not in set(left)}
+                        if s not in forgotten or (turns := forgotten[s]) is not None and t not in set(turns)}
         self._rewrite()
 
     def frame(self) -> pl.DataFrame:

@@ -1,7 +1,7 @@
-"""A pipeline fitted to a young memory: what names a kind of memory of which there is none yet is left out.
+"""Adaptation of a pipeline to a young memory: names of kinds of memories that it does not hold yet are left out.
 
-An experiment's data hold memories of every kind that its configuration names, and a name that fits none is a fault.
-Nobody has mistyped anything where a user's first session happens to hold no turn of the user.
+In an experiment, a name that fits no kind of memory is a fault. In a live memory the first session may hold no turn of
+the user, so such a name is no mistake.
 """
 
 from __future__ import annotations
@@ -11,40 +11,38 @@ from typing import Any
 
 import polars as pl
 
-from memlab.pipeline import SLOTS, Pipeline
+from memlab.pipeline import LANES, SLOTS, Pipeline
 from memlab.stage import Nothing
 from memlab.tables import Tables, as_of
 
-NAMING = ("weights", "floors", "factors")
+_BY_LANE = ("weights", "floors", "factors")
+"""Fields of a score that map names of lanes to numbers."""
 
 
 def adapt_to_data(pipeline: Pipeline, tables: Tables) -> Pipeline:
-    """Return the pipeline without searches for, and weights of, kinds that the one question can see none of."""
-    asked = tables["questions"]["asked_on"][0]
-    seen = tables["memories"].filter(as_of(asked=pl.lit(asked, pl.Datetime("us"))))
-    here = set(seen["kind"].unique())
-    if not here:
+    """Return the pipeline without searches and weights for kinds of which the one question can see no memory."""
+    day = pl.lit(tables["questions"]["asked_on"][0], pl.Datetime("us"))
+    kinds = set(tables["memories"].filter(as_of(asked=day))["kind"].unique())
+    if not kinds:
         return pipeline
     changed: dict[str, Any] = {}
     for slot in SLOTS:
-        if slot.phase != "search":
-            continue
         stage = getattr(pipeline, slot.name)
-        kinds = getattr(stage, "kinds", None)
-        left = tuple(k for k in kinds or () if k in here)
-        if kinds is not None and len(left) < len(kinds):
-            changed[slot.name] = dataclasses.replace(stage, kinds=left) if left else slot.nothing()
-    off = tuple(slot for slot, stage in changed.items() if isinstance(stage, Nothing))
-    named = {field: getattr(pipeline.score, field) for field in NAMING if hasattr(pipeline.score, field)}
-    kept = {field: {name: value for name, value in names.items() if _found(name, here, off)}
-            for field, names in named.items()}
-    if kept != named:
-        score: Any = pipeline.score
-        changed["score"] = dataclasses.replace(score, **kept)
+        wanted = getattr(stage, "kinds", None) or ()
+        present = tuple(kind for kind in wanted if kind in kinds)
+        if slot.name in LANES and present != tuple(wanted):
+            changed[slot.name] = dataclasses.replace(stage, kinds=present) if present else slot.nothing()
+    empty = tuple(slot for slot, stage in changed.items() if isinstance(stage, Nothing))
+    score: Any = pipeline.score
+    numbers = {field: getattr(score, field) for field in _BY_LANE if hasattr(score, field)}
+    fitting = {field: {name: value for name, value in by_lane.items() if _fits(name, kinds, empty)}
+               for field, by_lane in numbers.items()}
+    if fitting != numbers:
+        changed["score"] = dataclasses.replace(score, **fitting)
     return pipeline.replace(**changed) if changed else pipeline
 
 
-def _found(name: str, kinds: set[str], off: tuple[str, ...]) -> bool:
-    """Return whether a lane's name can fit one: late_window and late_session are lanes of the slot late."""
+def _fits(name: str, kinds: set[str], empty: tuple[str, ...]) -> bool:
+    """Return whether there can be a lane of this name: late_window and late_session are lanes of the slot late."""
     lane, _, kind = name.partition(":")
-    return (not kind or kind in kinds) and not any(lane == slot or lane.startswith(f"{slot}_") for slot in off)
+    return (not kind or kind in kinds) and not any(lane == slot or lane.startswith(f"{slot}_") for slot in empty)

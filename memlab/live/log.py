@@ -1,8 +1,7 @@
-"""A live memory on disk: one file of lines, one line per addition, and a lock that keeps other processes out.
+"""A live memory on disk: a file with one line per addition, and a lock that keeps other processes out.
 
-A line is written whole, with a digest, and synced before the addition counts, so that whatever ends the process costs
-at most the addition in progress. Damaged lines are moved aside, into a file of their own, and named in a warning.
-Forgetting writes the file anew without what was forgotten.
+Each line has a digest and is synced before the addition counts: if the process ends, at most the addition in progress
+is lost. Damaged lines are moved to a file of their own, with a warning. Forgetting rewrites the file.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import fcntl
 import os
 import socket
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
@@ -27,9 +26,9 @@ _HEADER = {"memlab": "live memory", "format": 1}
 
 
 class Log:
-    """The lines of one folder; held by one process at a time from ``open`` to ``close``.
+    """The lines of one folder, locked by one process at a time from ``open`` to ``close``.
 
-    Raises MemlabError, on any of its methods, where the folder cannot be used.
+    Every method raises MemlabError if the folder cannot be used.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -42,12 +41,12 @@ class Log:
         return (folder / FILE).is_file()
 
     def open(self) -> list[Entry]:
-        """Lock the folder, making it if need be, and return all entries, those forgotten included."""
+        """Lock the folder, which is made if missing, and return all entries, forgotten ones included."""
         with _errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._take_lock()
             try:
-                for leftover in self.folder.glob(f"*{TEMPORARY}"):  # may hold what was forgotten since
+                for leftover in self.folder.glob(f"*{TEMPORARY}"):  # may hold sessions forgotten since
                     leftover.unlink()
                 if not self.there(self.folder):
                     self._append(encode(_HEADER))
@@ -58,18 +57,18 @@ class Log:
                 raise
 
     def close(self) -> None:
-        """Let other processes in."""
+        """Release the lock."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def append(self, entry: Entry) -> None:
-        """Write an entry; when this returns it is on the disk, when it raises the file is as before."""
+        """Write an entry to the disk; if this raises, the file is unchanged."""
         with _errors(self.folder):
             self._append(encode(entry.row()))
 
     def replace(self, entries: Mapping[int, Entry]) -> None:
-        """Write the file anew with these entries in the place of those of their numbers."""
+        """Rewrite the file with these entries, by number, in the place of the old ones."""
         def line(old: bytes) -> bytes:
             row = decode(old) or {}
             return encode(entries[row["id"]].row()) if row.get("id") in entries else old
@@ -78,7 +77,7 @@ class Log:
             self._rewrite(line(old) for old in self._lines())
 
     def find(self, numbers: set[int]) -> list[Entry]:
-        """Read some entries again."""
+        """Read the entries with these numbers."""
         rows = (decode(line) or {} for line in self._lines())
         return [Entry.of_row(row) for row in rows if row.get("id") in numbers]
 
@@ -103,44 +102,43 @@ class Log:
             yield from file
 
     def _read(self) -> list[Entry]:
-        found: dict[int, Entry] = {}
-        bad: dict[int, bytes] = {}
+        entries: dict[int, Entry] = {}
+        damaged: dict[int, bytes] = {}
         for number, line in enumerate(self._lines(), start=1):
             row = decode(line)
             if row is not None and row.get("format", 1) != 1:
                 raise MemlabError(f"this memory is of format {row['format']}, which this version does not know",
                                   where=str(self.folder), fix="use the memlab that wrote it, or a newer one")
             if row is None:
-                bad[number] = line
+                damaged[number] = line
             elif "id" in row:
-                found[row["id"]] = Entry.of_row(row)
-        if bad and not found and not encode(_HEADER).startswith(bad.get(1, b"")):
+                entries[row["id"]] = Entry.of_row(row)
+        if damaged and not entries and not encode(_HEADER).startswith(damaged.get(1, b"")):
             raise MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
-        if bad:
-            self._set_aside(bad)
-        return [found[n] for n in sorted(found)]
+        if damaged:
+            self._set_aside(damaged)
+        return [entries[n] for n in sorted(entries)]
 
-    def _set_aside(self, bad: Mapping[int, bytes]) -> None:
-        named = ", ".join(map(str, sorted(bad)))
-        warnings.warn(f"{self.folder / FILE}: line {named} is damaged (a process that was ended while it wrote, or a "
-                      f"disk): dropped, and kept as {DAMAGED}", stacklevel=2)
+    def _set_aside(self, damaged: Mapping[int, bytes]) -> None:
+        warnings.warn(f"{self.folder / FILE}: line {', '.join(map(str, damaged))} is damaged (its process was ended "
+                      f"while it wrote, or the disk is faulty): dropped, and kept as {DAMAGED}", stacklevel=2)
         with (self.folder / DAMAGED).open("ab") as file:
-            file.writelines(line.rstrip(b"\n") + b"\n" for line in bad.values())
-        good = [line for number, line in enumerate(self._lines(), start=1) if number not in bad]
-        self._rewrite(iter([encode(_HEADER), *good] if 1 in bad else good))
+            file.writelines(line.rstrip(b"\n") + b"\n" for line in damaged.values())
+        intact = [line for number, line in enumerate(self._lines(), start=1) if number not in damaged]
+        self._rewrite([encode(_HEADER), *intact] if 1 in damaged else intact)
 
     def _append(self, line: bytes) -> None:
         with (self.folder / FILE).open("ab", buffering=0) as file:
-            before = os.fstat(file.fileno()).st_size
+            size = os.fstat(file.fileno()).st_size
             try:
                 write_all(file, line)
                 os.fsync(file.fileno())
             except BaseException:
                 with suppress(OSError):
-                    file.truncate(before)  # nothing may follow half a line
+                    file.truncate(size)  # nothing may follow half a line
                 raise
 
-    def _rewrite(self, lines: Iterator[bytes]) -> None:
+    def _rewrite(self, lines: Iterable[bytes]) -> None:
         atomic_write(self.folder / FILE, b"".join(lines))
         _sync(self.folder)
 
@@ -151,7 +149,7 @@ def _errors(folder: Path) -> AbstractContextManager[None]:
 
 
 def _sync(folder: Path) -> None:
-    """Make a new or renamed file's name last."""
+    """Sync a folder, so that the name of a new or renamed file is on the disk."""
     fd = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(fd)

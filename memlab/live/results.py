@@ -1,4 +1,4 @@
-"""Search results of a live memory: the hits of one question as a table, and the history of a topic."""
+"""Search results of a live memory: the ranking of one question as a table, and the history of a topic."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
 
 RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "said_on": pl.Datetime("us"),
           "session": pl.Int32, "turns": pl.List(pl.Int32), "text": pl.String}
-"""Columns of every result; further ones are the signals, one a lane, boost or reranker."""
+"""Columns of every result; further columns are the signals, one per lane, boost or reranker."""
 
 
 def without_judges(pipeline: Pipeline) -> Pipeline:
-    """Return the pipeline as it answers one question that nobody has labelled: without judges.
+    """Return the pipeline without judges, for questions without labels.
 
-    Raises MemlabError where a stage before the answer looks at gold.
+    Raises MemlabError if a stage before the answer reads gold.
     """
     for slot, stage in pipeline.stages():
-        seen = sorted(GOLD & set(stage.reads))
-        if seen and slot not in AFTER_ANSWERS:
-            raise MemlabError(f"{type(stage).__name__} reads {', '.join(seen)}, which a question of your own has not",
-                              where=slot, fix="choose a technique there that does without labels")
+        gold = sorted(GOLD & set(stage.reads))
+        if gold and slot not in AFTER_ANSWERS:
+            raise MemlabError(f"{type(stage).__name__} reads {', '.join(gold)}, which a question of your own has not",
+                              where=slot, fix="choose a technique there that needs no labels")
     return pipeline.without(*AFTER_ANSWERS)
 
 
 def results(tables: Tables, pipeline: Pipeline, k: int | None = None) -> pl.DataFrame:
-    """Return the first ``k`` ranks of the one question in ``tables``, or, for null, what was selected.
+    """Return the first ``k`` ranks of the one question in ``tables``, or, for None, the selected ones.
 
-    Columns: those of ``RESULT``, then the signals. ``text`` is what a reader would be shown, its day on top.
+    Columns: those of ``RESULT``, then the signals. ``text`` is the text that a reader would be shown, below its date.
     """
     ranking = tables["ranking"].filter(pl.col("selected") if k is None else pl.col("rank") <= k).sort("rank")
     units = tables["units"].join(ranking.select("unit"), on="unit", how="semi")
@@ -49,9 +49,9 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None) -> pl.Data
 
 @dataclass(frozen=True)
 class SearchResult:
-    """All that one question brings to light.
+    """All results of one question.
 
-    context: what the reader is shown, in its order, before its window may cut it. graph: the block of what is known of
+    context: the texts that the reader is shown, in its order, before they are cut to its window. graph: the block about
     the people and things in the question, if there is one. answer: the reader's, if there is one.
     """
 
@@ -65,34 +65,34 @@ class SearchResult:
     @classmethod
     def of(cls, tables: Tables, results: pl.DataFrame) -> SearchResult:
         """Read the tables of the one question."""
-        questions, answers, rows = (with_text(tables[name], tables["texts"])
-                                    for name in ("questions", "answers", "context"))
-        (asked,) = questions.iter_rows(named=True)
-        said = answers.filter(pl.col("sample") == 0)["text"].to_list()
-        rows = rows.sort("position")
-        blocks = rows.filter(pl.col("unit").is_null())["text"].to_list()
-        items = rows.filter(pl.col("unit").is_not_null())["text"].to_list()
-        return cls(asked["text"], asked["asked_on"], results, items, "\n\n".join(blocks) or None,
-                   said[0] if said else None)
+        questions, answers, context = (with_text(tables[name], tables["texts"])
+                                       for name in ("questions", "answers", "context"))
+        (question,) = questions.iter_rows(named=True)
+        answer = answers.filter(pl.col("sample") == 0)["text"].to_list()
+        context = context.sort("position")
+        blocks = context.filter(pl.col("unit").is_null())["text"].to_list()
+        items = context.filter(pl.col("unit").is_not_null())["text"].to_list()
+        return cls(question["text"], question["asked_on"], results, items, "\n\n".join(blocks) or None,
+                   answer[0] if answer else None)
 
 
-def history(tables: Tables, found: pl.DataFrame) -> pl.DataFrame:
-    """Return the memories behind some results in the order of time, with the span in which each held.
+def history(tables: Tables, results: pl.DataFrame) -> pl.DataFrame:
+    """Return the memories behind some results in the order of time, with the span in which each was valid.
 
-    Of several memories of a result's turns (a turn, its round, its session) those that name fewest turns count: facts
-    and turns before sessions. ``valid_from`` is the day said unless a stage knows better; ``valid_to`` is null as long
-    as nothing took the memory's place by the day of the question. Columns: said_on, happened_on, valid_from, valid_to,
-    session, turns, text, score.
+    Of several memories of a result's turns (a turn, its round, its session) those with the fewest turns count: facts
+    and turns before sessions. ``valid_from`` is the day said unless a stage set it; ``valid_to`` is null if no memory
+    had replaced it by the day of the question. Columns: said_on, happened_on, valid_from, valid_to, session, turns,
+    text, score.
     """
-    asked = tables["questions"]["asked_on"][0]
-    places = found.select("session", "score", pl.col("turns").alias("turn"), "rank").explode("turn")
-    named = tables["memories"].select("memory", "session", pl.col("turns").alias("turn")).explode("turn").join(
-        places, on=["session", "turn"])
+    day = pl.lit(tables["questions"]["asked_on"][0], pl.Datetime("us"))
+    turns = results.select("session", "score", pl.col("turns").alias("turn"), "rank").explode("turn")
+    scored = (
+        tables["memories"].select("memory", "session", pl.col("turns").alias("turn")).explode("turn")
+        .join(turns, on=["session", "turn"]).group_by("memory").agg(pl.col("score").max(), pl.col("rank").min())
+    )
     size = pl.col("turns").list.len()
-    known = with_text(named.group_by("memory").agg(pl.col("score").max(), pl.col("rank").min())
-                      .join(tables["memories"], on="memory").filter(size == size.min().over("rank")),
-                      tables["texts"], "value_id")
-    return known.sort("said_on", "session", "memory", nulls_last=False).select(
+    smallest = scored.join(tables["memories"], on="memory").filter(size == size.min().over("rank"))
+    return with_text(smallest, tables["texts"], "value_id").sort("said_on", "session", "memory").select(
         "said_on", "happened_on", pl.coalesce("valid_from", "said_on").alias("valid_from"),
-        pl.when(as_of("valid_to", pl.lit(asked, pl.Datetime("us")))).then("valid_to").alias("valid_to"), "session",
-        "turns", "text", "score").unique(["session", "turns", "text"], keep="first", maintain_order=True)
+        pl.when(as_of("valid_to", day)).then("valid_to").alias("valid_to"), "session", "turns", "text", "score",
+    ).unique(["session", "turns", "text"], keep="first", maintain_order=True)

@@ -1,4 +1,4 @@
-"""Sessions that are added to a live memory, and their lines on disk."""
+"""Sessions of a live memory, and their rows on disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROLES = ("user", "assistant")
 
 @dataclass(frozen=True)
 class Turn:
-    """What was said at once; people talking to each other are all users, and have names."""
+    """A turn of a session; people who talk to each other are all users, and have names."""
 
     role: str
     text: str
@@ -34,10 +34,10 @@ class Turn:
 
 @dataclass(frozen=True, init=False)
 class Session:
-    """One chat or meeting: its day, or null where nobody knows it, and its turns.
+    """One chat or meeting: its date, or None if it is unknown, and its turns.
 
-    ``name`` is whatever the caller calls it. A name that is there already is not added again, so that an addition whose
-    answer was lost may be repeated; without a name the same words are a second session.
+    ``name`` is chosen by the caller. A name that is there already is not added again, so that an addition may be
+    repeated safely; without a name the same words are a second session.
 
     >>> Session("2023-05-20", [("user", "I adopted a cat."), Turn("assistant", "Lovely!")]).turns[0].text
     'I adopted a cat.'
@@ -54,36 +54,36 @@ class Session:
         object.__setattr__(self, "name", name)
 
 
-def _turn(given: Sequence[str | None]) -> Turn:
-    if isinstance(given, str) or len(given) not in (2, 3):
-        raise MemlabError(f"{given!r:.60} is no turn", where="session",
+def _turn(parts: Sequence[str | None]) -> Turn:
+    if isinstance(parts, str) or len(parts) not in (2, 3):
+        raise MemlabError(f"{parts!r:.60} is no turn", where="session",
                           fix='write turns as [("user", text)] or [Turn("user", text, speaker)]')
-    role, text, *speaker = given
+    role, text, *speaker = parts
     return Turn(role, text, *speaker)  # type: ignore[arg-type]  # checked by Turn itself
 
 
-def parse_moment(given: datetime | date | str | None, where: str) -> datetime | None:
-    """Read a day or a moment; a time zone is dropped, for days are as people lived them.
+def parse_moment(value: datetime | date | str | None, where: str) -> datetime | None:
+    """Read a day or a moment; a time zone is dropped, since dates are local.
 
     >>> parse_moment("2023-05-20T18:30+02:00", ""), parse_moment(date(2023, 5, 20), "")
     (datetime.datetime(2023, 5, 20, 18, 30), datetime.datetime(2023, 5, 20, 0, 0))
     """
-    if isinstance(given, str):
+    if isinstance(value, str):
         try:
-            given = datetime.fromisoformat(given)
+            value = datetime.fromisoformat(value)
         except ValueError:
-            raise MemlabError(f"'{given:.40}' is no date", where=where,
+            raise MemlabError(f"'{value:.40}' is no date", where=where,
                               fix="write 2023-05-20 or 2023-05-20T18:30") from None
-    if given is None or isinstance(given, datetime):
-        return given and given.replace(tzinfo=None)
-    if isinstance(given, date):
-        return datetime.combine(given, time())
-    raise MemlabError(f"expected a date, got {type(given).__name__}", where=where)
+    if value is None or isinstance(value, datetime):
+        return value and value.replace(tzinfo=None)
+    if isinstance(value, date):
+        return datetime.combine(value, time())
+    raise MemlabError(f"expected a date, got {type(value).__name__}", where=where)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A session under its number, without what was forgotten of it: of all, nothing but the number is left.
+    """A session and its number, without its forgotten turns; of a forgotten session the number alone is left.
 
     numbers: the number of each turn that is left, counted from 0 when the session was added.
     """
@@ -94,19 +94,19 @@ class Entry:
 
     @classmethod
     def new(cls, number: int, session: Session) -> Entry:
-        """Give a session its number."""
+        """Return the entry of a new session."""
         return cls(number, session, tuple(range(len(session.turns))))
 
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> Entry:
-        """Read what ``row`` wrote."""
+        """Return the entry of a row that ``row`` returned."""
         if "turns" not in row:
             return cls(row["id"], None)
         turns = [Turn(role, text, speaker) for _, role, speaker, text in row["turns"]]
         return cls(row["id"], Session(row["said_on"], turns, row["name"]), tuple(t[0] for t in row["turns"]))
 
     def row(self) -> dict[str, Any]:
-        """Return what is written of it."""
+        """Return the entry as plain JSON values."""
         if self.session is None:
             return {"id": self.id, "forgotten": True}
         said_on = self.session.said_on
@@ -114,13 +114,12 @@ class Entry:
         return {"id": self.id, "name": self.session.name, "said_on": said_on and said_on.isoformat(), "turns": turns}
 
     def without(self, turns: Iterable[int] | None) -> Entry:
-        """Return it without some turns; without any turn left, or for null, all of it is forgotten."""
-        gone = set(self.numbers if turns is None else turns)
-        if self.session is None or gone >= set(self.numbers):
+        """Return the entry without some turns; if none is left, or for None, the session is forgotten."""
+        left = set() if turns is None else set(self.numbers) - set(turns)
+        if self.session is None or not left:
             return Entry(self.id, None)
-        left = [(n, t) for n, t in zip(self.numbers, self.session.turns) if n not in gone]
-        session = Session(self.session.said_on, [t for _, t in left], self.session.name)
-        return Entry(self.id, session, tuple(n for n, _ in left))
+        kept = [turn for number, turn in zip(self.numbers, self.session.turns) if number in left]
+        return Entry(self.id, Session(self.session.said_on, kept, self.session.name), tuple(sorted(left)))
 
 
 def same_words(a: Session, b: Session) -> bool:

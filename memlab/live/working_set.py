@@ -1,4 +1,4 @@
-"""A live memory's sessions while it is loaded: what was written of them, their numbers and names."""
+"""The sessions of a loaded live memory: their tables, numbers and names."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, empty, merge_texts
 
 ENCODING = tuple(slot.name for slot in SLOTS if slot.scope != "session" and slot.phase in ("write", "search"))
-"""Slots that need the vectors of keys, where their stage has an embedder."""
+"""Slots that need the vectors of keys, if their stage has an embedder."""
 
 PLACED = ("sessions", "turns", "memories", "entities", "links")
 """Tables whose rows belong to a session."""
 
 
 def write(entries: Iterable[Entry], pipeline: Pipeline, store: Store) -> Tables:
-    """Return the tables of some sessions, each under its own number, with all that is made of them alone."""
+    """Return the tables of some sessions under their numbers, after the stages that look at one session at a time."""
     build = Builder()
     for entry in entries:
         if entry.session is None:
@@ -40,7 +40,7 @@ def write(entries: Iterable[Entry], pipeline: Pipeline, store: Store) -> Tables:
 
 
 def encode(tables: Tables, pipeline: Pipeline, store: Store) -> None:
-    """Make the vectors of the keys that searching will ask for."""
+    """Compute the vectors of the keys that searches will need."""
     for slot in ENCODING:
         stage = getattr(pipeline, slot)
         for embedder in embedders_in(stage):
@@ -50,22 +50,20 @@ def encode(tables: Tables, pipeline: Pipeline, store: Store) -> None:
 
 
 def concat(parts: Sequence[Tables]) -> Tables:
-    """Put parts with different sessions together, as they are."""
+    """Concatenate parts with different sessions."""
     if len(parts) == 1:
         return parts[0]
-    names = ("texts", *PLACED)
-    # Polars gives the strings of every small table a buffer of 8 KB, and a table put together keeps all of them:
-    # strings are written anew (by adding nothing), or a session would take ten times the memory of its words.
+    # Polars gives the strings of every small table a buffer of 8 KB, and a concatenated table keeps all of them. The
+    # strings are copied (by adding ""), or a session would take ten times the memory of its words.
     merged = {name: pl.concat([part[name] for part in parts], rechunk=True).with_columns(
-        pl.col(pl.String) + pl.lit("")) for name in names}
+        pl.col(pl.String) + pl.lit("")) for name in ("texts", *PLACED)}
     merged["texts"] = merge_texts(merged["texts"])
     return Tables(**merged)
 
 
 def without(tables: Tables, sessions: Iterable[int]) -> Tables:
-    """Leave some sessions out, and the texts that nothing else holds."""
-    stays = ~pl.col("session").is_in(list(sessions))
-    left = {name: tables[name].filter(stays) for name in PLACED}
+    """Leave out some sessions, and the texts that no other session has."""
+    left = {name: tables[name].filter(~pl.col("session").is_in(list(sessions))) for name in PLACED}
     used = pl.concat([left["turns"]["text_id"], *left["memories"].select("key_id", "value_id")]).alias("text_id")
     return Tables(texts=tables["texts"].join(used.unique().to_frame(), on="text_id", how="semi"), **left)
 
@@ -73,8 +71,8 @@ def without(tables: Tables, sessions: Iterable[int]) -> Tables:
 def chronological(tables: Tables) -> tuple[Tables, pl.DataFrame]:
     """Number sessions in the order of time; return the tables and (session, position), the old and the new number.
 
-    What has no date comes first; sessions of one moment lie in the order in which they came. Memories are numbered by
-    kind, session and their order within it.
+    Sessions without a date come first; those of one moment are in the order in which they were added. Memories are
+    numbered by kind, session and their order within it.
     """
     places = tables["sessions"].sort("said_on", "session", nulls_last=False).select(
         "session", pl.int_range(pl.len(), dtype=pl.Int32).alias("position"))
@@ -94,14 +92,14 @@ def _renumbered(table: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
 
 
 PARTS = 32
-"""Parts that are concatenated at a time, and so are their sums: one table per session would fill memory."""
+"""Number of parts that are concatenated at once, and of the results in turn: a table per session would fill memory."""
 
 
 class WorkingSet:
-    """All sessions that are left, as tables; adding one costs what it is, putting all together what they are.
+    """All sessions that are not forgotten, as tables; the cost of an addition depends on its own size alone.
 
-    names: the number of every named session. turns: the numbers of every session's turns. next: what the next session
-    is numbered; a number is given once.
+    names: the number of every named session. turns: the numbers of every session's turns. next: the number of the next
+    session; numbers are never used again.
     """
 
     def __init__(self, entries: Sequence[Entry], pipeline: Pipeline, store: Store) -> None:
@@ -109,41 +107,41 @@ class WorkingSet:
         self.names: dict[str, int] = {}
         self.turns: dict[int, set[int]] = {}
         self.next = 0
-        # sessions numbered as they came: those of the last question, and since then by how many a part holds
-        self._asked = write(entries, pipeline, store)
-        self._since: list[list[Tables]] = []
-        self._in_time: tuple[Tables, pl.DataFrame] | None = None
+        # under their own numbers: all sessions of the last question; later ones in parts of 1, PARTS, PARTS^2 ...
+        self._base = write(entries, pipeline, store)
+        self._parts: list[list[Tables]] = []
+        self._chronological: tuple[Tables, pl.DataFrame] | None = None
         for entry in entries:
             self._enter(entry)
 
     def write(self, entry: Entry) -> Tables:
-        """Run the stages that look at a session alone, and encode its keys; nothing is held yet."""
+        """Return the tables of a session and encode its keys, without adding it."""
         part = write([entry], self._pipeline, self._store)
         encode(part, self._pipeline, self._store)
         return part
 
     def add(self, entry: Entry, part: Tables) -> None:
-        """Hold what was written of a new session."""
-        self._in_time = None
+        """Add a new session with the tables that ``write`` returned."""
+        self._chronological = None
         self._enter(entry)
-        for level in range(len(self._since) + 1):
-            if level == len(self._since):
-                self._since.append([])
-            self._since[level].append(part)
-            if len(self._since[level]) < PARTS:
+        for level in range(len(self._parts) + 1):
+            if level == len(self._parts):
+                self._parts.append([])
+            self._parts[level].append(part)
+            if len(self._parts[level]) < PARTS:
                 return
-            part, self._since[level] = concat(self._since[level]), []
+            part, self._parts[level] = concat(self._parts[level]), []
 
     def forget(self, left: Mapping[int, Entry]) -> pl.Series:
-        """Put what is left of some sessions in their place; return the ids of the texts that nothing holds any more.
+        """Replace some sessions by what is left of them; return the ids of the texts that no session has any more.
 
-        When this raises, all is as before.
+        If this raises, nothing has changed.
         """
         before = self._all()
-        some = [entry for entry in left.values() if entry.session is not None]
-        rest = without(before, left)
-        after = concat([rest, write(some, self._pipeline, self._store)]) if some else rest
-        self._asked, self._since, self._in_time = after, [], None
+        after = without(before, left)
+        if shortened := [entry for entry in left.values() if entry.session is not None]:
+            after = concat([after, write(shortened, self._pipeline, self._store)])
+        self._base, self._parts, self._chronological = after, [], None
         self.names = {name: number for name, number in self.names.items() if number not in left}
         for entry in left.values():
             del self.turns[entry.id]
@@ -151,18 +149,18 @@ class WorkingSet:
         return before["texts"].join(after["texts"], on="text_id", how="anti")["text_id"]
 
     def changed(self) -> bool:
-        """Return whether sessions came or went since ``tables`` was called."""
-        return self._in_time is None
+        """Return whether sessions were added or forgotten since ``tables`` was called."""
+        return self._chronological is None
 
     def tables(self) -> tuple[Tables, pl.DataFrame]:
-        """Return all that was written, sessions numbered in the order of time; and (session, position)."""
-        if self._in_time is None:
-            self._asked, self._since = self._all(), []
-            self._in_time = chronological(self._asked)
-        return self._in_time
+        """Return the tables of all sessions, numbered in the order of time; and (session, position)."""
+        if self._chronological is None:
+            self._base, self._parts = self._all(), []
+            self._chronological = chronological(self._base)
+        return self._chronological
 
     def number(self, session: int | str) -> int:
-        """Return a session's number; raises MemlabError if there is no such session."""
+        """Return a session's number; raise MemlabError if there is no such session."""
         number = self.names.get(session) if isinstance(session, str) else session
         if number is None or number not in self.turns:
             raise MemlabError(f"there is no session {session!r}", where="session",
@@ -173,14 +171,13 @@ class WorkingSet:
         """Return (session, name, said_on, turns), one row per session in the order of time; turns is their number."""
         tables, places = self.tables()
         names = {number: name for name, number in self.names.items()}
-        numbers = places["session"]
-        return pl.DataFrame({
-            "session": numbers, "name": pl.Series([names.get(n) for n in numbers], dtype=pl.String),
-            "said_on": tables["sessions"]["said_on"],
-            "turns": pl.Series([len(self.turns[n]) for n in numbers], dtype=pl.Int32)})
+        rows = [(number, names.get(number), said_on, len(self.turns[number]))
+                for number, said_on in zip(places["session"], tables["sessions"]["said_on"])]
+        return pl.DataFrame(rows, orient="row", schema={"session": pl.Int32, "name": pl.String,
+                                                        "said_on": pl.Datetime("us"), "turns": pl.Int32})
 
     def _all(self) -> Tables:
-        return concat([self._asked, *(part for level in reversed(self._since) for part in level)])
+        return concat([self._base, *(part for level in reversed(self._parts) for part in level)])
 
     def _enter(self, entry: Entry) -> None:
         self.next = max(self.next, entry.id + 1)

@@ -45,10 +45,10 @@ def clean(text: object) -> str:
     >>> clean("red \\x1b[31m, reversed \\u202e, two\\nlines")
     'red ⟨U+001B⟩[31m, reversed ⟨U+202E⟩, two\\nlines'
     """
-    given = str(text)
-    if given.replace("\n", "").replace("\t", "").isprintable():  # nearly every text; the loop is slow
-        return given
-    return "".join(c if c.isprintable() or c in "\n\t" else _visible(c) for c in given)
+    raw = str(text)
+    if raw.replace("\n", "").replace("\t", "").isprintable():  # nearly every text; the loop is slow
+        return raw
+    return "".join(c if c.isprintable() or c in "\n\t" else _visible(c) for c in raw)
 
 
 def _visible(char: str) -> str:

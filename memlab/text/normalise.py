@@ -6,10 +6,11 @@ turn number words into digits. The words for votes change as little as they can.
 
 from __future__ import annotations
 
-import functools
 import re
 import string
 import unicodedata
+
+import Stemmer
 
 _UNITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
           "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
@@ -34,6 +35,7 @@ NUMBER_WORDS = {number_in_words(n): n for n in sorted(range(100), key=lambda n: 
 COUNT_WORDS = "|".join(word for word, n in NUMBER_WORDS.items() if n > 1)
 """Alternatives of a regular expression. "zero" and "one" are left out: they are seldom counts."""
 
+_PORTER = Stemmer.Stemmer("porter")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _LOCOMO_ARTICLES = re.compile(r"\b(?:a|an|the|and)\b")
 _ARTICLES = ("a", "an", "the")
@@ -52,18 +54,6 @@ def normalise_locomo(text: str) -> str:
     return " ".join(_LOCOMO_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-@functools.cache
-def _stem(word: str) -> str:
-    return str(_stemmer().stemWord(word))
-
-
-@functools.cache
-def _stemmer():  # type: ignore[no-untyped-def]
-    import Stemmer
-
-    return Stemmer.Stemmer("porter")
-
-
 def locomo_stems(text: str) -> list[str]:
     """Stem the words of LoCoMo's form (Porter, "An algorithm for suffix stripping", Program 14, 1980).
 
@@ -74,7 +64,7 @@ def locomo_stems(text: str) -> list[str]:
     >>> locomo_stems("Running, painted pottery and ponies")
     ['run', 'paint', 'potteri', 'poni']
     """
-    return [_stem(word) for word in normalise_locomo(text).split()]
+    return list(_PORTER.stemWords(normalise_locomo(text).split()))
 
 
 def answer_tokens(text: str) -> tuple[str, ...]:

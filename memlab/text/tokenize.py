@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+import Stemmer
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -45,8 +46,6 @@ def words(texts: pl.Series, pattern: str, stop_words: tuple[str, ...], stemmer: 
     distinct = tokens.select(pl.col("term").unique()).filter(~pl.col("term").is_in(stop_words))
     stems = distinct["term"].to_list()
     if stemmer == "english":
-        import Stemmer
-
         stems = Stemmer.Stemmer("english").stemWords(stems)
     stemmed = distinct.with_columns(stem=pl.Series(stems, dtype=pl.String))
     return tokens.join(stemmed, on="term").select("row", term="stem")

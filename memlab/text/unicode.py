@@ -8,7 +8,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def replace_surrogates(text: str, replacement: str = "?") -> str:
-    """Return a text that can be sent and stored: lone surrogates, which JSON and PDF can hold, are replaced.
+    """Replace lone surrogates, which JSON and PDF can contain, so that the text can be sent and stored.
 
     >>> replace_surrogates("a\\x1b[31m\\ud83d")
     'a\\x1b[31m?'

@@ -30,10 +30,10 @@ def test_vectors_are_made_once_and_found_again(tmp_path: Path) -> None:
 def test_more_rows_than_a_block(tmp_path: Path) -> None:
     keys = pl.DataFrame({"h0": np.arange(2 * BLOCK + 3, dtype=np.uint64), "h1": np.full(2 * BLOCK + 3, 7, np.uint64)})
     values = np.random.default_rng(0).normal(size=(keys.height, 3)).astype(np.float32)
-    shelf = VectorLog(tmp_path / "a", KEYS["vectors"], "{}", kept=True)
+    shelf = VectorLog(tmp_path / "a", KEYS["vectors"], "{}", on_disk=True)
     for start, end in ((0, 10), (10, BLOCK + 1), (BLOCK + 1, keys.height)):
         shelf.add(keys[start:end], values[start:end])
-    for one in (shelf, VectorLog(tmp_path / "a", KEYS["vectors"], "{}", kept=True)):
+    for one in (shelf, VectorLog(tmp_path / "a", KEYS["vectors"], "{}", on_disk=True)):
         out = np.zeros_like(values)
         for at, block in one.read(one.find(keys.with_row_index("at"))):
             out[at] = block

@@ -1,7 +1,7 @@
 """Training examples of a reranker: evidence turns as positives, other highly ranked turns as hard negatives.
 
-Rerankers meet gold here only. Questions of the held-out fold give no label, and turns that the held-out fold will be
-tested on give no negative.
+Rerankers see gold here only. Questions of the held-out fold give no labels, and turns that the held-out fold is tested
+on are no negatives.
 """
 
 from __future__ import annotations

@@ -66,14 +66,14 @@ class CrossFitRerank(PoolReranker):
         """Return the ranking, reordered by ``Rerank``; raise MemlabError for a question that no model may score."""
         ranking = tables["ranking"]
         model_of = self._model_of(tables)
-        shown = self._shown(tables, store)
+        controlled = self._with_control_questions(tables, store)
         parts = [ranking.head(0).with_columns(pl.lit(None, pl.Float64).alias(self.name))]
         for number, path in enumerate(self.paths):
-            mine = model_of.filter(pl.col("model") == number)
-            asked = {"ranking": ranking.join(mine, on="question", how="semi"),
-                     "questions": shown["questions"].join(mine, on="question", how="semi")}
-            if mine.height:
-                parts.append(self._stage(path).run(shown.updated(asked), store)["ranking"])
+            assigned = model_of.filter(pl.col("model") == number)
+            part = {"ranking": ranking.join(assigned, on="question", how="semi"),
+                    "questions": controlled["questions"].join(assigned, on="question", how="semi")}
+            if assigned.height:
+                parts.append(self._stage(path).run(controlled.updated(part), store)["ranking"])
         return Tables(ranking=pl.concat(parts, how="diagonal").sort("question", "rank"))
 
     def _stage(self, path: Any) -> Rerank:
@@ -95,7 +95,7 @@ class CrossFitRerank(PoolReranker):
                 fix="give the models of all folds of these data, or one trained with fold=all on other data")
         return model_of.select("question", "model")
 
-    def _shown(self, tables: Tables, store: Store) -> Tables:
+    def _with_control_questions(self, tables: Tables, store: Store) -> Tables:
         """Return the tables with the questions that the models are shown."""
         if self.question == "asked":
             return tables
@@ -121,7 +121,7 @@ class Chance:
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Yield a number in [0, 1) for each pair, drawn from its texts alone."""
-        drawn = [hashlib.blake2b(f"{self.seed}\0{queries[q]}\0{passages[p]}".encode(), digest_size=8).digest()
-                 for q, p in pairs]
-        numbers = np.array([int.from_bytes(d, "big") for d in drawn], np.float64) / 2.0**64
+        digests = [hashlib.blake2b(f"{self.seed}\0{queries[q]}\0{passages[p]}".encode(), digest_size=8).digest()
+                   for q, p in pairs]
+        numbers = np.array([int.from_bytes(d, "big") for d in digests], np.float64) / 2.0**64
         yield np.arange(len(pairs)), numbers.astype(np.float32)

@@ -122,7 +122,7 @@ class Trainer:
                     raise MemlabError(f"the loss of step {step + 1} is not a number", fix="a smaller rate")
                 self.losses.append(loss)
                 if time.monotonic() - last >= self.config.checkpoint_seconds:
-                    self._keep(checkpoint, mark)
+                    self._checkpoint(checkpoint, mark)
                     last = time.monotonic()
                 report(1, f"loss {np.mean(self.losses[-20:]):.3f}")
                 if watch:
@@ -174,7 +174,7 @@ class Trainer:
         out = self.model(**{name: torch.from_numpy(value).to(self.device) for name, value in inputs.items()})
         return out.logits[:, 0].float()
 
-    def _keep(self, path: Path, mark: str) -> None:
+    def _checkpoint(self, path: Path, mark: str) -> None:
         """Write weights and optimiser state."""
         from safetensors.torch import save_file
 

@@ -1,4 +1,4 @@
-"""Calendar arithmetic as people speak: names, spelt numbers, steps in days, weeks, months and years.
+"""Calendar arithmetic of everyday language: names, number words, steps in days, weeks, months and years.
 
 A week runs from Monday to Sunday; a weekend is Saturday and Sunday.
 """

@@ -62,17 +62,17 @@ _SHIFT = re.compile(rf"\b(?:{_N} {_UNIT}|the (?P<named>day|week|weekend|month|ye
 
 
 def window_of(text: str, asked: date | None) -> Window | None:
-    """Return the days that a question names, or None where it names none; ``asked`` is the day it is asked on.
+    """Return the days that a question names, or None if it names none; ``asked`` is the day of the question.
 
     >>> window_of("What did I buy last Tuesday?", date(2023, 4, 18))  # itself a Tuesday
     (datetime.date(2023, 4, 11), datetime.date(2023, 4, 11))
     >>> window_of("How many days ago did I buy it?", date(2023, 4, 18)) is None
     True
     """
-    found = _absolute(text, asked)
-    if not found and asked is not None:
-        found = [(match.start(), _relative(match, asked)) for pattern in _RELATIVE for match in pattern.finditer(text)]
-    windows = [window for start, days in found if (window := _qualified(text[:start], days, asked))]
+    dates = _absolute(text, asked)
+    if not dates and asked is not None:
+        dates = [(match.start(), _relative(match, asked)) for pattern in _RELATIVE for match in pattern.finditer(text)]
+    windows = [window for start, days in dates if (window := _qualified(text[:start], days, asked))]
     if not windows:
         return None
     start, end = min(first for first, _ in windows), max(last for _, last in windows)
@@ -101,7 +101,7 @@ def _absolute(text: str, asked: date | None) -> list[tuple[int, Window]]:
     """Return where dates are named in a text, and their windows."""
     years = set(_ANY_YEAR.findall(text))
     year = years.pop() if len(years) == 1 else ""
-    found: list[tuple[int, Window]] = []
+    dates: list[tuple[int, Window]] = []
     taken: list[tuple[int, int]] = []
     for pattern, meaning in _ABSOLUTE:
         for match in pattern.finditer(text):
@@ -111,8 +111,8 @@ def _absolute(text: str, asked: date | None) -> list[tuple[int, Window]]:
             span = meaning(context)
             if span is not None:
                 taken.append(match.span())
-                found.append((match.start("w"), (span.first, span.last)))
-    return found
+                dates.append((match.start("w"), (span.first, span.last)))
+    return dates
 
 
 def _relative(match: re.Match[str], asked: date) -> Window:

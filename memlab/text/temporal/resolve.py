@@ -109,7 +109,7 @@ def _in_line(line: str, anchor: datetime) -> list[TimeExpression]:
 
 
 def _expression(line: str, start: int, end: int, span: Span, anchor: datetime) -> TimeExpression:
-    """Add what the words around say: a shift ("the day after"), a time of day, an open end."""
+    """Build the expression with the words around it: a shift ("the day after"), a time of day, an open end."""
     lead = line[max(0, start - _LEAD) : start]
     if span.unit == "day" and (shifted := _SHIFT.search(lead)):
         start -= len(lead) - shifted.start()
