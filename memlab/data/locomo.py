@@ -83,8 +83,8 @@ class LoCoMo(Subset):
         notes = ["LoCoMo gives no question date: the day of a conversation's last session is used, so the as-of "
                  "filter hides nothing."]
         if self.label_errors is None:
-            notes.append("About 6 % of LoCoMo's gold answers are wrong by audit; results without them need "
-                         "data.label_errors.")
+            notes.append("About 6 % of LoCoMo's gold answers are wrong by audit; without data.label_errors no "
+                         "result without them can be given.")
         return notes + super().notes()
 
     def clusters(self) -> bool:

@@ -28,9 +28,9 @@ def adapt_to_data(pipeline: Pipeline, tables: Tables) -> Pipeline:
     changed: dict[str, Any] = {}
     for slot in SLOTS:
         stage = getattr(pipeline, slot.name)
-        wanted = getattr(stage, "kinds", None) or ()
-        present = tuple(kind for kind in wanted if kind in kinds)
-        if slot.name in LANES and present != tuple(wanted):
+        searched = getattr(stage, "kinds", None) or ()
+        present = tuple(kind for kind in searched if kind in kinds)
+        if slot.name in LANES and present != tuple(searched):
             changed[slot.name] = dataclasses.replace(stage, kinds=present) if present else slot.nothing()
     empty = tuple(slot for slot, stage in changed.items() if isinstance(stage, Nothing))
     score: Any = pipeline.score

@@ -23,11 +23,11 @@ def render_turns(turns: pl.DataFrame, texts: pl.DataFrame, speakers: bool = True
     [('Ann: hi', 'Ann: hi'), ('hello', 'assistant: hello')]
     """
     raw, name = pl.col("text"), pl.col("speaker")
-    named = pl.lit(speakers) & name.is_not_null() & (raw.str.strip_chars() != "")
+    prefixed = pl.lit(speakers) & name.is_not_null() & (raw.str.strip_chars() != "")
     return (
         with_text(turns.sort("corpus", "session", "turn"), texts)
         .with_columns(
-            pl.when(named).then(pl.format("{}: {}", name.fill_null(""), raw)).otherwise(raw).alias("search_text"),
+            pl.when(prefixed).then(pl.format("{}: {}", name.fill_null(""), raw)).otherwise(raw).alias("search_text"),
             pl.format("{}: {}", name.fill_null(pl.col("role")), raw).alias("display_text"),
         )
         .drop("text_id")

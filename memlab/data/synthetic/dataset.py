@@ -80,7 +80,7 @@ class Synthetic(Subset):
 
     def notes(self) -> list[str]:
         """Return what a reader of the results must know."""
-        return ["These lives are generated here: rule and data are both ours, so results on them are a "
+        return ["These lives are generated, the questions by the same rules as the sessions: results on them are a "
                 "demonstration, not evidence about real conversations.", *super().notes()]
 
     def clusters(self) -> bool:

@@ -173,16 +173,16 @@ def preference(life: Life) -> LifeQuestion:
 def advice(life: Life) -> LifeQuestion:
     """Ask for something that the assistant recommended."""
     kind, other_words = life.fresh("kinds of advice", lexicon.ADVICE)
-    asked, *others = life.random.permutation(lexicon.CITIES).tolist()[:3]
-    cities = [asked, *(city for city in others if life.random.random() < life.knobs.distractors)]
+    place, *others = life.random.permutation(lexicon.CITIES).tolist()[:3]
+    cities = [place, *(city for city in others if life.random.random() < life.knobs.distractors)]
     evidence, answer = [], life.fresh("titles", TITLES)
     for session, city in zip(life.days_for(len(cities)), life.random.permutation(cities).tolist()):
-        title = answer if city == asked else life.fresh("titles", TITLES)
+        title = answer if city == place else life.fresh("titles", TITLES)
         number = life.say(session, f"In {city} I would go to {title}, and book ahead.",
                           request=f"Can you suggest {kind} in {city}?")
-        evidence += [number] if city == asked else []
-    question = life.word((f"Where did you suggest to go when I wanted {kind} in {asked}?",
-                          f"What was it called, {other_words} that you told me about in {asked}?"))
+        evidence += [number] if city == place else []
+    question = life.word((f"Where did you suggest to go when I wanted {kind} in {place}?",
+                          f"What was it called, {other_words} that you told me about in {place}?"))
     return LifeQuestion("single-session-assistant", question, answer, evidence)
 
 

@@ -61,23 +61,23 @@ _SHIFT = re.compile(rf"\b(?:{_N} {_UNIT}|the (?P<named>day|week|weekend|month|ye
                     r"(?:the )?$", re.IGNORECASE)
 
 
-def window_of(text: str, asked: date | None) -> Window | None:
-    """Return the days that a question names, or None if it names none; ``asked`` is the day of the question.
+def window_of(text: str, today: date | None) -> Window | None:
+    """Return the days that a question names, or None if it names none; ``today`` is the day of the question.
 
     >>> window_of("What did I buy last Tuesday?", date(2023, 4, 18))  # itself a Tuesday
     (datetime.date(2023, 4, 11), datetime.date(2023, 4, 11))
     >>> window_of("How many days ago did I buy it?", date(2023, 4, 18)) is None
     True
     """
-    dates = _absolute(text, asked)
-    if not dates and asked is not None:
-        dates = [(match.start(), _relative(match, asked)) for pattern in _RELATIVE for match in pattern.finditer(text)]
-    windows = [window for start, days in dates if (window := _qualified(text[:start], days, asked))]
+    dates = _absolute(text, today)
+    if not dates and today is not None:
+        dates = [(match.start(), _relative(match, today)) for pattern in _RELATIVE for match in pattern.finditer(text)]
+    windows = [window for start, days in dates if (window := _qualified(text[:start], days, today))]
     if not windows:
         return None
     start, end = min(first for first, _ in windows), max(last for _, last in windows)
-    if asked is not None:
-        end = min(end, asked)
+    if today is not None:
+        end = min(end, today)
     return (start, end) if start <= end else None
 
 
@@ -97,7 +97,7 @@ class _QuestionContext(MatchContext):
         return pick([window for window in options if window], self.day, "past")
 
 
-def _absolute(text: str, asked: date | None) -> list[tuple[int, Window]]:
+def _absolute(text: str, today: date | None) -> list[tuple[int, Window]]:
     """Return where dates are named in a text, and their windows."""
     years = set(_ANY_YEAR.findall(text))
     year = years.pop() if len(years) == 1 else ""
@@ -105,8 +105,8 @@ def _absolute(text: str, asked: date | None) -> list[tuple[int, Window]]:
     taken: list[tuple[int, int]] = []
     for pattern, meaning in _ABSOLUTE:
         for match in pattern.finditer(text):
-            context = _QuestionContext(match, datetime.combine(asked or date.min, time.min), year)
-            if any(match.start() < end and start < match.end() for start, end in taken) or not (asked or context["y"]):
+            context = _QuestionContext(match, datetime.combine(today or date.min, time.min), year)
+            if any(match.start() < end and start < match.end() for start, end in taken) or not (today or context["y"]):
                 continue
             span = meaning(context)
             if span is not None:
@@ -115,26 +115,26 @@ def _absolute(text: str, asked: date | None) -> list[tuple[int, Window]]:
     return dates
 
 
-def _relative(match: re.Match[str], asked: date) -> Window:
+def _relative(match: re.Match[str], today: date) -> Window:
     """Return the window of an expression that counts from the question's day."""
     n, how, unit = ((match.groupdict().get(group) or "").lower() for group in ("n", "how", "u"))
     if n:
         few, many = number(n)
-        first, last = back(asked, many, unit), back(asked, few, unit)
+        first, last = back(today, many, unit), back(today, few, unit)
         margin = timedelta(days=_MARGIN[unit])
-        return (first - margin, last + margin) if how == "ago" else (first, asked)
+        return (first - margin, last + margin) if how == "ago" else (first, today)
     if unit in _DAYS_AGO or unit.capitalize() in WEEKDAYS:
-        day = asked - timedelta(days=_DAYS_AGO[unit]) if unit in _DAYS_AGO else pick_weekday(unit, asked, "last")
+        day = today - timedelta(days=_DAYS_AGO[unit]) if unit in _DAYS_AGO else pick_weekday(unit, today, "last")
         return day, day
     if how == "past" and unit != "weekend":
-        return back(asked, 1, unit), asked
-    return (begin(asked, unit), asked) if how == "this" else unit_before(asked, unit)
+        return back(today, 1, unit), today
+    return (begin(today, unit), today) if how == "this" else unit_before(today, unit)
 
 
-def _qualified(before: str, window: Window, asked: date | None) -> Window | None:
+def _qualified(before: str, window: Window, today: date | None) -> Window | None:
     """Change a window by the words before it: since, after, before, until, two weeks before."""
     if match := _SHIFT.search(before):
         return shift(window, match)
     if _NONE.search(before):
         return None
-    return (window[0], asked or date.max) if _SINCE.search(before) else window
+    return (window[0], today or date.max) if _SINCE.search(before) else window

@@ -130,12 +130,12 @@ def shift(window: Window, match: re.Match[str]) -> Window:
     if groups["n"]:
         few, many = number(groups["n"])
         return ordered(back(window[0], sign * few, groups["u"]), back(window[0], sign * many, groups["u"]))
-    named = {"night": "day"}.get(groups["named"], groups["named"])
-    if named.capitalize() in WEEKDAYS:
-        return (day := pick_weekday(named, window[0], "last")), day
+    name = {"night": "day"}.get(groups["named"], groups["named"])
+    if name.capitalize() in WEEKDAYS:
+        return (day := pick_weekday(name, window[0], "last")), day
     if sign > 0:
-        return unit_before(window[0], named)
-    if named == "weekend":
+        return unit_before(window[0], name)
+    if name == "weekend":
         saturday = window[1] + timedelta(days=(4 - window[1].weekday()) % 7 + 1)
         return saturday, saturday + timedelta(days=1)
-    return calendar_unit(window[1], named, 1)
+    return calendar_unit(window[1], name, 1)
