@@ -54,9 +54,12 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     table = judge.run(answers.only(judge.reads), Store(args.store))["verdicts"]
     id_of = {question: name for name, question in question_of.items()}
     out = args.file.with_name(args.file.name + ".verdicts.jsonl")
-    _write(out, [{"question_id": id_of[row["question"]], "hypothesis": file.hypotheses[row["question"]],
-                  "judge": row["judge"], "correct": row["correct"], "reply": row["reply"]}
-                 for row in table.iter_rows(named=True)])
+    rows = [{"question_id": id_of[row["question"]], "hypothesis": file.hypotheses[row["question"]],
+             "judge": row["judge"], "correct": row["correct"], "reply": row["reply"]}
+            for row in table.iter_rows(named=True)]
+    with os_errors("the verdicts cannot be written", out, fix="free some space there, or move the hypotheses"):
+        # json.dumps writes ASCII, so that no text controls a terminal or fails to encode
+        atomic_write(out, "".join(json.dumps(row) + "\n" for row in rows))
     for name in table["judge"].unique(maintain_order=True):
         verdicts = table.filter(judge=name)
         _report(name, accuracy.accuracy_table(answers, verdicts), len(question_of))
@@ -104,12 +107,6 @@ def _warn(what: str, ids: list[str]) -> None:
     if ids:
         more = f", and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
         print(f"{what} ({len(ids)}): {sanitise(', '.join(ids[:_SHOWN]))}{more}", file=sys.stderr)
-
-
-def _write(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write the whole file or nothing; in ASCII, so that no text controls a terminal or fails to encode."""
-    with os_errors("the verdicts cannot be written", path, fix="free some space there, or move the hypotheses"):
-        atomic_write(path, "".join(json.dumps(row, ensure_ascii=True) + "\n" for row in rows))
 
 
 if __name__ == "__main__":

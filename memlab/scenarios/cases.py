@@ -1,7 +1,4 @@
-"""Relevance scenarios: what a case consists of, Gimli's eight scenarios and memlab's four, three cases each.
-
-Gimli's expectations are its own; all wording is ours.
-"""
+"""Relevance scenarios, three cases each: Gimli's eight with its own expectations, and memlab's four."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Piece:
-    """One memory that matters: said by the user in a chat or, with ``file``, a paragraph of a memory file.
+    """One relevant memory: said by the user in a chat or, with ``file``, a paragraph of a memory file.
 
-    ``days`` counts back from the day of the question. Pieces of one file keep their order and lie far apart in it.
+    ``days`` counts back from the day of the question. Pieces of one file keep their order and are far apart in it.
     """
 
     name: str
@@ -25,7 +22,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Expect:
-    """An expectation about the units that hold some ``pieces``; reported, never required.
+    """An expectation about the units that contain some ``pieces``; reported, never required.
 
     * ``rank``: the unit of the piece is among the first ``bound``;
     * ``score``: its score is above ``bound``;
@@ -33,7 +30,7 @@ class Expect:
     * ``text``: its keyword score is above ``bound``;
     * ``near``: the scores of two pieces are less than ``bound`` apart;
     * ``before``: the first piece ranks before the second;
-    * ``returned``: every piece is among what is returned (selected);
+    * ``returned``: every piece is returned (selected);
     * ``nothing``: nothing is returned.
     """
 
@@ -59,8 +56,8 @@ class Expect:
 class Scenario:
     """One case of a scenario: ``category`` names the scenario, ``case`` the case within it.
 
-    Decoys resemble the pieces without answering the question; the user says them on days drawn by the seed. Without
-    a piece of evidence the right answer is to decline.
+    Decoys resemble the pieces without answering the question; the user says them on random days. Without a piece of
+    evidence the right answer is to decline.
     """
 
     category: str
@@ -103,7 +100,7 @@ def _newer(case: str, question: str, answer: str, older: str, newer: str, decoy:
 
 
 def _source(case: str, question: str, answer: str, path: str, file: str, chat: str) -> Scenario:
-    # the file is the older of the two, so that preferring the newer one does not pass for a preference for files
+    # the file is the older one, so that a preference for newer memories does not look like one for files
     pieces = (Piece("file", file, 60, path), Piece("chat", chat, 9, evidence=False))
     return Scenario("source-priority", case, question, answer, pieces, (), _SOURCE)
 
@@ -114,7 +111,7 @@ def _both(case: str, question: str, answer: str, first: str, second: str, *decoy
 
 
 def _update(case: str, question: str, answer: str, texts: tuple[str, str, str], decoy: str) -> Scenario:
-    """Build a case of a fact that changed twice, in everyday wording; only the last version is evidence."""
+    """Build a case about a fact that changed twice; only the last version is evidence."""
     names, days = ("first", "second", "now"), (300, 150, 8)
     pieces = tuple(Piece(n, t, d, evidence=n == "now") for n, t, d in zip(names, texts, days))
     expect = (Expect("rank", ("now",), 3), Expect("before", ("now", "second")), Expect("before", ("now", "first")))
@@ -122,7 +119,7 @@ def _update(case: str, question: str, answer: str, texts: tuple[str, str, str], 
 
 
 def _count(case: str, question: str, answer: str, texts: tuple[str, ...], *decoys: str) -> Scenario:
-    """Build a case of things that add up over sessions: an answer needs all of them."""
+    """Build a case about a count over sessions: an answer needs all of them."""
     pieces = tuple(Piece(f"{i + 1}", text, 20 + 31 * i) for i, text in enumerate(texts))
     expect = (Expect("rank", ("1",), 10), Expect("returned", tuple(piece.name for piece in pieces)))
     return Scenario("counting", case, question, answer, pieces, decoys, expect)
@@ -130,14 +127,14 @@ def _count(case: str, question: str, answer: str, texts: tuple[str, ...], *decoy
 
 def _time(case: str, question: str, answer: str, then: tuple[str, int], later: tuple[str, int],
           earlier: tuple[str, int]) -> Scenario:
-    """Build a case of one kind of event on three days, of which the question, asked on 14 June 2024, names one."""
+    """Build a case about one kind of event on three days; the question, asked on 14 June 2024, names one day."""
     pieces = (Piece("then", *then), Piece("later", *later, evidence=False), Piece("earlier", *earlier, evidence=False))
     expect = (Expect("rank", ("then",), 3), Expect("before", ("then", "later")), Expect("before", ("then", "earlier")))
     return Scenario("time", case, question, answer, pieces, (), expect)
 
 
 def _abstain(case: str, question: str, *decoys: str) -> Scenario:
-    """Build a case that the memories do not answer, though something like it was said."""
+    """Build a case that the memories do not answer; only similar facts were said."""
     return Scenario("abstention", case, question, "It was never mentioned.", (), decoys, (Expect("nothing"),))
 
 
@@ -263,6 +260,6 @@ OWN: tuple[Scenario, ...] = (
 )
 
 CASES: dict[str, Scenario] = {scenario.name: scenario for scenario in (*GIMLI, *OWN)}
-"""Every case by its name; the order decides the number of its corpus and of its question."""
+"""Every case by its name; its position is the number of its corpus and of its question."""
 
 CATEGORIES = tuple(dict.fromkeys(scenario.category for scenario in CASES.values()))

@@ -1,7 +1,7 @@
 """Check of a ranking against the expectations of each scenario: met, not met, or not defined for that system.
 
-Scores are the system's own. Vector and keyword parts are measured for every system by Gimli's formula on its lanes,
-0.7 x cosine and 0.3 x 1/(1 + keyword rank), so that they compare; a system without such a lane has none.
+Scores are the system's own. Vector and keyword parts follow Gimli's formula for every system, 0.7 x cosine and
+0.3 x 1/(1 + keyword rank), so that they can be compared; a system without such a lane has none.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class RankedPiece:
-    """The best unit that holds a piece; cosine and text are None where no such lane reached the unit.
+    """The best unit that contains a piece; cosine and text are None if no such lane found the unit.
 
-    ``text`` is Gimli's keyword score, 1/(1 + rank), with ranks from 1 among the units that the run folder keeps; for
-    a system that drops low scores it is therefore an upper bound.
+    ``text`` is Gimli's keyword score, 1/(1 + rank), with ranks from 1 among the units in the run folder; for a system
+    that drops low scores it is therefore an upper bound.
     """
 
     rank: int
@@ -41,7 +41,7 @@ class RankedPiece:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one expectation: ``met`` is None where it is not defined, ``value`` the figure behind it."""
+    """The result of one expectation: ``met`` is None if it is not defined; ``value`` is the figure behind it."""
 
     category: str
     case: str
@@ -56,18 +56,18 @@ def outcomes(ranking: pl.DataFrame, ids: pl.DataFrame) -> list[Outcome]:
     unknown = sorted(questions.keys() - CASES.keys())
     if unknown:
         raise MemlabError(f"there is no scenario '{unknown[0]}'", fix="run the arm again with data=scenarios")
-    places, scored = piece_places(ids), with_lane_scores(ranking)
+    places, ranking_with_lanes = piece_places(ids), with_lane_scores(ranking)
     lanes = tuple(any(c.startswith(lane) for c in ranking.columns) for lane in (DENSE, LEXICAL))
-    out = []
+    results = []
     for name, scenario in CASES.items():
         if name not in questions:
             continue
-        rows = scored.filter(question=questions[name])
+        rows = ranking_with_lanes.filter(question=questions[name])
         pieces = {piece: locate(rows, place) for piece, place in places.get(name, {}).items()}
         returned = int(rows["selected"].sum())
-        out += [Outcome(scenario.category, scenario.case, expect, *check(expect, pieces, returned, *lanes))
+        results += [Outcome(scenario.category, scenario.case, expect, *check(expect, pieces, returned, *lanes))
                 for expect in scenario.expect]
-    return out
+    return results
 
 
 def piece_places(ids: pl.DataFrame) -> dict[str, dict[str, Place]]:
@@ -91,7 +91,7 @@ def with_lane_scores(ranking: pl.DataFrame) -> pl.DataFrame:
 
 
 def locate(rows: pl.DataFrame, place: Place) -> RankedPiece | None:
-    """Return the first unit of a question that holds a turn; None if none was ranked."""
+    """Return the first unit of a question that contains a turn; None if none was ranked."""
     session, turn = place
     best = rows.filter(pl.col("session") == session, pl.col("turns").list.contains(turn)).sort("rank").head(1)
     if best.is_empty():

@@ -1,8 +1,8 @@
-"""The scenarios as a benchmark: for each case a haystack with a few memories that matter, and a question.
+"""The scenarios as a benchmark: for each case a haystack with a few relevant memories, and a question.
 
 Gimli's eight scenarios (exact match, semantic equivalence, technical term, cross-chunk context, temporal
 disambiguation, session against memory source, low relevance, multi-concept) and memlab's own (updates, counting,
-time, abstention). Expectations lie in ``CASES`` and in no table, so no stage can read them; ``python -m
+time, abstention). Expectations are in ``CASES`` and in no table, so no stage can read them; ``python -m
 memlab.scenarios.report`` checks finished runs against them.
 """
 
@@ -27,14 +27,14 @@ _FILES = 0.15  # share of the haystack sessions that are memory files
 
 @stage
 class Scenarios(Subset):
-    """One corpus per case: its memories, its decoys, and ``haystack`` sessions that have nothing to do with it.
+    """One corpus per case: its memories, its decoys, and ``haystack`` unrelated sessions.
 
-    A memory file is a session whose paragraphs are turns, with the file's name as speaker. A turn that matters is
-    named "case#piece" in the table ids.
+    A memory file is a session whose paragraphs are turns, with the file's name as speaker. A relevant turn is named
+    "case#piece" in the table ids.
     """
 
     seed: Annotated[int, Field(ge=0)] = 0  # another seed is another haystack around the same cases
-    # sessions around each case, of 4 turns: with the case about 120 turns, which run folders keep whole
+    # unrelated sessions of 4 turns per case: about 120 turns with the case, all of which run folders keep
     haystack: Annotated[int, Field(ge=0)] = 24
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class Scenarios(Subset):
                                                          minute=int(hay.random.integers(60)))
 
     def identity(self) -> dict[str, Any]:
-        """Return all options; cases and generator count through the digest of the source."""
+        """Return all options; cases and generator are covered by the digest of the source."""
         return {"benchmark": "scenarios", "seed": self.seed, "haystack": self.haystack, **self.options()}
 
     def notes(self) -> list[str]:

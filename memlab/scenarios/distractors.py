@@ -1,4 +1,4 @@
-"""The haystack around the memories that matter: small talk of synthetic lives, talk about work, notes in files."""
+"""The haystack around the relevant memories: small talk of synthetic lives, talk about work, notes in files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from memlab.data.synthetic.events import Knobs, Life
 
 T = TypeVar("T")
 ROUNDS = 2  # per chat, each a user turn and a reply
-NOTES = 12  # between two pieces of one file: more than a chunk of 400 tokens
+NOTES = 12  # notes between two pieces of one file: more than a chunk of 400 tokens
 
 SERVICES = ("catalogue", "mailer", "thumbnail", "login", "translation", "export", "geocoder", "calendar",
             "newsletter", "telemetry", "coupon", "warehouse")
@@ -48,7 +48,7 @@ GROUPS = ("Silver", "Harbour", "Falcon", "Meadow", "Compass", "Raven", "Garden",
 
 
 class HaystackTurn(NamedTuple):
-    """One turn: ``speaker`` is a file's name or, in a chat, None; ``piece`` names the piece that it is, if any."""
+    """One turn: ``speaker`` is a file's name or, in a chat, None; ``piece`` is the name of its piece, if any."""
 
     role: str
     speaker: str | None
@@ -57,7 +57,7 @@ class HaystackTurn(NamedTuple):
 
 
 class Haystack:
-    """A seeded source of sessions that do not touch the question."""
+    """A seeded source of sessions that are unrelated to the question."""
 
     def __init__(self, seed: Sequence[int], sessions: int) -> None:
         self.random = np.random.default_rng(seed)

@@ -1,7 +1,7 @@
 """Report on the scenarios: ``python -m memlab.scenarios.report runs/EXP/scenarios`` prints and writes the tables.
 
-Expectations are reported, not required. ``scenarios.md`` beside the arms has every expectation with its figures, and
-what each system returned in every case.
+Expectations are reported, not required. ``scenarios.md`` beside the arms lists every expectation with its figures, and
+the units that each system returned in every case.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Snippet = list[tuple[str, bool]]
 
 
 class ReturnedUnit(NamedTuple):
-    """One row of a case's table; ``pieces`` names those that the unit holds, ``returned`` whether it was selected."""
+    """One row of a case's table; ``pieces`` are the names of pieces in the unit; ``returned``: it was selected."""
 
     rank: int
     score: float
@@ -75,32 +75,32 @@ class System:
         return f"{sum(bool(o.met) for o in defined)}/{len(defined)}: " + ", ".join(o.value for o in cases)
 
     def units(self, case: str, top: int) -> list[ReturnedUnit]:
-        """Return the first ``top`` returned units of a case, and those that hold a piece (of the 20 that are kept)."""
+        """Return the first ``top`` returned units of a case, and those of the 20 in the run folder with a piece."""
         question, corpus, text = self.arm.questions.join(
             self.ids.filter(kind="question", name=case), on="question").select("question", "corpus", "text").row(0)
         names = {place: name for name, place in piece_places(self.ids).get(case, {}).items()}
         sources = dict(self.ids.filter(kind="session", corpus=corpus).select("session", "name").iter_rows())
         scores = self.arm.ranking.select("question", "rank", "score")
         rows = self.arm.shown.filter(question=question).join(scores, on=["question", "rank"], how="left").sort("rank")
-        out = []
+        units = []
         for row in rows.iter_rows(named=True):
             pieces = tuple(names[row["session"], turn] for turn in row["turns"] if (row["session"], turn) in names)
             if pieces or (row["selected"] and row["rank"] <= top):
                 source = sources.get(row["session"], "session")
-                out.append(ReturnedUnit(row["rank"], row["score"], row["selected"], pieces,
+                units.append(ReturnedUnit(row["rank"], row["score"], row["selected"], pieces,
                                         f"memory file {source}" if source.endswith(".md") else source,
                                         row["said_on"], snippet(row["text"] or "", text)))
-        return out
+        return units
 
 
 def systems(folder: Path) -> tuple[list[System], list[str]]:
     """Read the finished arms of a folder on data=scenarios; return them, and the errors of those left out.
 
-    Raises MemlabError where there is none, or where they ran on other data.
+    Raises MemlabError if there is none, or if they ran on other data.
     """
     runs = finished_arms(folder)
     if not runs.arms:
-        raise MemlabError("no finished run is here", where=str(folder), fix="give runs/EXPERIMENT/scenarios")
+        raise MemlabError("there is no finished run", where=str(folder), fix="give runs/EXPERIMENT/scenarios")
     out = []
     for arm in runs.arms:
         benchmark = arm.manifest.get("data", {}).get("benchmark")
@@ -117,24 +117,24 @@ def systems(folder: Path) -> tuple[list[System], list[str]]:
 
 
 def expectations(arms: Sequence[System]) -> list[Expected]:
-    """List every expectation that some system was checked against, in the order of the scenarios."""
+    """List the expectations that at least one system was checked against, in the order of the scenarios."""
     checked = {(o.category, o.expect.label) for system in arms for o in system.outcomes}
-    listed = [(scenario.category, expect.label) for scenario in CASES.values() for expect in scenario.expect]
-    return [expected for expected in dict.fromkeys(listed) if expected in checked]
+    expected_in_order = [(scenario.category, expect.label) for scenario in CASES.values() for expect in scenario.expect]
+    return [expected for expected in dict.fromkeys(expected_in_order) if expected in checked]
 
 
 def by_category(arms: Sequence[System]) -> list[tuple[str, list[str]]]:
-    """Return (category, for each system how many of all expectations were met over its cases)."""
-    out = []
+    """Return (category, for each system the number of expectations met, and of all)."""
+    rows = []
     for category in CATEGORIES:
         counts = [[o.met for o in system.outcomes if o.category == category and o.met is not None] for system in arms]
         if any(counts):
-            out.append((category, [f"{sum(map(bool, c))}/{len(c)}" if c else EMPTY for c in counts]))
-    return out
+            rows.append((category, [f"{sum(map(bool, c))}/{len(c)}" if c else EMPTY for c in counts]))
+    return rows
 
 
 def snippet(text: str, question: str, letters: int = LETTERS) -> Snippet:
-    """Cut a text around the first term of the question, and mark all of them; stems are compared, stop words skipped.
+    """Cut a text around the first term of the question and mark all its terms, by stems and without stop words.
 
     >>> snippet("user: My cats sleep.", "Where is the cat?")
     [('user: My ', False), ('cats', True), (' sleep.', False)]
@@ -159,7 +159,7 @@ def _stems(terms: Iterable[str]) -> list[str]:
 
 
 def document(arms: Sequence[System], broken: Sequence[str], top: int) -> str:
-    """Render the page; texts, names and paths from the runs are escaped."""
+    """Render the page; all texts, names and paths from the runs are escaped."""
     names = [escape(system.name) for system in arms]
     parts = ["# Scenarios, system by system",
              "Expectations are reported, not required: three cases per scenario are a demonstration, not a test.",
@@ -174,7 +174,7 @@ def document(arms: Sequence[System], broken: Sequence[str], top: int) -> str:
                    [[category, escape(label), *(escape(system.cell((category, label))) for system in arms)]
                     for category, label in expectations(arms)], 2),
              "## Returned units",
-             f"The first {top} units of each system, and every unit among the first 20 that holds a piece (its name in "
+             f"The first {top} units of each system, and every unit among the first 20 with a piece (its name in "
              "brackets). Terms of the question are bold; units that were ranked but not returned are in italics."]
     cases = {(o.category, o.case) for system in arms for o in system.outcomes}
     parts += [_case(scenario, arms, top) for scenario in CASES.values()
@@ -185,13 +185,13 @@ def document(arms: Sequence[System], broken: Sequence[str], top: int) -> str:
 def _case(scenario: Scenario, arms: Sequence[System], top: int) -> str:
     results, rows = [], []
     for system in arms:
-        checked = [o for o in system.outcomes if (o.category, o.case) == (scenario.category, scenario.case)]
-        if checked:
+        case_outcomes = [o for o in system.outcomes if (o.category, o.case) == (scenario.category, scenario.case)]
+        if case_outcomes:
             rows += [_cells(system.name if i == 0 else "", unit)
                      for i, unit in enumerate(system.units(scenario.name, top))] or [
                 [escape(system.name), "", "", "", "", "nothing"]]
             results.append(f"* {escape(system.name)}: " + "; ".join(
-                f"{escape(o.expect.label)}: {_verdict(o.met)} ({escape(o.value)})" for o in checked))
+                f"{escape(o.expect.label)}: {_verdict(o.met)} ({escape(o.value)})" for o in case_outcomes))
     return "\n".join([f"### {scenario.name}", "", f"{escape(scenario.question)} ({escape(scenario.answer)})", "",
                       *results, "", table(["system", "rank", "score", "day", "source", "snippet"], rows, 6)])
 
@@ -219,7 +219,7 @@ def _bold(snippet: Snippet) -> str:
 
 
 def print_scenarios(arms: Sequence[System], console: Console | None = None) -> None:
-    """Print how many expectations of each scenario every system met; names are printed as plain text."""
+    """Print the number of expectations that each system met per scenario; names are printed as plain text."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -242,7 +242,7 @@ def print_scenarios(arms: Sequence[System], console: Console | None = None) -> N
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the tables, and write scenarios.md beside the arms; exit status 1 with a message where that fails."""
+    """Print the tables and write scenarios.md beside the arms; return 1 with a message if that fails."""
     parser = argparse.ArgumentParser(prog="python -m memlab.scenarios.report", description=__doc__)
     parser.add_argument("runs", type=Path, help="runs/<experiment>/scenarios")
     parser.add_argument("--top", type=int, default=3, help="returned units per case in scenarios.md (default 3)")

@@ -115,7 +115,7 @@ def test_the_command_writes_the_page_and_names_what_is_wrong(runs, capsys):
     assert "exact-match" in out.out
     assert (runs / "scenarios.md").read_text().startswith("# Scenarios")
     assert report.main([str(runs / "none")]) == 1
-    assert "no finished run is here" in capsys.readouterr().err
+    assert "there is no finished run" in capsys.readouterr().err
     (next(runs.glob("one-*")) / "ids.parquet").write_bytes(b"no table")
     assert report.main([str(runs)]) == 1
     assert "ids.parquet: cannot be read" in capsys.readouterr().err
