@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Annotated, ClassVar, Literal
 
 import polars as pl
@@ -36,8 +37,7 @@ class ResolveDates:
 
     reads: ClassVar = ("texts", "memories")
     writes: ClassVar = ("memories", "texts")
-    # the key is searched; the value is shown where memories are ranked (rank.score.level=memory)
-    into: Into = "key_and_value"
+    into: Into = "key_and_value"  # values are shown only with rank.score.level=memory
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return the memories with their dates resolved."""
@@ -116,10 +116,8 @@ class ResolvePronouns:
 
     reads: ClassVar = ("texts", "turns", "memories")
     writes: ClassVar = ("memories", "texts")
-    # the key is searched; the value is shown where memories are ranked (rank.score.level=memory)
-    into: Into = "key_and_value"
-    # turns after which a person is forgotten: over more turns, the last one named is often another person
-    reach: Annotated[int, Field(ge=0)] = 3
+    into: Into = "key_and_value"  # values are shown only with rank.score.level=memory
+    reach: Annotated[int, Field(ge=0)] = 3  # turns after which a person is forgotten; later, another is often meant
     speakers: bool = True  # resolve "I" and "you" too, where speakers have names
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
@@ -137,13 +135,10 @@ class ResolvePronouns:
         """Return the persons that the pronouns of each turn mean; each distinct session is read once."""
         sessions = with_text(tables["turns"], tables["texts"]).sort(*SESSION, "turn").group_by(
             SESSION, maintain_order=True).agg("turn", "speaker", "text")
-        distinct: dict[tuple[tuple[str | None, str], ...], list[dict[str, str]]] = {}
+        resolve = cache(lambda turns: resolve_pronouns(turns, self.reach))
         persons_of = {}
         for corpus, session, turns, speakers, texts in sessions.iter_rows():
-            lines = tuple(zip(speakers, texts))
-            if lines not in distinct:
-                distinct[lines] = resolve_pronouns(lines, self.reach)
-            for turn, persons in zip(turns, distinct[lines]):
+            for turn, persons in zip(turns, resolve(tuple(zip(speakers, texts)))):
                 persons_of[corpus, session, turn] = persons if self.speakers else {
                     pronoun: name for pronoun, name in persons.items() if pronoun not in ("I", "you")}
         return persons_of

@@ -94,8 +94,7 @@ class Age(Prune):
     """
 
     reads: ClassVar[tuple[str, ...]] = ("questions", *Prune.reads)
-    # before the corpus's earliest question: no question loses a memory that it may use
-    days: Annotated[int, Field(ge=1)] = 90
+    days: Annotated[int, Field(ge=1)] = 90  # age at the earliest question of the corpus
     important: Annotated[float, Field(ge=0)] = 0.6  # memories of at least this importance stay; above 1: none
 
     def outdated(self, tables: Tables) -> pl.Series:

@@ -16,7 +16,7 @@ import polars as pl
 from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.stage import Names, stage
+from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Tables
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
@@ -26,7 +26,7 @@ from memlab.write.chunk.turns import RoleChunker, memories
 Span = tuple[int, int]
 Size = Annotated[int, Field(ge=1)]
 Overlap = Annotated[int, Field(ge=0)]
-Separators = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False, min_length=1)]
+Separators = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(strict=False)]
 _WORD = re.compile(TOKEN)
 
 
@@ -167,13 +167,8 @@ class Recursive(LengthChunker):
     """Pieces of at most ``size`` characters, cut at the coarsest separator that is fine enough."""
 
     chunking: ClassVar = "recursive"
-    separators: Names = ("\n\n", "\n", ". ", "? ", "! ", " ")  # blank line (between turns, too), line, sentence, word
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if "" in self.separators:
-            raise MemlabError("a separator is empty", where="write.chunk.separators",
-                              fix="leave it out: text without separators is cut by characters anyway")
+    # blank line (between turns, too), line, sentence, word; text without separators is cut by characters
+    separators: Separators = ("\n\n", "\n", ". ", "? ", "! ", " ")
 
     def cut(self, text: str) -> list[Span]:
         """Return the pieces of a transcript."""
@@ -204,7 +199,7 @@ class FirstSeparator(LengthChunker):
 
     chunking: ClassVar = "elizaos"
     # blank line (between turns, too), line, sentence, word; the last three are never used
-    separators: Separators = ("\n\n", "\n", ". ", " ")
+    separators: Annotated[Separators, Field(min_length=1)] = ("\n\n", "\n", ". ", " ")
 
     def cut(self, text: str) -> list[Span]:
         r"""Return the pieces of a transcript; a blank one has none.

@@ -159,8 +159,7 @@ class Semantic(RoleChunker):
     size: Size = 1000  # characters at most; longer stretches are cut at their least similar gap
     least: Size = 200  # shorter stretches join the more similar neighbour, but not across a header
     around: Count = 2  # sentences compared on either side of a gap; a single one is noisy
-    # least depth of a valley, in deviations above the mean depth; -0.5 is TextTiling's, and cuts often
-    cutoff: float = 0.5
+    cutoff: float = 0.5  # least depth, in deviations above the mean; -0.5 is TextTiling's, and cuts often
 
     def __post_init__(self) -> None:
         if self.least > self.size:

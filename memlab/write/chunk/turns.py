@@ -53,7 +53,8 @@ class RoleChunker(ABC):
 def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = False) -> Tables:
     """Return chunks (corpus, session, turns, key, value: plain text) as memories, in order, and the texts with theirs.
 
-    Chunks with a blank key are left out unless ``blank``. The source is the column ``source``, or "conversation".
+    Chunks with a blank key are left out unless ``blank``. Chunks may have a category, and a source other than
+    "conversation".
     """
     if not blank:
         chunks = chunks.filter(pl.col("key").str.strip_chars() != "")
@@ -65,6 +66,7 @@ def memories(chunks: pl.DataFrame, kind: str, tables: Tables, *, blank: bool = F
         "corpus": chunks["corpus"], "session": chunks["session"], "turns": chunks["turns"],
         "kind": pl.repeat(kind, chunks.height, eager=True, dtype=pl.String),
         "source": chunks.get_column("source", default=pl.repeat("conversation", chunks.height, eager=True)),
+        "category": chunks.get_column("category", default=pl.repeat(None, chunks.height, eager=True, dtype=pl.String)),
         "key_id": keys, "value_id": values, "said_on": dated["said_on"],
     }))
 

@@ -37,12 +37,11 @@ class Header:
             pl.col("speaker").fill_null(pl.col("role")).alias("who"), pl.col("display_text").alias("previous"))
         opening = turns.filter(pl.col("role") == "user").group_by(SESSION, maintain_order=True).agg(
             pl.col("turn").first().alias("first"), pl.col("display_text").first().alias("opening"))
-        # by order, not by number: turn numbers may have gaps
-        before = turns.select(*SESSION, "turn", pl.col("previous").shift(1).over(SESSION))
+        before = turns.select(*SESSION, "turn", pl.col("previous").shift(1).over(SESSION))  # turn numbers may have gaps
         names = (memories.select("memory", *SESSION, pl.col("turns").alias("turn")).explode("turn")
                  .join(turns.select(*SESSION, "turn", "who"), on=[*SESSION, "turn"], maintain_order="left")
-                 .group_by("memory", maintain_order=True).agg(pl.col("who").unique(maintain_order=True))
-                 .with_columns(pl.col("who").list.join(" and ")))
+                 .group_by("memory", maintain_order=True)
+                 .agg(pl.col("who").unique(maintain_order=True).str.join(" and ")))
         rows = (with_text(memories, tables["texts"], "key_id", "body")
                 .join(opening, on=SESSION, how="left", maintain_order="left")
                 .join(before, on=[*SESSION, "turn"], how="left", maintain_order="left")

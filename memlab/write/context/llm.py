@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, ClassVar, Literal
 
 import polars as pl
@@ -106,15 +108,14 @@ class LLMContext:
         sessions = {place[:2]: (place[2], place[3]) for place in by_session.agg("turn", "display_text").iter_rows()}
         prompts: dict[tuple[str, str], int] = {}
         prompt_of: dict[int, int] = {}
-        views: dict[tuple[str, ...], _View] = {}
+        view_of = cache(lambda lines: _View(self.chat, lines, self.max_tokens))
         cut = 0
         memories = with_text(tables["memories"], tables["texts"], "key_id", "key")
         for memory, corpus, session, turns, key in memories.select("memory", *SESSION, "turns", "key").iter_rows():
             numbers, lines = sessions[corpus, session]
             if len(set(turns)) == len(numbers):
                 continue
-            if (view := views.get(tuple(lines))) is None:
-                view = views[tuple(lines)] = _View(self.chat, lines, self.max_tokens)
+            view = view_of(tuple(lines))
             positions = [numbers.index(turn) for turn in turns]
             prompt = view.prompt(key, min(positions), max(positions))
             if prompt not in prompts:
@@ -130,7 +131,7 @@ class LLMContext:
 class _View:
     """A session in a prompt: the whole, as one string for all its passages, or a part around a passage."""
 
-    def __init__(self, chat: Chat, lines: list[str], reply: int) -> None:
+    def __init__(self, chat: Chat, lines: Sequence[str], reply: int) -> None:
         self._chat, self._lines = chat, lines
         self._whole = INSTRUCTION + TURN_SEPARATOR.join(lines)
         self._room = max(chat.window - reply - MARGIN, 0)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, cast, get_args
 
 from pydantic import Field
@@ -95,14 +94,13 @@ def extract(lists: Any, talk: Talk, shown: range) -> Extract:
 
 
 def _most_similar(fact: str, talk: Talk, shown: range) -> list[int]:
-    words = {*_words(fact)}
-    shared = Counter({p: len(words & {*_words(talk[p].line)}) for p in shown})
-    best = max(shared.values(), default=0)
-    return [next(p for p in shown if shared[p] == best)] if best else [*shown]
+    shared = {p: len(_words(fact) & _words(talk[p].line)) for p in shown}
+    best = max(shown, key=shared.__getitem__)
+    return [best] if shared[best] else [*shown]
 
 
-def _words(text: str) -> Iterator[str]:
-    return (match[0].casefold() for match in _WORD.finditer(text))
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}
 
 
 @stage
@@ -115,8 +113,7 @@ class LLMExtract(Extractor):
     """
 
     chat: Chat
-    # per reply: some 20 facts; the rest is lost and counted
-    max_tokens: Annotated[int, Field(ge=1)] = 1024
+    max_tokens: Annotated[int, Field(ge=1)] = 1024  # per reply: some 20 facts; the rest is lost and counted
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return memories, entities and links; warn of cut, split and unreadable requests."""

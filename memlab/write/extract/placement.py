@@ -56,11 +56,11 @@ class Extractor:
         if self.into == "merge":
             out = _append_to_keys(tables, rows)
         elif self.into == "keys":
-            out = _as_memories(rows.rename({"lines": "value"}), tables)
+            out = memories(rows.rename({"lines": "value"}), KIND, tables)
             out = out.updated({"memories": pl.concat([raw, out["memories"]])})
         else:
-            out = _as_memories(rows.rename({"fact": "value"}) if self.chunked is None
-                               else _chunks(rows, self.chunked), tables)
+            facts = rows.rename({"fact": "value"}) if self.chunked is None else _chunks(rows, self.chunked)
+            out = memories(facts, KIND, tables)
             kept = _memories_without_facts(raw, places, extracts)
             out = out.updated({"memories": pl.concat([out["memories"], kept]).sort(SESSION, maintain_order=True)})
         number = pl.int_range(pl.len(), dtype=pl.Int64).alias("memory")
@@ -75,11 +75,6 @@ def _fact_rows(talks: Sequence[Talk], places: pl.DataFrame, extracts: Sequence[E
         "talk": pl.Int32(), "fact": _TEXT, "lines": _TEXT, "at": pl.List(pl.Int32), "category": _TEXT, "source": _TEXT})
     return places.join(facts, on="talk", maintain_order="left_right").with_columns(
         pl.col("numbers").list.gather(pl.col("at")).alias("turns")).drop("numbers", "talk", "at")
-
-
-def _as_memories(rows: pl.DataFrame, tables: Tables) -> Tables:
-    facts = memories(rows, KIND, tables)
-    return facts.updated({"memories": facts["memories"].with_columns(rows["category"], rows["source"])})
 
 
 def _chunks(rows: pl.DataFrame, cut: Chunked) -> pl.DataFrame:

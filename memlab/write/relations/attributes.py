@@ -47,10 +47,7 @@ _VAGUE = frozenset(re.findall(r"\S+", """ago already amazing am around back coup
 
 
 class State(NamedTuple):
-    """A subject's slot, its value and the value's kind, and whether the text mentions a change.
-
-    ``about`` and ``names`` are the words and names that say what the value belongs to.
-    """
+    """The value of a subject's slot, what it is about (words, names), and whether the text mentions a change."""
 
     slot: str
     subject: str

@@ -16,7 +16,6 @@ from memlab.write.relations.contradiction import claims
 from memlab.write.relations.similarity import count_shared
 from memlab.write.relations.timeline import READS, Timeline
 
-KINDS = ("FOLLOWS", "RELATED_TO", "SAME_TOPIC", "ELABORATES", "CONTRADICTS", "SUPERSEDES")
 LEAST, MOST, FULL_DAYS = 0.75, 0.95, 60.0
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]

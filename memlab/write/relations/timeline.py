@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from memlab.models.protocols import Embedder, Floats, Ints
 from memlab.store import Store
 from memlab.store.vectors import encode
-from memlab.tables import DIGITS, SCHEMAS, Tables, with_text
+from memlab.tables import DIGITS, SCHEMAS, Tables, distinct_texts, with_text
 from memlab.text.transcript import TURN_SEPARATOR
 from memlab.write.relations.similarity import Near, concat_pairs, key_terms, nearest
 
@@ -73,10 +73,8 @@ class Timeline:
     @cached_property
     def terms(self) -> csr_array:
         """Key terms of each row's value, (n, terms)."""
-        texts = self.texts("value_id").to_frame("text")
-        distinct = texts.unique(maintain_order=True).with_row_index("at")
-        at = texts.join(distinct, on="text", how="left", maintain_order="left")["at"].to_numpy()
-        return key_terms(distinct["text"])[at] if len(at) else csr_array((0, 1), dtype=np.int32)
+        texts, rows = distinct_texts(self.tables["texts"], self.memories["value_id"])
+        return key_terms(texts["text"])[rows]
 
     def texts(self, column: str) -> pl.Series:
         """Return the texts of a column of ids, (n,)."""
@@ -143,15 +141,12 @@ class Timeline:
 @lru_cache(maxsize=1 << 17)
 def _statements(read: Read, text: str, names: frozenset[str]) -> tuple[TimelineStatement, ...]:
     """Read the turns of users in a text; cached, since haystacks share sessions and a live memory reads texts again."""
-    return tuple(one for speaker, part in _speeches(text, names) if speaker != "assistant"
-                 for one in read(part, speaker))
-
-
-def _speeches(text: str, names: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Split a transcript into (speaker, text); a text without a speaker's name is the user's."""
-    speaker = "user"
+    statements: list[TimelineStatement] = []
+    speaker = "user"  # of a text without names
     for part in text.split(TURN_SEPARATOR):
         name, colon, rest = part.partition(": ")
         if colon and name in names:
             speaker, part = name, rest
-        yield speaker, re.sub(r"\s*\n\s*", "\n", part)
+        if speaker != "assistant":
+            statements += read(re.sub(r"\s*\n\s*", "\n", part), speaker)
+    return tuple(statements)

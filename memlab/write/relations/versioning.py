@@ -84,13 +84,3 @@ class Versions:
         later, earlier, cosine = later[same], earlier[same], cosine[same]
         nearest = np.diff(later, prepend=-1) != 0
         return (later[nearest], earlier[nearest]), cosine[nearest]
-
-
-def operations(memories: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:
-    """Return the operation of each memory (memory, operation): INVALIDATE, else MERGE, else ADD."""
-    def sources(kind: str) -> pl.Expr:
-        return pl.col("memory").is_in(edges.filter(pl.col("kind") == kind)["source"].implode())
-
-    return memories.select("memory", pl.when(sources("SUPERSEDES")).then(pl.lit("INVALIDATE"))
-                           .when(sources("ELABORATES")).then(pl.lit("MERGE")).otherwise(pl.lit("ADD"))
-                           .alias("operation"))

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from memlab.store import Store
 from memlab.tables import frame, texts_frame
 from memlab.write.relations.contradiction import Claim, claims
-from memlab.write.relations.memorystack import KINDS, MemoryStack, confidence
+from memlab.write.relations.memorystack import MemoryStack, confidence
 from memlab.write.relations.similarity import nearest
 from tests.search.world import WordEmbedder
 from tests.write.relations.worlds import Angles, done, edges, told
+
+KINDS = ("FOLLOWS", "RELATED_TO", "SAME_TOPIC", "ELABORATES", "CONTRADICTS", "SUPERSEDES")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from memlab.store import Store
 from memlab.tables import frame
 from memlab.write.relations.attributes import states
-from memlab.write.relations.versioning import Versions, operations
+from memlab.write.relations.versioning import Versions
 from tests.write.relations.worlds import DAY, Angles, done, edges, told
 
 
@@ -21,7 +21,9 @@ def versioned(store, *rows, degrees=None, **settings):
 
 
 def ops(out):
-    return operations(out["memories"], out["edges"])["operation"].to_list()
+    kinds = {kind: set(out["edges"].filter(kind=kind)["source"]) for kind in ("SUPERSEDES", "ELABORATES")}
+    return ["INVALIDATE" if m in kinds["SUPERSEDES"] else "MERGE" if m in kinds["ELABORATES"] else "ADD"
+            for m in out["memories"]["memory"]]
 
 
 UPDATES = [
