@@ -167,12 +167,12 @@ def _corpus(corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> i
     """Choose the corpus whose sessions are searched."""
     listed = ", ".join(list(corpora.values())[:40]) + (", ..." if len(corpora) > 40 else "")
     if wanted is not None:
-        named = [corpus for corpus, name in corpora.items() if name == wanted]
-        if not named and wanted.isdecimal() and int(wanted) in corpora:
-            named = [int(wanted)]
-        if not named:
+        matches = [corpus for corpus, name in corpora.items() if name == wanted]
+        if not matches and wanted.isdecimal() and int(wanted) in corpora:
+            matches = [int(wanted)]
+        if not matches:
             raise Faults([f"corpus={wanted}: there is none of that name; {did_you_mean(wanted, corpora.values())}"])
-        return named[0]
+        return matches[0]
     if len(corpora) == 1:
         return next(iter(corpora))
     meant = own["corpus"].unique().sort().to_list()

@@ -129,8 +129,8 @@ def with_text(rows: pl.DataFrame, texts: pl.DataFrame, column: str = "text_id", 
     >>> with_text(pl.DataFrame({"key_id": [text_hash("b")]}), texts_frame(["a", "b"]), "key_id", "key")["key"].item()
     'b'
     """
-    named = texts.select(pl.col("text_id").alias(column), pl.col("text").alias(name))
-    return rows.join(named, on=column, how="left", maintain_order="left")
+    lookup = texts.select(pl.col("text_id").alias(column), pl.col("text").alias(name))
+    return rows.join(lookup, on=column, how="left", maintain_order="left")
 
 
 def add_texts(texts: pl.DataFrame, new_texts: Iterable[str]) -> tuple[pl.Series, pl.DataFrame]:

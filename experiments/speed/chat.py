@@ -66,7 +66,7 @@ CLIENTS: dict[str, Callable[[str, list[Prompt], int], list[str]]] = {
     "bare": lambda url, prompts, at_once: asyncio.run(ask_bare(url, prompts, at_once)), "memlab": ask_memlab}
 
 
-def run_timed(work: Callable[[str, list[Prompt], int], list[str]], url: str, prompts: list[Prompt],
+def measure_time(work: Callable[[str, list[Prompt], int], list[str]], url: str, prompts: list[Prompt],
           at_once: int) -> tuple[float, float, list[str]]:
     """Return the wall time and processor time (all threads) of the work in seconds, and its replies."""
     start, cpu_start = time.perf_counter(), time.process_time()
@@ -82,7 +82,7 @@ def throughput(url: str, count: int, words: int, rounds: int) -> Iterator[str]:
         for round_number in range(rounds):
             replies = {}
             for name in sorted(cost, reverse=round_number % 2 == 1):
-                *spent, replies[name] = run_timed(CLIENTS[name], url, requests, at_once)
+                *spent, replies[name] = measure_time(CLIENTS[name], url, requests, at_once)
                 cost[name].append((spent[0], spent[1]))
             assert replies["bare"] == replies["memlab"]
         (b, b_cpu), (m, m_cpu) = ([median(column) for column in zip(*cost[name])] for name in ("bare", "memlab"))

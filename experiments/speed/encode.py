@@ -45,7 +45,7 @@ def longmemeval_rounds(file: Path, count: int) -> list[str]:
     return random.Random(0).sample(sorted(rounds), min(count, len(rounds)))
 
 
-def run_timed(work: Callable[[], Any]) -> tuple[float, float]:
+def measure_time(work: Callable[[], Any]) -> tuple[float, float]:
     """Return the wall time of the work and its processor time over all threads, in seconds."""
     clock, cpu = time.perf_counter(), time.process_time()
     work()
@@ -60,7 +60,7 @@ def peak(size: int = 2048) -> tuple[float, float]:
         if usable():
             packed = PackedLinear(layer)
             ways.append(lambda: packed(a))
-        times = np.array([run_timed(way) for way in ways for _ in range(8)])
+        times = np.array([measure_time(way) for way in ways for _ in range(8)])
         clock, cpu = 2 * size**3 / times.min(axis=0)
         return float(clock), float(cpu)
 
@@ -84,7 +84,7 @@ def compare(name: str, texts: list[str], turns: int, top: tuple[float, float]) -
     def encode_theirs() -> None:
         theirs[:] = reference.encode(texts)
 
-    times = np.array([[run_timed(encode_theirs), run_timed(encode_ours)] for _ in range(turns)]).min(axis=0)
+    times = np.array([[measure_time(encode_theirs), measure_time(encode_ours)] for _ in range(turns)]).min(axis=0)
     lengths = tokenise(reference.tokenizer, texts, reference.max_seq_length).lengths
     work = linear_work(reference) * int(lengths.sum())
     print(f"{name}: {len(texts)} texts, {int(lengths.sum())} tokens, "

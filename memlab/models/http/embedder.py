@@ -45,14 +45,14 @@ class HttpEmbedder(HttpModel):
         """Yield (positions (b,), unit vectors (b, dim)), one request's texts at a time, as replies come in."""
         prefix = self.query_prefix if role == "query" else self.document_prefix
         # services refuse an empty text, so a space is sent
-        sent = [(prefix + text)[: self.max_characters] or " " for text in texts]
+        inputs = [(prefix + text)[: self.max_characters] or " " for text in texts]
         with self._service("embeddings") as service:
 
             def work(batch: Ints) -> Floats:
-                reply = service.post(self._body([sent[i] for i in batch], role))
+                reply = service.post(self._body([inputs[i] for i in batch], role))
                 return _vectors(service, reply, len(batch), self.dimensions)
 
-            yield from spread(self._batches(sent), [work] * self.parallel)
+            yield from spread(self._batches(inputs), [work] * self.parallel)
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return, for each text, whether it is cut to ``max_characters``; cuts by the service cannot be seen."""
@@ -60,16 +60,16 @@ class HttpEmbedder(HttpModel):
         limit = self.max_characters or 10**12
         return np.array([prefix + len(text) > limit for text in texts], np.bool_)
 
-    def _batches(self, sent: Sequence[str]) -> Iterator[Ints]:
+    def _batches(self, inputs: Sequence[str]) -> Iterator[Ints]:
         """Group positions, in order, into requests within both limits."""
         start = size = 0
-        for i, text in enumerate(sent):
+        for i, text in enumerate(inputs):
             if i > start and (i - start == self.batch or size + len(text) > self.batch_characters):
                 yield np.arange(start, i)
                 start, size = i, 0
             size += len(text)
-        if start < len(sent):
-            yield np.arange(start, len(sent))
+        if start < len(inputs):
+            yield np.arange(start, len(inputs))
 
     def _body(self, texts: list[str], role: Role) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.model, "input": texts}

@@ -113,8 +113,8 @@ def spread(jobs: Iterable[Job], workers: Sequence[Callable[[Job], Result]]) -> I
         for worker, job in zip(workers, stream, strict=False):
             running[pool.submit(worker, job)] = (job, worker)
         while running:
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
                 job, worker = running.pop(future)
                 for following in stream:
                     running[pool.submit(worker, following)] = (following, worker)
