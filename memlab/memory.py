@@ -158,11 +158,11 @@ class Memory:
         replies of the memory's store. Numbers are never used again.
         """
         number = self._sessions.number(session)
-        known = self._sessions.turns[number]
+        turns_of_session = self._sessions.turns[number]
         forgotten = None if turns is None else set(turns)
-        if forgotten is not None and (not forgotten or not forgotten <= known):
-            raise MemlabError(f"session {number} has no turns {sorted(forgotten - known)}", where="turns",
-                              fix=f"give some of {sorted(known)}")
+        if forgotten is not None and (not forgotten or not forgotten <= turns_of_session):
+            raise MemlabError(f"session {number} has no turns {sorted(forgotten - turns_of_session)}", where="turns",
+                              fix=f"give some of {sorted(turns_of_session)}")
         self._forget({number: forgotten})
 
     @_alone

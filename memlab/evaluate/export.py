@@ -81,8 +81,8 @@ def write_answers(tables: Tables, folder: Path) -> None:
     """
     names = question_ids(tables)
     if "answers" in tables and tables["answers"].height:
-        said = with_text(tables["answers"], tables["texts"], name="hypothesis")
-        rows = said.join(names, on="question", how="left").sort("question", "sample").select(
+        answers = with_text(tables["answers"], tables["texts"], name="hypothesis")
+        rows = answers.join(names, on="question", how="left").sort("question", "sample").select(
             "question_id", "hypothesis", "question", "sample", "prompt_tokens",
             "completion_tokens", "seconds", "dropped")
         (folder / "answers.jsonl").write_text(rows.write_ndjson(), encoding="utf-8")

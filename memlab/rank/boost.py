@@ -90,31 +90,31 @@ class Boost(Scorer):
             head = head.with_columns(pl.col("score").alias(EARLIER))
         head = head.with_columns(pl.lit(None, pl.Float64).alias(name) for name in self.fill
                                  if not any(fits(name, s) for s in signals_of(head)))
-        known = [FIRST, *signals_of(head)]
+        available = [FIRST, *signals_of(head)]
         missing = {name for name, weight in self.weights.items()
-                   if not weight and not any(fits(name, s) for s in known)}
+                   if not weight and not any(fits(name, s) for s in available)}
         weights = {name: weight for name, weight in self.weights.items() if name not in missing}
         fill = {name: value for name, value in self.fill.items() if name not in missing}
         for place, names in (("weights", weights), ("fill", fill), ("factors", self.factors), ("floors", self.floors)):
-            check_names(f"rank/boost, {place}", names, known)
+            check_names(f"rank/boost, {place}", names, available)
 
         def named(names: Iterable[str]) -> set[str]:
-            return {s for s in known if any(fits(name, s) for name in names)}
+            return {s for s in available if any(fits(name, s) for name in names)}
 
         limited = named([*self.factors, *self.floors])
         weighted = named(weights) if weights else {FIRST, *({s.name for s in self.signals} - limited)}
-        used = [s for s in known if s in weighted | limited]
+        used = [s for s in available if s in weighted | limited]
         unweighted = {s: 0.0 for s in used if s not in weighted | named(self.factors)}
         normaliser = self.normaliser
         if isinstance(normaliser, dict):
             normaliser = {name: value for name, value in normaliser.items() if name not in missing}
-            check_names("rank/boost, normaliser", normaliser, known)
+            check_names("rank/boost, normaliser", normaliser, available)
             normaliser = {name: value for name, value in normaliser.items() if any(fits(name, s) for s in used)}
         scorer = Scorer(method=self.method, normaliser=normaliser, weights=weights | unweighted, factors=self.factors,
                         floors=self.floors, threshold=self.threshold, rrf_k=self.rrf_k)
         filled = head.with_columns(
             pl.col("score").alias(FIRST),
-            *(pl.col(s).fill_null(value) for name, value in fill.items() for s in known if fits(name, s)))
+            *(pl.col(s).fill_null(value) for name, value in fill.items() for s in available if fits(name, s)))
         new = scorer.scored(filled, used).select("question", "unit", "score")
         kept = head.drop("score").join(new, on=["question", "unit"], maintain_order="left").select(columns)
         return kept if self.name is None else kept.with_columns(pl.col("score").alias(self.name))

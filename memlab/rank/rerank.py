@@ -51,9 +51,9 @@ class PoolReranker:
     def reorder(self, head: pl.DataFrame, ranking: pl.DataFrame) -> pl.DataFrame:
         """Return the judged head by its mixed scores, and the units of the ranking below the pool behind it."""
         named = head.with_columns(pl.col("score").alias("first"), pl.col(self.name).alias("rerank"))
-        known = ["first", "rerank", *(s for s in signals_of(head) if s not in (self.name, "first", "rerank"))]
-        check_names("rank/rerank, weights", self.weights, known)
-        signals = [s for s in known if any(fits(name, s) for name in self.weights)]
+        available = ["first", "rerank", *(s for s in signals_of(head) if s not in (self.name, "first", "rerank"))]
+        check_names("rank/rerank, weights", self.weights, available)
+        signals = [s for s in available if any(fits(name, s) for name in self.weights)]
         mixed = Scorer(normaliser=self.normaliser, weights=self.weights).scored(named, signals)
         mixed = mixed.with_columns(pl.col("score") - self.tie * pl.col("rank") / self.pool).select(head.columns)
         tail = ranking.filter(pl.col("rank") > self.pool).with_columns(pl.lit(None, pl.Float64).alias(self.name))

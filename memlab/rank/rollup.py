@@ -52,9 +52,9 @@ class Rollup:
             wholes = session_units(tables["sessions"], tables["turns"])
             inside = parts.join(wholes, on=SESSION, suffix="_whole").select("unit", "unit_whole")
         members = ranking.join(inside, on="unit").sort("question", "rank")
-        found = members.group_by("question", pl.col("unit_whole").alias("unit"), maintain_order=True).agg(
+        rolled_up = members.group_by("question", pl.col("unit_whole").alias("unit"), maintain_order=True).agg(
             self._score().alias("score"), pl.col(signals_of(ranking)).max())
-        return Tables(ranking=ranked(found), units=wholes)
+        return Tables(ranking=ranked(rolled_up), units=wholes)
 
     def _score(self) -> pl.Expr:
         score, rank = pl.col("score"), pl.col("rank").cast(pl.Float64)

@@ -46,31 +46,31 @@ def pools(queries: pl.DataFrame, questions: pl.DataFrame, memories: pl.DataFrame
     """
     if memories.is_empty():
         return
-    known = memories["kind"].unique().to_list()
+    present = memories["kind"].unique().to_list()
     for kind in kinds or ():
-        if kind not in known:
-            raise MemlabError(f"no memory is of kind '{kind}'", where="search, kinds", fix=did_you_mean(kind, known))
-    asked = (
+        if kind not in present:
+            raise MemlabError(f"no memory is of kind '{kind}'", where="search, kinds", fix=did_you_mean(kind, present))
+    queries_of = (
         queries.with_row_index("row")
-        .join(questions.select("question", "corpus", asked=pl.col("asked_on").dt.date()), on="question")
+        .join(questions.select("question", "corpus", day=pl.col("asked_on").dt.date()), on="question")
         .sort("row")
         .partition_by("corpus", as_dict=True)
     )
-    said = (
+    pools_of = (
         of_kinds(memories.with_row_index("row"), kinds)
-        .select("row", "corpus", "kind", "memory", said=pl.col("said_on").dt.date())
-        .sort("corpus", "kind", "said", "memory", nulls_last=False)
+        .select("row", "corpus", "kind", "memory", day=pl.col("said_on").dt.date())
+        .sort("corpus", "kind", "day", "memory", nulls_last=False)
         .partition_by("corpus", "kind", as_dict=True, maintain_order=True)
     )
-    for (corpus, kind), rows in said.items():
-        if (corpus,) not in asked:
+    for (corpus, kind), rows in pools_of.items():
+        if (corpus,) not in queries_of:
             continue
-        days = np.nan_to_num(_days(rows["said"]), nan=-np.inf)
-        cutoffs = np.nan_to_num(_days(asked[(corpus,)]["asked"]), nan=np.inf)
+        days = np.nan_to_num(_days(rows["day"]), nan=-np.inf)
+        cutoffs = np.nan_to_num(_days(queries_of[(corpus,)]["day"]), nan=np.inf)
         yield VisiblePool(
             corpus, kind,
             memories=rows["row"].to_numpy().astype(np.int64),
-            queries=asked[(corpus,)]["row"].to_numpy().astype(np.int64),
+            queries=queries_of[(corpus,)]["row"].to_numpy().astype(np.int64),
             visible=np.searchsorted(days, cutoffs, side="right").astype(np.int64),
         )
 

@@ -47,13 +47,14 @@ class Dense:
         memory_rows = np.unique(np.concatenate([p.memories for p in layout]))
         query_rows = np.unique(np.concatenate([p.queries for p in layout]))
         keys = encode(store, self.embedder, tables["texts"], memories["key_id"].gather(memory_rows), "document")
-        asked = encode(store, self.embedder, tables["texts"], queries["text_id"].gather(query_rows), "query")
+        query_vectors = encode(store, self.embedder, tables["texts"], queries["text_id"].gather(query_rows), "query")
         memory_ids, query_ids = memories["memory"].to_numpy(), queries["query"].to_numpy()
         hits = HitsBuilder(self.floor)
         for pool in layout:
             vectors = Rows(keys.base, keys.rows[np.searchsorted(memory_rows, pool.memories)])
             searcher = self.index.open(vectors, index_folder(store))
-            results = searcher.search(asked[np.searchsorted(query_rows, pool.queries)], pool.visible, self.depth)
+            questions = query_vectors[np.searchsorted(query_rows, pool.queries)]
+            results = searcher.search(questions, pool.visible, self.depth)
             for query, (at, scores) in zip(pool.queries, results):
                 hits.add(f"{self.name}:{pool.kind}", query_ids[query], memory_ids[pool.memories[at]], scores,
                          self.depth)

@@ -28,13 +28,13 @@ class Layout:
     """All visible (query, memory) pairs by pool and query, and the distinct pairs of texts among them.
 
     memories: (n,) the row in ``memories`` of each pair. text_pairs: (n,) its row in ``pairs``.
-    pairs: (m, 2) row numbers in ``asked`` and ``keys``, each pair of texts once.
+    pairs: (m, 2) row numbers in ``queries`` and ``keys``, each pair of texts once.
     """
 
     pools: list[VisiblePool]
     memories: Ints
     text_pairs: Ints
-    asked: pl.DataFrame
+    queries: pl.DataFrame
     keys: pl.DataFrame
     pairs: Ints
 
@@ -86,7 +86,7 @@ class Late:
         plan = layout(tables, self.kinds, self.max_pairs)
         if plan is None:
             return Tables(hits=empty("hits"))
-        scores = store.pair_scores(self.scorer, plan.asked, plan.keys, plan.pairs)[plan.text_pairs]
+        scores = store.pair_scores(self.scorer, plan.queries, plan.keys, plan.pairs)[plan.text_pairs]
         memory_ids, query_ids = tables["memories"]["memory"].to_numpy(), tables["queries"]["query"].to_numpy()
         hits, at = HitsBuilder(), 0
         for pool in plan.pools:
@@ -124,7 +124,7 @@ class WeightedLate:
         plan = layout(tables, self.kinds, self.max_pairs)
         if plan is None:
             return Tables(hits=empty("hits"))
-        matches = store.pair_matches(self.matcher, plan.asked, plan.keys, plan.pairs)
+        matches = store.pair_matches(self.matcher, plan.queries, plan.keys, plan.pairs)
         query_ids, memory_ids = tables["queries"]["query"].to_numpy(), tables["memories"]["memory"].to_numpy()
         sessions = session_numbers(tables["memories"])
         hits, at = HitsBuilder(), 0
@@ -148,7 +148,7 @@ class WeightedLate:
     def _weights(self, plan: Layout) -> Iterator[tuple[VisiblePool, Floats]]:
         """Yield each pool with the token weights of its queries (queries, query_tokens)."""
         width = self.matcher.query_tokens
-        asked = self.matcher.token_ids(plan.asked["text"].to_list(), "query")
+        query_tokens = self.matcher.token_ids(plan.queries["text"].to_list(), "query")
         keys = self.matcher.token_ids(plan.keys["text"].to_list(), "document") if self.weighting == "idf" else []
         at = 0
         for pool in plan.pools:
@@ -162,7 +162,7 @@ class WeightedLate:
                         df[token] = df.get(token, 0) + 1
                 counted = visible
                 if visible:
-                    ids = asked[int(pairs[0, 0])][:width]
+                    ids = query_tokens[int(pairs[0, 0])][:width]
                     counts = np.array([df.get(t, 0) for t in ids.tolist()], np.float64)
                     weights[i, :len(ids)] = idf_weights(counts, visible) if keys else 1 / max(len(ids), 1)
             at += int(pool.visible.sum())

@@ -33,13 +33,13 @@ class Category:
 
     def values(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unit, value)."""
-        held = on_units(tables).join(tables["memories"].select("memory", "source", "category"), on="memory")
-        told = held.filter(pl.col("source") != "conversation")
-        spoken = placed(tables).join(told, on=PAIR, how="anti").explode("turns").join(
+        labelled = on_units(tables).join(tables["memories"].select("memory", "source", "category"), on="memory")
+        extracted = labelled.filter(pl.col("source") != "conversation")
+        spoken = placed(tables).join(extracted, on=PAIR, how="anti").explode("turns").join(
             tables["turns"], left_on=[*SESSION, "turns"], right_on=[*SESSION, "turn"])
         fits = pl.concat([
-            held.filter(pl.col("category").is_in(list(self.categories))).select(PAIR),
-            told.filter(pl.col("source").is_in(list(self.sources))).select(PAIR),
+            labelled.filter(pl.col("category").is_in(list(self.categories))).select(PAIR),
+            extracted.filter(pl.col("source").is_in(list(self.sources))).select(PAIR),
             spoken.filter(pl.col("role").is_in(list(self.sources))).select(PAIR),
         ])
         return flagged(tables, fits, self.classes, self.otherwise)

@@ -56,9 +56,9 @@ class Feedback:
     def values(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unit, value)."""
         either = pl.concat_list("key_id", "value_id").alias("text_id")
-        said = tables["memories"].select("memory", either).explode("text_id").unique()
-        asked = tables["questions"].select("question", "asked_on")
-        counts = (on_units(tables).join(said, on="memory").join(self.read(), on="text_id").join(asked, on="question")
+        texts = tables["memories"].select("memory", either).explode("text_id").unique()
+        dates = tables["questions"].select("question", "asked_on")
+        counts = (on_units(tables).join(texts, on="memory").join(self.read(), on="text_id").join(dates, on="question")
                   .filter(as_of("on"))
                   .group_by(PAIR).agg(pl.col("useful", "useless").sum()))
         good, bad = pl.col("useful").fill_null(0), pl.col("useless").fill_null(0)

@@ -43,8 +43,8 @@ class Recency:
 
     def values(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unit, value)."""
-        asked = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("now"))
-        rows = placed(tables).join(asked, on="question", how="left", maintain_order="left")
+        today = tables["questions"].select("question", pl.col("asked_on").dt.date().alias("now"))
+        rows = placed(tables).join(today, on="question", how="left", maintain_order="left")
         now = pl.col("now") if self.now is None else pl.lit(self.now)
         age = (now - pl.col("said_on").dt.date()).dt.total_days().clip(lower_bound=0) / self.days
         value = ((-age).exp() if self.form == "exp" else 1 - age).clip(lower_bound=self.lowest)

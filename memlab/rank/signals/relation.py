@@ -43,9 +43,9 @@ class Relation:
                           edges.filter(pl.col("kind") != "SUPERSEDES").select(memory="target", other="source",
                                                                                worth="worth")])
         members = on_units(tables)
-        said = tables["memories"].select(pl.col("memory").alias("other"), "said_on")
-        asked = tables["questions"].select("question", "asked_on")
-        reached = members.join(ends, on="memory").join(said, on="other").join(asked, on="question").filter(as_of())
+        dates = tables["memories"].select(pl.col("memory").alias("other"), "said_on")
+        today = tables["questions"].select("question", "asked_on")
+        reached = members.join(ends, on="memory").join(dates, on="other").join(today, on="question").filter(as_of())
         inside = members.select(*PAIR, pl.col("memory").alias("other"))
         reached = reached.join(inside, on=[*PAIR, "other"], how="anti")
         if self.among == "pool":

@@ -40,6 +40,6 @@ class Source:
             self.sources, default=0.0, return_dtype=pl.Float64).alias("value"))
         speakers = memories.explode("turn").join(spoken, on=[*SESSION, "turn"]).select("memory", "value")
         authority = pl.concat([sources, speakers]).group_by("memory").agg(pl.col("value").max())
-        held = on_units(tables).join(authority, on="memory").group_by(PAIR).agg(pl.col("value").max())
-        return tables["ranking"].select(PAIR).join(held, on=PAIR, how="left", maintain_order="left").with_columns(
+        values = on_units(tables).join(authority, on="memory").group_by(PAIR).agg(pl.col("value").max())
+        return tables["ranking"].select(PAIR).join(values, on=PAIR, how="left", maintain_order="left").with_columns(
             pl.col("value").fill_null(0.0))

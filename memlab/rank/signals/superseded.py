@@ -27,21 +27,21 @@ class Current:
 
     def values(self, tables: Tables) -> pl.DataFrame:
         """Return (question, unit, value)."""
-        said = tables["memories"].select("memory", pl.col("said_on").alias("end"))
+        dates = tables["memories"].select("memory", pl.col("said_on").alias("end"))
         ends = pl.concat([
             tables["memories"].select("memory", pl.col("valid_to").alias("end")).drop_nulls("end"),
             tables["edges"].filter(pl.col("kind") == "SUPERSEDES", pl.col("confidence") >= self.least_confidence)
-            .join(said, left_on="source", right_on="memory").select(pl.col("target").alias("memory"), "end"),
+            .join(dates, left_on="source", right_on="memory").select(pl.col("target").alias("memory"), "end"),
         ]).group_by("memory").agg(pl.col("end").min(), pl.lit(True).alias("ended"))
         size = pl.col("turns").list.len()
-        held = (on_units(tables)
-                .join(tables["memories"].select("memory", size.alias("memory_turns")), on="memory")
-                .join(tables["units"].select("unit", size.alias("unit_turns")), on="unit")
-                .join(tables["questions"].select("question", "asked_on"), on="question")
-                .join(ends, on="memory", how="left"))
+        covered = (on_units(tables)
+                   .join(tables["memories"].select("memory", size.alias("memory_turns")), on="memory")
+                   .join(tables["units"].select("unit", size.alias("unit_turns")), on="unit")
+                   .join(tables["questions"].select("question", "asked_on"), on="question")
+                   .join(ends, on="memory", how="left"))
         over = pl.col("ended").fill_null(False) & as_of("end")
         own = pl.col("memory_turns") <= pl.col("unit_turns")
-        superseded = held.with_columns(over.alias("over"), own.alias("own")).group_by(PAIR).agg(
+        superseded = covered.with_columns(over.alias("over"), own.alias("own")).group_by(PAIR).agg(
             pl.when(pl.col("own").any()).then((pl.col("over") | ~pl.col("own")).all())
             .otherwise(pl.col("over").all()).alias("superseded")).filter("superseded")
         gone = flagged(tables, superseded, self.classes)
