@@ -12,18 +12,18 @@ from pathlib import Path
 
 from memlab.evaluate.contrast import Contrast, measure
 from memlab.evaluate.statistics import holm
+from memlab.evaluate.verbalise import agreement
 from memlab.harness.results import finished_arms
 
 
 def main(folder: Path, best: str, metric: str) -> None:
     """Print one row for each other arm."""
     arms = {arm.name: arm for arm in finished_arms(folder, []).arms}
-    clustered = any(arm.manifest.get("clustered") for arm in arms.values())
     others = [name for name, arm in arms.items() if name != best and not arm.oracle]
-    rows = [measure(Contrast(best, name, metric), arms[best].questions, arms[name].questions, clustered=clustered,
+    rows = [measure(Contrast(best, name, metric), arms[best].questions, arms[name].questions,
                     alpha=0.05 / len(others), seed=0) for name in others]
     for row, p in zip(rows, holm([1.0 if row["p"] is None else row["p"] for row in rows])):
-        where = f", in {row['agree']} of {row['clusters']} conversations" if clustered else ""
+        where = f", {agreement(row)}" if agreement(row) else ""
         print(f"{best} - {row['comparator']}: {100 * row['difference']:+.1f} points ({100 * row['low']:+.1f} to "
               f"{100 * row['high']:+.1f}), {row['wins']} : {row['losses']}{where}, p = {p:.4f} "
               f"after Holm over {len(rows)}")

@@ -14,6 +14,7 @@ from typing import Any
 
 from memlab.data import readers
 from memlab.data.build import Builder
+from memlab.data.groups import GroupBy
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError
 from memlab.stage import LocalPath, stage
@@ -81,9 +82,9 @@ class Beir(Subset):
         return ["Documents have no dates, so the as-of filter hides nothing; graded judgements count as relevant "
                 "(above 0) or not.", *super().notes()]
 
-    def clusters(self) -> bool:
-        """Return False: queries are taken as independent, as is usual in retrieval."""
-        return False
+    def grouping(self) -> GroupBy:
+        """Take queries as independent, as is usual in retrieval."""
+        return "question"
 
     def _files(self) -> tuple[Path, Path, Path]:
         folder = self.path or Path()

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 from memlab.data import readers
 from memlab.data.build import Builder
+from memlab.data.groups import GroupBy
 from memlab.data.jsonl import QUESTIONS, SESSIONS, FolderDataset, add_question, read
 from memlab.data.jsonl import validate as validate
 from memlab.errors import Faults
@@ -70,7 +71,6 @@ class Custom(FolderDataset):
         note = [f"{undated} questions have no date: the day of their corpus' last session is taken."] if undated else []
         return note + super().notes()
 
-    def clusters(self) -> bool:
-        """Return True if questions share a corpus: they are not independent."""
-        corpora = [q.corpus for q in read(self.folder).questions]
-        return len(set(corpora)) < len(corpora)
+    def grouping(self) -> GroupBy:
+        """Group the questions of one corpus, or, where there is one corpus or one question in each, by evidence."""
+        return "auto"

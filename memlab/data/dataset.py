@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
+from memlab.data.groups import GroupBy
 from memlab.tables import Tables
 
 
@@ -32,6 +33,6 @@ class Dataset(Protocol):
         """Return what a reader of the results must know about these data."""
         ...
 
-    def clusters(self) -> bool:
-        """Return whether the questions of a corpus depend on one another, so that a corpus is one observation."""
+    def grouping(self) -> GroupBy:
+        """Return which questions depend on one another, so that together they are one observation."""
         ...

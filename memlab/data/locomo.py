@@ -13,6 +13,7 @@ from typing import Any
 
 from memlab.data import benchmarks, readers
 from memlab.data.build import Builder
+from memlab.data.groups import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.errors import MemlabError
 from memlab.stage import LocalPath, stage
@@ -87,9 +88,9 @@ class LoCoMo(Subset):
                          "result without them can be given.")
         return notes + super().notes()
 
-    def clusters(self) -> bool:
-        """Return True: questions of one conversation are not independent."""
-        return True
+    def grouping(self) -> GroupBy:
+        """Group the questions of one conversation."""
+        return "corpus"
 
 
 def _label_errors(path: Path) -> dict[tuple[str, int], tuple[str, str]]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from memlab.data import benchmarks, readers
 from memlab.data.build import Builder
+from memlab.data.groups import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.errors import MemlabError
 from memlab.stage import LocalPath, stage
@@ -63,9 +64,9 @@ class LongMemEval(Subset):
         return {"benchmark": self._file(), "sha256": readers.sha256(benchmarks.find(self._file(), self.path)),
                 **self.options()}
 
-    def clusters(self) -> bool:
-        """Return False: every question has a haystack of its own."""
-        return False
+    def grouping(self) -> GroupBy:
+        """Group the questions that share evidence: every question has a haystack, but haystacks share sessions."""
+        return "evidence"
 
     def _file(self) -> str:
         return f"longmemeval_{self.variant}"

@@ -11,14 +11,11 @@ import polars as pl
 
 from memlab.evaluate.answers import judge_columns
 from memlab.evaluate.constant_k import CurvePoint
-from memlab.evaluate.contrast import Contrast, ContrastResult, measure
+from memlab.evaluate.contrast import ALPHA, Contrast, ContrastResult, measure
 from memlab.evaluate.noop import OUTPUTS, identical
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import Estimate, headline, summary
-from memlab.evaluate.verbalise import sentence
-
-ALPHA = 0.05
-"""A declared difference is shown where its adjusted p is at most this."""
+from memlab.evaluate.verbalise import grouping_in_words, sentence
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Comparison(TypedDict):
 
     experiment: str
     data: str
-    clustered: bool
+    groups: int
     questions: int
     scored: int
     notes: list[str]
@@ -74,37 +71,34 @@ class Comparison(TypedDict):
 
 
 def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast], *,
-            clustered: bool, notes: Sequence[str] = (), missing: Sequence[str] = (),
+            notes: Sequence[str] = (), missing: Sequence[str] = (),
             constant_k: Mapping[str, list[CurvePoint]] | None = None, seed: int = 0) -> Comparison:
     """Compare finished arms; return the content of comparison.json.
 
-    ``clustered``: whether questions come from shared conversations (column ``corpus``). ``missing`` names arms of
-    the experiment without a finished run. Holm's correction counts every declared contrast, with p = 1 for one that
-    cannot be tested, so that a run that ends later changes no other verdict for the worse.
+    ``missing`` names arms of the experiment without a finished run. Holm's correction counts every declared contrast,
+    with p = 1 for one that cannot be tested, so that a run that ends later changes no other verdict for the worse.
     """
     step = ALPHA / max(len(contrasts), 1)
     same_outputs = {(arm, other): outputs for arm, other in _pairs(arms, contrasts)
                     if (outputs := _identical(arms[arm], arms[other])) is not None}
-    declared = [_row(arms, c, clustered, step, seed) for c in contrasts]
+    declared = [_row(arms, c, step, seed) for c in contrasts]
     for row, adjusted in zip(declared, holm([1.0 if row["p"] is None else row["p"] for row in declared])):
         row["p_adjusted"] = None if row["p"] is None else adjusted
         row["verdict"] = _verdict(row, arms, same_outputs)
-        if row["verdict"] == "out of reach":  # computed for a test that could find something
-            row["power"] = row["smallest_detectable"] = None
-        row["words"] = sentence(row, step)
+        row["words"] = sentence(row)
     exploratory = [row for c in _exploratory(arms, contrasts)
-                   if (row := _row(arms, c, clustered, ALPHA, seed, declared=False))["p"] is not None]
+                   if (row := _row(arms, c, ALPHA, seed, declared=False))["p"] is not None
+                   and (row["wins"] or row["losses"])]
     for row in exploratory:
-        unchanged = same_outputs.get((row["arm"], row["comparator"])) == list(OUTPUTS)
-        row["verdict"] = "changed nothing" if unchanged else "exploratory"
-        row["words"] = sentence(row, ALPHA)
+        row["verdict"] = "exploratory"
+        row["words"] = sentence(row)
     named = {name for c in contrasts for name in (c.arm, c.against)}
     comparison: Comparison = finite({
-        "experiment": experiment, "data": data, "clustered": clustered,
+        "experiment": experiment, "data": data, "groups": _groups(arms),
         "questions": max((arm.questions.height for arm in arms.values()), default=0),
         "scored": max((int(arm.questions["scored"].sum()) for arm in arms.values()), default=0),
-        "notes": [*notes, *_notes(arms, clustered, len(contrasts), step)],
-        "arms": {name: _summary(arm, clustered, seed) for name, arm in arms.items()},
+        "notes": [*notes, *_notes(arms, len(contrasts), step)],
+        "arms": {name: _summary(arm, seed) for name, arm in arms.items()},
         "contrasts": declared, "exploratory": exploratory,
         "noop": [{"arm": a, "comparator": b, "identical": outputs} for (a, b), outputs in same_outputs.items()
                  if outputs],
@@ -114,20 +108,25 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
     return comparison
 
 
-def _summary(arm: ArmResult, clustered: bool, seed: int) -> ArmSummary:
-    metrics = summary(arm.questions, clustered, seed)
+def _groups(arms: Mapping[str, ArmResult]) -> int:
+    """Count the independent groups of the questions that count."""
+    return max((arm.questions.filter("scored")["group"].n_unique() for arm in arms.values()), default=0)
+
+
+def _summary(arm: ArmResult, seed: int) -> ArmSummary:
+    metrics = summary(arm.questions, seed)
     tokens, k = (metrics[name]["value"] if name in metrics else None
                  for name in ("context/tokens_mean", "selected/k_mean"))
     return {"folder": arm.folder, "metrics": metrics, "seconds": arm.seconds, "tokens_mean": tokens,
             "selected_k_mean": k, "oracle": arm.oracle, "tainted": arm.tainted}
 
 
-def _row(arms: Mapping[str, ArmResult], contrast: Contrast, clustered: bool, alpha: float, seed: int,
+def _row(arms: Mapping[str, ArmResult], contrast: Contrast, alpha: float, seed: int,
          declared: bool = True) -> ContrastResult:
-    empty = pl.DataFrame(schema={"question": pl.Int32, "corpus": pl.Int32, "category": pl.String,
+    empty = pl.DataFrame(schema={"question": pl.Int32, "group": pl.Int64, "category": pl.String,
                                  "label_error": pl.String})
     one, two = (arms[name].questions if name in arms else empty for name in (contrast.arm, contrast.against))
-    return measure(contrast, one, two, clustered=clustered, alpha=alpha, seed=seed, declared=declared)
+    return measure(contrast, one, two, alpha=alpha, seed=seed, declared=declared)
 
 
 def _verdict(row: ContrastResult, arms: Mapping[str, ArmResult],
@@ -138,11 +137,12 @@ def _verdict(row: ContrastResult, arms: Mapping[str, ArmResult],
         return "no comparator"
     if same_outputs.get((row["arm"], row["comparator"])) == list(OUTPUTS):
         return "changed nothing"
-    if row["p_adjusted"] is None or row["difference"] is None:
+    if row["difference"] is None:
         return "undefined"
-    if row["p_adjusted"] <= ALPHA:
-        return "shown" if (row["difference"] > 0) == (row["direction"] == "greater") else "opposite"
-    return "not shown" if row["reachable"] else "out of reach"
+    as_claimed = (row["difference"] > 0) == (row["direction"] == "greater")
+    if row["p_adjusted"] is not None and row["p_adjusted"] <= ALPHA:
+        return "shown" if as_claimed else "opposite"
+    return "likely" if as_claimed and row["p"] is not None and row["p"] <= ALPHA else "open"
 
 
 def _pairs(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -> list[tuple[str, str]]:
@@ -182,15 +182,14 @@ def _identical(one: ArmResult, other: ArmResult) -> list[str] | None:
     return identical(one.ranking, one.context, other.ranking, other.context, one.answers, other.answers)
 
 
-def _notes(arms: Mapping[str, ArmResult], clustered: bool, tests: int, step: float) -> list[str]:
+def _notes(arms: Mapping[str, ArmResult], tests: int, step: float) -> list[str]:
     notes = ["Intervals are 95 % and not corrected; p-values are two-sided."]
     if tests > 1:
         notes.append(f"Holm's correction over {tests} declared contrasts: the smallest p must be at most {step:.4f}. "
                      "All other comparisons are exploratory.")
-    if clustered:
-        count = max((arm.questions["corpus"].n_unique() for arm in arms.values()), default=0)
-        notes.append(f"Questions of one conversation are not independent: effects are tested over {count} "
-                     "conversations, each weighing the same.")
+    largest = max((arm.questions.filter("scored") for arm in arms.values()), key=lambda rows: rows.height, default=None)
+    if largest is not None:
+        notes.append(grouping_in_words(largest))
     if len({tuple(arm.questions["question"].sort()) for arm in arms.values()}) > 1:
         notes.append("Arms were run on different questions: each contrast uses those that both arms have.")
     return notes

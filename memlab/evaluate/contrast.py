@@ -7,20 +7,21 @@ from typing import Literal, NotRequired, TypedDict, cast
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.evaluate.averages import COSTS, view
-from memlab.evaluate.intervals import Interval, bca, newcombe, student
-from memlab.evaluate.power import detectable, mcnemar_power, smallest_significant, t_power
-from memlab.evaluate.statistics import RESAMPLES, Values, by_cluster, mcnemar, sign_flip, smallest_p
-from memlab.evaluate.summary import MEAN_RESAMPLES, is_binary
+from memlab.evaluate.grouped_mean import GroupedMean, group_sums, grouped_mean
+from memlab.evaluate.power import smallest_detectable, smallest_significant, t_power
+from memlab.evaluate.statistics import Values, sign_flip
+
+ALPHA = 0.05
+"""A declared difference is shown where its adjusted p is at most this."""
 
 PLANNED = 0.03
 """The difference that power is planned for unless a contrast names another: 3 points, the size of most published
 gains on these benchmarks."""
 
-MCNEMAR = "exact McNemar"
+TEST = "t over groups of questions (CR2)"
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,12 @@ class Contrast:
 class Effect(TypedDict, total=False):
     """The tested difference, arm less comparator; None where it is undefined.
 
-    Wins are questions where the arm does better in the contrast's direction. With alpha the level after correction,
-    ``smallest_significant`` is the smallest difference that could have reached it, ``smallest_detectable`` the true
-    one found in 80 % of runs, ``power`` the chance to find ``planned``; all three are None for a contrast that was not
-    declared. With conversations as ``clusters``, ``differing`` of them have a difference other than 0, and ``agree``
-    have it in the contrast's direction. ``reachable`` is false where p would stay above alpha even if all conversations
-    that differ agreed.
+    Wins are questions where the arm does better in the contrast's direction. Questions of one group are not
+    independent: of the ``groups``, ``differing`` have a difference other than 0, and ``agree`` have it in that
+    direction. ``p`` is two-sided; ``p_sign_flip`` checks it without t's assumption. With alpha the level of the first
+    step of Holm's correction, ``smallest_significant`` is the smallest difference that reaches it at the spread
+    observed, ``smallest_detectable`` the true one found in 80 % of runs like this one, ``power`` the chance to find
+    ``planned``; all three are None for a contrast that was not declared.
     """
 
     difference: float | None
@@ -68,6 +69,8 @@ class Effect(TypedDict, total=False):
     test: str | None
     p: float | None
     p_adjusted: float | None
+    p_sign_flip: float | None
+    df: float | None
     wins: int | None
     losses: int | None
     ties: int | None
@@ -75,11 +78,9 @@ class Effect(TypedDict, total=False):
     power: float | None
     smallest_significant: float | None
     planned: float | None
-    clusters: int | None
+    groups: int | None
     differing: int | None
     agree: int | None
-    smallest_p: float | None
-    reachable: bool | None
 
 
 UNKNOWN = cast(Effect, dict.fromkeys(Effect.__annotations__))
@@ -97,13 +98,12 @@ class ContrastResult(Effect):
     words: NotRequired[str]
 
 
-def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, clustered: bool, alpha: float,
-            seed: int, declared: bool = True) -> ContrastResult:
+def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, alpha: float, seed: int,
+            declared: bool = True) -> ContrastResult:
     """Test one contrast on two per-question frames; return its row of comparison.json before Holm's correction.
 
-    0/1 metrics: exact McNemar and Newcombe's interval. Graded ones: sign-flip permutation test and BCa interval.
-    ``clustered``: the differences of the conversations (mean over a conversation's questions), their sign-flip
-    test and t-interval; ``difference`` is then their mean, each conversation weighing the same.
+    The difference is that of the two arms' means over the questions that define the metric in both. Its p and its
+    interval come from one t-test over the independent groups of these questions (column ``group``).
     """
     row: ContrastResult = {
         "arm": contrast.arm, "comparator": contrast.against, "metric": contrast.metric,
@@ -111,86 +111,48 @@ def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, 
     pairs = paired(arm, comparator, contrast.metric)
     if pairs is None:
         return row
-    one, two, corpus = pairs
-    gains = (one - two) * (1 if contrast.direction == "greater" else -1)
-    wins, losses, ties = int((gains > 0).sum()), int((gains < 0).sum()), int((gains == 0).sum())
-    row |= {"n": len(gains), "wins": wins, "losses": losses, "ties": ties}
+    one, two, groups = pairs
+    differences = one - two
+    gains = differences * (1 if contrast.direction == "greater" else -1)
+    row |= {"n": len(gains), "wins": int((gains > 0).sum()), "losses": int((gains < 0).sum()),
+            "ties": int((gains == 0).sum())}
+    sums = group_sums(gains, groups)
+    row |= {"groups": len(sums), "differing": int((sums != 0).sum()), "agree": int((sums > 0).sum())}
+    effect = grouped_mean(differences, groups)
+    row |= _tested(effect, sign_flip(sums, seed) if len(sums) > 1 else None)
     is_cost = view(arm, contrast.metric)[1] in COSTS
-    differences = by_cluster(one - two, corpus) if clustered else one - two
-    if clustered:
-        row |= _by_conversation(differences, contrast, alpha)
-    elif is_binary(one) and is_binary(two):
-        row |= _binary(one, two)
-    else:
-        row |= _graded(differences, seed, RESAMPLES if declared else MEAN_RESAMPLES)
     if declared:
-        planned = contrast.planned if contrast.planned is not None else (None if is_cost else PLANNED)
-        row["planned"] = planned
-        if row["test"] == MCNEMAR:
-            row |= _binary_plan(len(gains), wins + losses, planned, alpha)
-        else:
-            row |= _mean_plan(differences, planned, alpha)
+        row["planned"] = contrast.planned if contrast.planned is not None else (None if is_cost else PLANNED)
+        row |= _plan(effect, row["planned"], alpha)
     if not is_cost and row["low"] is not None and row["high"] is not None:
         row["low"], row["high"] = max(-1.0, row["low"]), min(1.0, row["high"])
     return row
 
 
 def paired(arm: pl.DataFrame, comparator: pl.DataFrame, metric: str) -> tuple[Values, Values, np.ndarray] | None:
-    """Return both arms' values and the corpus (n,) of the questions that define the metric in both, or None."""
+    """Return both arms' values and the groups (n,) of the questions that define the metric in both, or None."""
     (one, column), (two, _) = view(arm, metric), view(comparator, metric)
     if column not in one.columns or column not in two.columns:
         return None
-    both = one.select("question", "corpus", column).join(two.select("question", pl.col(column).alias("other")),
+    both = one.select("question", "group", column).join(two.select("question", pl.col(column).alias("other")),
                                                          on="question").drop_nulls().sort("question")
     if both.is_empty():
         return None
-    return both[column].to_numpy(), both["other"].to_numpy(), both["corpus"].to_numpy()
+    return both[column].to_numpy(), both["other"].to_numpy(), both["group"].to_numpy()
 
 
-def _binary(one: Values, two: Values) -> Effect:
-    n, first, second = len(one), int(((one == 1) & (two == 0)).sum()), int(((one == 0) & (two == 1)).sum())
-    both = int(((one == 1) & (two == 1)).sum())
-    return {"difference": (first - second) / n, **_bounds(newcombe(both, first, second, n - both - first - second)),
-            "test": MCNEMAR, "p": mcnemar(first, second), "smallest_p": smallest_p(first + second), "reachable": True}
+def _tested(effect: GroupedMean, flipped: float | None) -> Effect:
+    p, interval = effect.p, effect.interval()
+    if p is None and flipped is not None:  # the same difference in every question leaves t nothing to go by
+        p, interval = flipped, (effect.value, effect.value) if flipped <= ALPHA else None
+    low, high = interval or (None, None)
+    return {"difference": effect.value, "low": low, "high": high, "test": None if p is None else TEST, "p": p,
+            "p_sign_flip": flipped, "df": effect.df}
 
 
-def _graded(differences: Values, seed: int, resamples: int) -> Effect:
-    return {"difference": float(differences.mean()), **_bounds(bca(differences[:, None], seed, resamples)[0]),
-            "test": "sign-flip permutation, BCa bootstrap", "p": sign_flip(differences, seed),
-            "smallest_p": smallest_p(int((differences != 0).sum())), "reachable": True}
-
-
-def _by_conversation(differences: Values, contrast: Contrast, alpha: float) -> Effect:
-    wanted, differing = 1 if contrast.direction == "greater" else -1, int((differences != 0).sum())
-    least = smallest_p(differing)
-    return {"difference": float(differences.mean()), **_bounds(student(differences)),
-            "test": "sign-flip over conversations, t-interval", "p": sign_flip(differences), "smallest_p": least,
-            "reachable": least <= alpha, "clusters": len(differences), "differing": differing,
-            "agree": int((differences * wanted > 0).sum())}
-
-
-def _binary_plan(n: int, differ: int, planned: float | None, alpha: float) -> Effect:
-    def power(difference: float) -> float:
-        return mcnemar_power(n, difference, differ / n, alpha)
-
-    return {"smallest_significant": smallest_significant(n, differ, alpha),
-            "smallest_detectable": detectable(power, 1.0), "power": None if planned is None else power(planned)}
-
-
-def _mean_plan(differences: Values, planned: float | None, alpha: float) -> Effect:
-    n = len(differences)
-    deviation = float(differences.std(ddof=1)) if n > 1 else 0.0
-    if deviation == 0:  # nothing moved, or everything by the same: no spread to plan with
+def _plan(effect: GroupedMean, planned: float | None, alpha: float) -> Effect:
+    if not effect.error or effect.df is None:  # no spread to plan with
         return {}
-
-    def power(difference: float) -> float:
-        return t_power(n, difference, deviation, alpha)
-
-    critical = float(stats.t.isf(alpha / 2, n - 1)) * deviation / float(np.sqrt(n))
-    return {"smallest_significant": critical if smallest_p(n) <= alpha else None,
-            "smallest_detectable": detectable(power, 20 * deviation),
-            "power": None if planned is None else power(planned)}
-
-
-def _bounds(interval: Interval) -> Effect:
-    return {"low": interval[0], "high": interval[1]} if interval else {"low": None, "high": None}
+    return {"smallest_significant": smallest_significant(effect.error, effect.df, alpha),
+            "smallest_detectable": smallest_detectable(effect.error, effect.df, alpha),
+            "power": None if planned is None else t_power(planned, effect.error, effect.df, alpha)}

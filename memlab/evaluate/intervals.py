@@ -1,4 +1,4 @@
-"""Intervals, 95 % by default, for a share, a mean, a paired difference and a mean over clusters.
+"""Intervals, 95 % by default, of a share and of a mean over independent questions.
 
 Where an interval is undefined (fewer than two observations) the result is None.
 """
@@ -6,7 +6,6 @@ Where an interval is undefined (fewer than two observations) the result is None.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from memlab.evaluate.statistics import CHUNK, Values
@@ -27,32 +26,6 @@ def wilson(hits: int, n: int, level: float = LEVEL) -> Interval:
     z2 = float(stats.norm.ppf((1 + level) / 2)) ** 2
     centre, half = hits + z2 / 2, np.sqrt(z2 * (hits * (n - hits) / n + z2 / 4))
     return max(0.0, float((centre - half) / (n + z2))), min(1.0, float((centre + half) / (n + z2)))
-
-
-def newcombe(both: int, first: int, second: int, neither: int, level: float = LEVEL) -> Interval:
-    """Return the interval of a difference of two shares on the same questions (Newcombe, Stat. Med. 1998, method 10).
-
-    Counts of questions: ``both`` arms succeed, only the ``first``, only the ``second``, ``neither``. Built from
-    two Wilson intervals and the correlation of the arms, shrunk towards 0 where it is positive. Near the border it can
-    disagree with the exact McNemar test, which decides.
-
-    >>> [round(x, 3) for x in newcombe(1, 1, 7, 12)]
-    [-0.507, -0.026]
-    """
-    n = both + first + second + neither
-    one, two = wilson(both + first, n, level), wilson(both + second, n, level)
-    if one is None or two is None:
-        return None
-    p, q = (both + first) / n, (both + second) / n
-    spread = float(both + first) * (second + neither) * (both + second) * (first + neither)
-    agreement = float(both * neither - first * second)
-    shrunk = agreement if agreement < 0 else max(0.0, agreement - n / 2)
-    phi = shrunk / np.sqrt(spread) if spread else 0.0
-
-    def width(a: float, b: float) -> float:
-        return float(np.sqrt(max(0.0, a * a - 2 * phi * a * b + b * b)))
-
-    return p - q - width(p - one[0], two[1] - q), p - q + width(one[1] - p, q - two[0])
 
 
 def bca(columns: Values, seed: int = 0, resamples: int = 9_999, level: float = LEVEL) -> list[Interval]:
@@ -88,26 +61,3 @@ def bca(columns: Values, seed: int = 0, resamples: int = 9_999, level: float = L
         low, high = np.quantile(means[:, j], stats.norm.cdf(z0 + z / (1 - a * z))) + mean
         intervals.append((float(low), float(high)))
     return intervals
-
-
-def student(values: Values, level: float = LEVEL) -> Interval:
-    """Return the t-interval of the mean of values (n,): mean +- t(n - 1) s / sqrt(n)."""
-    if len(values) < 2:
-        return None
-    half = stats.t.ppf((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean() - half), float(values.mean() + half)
-
-
-def clustered(values: Values, clusters: NDArray[np.int64], level: float = LEVEL) -> Interval:
-    """Return the t-interval of the mean of values (n,) in clusters (n,), with one degree of freedom less than clusters.
-
-    The cluster-robust variance (Liang and Zeger, Biometrika 1986), with c the number of clusters:
-    c / (c - 1) x sum over clusters of (sum of value - mean)^2 / n^2.
-    """
-    names, where = np.unique(clusters, return_inverse=True)
-    c, n = len(names), len(values)
-    if c < 2:
-        return None
-    sums = np.bincount(where, values - values.mean(), c)
-    half = stats.t.ppf((1 + level) / 2, c - 1) * np.sqrt(c / (c - 1) * (sums**2).sum()) / n
-    return float(values.mean() - half), float(values.mean() + half)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 Values = NDArray[np.float64]
 
@@ -17,19 +16,6 @@ RESAMPLES = 9_999
 """Random sign flips; the smallest p that they can give is 1 / 10,000."""
 CHUNK = 1_000
 """Resamples held in memory at once."""
-
-
-def mcnemar(wins: int, losses: int) -> float:
-    """Return p of the exact McNemar test (Psychometrika 1947): a sign test on the questions where two arms differ.
-
-    p = P(|X - m/2| >= |wins - m/2|), X ~ Binomial(m = wins + losses, 1/2); 1 where they never differ.
-
-    >>> mcnemar(9, 1)
-    0.021484375
-    """
-    if wins + losses == 0:
-        return 1.0
-    return float(stats.binomtest(wins, wins + losses, 0.5).pvalue)
 
 
 def sign_flip(differences: Values, seed: int = 0, resamples: int = RESAMPLES) -> float:
@@ -71,22 +57,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         floor = min(1.0, max(floor, (len(p_values) - place) * p_values[index]))
         adjusted[index] = floor
     return adjusted
-
-
-def by_cluster(values: Values, clusters: NDArray[np.int64]) -> Values:
-    """Return the mean of values (n,) within each cluster (n,), in the order of the cluster numbers: (clusters,).
-
-    >>> by_cluster(np.array([1.0, 0.0, 4.0]), np.array([7, 7, 2]))
-    array([4. , 0.5])
-    """
-    names, where = np.unique(clusters, return_inverse=True)
-    return np.bincount(where, values, len(names)) / np.bincount(where, minlength=len(names))
-
-
-def smallest_p(units: int) -> float:
-    """Return the smallest two-sided p of a sign test or sign-flip test on so many units: 2 / 2^n.
-
-    >>> smallest_p(5), smallest_p(10) < .05 / 3
-    (0.0625, True)
-    """
-    return min(1.0, 2.0 ** (1 - units))

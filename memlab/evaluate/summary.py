@@ -1,4 +1,8 @@
-"""An arm's figures with their intervals: Wilson for 0/1 metrics, BCa for graded ones, clustered t for conversations."""
+"""An arm's figures with their intervals.
+
+Where questions come in groups that are not independent, the interval is that of the mean over groups; else Wilson's for
+0/1 metrics and BCa for graded ones.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ import polars as pl
 
 from memlab.evaluate.answers import judge_columns
 from memlab.evaluate.averages import COSTS, averaged_name, mean, views
-from memlab.evaluate.intervals import Interval, bca, clustered, wilson
+from memlab.evaluate.grouped_mean import grouped_mean
+from memlab.evaluate.intervals import Interval, bca, wilson
 from memlab.evaluate.per_question import metric_names
 
 HEADLINE = (
@@ -41,7 +46,7 @@ def headline(columns: list[str]) -> list[str]:
     return [*judge_columns(columns), *(m for m in HEADLINE if m in columns)]
 
 
-def summary(questions: pl.DataFrame, by_conversation: bool, seed: int = 0) -> dict[str, Estimate]:
+def summary(questions: pl.DataFrame, seed: int = 0) -> dict[str, Estimate]:
     """Return the estimates of an arm, with the names of metrics.json.
 
     All metrics over all questions; the ``headline`` ones also by type and without label errors.
@@ -50,14 +55,13 @@ def summary(questions: pl.DataFrame, by_conversation: bool, seed: int = 0) -> di
     shown = headline(questions.columns)
     for prefix, rows in views(questions):
         names = [m for m in metric_names(questions) if not prefix or m in shown]
-        for metric, (value, interval, n) in intervals(rows, names, by_conversation, seed).items():
+        for metric, (value, interval, n) in intervals(rows, names, seed).items():
             low, high = interval if interval else (None, None)
             estimates[prefix + averaged_name(metric)] = {"value": value, "low": low, "high": high, "n": n}
     return estimates
 
 
-def intervals(rows: pl.DataFrame, metrics: list[str], by_conversation: bool,
-              seed: int) -> dict[str, tuple[float, Interval, int]]:
+def intervals(rows: pl.DataFrame, metrics: list[str], seed: int) -> dict[str, tuple[float, Interval, int]]:
     """Return metric -> (mean, interval, questions that define it); metrics that no question defines are left out."""
     results: dict[str, tuple[float, Interval, int]] = {}
     graded: dict[bytes, list[str]] = {}  # columns defined for the same questions share their resamples
@@ -67,8 +71,9 @@ def intervals(rows: pl.DataFrame, metrics: list[str], by_conversation: bool,
         if value is None:
             continue
         values, interval = kept.to_numpy(), None
-        if by_conversation:
-            interval = clustered(values, rows.filter(pl.col(metric).is_not_null())["corpus"].to_numpy())
+        groups = rows.filter(pl.col(metric).is_not_null())["group"]
+        if groups.is_duplicated().any():
+            interval = grouped_mean(values, groups.to_numpy()).interval()
             if interval:  # a mean of shares or amounts has bounds that a t-interval does not know
                 interval = max(0.0, interval[0]), interval[1] if metric in COSTS else min(1.0, interval[1])
         elif is_binary(values):

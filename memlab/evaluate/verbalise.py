@@ -1,16 +1,15 @@
-"""A contrast in one plain English sentence."""
+"""A contrast, and the groups that it is tested over, each in one plain English sentence."""
 
 from __future__ import annotations
+
+import polars as pl
 
 from memlab.evaluate.averages import COSTS
 from memlab.evaluate.contrast import ContrastResult
 
 
-def sentence(row: ContrastResult, alpha: float) -> str:
-    """Return the finding of a contrast in one sentence, with its figures and whether it is shown.
-
-    ``alpha`` is the level of the strictest step of Holm's correction.
-    """
+def sentence(row: ContrastResult) -> str:
+    """Return the finding of a contrast in one sentence, with its figures and whether it is shown."""
     arm, other = row["arm"], _other(row)
     if row["verdict"] == "no arm":
         return f"{arm} cannot be compared: it has no finished run."
@@ -19,30 +18,33 @@ def sentence(row: ContrastResult, alpha: float) -> str:
     if row["verdict"] == "changed nothing":
         return f"{arm} changed nothing: its ranking, selection and context are those of {other}."
     difference, p, adjusted = row["difference"], row["p"], row["p_adjusted"]
-    if row["verdict"] == "undefined" or difference is None or p is None:
+    if difference is None:
         return f"{arm} cannot be compared with {other}: no question has {row['metric']} in both."
+    if p is None:
+        return (f"{arm} {_finding(row, difference)} {other}, but nothing can be tested: all {row['n']:,} questions "
+                "belong to one group, which gives no measure of chance.")
     facts = [f"{row['metric']}, {_count(row['n'], 'question')}"]
     if row["low"] is not None and row["high"] is not None:
         facts.append(f"95 % interval {_bound(row, row['low'])} to {_bound(row, row['high'])}")
     facts.append(f"{_count(row['wins'], 'win')}, {_count(row['losses'], 'loss', 'losses')}")
-    if in_conversations := agreement(row):
-        facts.append(in_conversations)
+    if in_groups := agreement(row):
+        facts.append(in_groups)
     facts.append(f"p {_p(adjusted)} after Holm" if adjusted is not None else f"p {_p(p)}, uncorrected")
-    return f"{arm} {_finding(row, difference)} {other} ({'; '.join(facts)}): {_ending(row, alpha)}"
+    return f"{arm} {_finding(row, difference)} {other} ({'; '.join(facts)}): {_ending(row)}"
 
 
 def agreement(row: ContrastResult) -> str:
-    """Return in how many conversations the difference has the sign of their mean; "" where there are none.
+    """Return in how many groups the difference has the sign of their mean; "" where each question is a group.
 
-    >>> agreement({"difference": 120.0, "direction": "less", "agree": 1, "differing": 19, "clusters": 20})
-    'greater in 18 of 20 conversations'
+    >>> agreement({"difference": 120.0, "direction": "less", "agree": 1, "differing": 19, "groups": 20, "n": 100})
+    'greater in 18 of 20 groups'
     """
     difference, agree, differing = row["difference"], row["agree"], row["differing"]
-    if difference is None or agree is None or differing is None:
+    if difference is None or agree is None or differing is None or row["groups"] == row["n"]:
         return ""
     sign = row["direction"] if difference == 0 else "greater" if difference > 0 else "less"
     same = agree if sign == row["direction"] else differing - agree
-    return f"{sign} in {same} of {_count(row['clusters'], 'conversation')}"
+    return f"{sign} in {same} of {_count(row['groups'], 'group')}"
 
 
 def _other(row: ContrastResult) -> str:
@@ -99,20 +101,35 @@ def _count(n: int | None, one: str, many: str = "") -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-def _ending(row: ContrastResult, alpha: float) -> str:
+def _ending(row: ContrastResult) -> str:
     if row["verdict"] == "exploratory":
         return "exploratory, not tested for."
     if row["verdict"] == "shown":
         return "shown."
     if row["verdict"] == "opposite":
         return "the opposite of what was claimed is shown."
-    if row["verdict"] == "out of reach" and row["smallest_p"] is not None:
-        differ = "" if row["differing"] == row["clusters"] else f", of which {row['differing']} differ,"
-        give = "gives" if row["clusters"] == 1 else "give"
-        return (f"not shown, and out of reach: {_count(row['clusters'], 'conversation')}{differ} {give} no p below "
-                f"{_p(row['smallest_p'])[2:]}, where {_p(alpha)[2:]} is asked for.")
+    if row["verdict"] == "likely":
+        return "likely: the interval excludes 0, but p does not pass the correction for several contrasts."
     if row["power"] is None or row["planned"] is None:
-        return "not shown."
+        return "open."
     power = f"{100 * row['power']:.0f} %" if row["power"] >= 0.01 else "less than 1 %"
-    return (f"not shown; a true difference of {_size(row, row['planned'])}, the size planned for, had a chance of "
+    return (f"open; a true difference of {_size(row, row['planned'])}, the size planned for, had a chance of "
             f"{power} to be found.")
+
+
+def grouping_in_words(questions: pl.DataFrame) -> str:
+    """Return one sentence on the groups of a per-question frame: what is tested over, and for what the result holds."""
+    groups, memories, n = questions["group"].n_unique(), questions["corpus"].n_unique(), questions.height
+    if memories == 1:
+        scope = "a result holds for further questions about this memory, not for other people's memories"
+        if groups < 2:
+            return f"All questions concern one memory and share evidence, so that nothing can be tested; {scope}."
+        return (f"All questions concern one memory: effects are tested over {groups:,} groups of questions that share "
+                f"evidence, and {scope}.")
+    if groups == n:
+        return f"Effects are tested over {n:,} questions that share no evidence; a result holds for further ones."
+    if groups == memories and questions.select(pl.struct("group", "corpus").n_unique()).item() == memories:
+        return (f"Questions of one conversation are not independent: effects are tested over {groups:,} conversations, "
+                "and a result holds for further conversations like these.")
+    return (f"Questions that share evidence are not independent: effects are tested over {groups:,} groups of them, "
+            "and a result holds for further questions like these.")

@@ -131,7 +131,7 @@ class Arm:
         total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
         matched = self._twin(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
         start = time.perf_counter()
-        questions = per_question(tables)
+        questions = per_question(tables, self.dataset.grouping())
         seconds["evaluate"] = time.perf_counter() - start
         self._write(folder, tables, questions)
         write_json(folder / "manifest.json", {
@@ -155,7 +155,7 @@ class Arm:
         """Return the part of the manifest that depends on the arm and its tables, not on time and machine."""
         return {
             "arm": self.name, "experiment": self.experiment, "digest": self.digest(), "seed": self.seed,
-            "dataset": self.dataset.name, "data": self.dataset.identity(), "clustered": self.dataset.clusters(),
+            "dataset": self.dataset.name, "data": self.dataset.identity(),
             "notes": self.dataset.notes(), "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
             "models": {slot: models for slot, stage in self.pipeline.stages() if (models := origins(stage))},
             "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(),

@@ -33,7 +33,11 @@ class ArmRun:
     @cached_property
     def questions(self) -> pl.DataFrame:
         """Return the metrics of each question, with its text, answer and type."""
-        return self._table("questions")
+        rows = self._table("questions")
+        if "group" not in rows.columns:  # older folders group by conversation, or not at all
+            group = "corpus" if self.manifest.get("clustered") else "question"
+            rows = rows.with_columns(pl.col(group).cast(pl.Int64).alias("group"))
+        return rows
 
     @cached_property
     def ranking(self) -> pl.DataFrame:

@@ -7,49 +7,15 @@ that no fit uses them as negatives.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import polars as pl
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
+from memlab.data.groups import GroupBy, groups, session_texts
 from memlab.errors import MemlabError
-from memlab.tables import SESSION, text_hash
-
-By = Literal["auto", "evidence", "corpus"]
-
-
-def session_texts(turns: pl.DataFrame) -> pl.DataFrame:
-    """Return (corpus, session, content): sessions have the same content if all their roles and texts are the same."""
-    sessions = turns.sort("corpus", "session", "turn").group_by("corpus", "session", maintain_order=True).agg(
-        pl.concat_str(pl.col("role"), pl.lit(":"), pl.col("text_id")).str.join(" ").alias("content"))
-    return sessions.with_columns(pl.Series("content", [text_hash(c) for c in sessions["content"]], pl.String))
-
-
-def groups(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, by: By = "auto") -> pl.DataFrame:
-    """Return (question, group): questions of one group stay in one fold.
-
-    ``corpus``: one group for each corpus. ``evidence``: connected components of questions that share the text of an
-    evidence session; a question without evidence is a group of its own. ``auto`` is ``corpus`` if corpora have
-    more than 1.5 questions on average, else ``evidence``.
-    """
-    rows = questions.select("question", "corpus").sort("question").with_row_index("row")
-    if by == "auto":
-        by = "corpus" if rows.height > 1.5 * max(rows["corpus"].n_unique(), 1) else "evidence"
-    if by == "corpus":
-        return rows.select("question", pl.col("corpus").rank("dense").cast(pl.Int64).alias("group") - 1)
-    edges = evidence.select("question", "session").unique().join(rows, on="question").join(
-        session_texts(turns), on=SESSION).select(
-        pl.col("row").cast(pl.Int64), pl.col("content").rank("dense").cast(pl.Int64) + rows.height - 1).to_numpy()
-    size = rows.height + len(np.unique(edges[:, 1]))  # nodes: the questions, then the contents
-    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size))
-    _, component = connected_components(graph, directed=False)
-    return rows.select("question", pl.Series("group", component[: rows.height], pl.Int64))
 
 
 def folds(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, k: int = 5, seed: int = 0,
-          by: By = "auto") -> pl.DataFrame:
+          by: GroupBy = "auto") -> pl.DataFrame:
     """Return (question, fold), fold in 0..k-1: groups stay whole, folds are of nearly equal size.
 
     Each group goes to the smallest fold, the largest groups first, equal ones in seeded order. If there are fewer

@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from memlab.data.groups import GroupBy
 from memlab.errors import MemlabError
-from memlab.learn.folds import By, folds
+from memlab.learn.folds import folds
 from memlab.models.protocols import Embedder, Floats
 from memlab.question_types import OF_TYPE
 from memlab.stage import stage
@@ -32,7 +33,7 @@ class Centroids:
 
     embedder: Embedder
     folds: Annotated[int, Field(ge=2)] = 5  # fewer where the data has fewer groups
-    by: By = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
+    by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
     seed: int = 0
 
     def run(self, tables: Tables, store: Store) -> Tables:

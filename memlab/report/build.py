@@ -75,7 +75,7 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
     first, curve = arms[0].manifest, curve_arm(arms, contrasts)
     comparison = compare(
         str(first.get("experiment") or folder.resolve().parent.name), str(first.get("dataset") or folder.name), results,
-        contrasts, clustered=any(arm.manifest.get("clustered") for arm in arms), notes=_notes(arms, curve),
+        contrasts, notes=_notes(arms, curve),
         missing=[name for name in expected if name not in results],
         constant_k=curve.manifest["constant_k"] if curve else None, seed=seed)
     judges = [name.removeprefix(PREFIX) for name in view_model.judge_metrics(comparison)]

@@ -54,7 +54,7 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], extras: Extras | None =
     shared, differing = view_model.manifests(arms)
     first, second = next(((one_line(c["arm"]), one_line(c["comparator"])) for c in comparison["contrasts"]), ("", ""))
     return _environment().get_template("report.html.j2").render(
-        c=comparison, columns=columns, extras=extras, kinds=kinds,
+        c=comparison, pairing=view_model.pairing(comparison), columns=columns, extras=extras, kinds=kinds,
         rows=view_model.arm_rows(comparison),
         declared=list(zip(declared, forest(comparison["contrasts"]))),
         classes=question_types.class_tables(arms), why=attribution.causes(arms), meanings=attribution.VIEW_MEANINGS,

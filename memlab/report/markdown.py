@@ -45,7 +45,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int 
 def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = (),
              broken: Sequence[str] = ()) -> str:
     """Render the report; it has the sections of the HTML page, and the figures in place of charts."""
-    pairing = "conversation by conversation" if comparison["clustered"] else "paired by question"
+    pairing = view_model.pairing(comparison)
     scored, questions = comparison["scored"], comparison["questions"]
     counted = "" if scored == questions else f" ({scored:,} of them count for retrieval)"
     parts = [f"# {escape(comparison['experiment'])} on {escape(comparison['data'])}",

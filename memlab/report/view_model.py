@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memlab.evaluate.answers import judge_columns
-from memlab.evaluate.compare import ALPHA, Comparison, SameOutputs
-from memlab.evaluate.contrast import ContrastResult
+from memlab.evaluate.compare import Comparison, SameOutputs
+from memlab.evaluate.contrast import ALPHA, ContrastResult
 from memlab.evaluate.noop import OUTPUTS
 from memlab.evaluate.verbalise import agreement
 from memlab.harness.results import ArmRun
@@ -119,6 +119,12 @@ def tone(contrast: ContrastResult) -> str:
     if p is None or p > ALPHA or not difference:
         return "open"
     return "up" if difference > 0 else "down"
+
+
+def pairing(comparison: Comparison) -> str:
+    """Return in words how the arms are compared."""
+    groups = comparison["groups"]
+    return "paired by question" + (f" in {groups:,} independent groups" if groups < comparison["scored"] else "")
 
 
 def marks(comparison: Comparison, arm: str, metric: str) -> tuple[tuple[str, str], ...]:
@@ -244,13 +250,14 @@ def _facts(c: ContrastResult) -> tuple[tuple[str, str], ...]:
 
     power = EMPTY if c["power"] is None else format_number(c["power"], 2) + (
         "" if c["planned"] is None else f" for {format_number(c['planned'], places)}")
-    in_conversations = agreement(c)
+    in_groups = agreement(c)
     return (("difference", gap(c["difference"])),
             ("95 % interval", format_interval(c["low"], c["high"], gap) or EMPTY),
             ("p", format_p(c["p"])), ("adjusted p", format_p(c["p_adjusted"])),
             ("wins / losses / ties", " / ".join(format_number(n) for n in (c["wins"], c["losses"], c["ties"]))),
             ("smallest detectable", format_number(c["smallest_detectable"], places)), ("power", power),
-            ("test", f"{c['test'] or 'none'}, n = {c['n']:,}{', ' * bool(in_conversations)}{in_conversations}"))
+            ("sign-flip p", format_p(c["p_sign_flip"])),
+            ("test", f"{c['test'] or 'none'}, n = {c['n']:,}{', ' * bool(in_groups)}{in_groups}"))
 
 
 def types(arms: Sequence[ArmRun]) -> list[tuple[str, int]]:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from memlab.data.build import Builder
+from memlab.data.groups import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.scenarios.cases import CASES, CATEGORIES, Piece, Scenario
 from memlab.scenarios.distractors import Haystack, HaystackTurn
@@ -101,6 +102,6 @@ class Scenarios(Subset):
         return ["A demonstration of how systems behave: three cases per scenario are too few for a test. The "
                 "expectations are Gimli's and ours, the wording is ours.", *super().notes()]
 
-    def clusters(self) -> bool:
-        """Return whether questions share a corpus: only when pooled."""
-        return self.pool
+    def grouping(self) -> GroupBy:
+        """Group the questions that share evidence when pooled; else each has a corpus of its own."""
+        return "evidence" if self.pool else "question"

@@ -52,7 +52,7 @@ def test_averages_are_over_the_questions_that_a_judge_scored(make_random_world) 
     assert figures["answer/f1"] == .7
     assert figures["answer/prompt_tokens_mean"] == 103.5
     assert "answer/strict" not in figures
-    assert summary(rows, by_conversation=False)["answer/f1"]["n"] == 2
+    assert summary(rows)["answer/f1"]["n"] == 2
 
 
 def test_answers_are_written_under_the_benchmarks_names_and_come_back_to_the_byte(make_random_world, tmp_path: Path

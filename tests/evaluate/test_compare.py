@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from memlab.data.groups import GroupBy
 from memlab.evaluate.compare import ArmResult, compare
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.per_question import per_question
@@ -13,12 +17,12 @@ from memlab.evaluate.statistics import holm
 
 METRIC = "selected/turn/recall_all"
 SHAPE = {"arm", "comparator", "metric", "direction", "n", "difference", "low", "high", "test", "p", "p_adjusted",
-         "wins", "losses", "ties", "smallest_detectable", "power", "verdict", "words"}
+         "p_sign_flip", "df", "groups", "wins", "losses", "ties", "smallest_detectable", "power", "verdict", "words"}
 
 
-def finished(tables, **changes) -> ArmResult:
-    return ArmResult(per_question(tables).with_columns(**changes), tables["ranking"], tables["context"], None, "runs/x",
-                    1.5)
+def finished(tables, by: GroupBy = "question", **changes) -> ArmResult:
+    return ArmResult(per_question(tables, by).with_columns(**changes), tables["ranking"], tables["context"], None,
+                     "runs/x", 1.5)
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +39,10 @@ def arms(world) -> dict[str, ArmResult]:
 
 def test_the_shape_is_plain_json(arms) -> None:
     contrasts = [Contrast("gap", "twin", METRIC), Contrast("nothing", "fixed", "session/mrr")]
-    made = compare("adaptive_k", "synthetic", arms, contrasts, clustered=False, notes=["a note"],
+    made = compare("adaptive_k", "synthetic", arms, contrasts, notes=["a note"],
                    constant_k={METRIC: [{"k": 1, "tokens": np.float64(3.0), "value": float("nan")}]})
     assert json.loads(json.dumps(made, allow_nan=False)) == made
-    assert set(made) == {"experiment", "data", "questions", "scored", "clustered", "notes", "arms", "contrasts",
+    assert set(made) == {"experiment", "data", "questions", "scored", "groups", "notes", "arms", "contrasts",
                          "exploratory", "noop", "answered", "constant_k", "missing"}
     assert made["arms"]["gap"]["metrics"]["session/mrr"].keys() == {"value", "low", "high", "n"}
     assert made["arms"]["gap"]["tokens_mean"] > 0
@@ -52,15 +56,15 @@ def test_the_shape_is_plain_json(arms) -> None:
 def test_holm_over_the_declared_and_verdicts(arms) -> None:
     contrasts = [Contrast("gap", "twin", METRIC), Contrast("gap", "fixed", "session/mrr"),
                  Contrast("gap", "twin", METRIC, "less")]
-    rows = compare("e", "d", arms, contrasts, clustered=False)["contrasts"]
+    rows = compare("e", "d", arms, contrasts)["contrasts"]
     assert [r["p_adjusted"] for r in rows] == holm([r["p"] for r in rows])
-    assert [r["verdict"] for r in rows] == ["shown", "not shown", "opposite"]
+    assert [r["verdict"] for r in rows] == ["shown", "open", "opposite"]
     assert rows[0]["comparator"] == "gap.twin"
     assert "its token-matched twin" in rows[0]["words"]
 
 
 def test_an_arm_that_changed_nothing_is_called_so(arms) -> None:
-    made = compare("e", "d", arms, [Contrast("nothing", "fixed", "session/mrr")], clustered=False)
+    made = compare("e", "d", arms, [Contrast("nothing", "fixed", "session/mrr")])
     assert made["contrasts"][0]["verdict"] == "changed nothing"
     same = ["ranking", "selection", "context", "answers"]
     assert {"arm": "nothing", "comparator": "fixed", "identical": same} in made["noop"]
@@ -68,33 +72,81 @@ def test_an_arm_that_changed_nothing_is_called_so(arms) -> None:
 
 def test_missing_arms_do_not_stop_the_others_and_still_count_in_holm(arms) -> None:
     contrasts = [Contrast("gap", "twin", METRIC), Contrast("lost", "twin", METRIC), Contrast("gap", "gone", METRIC)]
-    made = compare("e", "d", arms, contrasts, clustered=False, missing=["failed"])
+    made = compare("e", "d", arms, contrasts, missing=["failed"])
     assert [r["verdict"] for r in made["contrasts"]] == ["shown", "no arm", "no comparator"]
     assert made["contrasts"][0]["p_adjusted"] == min(1, 3 * made["contrasts"][0]["p"])
     assert made["contrasts"][2]["p_adjusted"] is None
     assert made["missing"] == ["failed", "gone", "lost", "lost.twin"]
 
 
-def test_few_conversations_put_a_small_p_out_of_reach(arms) -> None:
-    made = compare("e", "d", arms, [Contrast("gap", "twin", METRIC)], clustered=True)
+def test_a_difference_that_only_the_correction_takes_away_is_likely(world) -> None:
+    """25 wins to 10 losses of 120 questions: p .011 by t, so above .05 / 20."""
+    swap = world.updated({"ranking": world["ranking"].with_columns(selected=pl.col("rank") == 4)})
+    lost = finished(swap, **{METRIC: pl.lit(0.0)})
+    won = pl.when(pl.col("question") < 25).then(1.0).when(pl.col("question") < 35).then(-1.0).otherwise(0.0)
+    arms = {"one": finished(world, **{METRIC: won}), "two": lost}
+    contrasts = [Contrast("one", "two", METRIC), *(Contrast("gone", "two", METRIC) for _ in range(19))]
+    row = compare("e", "d", arms, contrasts)["contrasts"][0]
+    assert row["verdict"] == "likely"
+    assert row["low"] > 0
+    assert row["words"].endswith("likely: the interval excludes 0, but p does not pass the correction for several "
+                                 "contrasts.")
+    assert compare("e", "d", arms, [Contrast("one", "two", METRIC, "less")])["contrasts"][0]["verdict"] == "opposite"
+    against = [Contrast("one", "two", METRIC, "less"), *contrasts[1:]]
+    assert compare("e", "d", arms, against)["contrasts"][0]["verdict"] == "open"
+
+
+def test_questions_of_a_conversation_count_as_one_group(world) -> None:
+    swap = world.updated({"ranking": world["ranking"].with_columns(selected=pl.col("rank") == 4)})
+    arms = {"gap": finished(swap, "corpus", **{METRIC: pl.lit(1.0)}), "gap.twin": finished(world, "corpus")}
+    made = compare("e", "d", arms, [Contrast("gap", "twin", METRIC)])
     row = made["contrasts"][0]
-    assert row["clusters"] == 3
-    assert row["agree"] == 3
-    assert row["verdict"] == "out of reach"
-    assert "3 conversations give no p below .25, where .050 is asked for" in row["words"]
-    assert any("not independent" in note for note in made["notes"])
+    assert (row["groups"], row["agree"], made["groups"]) == (3, 3, 3)
+    assert row["df"] < 2.1
+    assert row["p_sign_flip"] == .25
+    assert "greater in 3 of 3 groups" in row["words"]
+    assert any("tested over 3 conversations" in note for note in made["notes"])
+
+
+def test_one_group_of_questions_cannot_be_tested(arms) -> None:
+    one = {name: replace(arms[name], questions=arms[name].questions.with_columns(group=pl.lit(0), corpus=pl.lit(0)))
+           for name in ("gap", "gap.twin")}
+    made = compare("e", "d", one, [Contrast("gap", "twin", METRIC)])
+    assert made["contrasts"][0]["verdict"] == "open"
+    assert "nothing can be tested" in made["contrasts"][0]["words"]
+    assert any("nothing can be tested" in note and "not for other people's memories" in note for note in made["notes"])
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, .5, 1.0]), st.sampled_from([0.0, .5, 1.0]), st.integers(0, 4)),
+                min_size=2, max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_averages_differ_by_the_difference_and_p_agrees_with_the_interval(rows: list[tuple[float, float, int]]) -> None:
+    one, two, groups = zip(*rows)
+    about = {"question": range(len(rows)), "corpus": groups, "group": groups, "text": "", "answer": "", "category": "a",
+             "abstain": False, "scored": True, "label_error": pl.Series([None] * len(rows), dtype=pl.String)}
+    arms = {name: ArmResult(pl.DataFrame({**about, METRIC: values})) for name, values in (("one", one), ("two", two))}
+    made = compare("e", "d", arms, [Contrast("one", "two", METRIC)])
+    row, levels = made["contrasts"][0], [made["arms"][name]["metrics"][METRIC]["value"] for name in ("one", "two")]
+    assert row["difference"] == pytest.approx(levels[0] - levels[1], abs=1e-12)
+    if row["low"] is not None:
+        assert (row["p"] <= .05) == (row["low"] > 0 or row["high"] < 0)
+    else:
+        assert row["p"] is None or row["p"] > .05
 
 
 def test_what_was_not_declared_is_exploratory(arms) -> None:
-    made = compare("e", "d", arms, [Contrast("gap", "twin", METRIC)], clustered=False)
+    made = compare("e", "d", arms, [Contrast("gap", "twin", METRIC)])
     pairs = {(r["arm"], r["comparator"]) for r in made["exploratory"]}
-    assert pairs == {("gap", "gap.twin"), ("nothing", "fixed")}
+    assert pairs == {("gap", "gap.twin")}  # between nothing and fixed no question differs
     assert (METRIC, "gap") not in {(r["metric"], r["arm"]) for r in made["exploratory"]}
     assert all(r["p_adjusted"] is None for r in made["exploratory"])
+    costly = arms["gap"].questions.with_columns(pl.col("context/tokens") + pl.col("question"))
+    arms = {**arms, "gap": replace(arms["gap"], questions=costly)}
+    made = compare("e", "d", arms, [Contrast("gap", "twin", METRIC)])
     assert {r["direction"] for r in made["exploratory"] if r["metric"] == "context/tokens"} == {"less"}
-    assert {r["verdict"] for r in made["exploratory"]} == {"exploratory", "changed nothing"}
+    assert {r["verdict"] for r in made["exploratory"]} == {"exploratory"}
 
 
 def test_no_contrast_and_no_arm_is_a_comparison_too(arms) -> None:
-    assert compare("e", "d", {}, [], clustered=False)["arms"] == {}
-    assert compare("e", "d", {"fixed": arms["fixed"]}, [], clustered=False)["exploratory"] == []
+    assert compare("e", "d", {}, [])["arms"] == {}
+    assert compare("e", "d", {"fixed": arms["fixed"]}, [])["exploratory"] == []

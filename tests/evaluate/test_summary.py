@@ -5,14 +5,15 @@ import polars as pl
 import pytest
 
 from memlab.evaluate.averages import averages
-from memlab.evaluate.intervals import bca, clustered, wilson
+from memlab.evaluate.grouped_mean import grouped_mean
+from memlab.evaluate.intervals import bca, wilson
 from memlab.evaluate.per_question import per_question
 from memlab.evaluate.summary import MEAN_RESAMPLES, is_binary, summary
 
 
 def test_values_are_those_of_metrics_json_and_intervals_fit_the_kind(make_random_world) -> None:
-    rows = per_question(make_random_world(2, questions=60))
-    found, figures = summary(rows, by_conversation=False), averages(rows)
+    rows = per_question(make_random_world(2, questions=60), "question")
+    found, figures = summary(rows), averages(rows)
     for name, entry in found.items():
         assert entry["value"] == figures[name]
         assert entry["low"] <= entry["value"] <= entry["high"], name
@@ -28,10 +29,10 @@ def test_values_are_those_of_metrics_json_and_intervals_fit_the_kind(make_random
 
 
 def test_conversations_give_cluster_intervals_within_bounds(make_random_world) -> None:
-    rows = per_question(make_random_world(2, questions=60))
-    found = summary(rows, by_conversation=True)
+    rows = per_question(make_random_world(2, questions=60), "corpus")
+    found = summary(rows)
     kept = rows.filter(pl.col("session/mrr").is_not_null())
-    expected = clustered(kept["session/mrr"].to_numpy(), kept["corpus"].to_numpy())
+    expected = grouped_mean(kept["session/mrr"].to_numpy(), kept["corpus"].to_numpy()).interval()
     assert (found["session/mrr"]["low"], found["session/mrr"]["high"]) == pytest.approx(
         (max(0, expected[0]), min(1, expected[1])))
     assert all(e["low"] >= 0 for e in found.values() if e["low"] is not None)

@@ -29,6 +29,7 @@ from memlab.data import jsonl
 from memlab.data.build import Builder
 from memlab.data.documents import readers
 from memlab.data.documents.blocks import Document
+from memlab.data.groups import GroupBy
 from memlab.data.readers import sha256
 from memlab.errors import Faults
 from memlab.stage import stage
@@ -85,9 +86,9 @@ class Documents(jsonl.FolderDataset):
         return ["A document that states no date is seen by every question; a question without one sees them all.",
                 *super().notes()]
 
-    def clusters(self) -> bool:
-        """Return False: questions are taken as independent, as is usual in retrieval."""
-        return False
+    def grouping(self) -> GroupBy:
+        """Take questions as independent, as is usual in retrieval."""
+        return "question"
 
     def _questions(self, documents: dict[str, Document], faults: list[str]) -> list[jsonl.QuestionLine]:
         path = self.folder / jsonl.QUESTIONS

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from memlab.data.build import Builder
+from memlab.data.groups import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.data.synthetic.dialogue import chats
 from memlab.data.synthetic.events import CYCLE, Knobs, Life
@@ -83,6 +84,6 @@ class Synthetic(Subset):
         return ["These lives are generated, the questions by the same rules as the sessions: results on them are a "
                 "demonstration, not evidence about real conversations.", *super().notes()]
 
-    def clusters(self) -> bool:
-        """Return True if lives have several questions, which are not independent."""
-        return self.questions > 1
+    def grouping(self) -> GroupBy:
+        """Group the questions of one life."""
+        return "corpus"

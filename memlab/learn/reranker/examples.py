@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from memlab.data.groups import session_texts
 from memlab.errors import MemlabError
-from memlab.learn.folds import folds, session_texts, shared_sessions
+from memlab.learn.folds import folds, shared_sessions
 from memlab.rank.rerank import passages_of
 from memlab.tables import SESSION, Tables, text_hash, with_text
 

@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from memlab.config.instantiate import make_dataset
+from memlab.data.groups import session_texts
 from memlab.errors import MemlabError
-from memlab.learn.folds import session_texts
 from memlab.learn.reranker.examples import examples, parse_fold, question_keys, split
 from memlab.rank.units import turn_units
 from memlab.tables import Tables, frame, text_hash, texts_frame
