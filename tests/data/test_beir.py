@@ -35,7 +35,7 @@ def test_documents_are_sessions_of_one_turn(tiny):
     assert tables["evidence"].rows() == [(0, 0, 0), (0, 2, 0), (2, 1, 0)]
     assert tables["gold"]["scored"].to_list() == [True, True, False]  # a document that is gone cannot be found
     assert Beir(path=tiny, limit=1).load()["questions"].height == 1
-    assert not data.clusters()
+    assert data.grouping() == "question"
 
 
 def test_identity_follows_the_judgements(tiny):

@@ -44,7 +44,7 @@ def test_a_folder_becomes_tables(tmp_path):
     assert tables["evidence"].rows() == [(0, 0, 0), (0, 1, None)]
     assert tables["gold"].rows() == [(0, "a cat", "pets", False, True, None), (1, None, "all", True, False, None)]
     assert tables["ids"].filter(kind="session")["name"].to_list() == ["early", "late", "early"]
-    assert data.clusters()
+    assert data.grouping() == "auto"
     assert "1 questions have no date" in data.notes()[0]
 
 
@@ -55,7 +55,6 @@ def test_identity_is_of_content_not_of_place(tmp_path):
     assert one.identity() == two.identity()
     folder(tmp_path / "b", SESSIONS, QUESTIONS[:1])
     assert one.identity() != two.identity()
-    assert not two.clusters()
 
 
 def test_every_fault_is_named_by_file_line_and_field(tmp_path):

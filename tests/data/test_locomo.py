@@ -188,7 +188,7 @@ def test_protocol_name_and_notes(tmp_path: Path) -> None:
     data = LoCoMo(path=write(tmp_path / "l.json", [conversation()]), pool=True)
     assert isinstance(data, Dataset)
     assert data.name == "locomo-pooled"
-    assert data.clusters()
+    assert data.grouping() == "corpus"
     assert any("last session" in note for note in data.notes())
     assert any("another user's session may also answer" in note for note in data.notes())
 

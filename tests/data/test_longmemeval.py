@@ -154,7 +154,7 @@ def test_protocol(tmp_path: Path) -> None:
     data = LongMemEval(path=write(tmp_path / "s.json", [record()]), pool=True, limit=1)
     assert isinstance(data, Dataset)
     assert data.name == "longmemeval_s-pooled"
-    assert not data.clusters()
+    assert data.grouping() == "evidence"
     assert data.identity()["benchmark"] == "longmemeval_s"
     assert len(data.notes()) == 2
 

@@ -73,7 +73,6 @@ def test_the_manifest_says_what_a_reviewer_asks(tmp_path: Path, store: Store) ->
     assert said["made"] == {"vectors": store.made["vectors"]}
     assert said["truncated"] == {"turn": 0.0}
     assert said["data"] == lives().identity() | {"evidence": [2, 3]}
-    assert said["clustered"] is True
     assert said["oracle"] is False
     assert set(said["seconds"]) >= {"data", "chunk", "dense", "lexical", "score", "select", "pack", "evaluate"}
     assert said["hardware"]["cores"] >= 1

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.learn.folds import folds, groups, shared_sessions
+from memlab.learn.folds import folds, shared_sessions
 from memlab.tables import frame, text_hash
 
 
@@ -20,28 +20,6 @@ def world(evidence: list[tuple[int, int, str]], corpora: list[int] | None = None
                             "turn": [0] * len(evidence), "role": ["user"] * len(evidence),
                             "text_id": [text_hash(t) for _, _, t in evidence]})
     return questions, gold, turns.unique(maintain_order=True)
-
-
-def parts(table: pl.DataFrame, column: str) -> set[frozenset[int]]:
-    return {frozenset(p["question"]) for p in table.partition_by(column)}
-
-
-def test_questions_that_share_an_evidence_text_are_one_group_through_chains() -> None:
-    # 0 and 1 share "a" (in different places), 1 and 2 share "b", 3 is alone
-    made = world([(0, 0, "a"), (1, 4, "a"), (1, 5, "b"), (2, 0, "b"), (3, 0, "c")])
-    assert parts(groups(*made, by="evidence"), "group") == {frozenset({0, 1, 2}), frozenset({3})}
-
-
-def test_conversations_are_kept_whole() -> None:
-    made = world([(0, 0, "a"), (1, 1, "b"), (2, 0, "c"), (3, 1, "d")], corpora=[7, 7, 9, 9])
-    assert parts(groups(*made), "group") == {frozenset({0, 1}), frozenset({2, 3})}
-    assert parts(groups(*made, by="evidence"), "group") == {frozenset({i}) for i in range(4)}
-
-
-def test_a_question_without_evidence_is_a_group_of_its_own() -> None:
-    questions, gold, turns = world([(0, 0, "a"), (1, 0, "a"), (2, 0, "b")])
-    assert parts(groups(questions, gold.filter(pl.col("question") != 1), turns), "group") == {
-        frozenset({0}), frozenset({1}), frozenset({2})}
 
 
 def test_folds_are_balanced_seeded_and_no_more_than_groups() -> None:

@@ -149,7 +149,7 @@ def _write(path: Path, arm: str, ranking: list[dict[str, Any]], shown: list[dict
     manifest = {"arm": arm, "experiment": "adaptive_k", "data": {"name": "synthetic", "seed": 0},
                 "digest": path.name.rpartition("-")[2], "dataset": "synthetic",
                 "finished": "2026-11-21T22:10:00", "commit": "3f1c2ab", "dirty": False, "seeds": [0],
-                "total_seconds": 3.2 + len(arm) / 10, "clustered": False,
+                "total_seconds": 3.2 + len(arm) / 10,
                 "notes": ["Demonstration: the rules and the data are both ours."], "oracle": arm == "oracle",
                 "versions": {"python": "3.11.7", "torch": "2.13.0", "polars": "2.1.0"},
                 "hardware": {"cpu": "2 cores, AVX2", "memory_gb": 24.0, "gpu": None},

@@ -127,7 +127,7 @@ def test_options_cut_the_questions_and_a_pile_names_its_pieces(tables):
     names = placed(pile.load())["name"].to_list()
     assert len(names) == placed(tables).height
     assert all("/" in name for name in names)
-    assert pile.clusters() != Scenarios().clusters()
+    assert (pile.grouping(), Scenarios().grouping()) == ("evidence", "question")
     with pytest.raises(MemlabError, match="did you mean 'counting'"):
         Scenarios(types=["countin"])
 

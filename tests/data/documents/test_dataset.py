@@ -82,7 +82,7 @@ def test_documents_are_sessions_and_their_blocks_turns(folder):
     assert names[1:] == ["log.txt@6", "notes/plan.md@37", f"notes/plan.md@{PLAN.index('Ann')}"]
     assert tables["questions"].is_empty()
     assert data.name == f"documents-{folder.name}"
-    assert not data.clusters()
+    assert data.grouping() == "question"
 
 
 def test_questions_are_read_as_in_custom_without_a_corpus(folder):

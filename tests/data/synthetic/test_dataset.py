@@ -59,7 +59,7 @@ def test_the_default_is_small_has_all_types_and_alternating_roles():
     assert tables["gold"]["abstain"].sum() == 20
     assert (tables["gold"]["abstain"] == ~tables["gold"]["scored"]).all()
     assert tables["turns"].filter((pl.col("role") == "user") != (pl.col("turn") % 2 == 0)).is_empty()
-    assert data.clusters()
+    assert data.grouping() == "corpus"
     assert "demonstration" in data.notes()[0]
 
 
