@@ -18,6 +18,7 @@ from rich.table import Column, Table
 
 from memlab.evaluate.attribution import Attribution
 from memlab.harness.arm import Arm, load
+from memlab.harness.planned_contrasts import print_contrasts
 from memlab.harness.sweep import Sweep
 from memlab.models.chat.protocol import Chat
 from memlab.models.protocols import PairScorer, Role, TokenMatcher, embedders_in, models_in
@@ -165,6 +166,9 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "
               f"{total.characters // 4:,} tokens), at most {total.pairs:,} pairs and {total.replies:,} replies")
     out.print(_time(total, rates(Path(str(sweep.settings.out)))))
+    if sweep.contrasts:
+        for dataset in {arm.dataset.name: arm.dataset for arm in sweep.arms}.values():
+            print_contrasts(sweep.contrasts, dataset, out)
 
 
 def _time(total: Cost, rate: dict[str, float]) -> str:
