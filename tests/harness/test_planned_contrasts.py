@@ -31,7 +31,7 @@ def test_a_plan_gives_power_per_contrast_before_the_run() -> None:
 
 def test_a_type_has_fewer_questions_and_less_power() -> None:
     text = plan([Contrast("gap", "twin", METRIC, planned=.1),
-                 Contrast("gap", "twin", f"type=temporal/{METRIC}", planned=.1)])
+                 Contrast("gap", "twin", f"type=temporal-reasoning/{METRIC}", planned=.1)])
     whole, part = ([int(word) for word in line.replace("│", " ").split() if word.isdigit()]
                    for line in text.splitlines() if line.startswith(" gap"))
     assert part[0] < whole[0]
