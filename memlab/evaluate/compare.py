@@ -12,6 +12,8 @@ import polars as pl
 from memlab.evaluate.answers import judge_columns
 from memlab.evaluate.constant_k import CurvePoint
 from memlab.evaluate.contrast import ALPHA, Contrast, ContrastResult, measure
+from memlab.evaluate.curve_contrast import NAMES, curve_metric, is_curve, with_heights
+from memlab.evaluate.curves import CONSTANT
 from memlab.evaluate.noop import OUTPUTS, identical
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import Estimate, headline, summary
@@ -26,6 +28,7 @@ class ArmResult:
     ranking: pl.DataFrame | None = None
     context: pl.DataFrame | None = None
     answers: pl.DataFrame | None = None
+    curve: pl.DataFrame | None = None
     folder: str = ""
     seconds: float | None = None
     oracle: bool = False
@@ -88,11 +91,11 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         row["words"] = sentence(row)
     exploratory = [row for c in _exploratory(arms, contrasts)
                    if (row := _row(arms, c, ALPHA, seed, declared=False))["p"] is not None
-                   and (row["wins"] or row["losses"])]
+                   and row["differing"]]
     for row in exploratory:
         row["verdict"] = "exploratory"
         row["words"] = sentence(row)
-    named = {name for c in contrasts for name in (c.arm, c.against)}
+    named = {name for c in contrasts for name in (c.arm, c.against)} - set(NAMES)
     comparison: Comparison = finite({
         "experiment": experiment, "data": data, "groups": _groups(arms),
         "questions": max((arm.questions.height for arm in arms.values()), default=0),
@@ -126,14 +129,23 @@ def _row(arms: Mapping[str, ArmResult], contrast: Contrast, alpha: float, seed: 
     empty = pl.DataFrame(schema={"question": pl.Int32, "group": pl.Int64, "category": pl.String,
                                  "label_error": pl.String})
     one, two = (arms[name].questions if name in arms else empty for name in (contrast.arm, contrast.against))
-    return measure(contrast, one, two, alpha=alpha, seed=seed, declared=declared)
+    if not is_curve(contrast.metric):
+        return measure(contrast, one, two, alpha=alpha, seed=seed, declared=declared)
+    curves = [arms[name].curve if name in arms else None for name in (contrast.arm, contrast.against)]
+    known = contrast.comparator in NAMES or curves[1] is not None
+    heights = with_heights(contrast, one, *curves) if known else None
+    if heights is None:
+        return measure(contrast, empty, empty, alpha=alpha, seed=seed, declared=declared)
+    row = measure(contrast, *heights[:2], alpha=alpha, seed=seed, declared=declared)
+    row |= {"tokens": list(heights[2]), "wins": None, "losses": None, "ties": None}  # a height is no win or loss
+    return row
 
 
 def _verdict(row: ContrastResult, arms: Mapping[str, ArmResult],
              same_outputs: Mapping[tuple[str, str], list[str]]) -> str:
     if row["arm"] not in arms:
         return "no arm"
-    if row["comparator"] not in arms:
+    if row["comparator"] not in arms and row["comparator"] not in NAMES:
         return "no comparator"
     if same_outputs.get((row["arm"], row["comparator"])) == list(OUTPUTS):
         return "changed nothing"
@@ -172,8 +184,10 @@ def _exploratory(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -
     declared = {(c.arm, c.against, c.metric) for c in contrasts}
     columns = list(dict.fromkeys(name for arm in arms.values() for name in arm.questions.columns))
     metrics = list(dict.fromkeys([*(c.metric for c in contrasts), *headline(columns)]))
+    curves = [(name, CONSTANT, curve_metric(arm.curve)) for name, arm in arms.items() if arm.curve is not None]
+    pairs = [(arm, base, metric) for arm, base in _pairs(arms, contrasts) for metric in metrics if not is_curve(metric)]
     return [Contrast(arm, base, metric, "less" if metric.startswith("context/tokens") else "greater")
-            for arm, base in _pairs(arms, contrasts) for metric in metrics if (arm, base, metric) not in declared]
+            for arm, base, metric in curves + pairs if (arm, base, metric) not in declared]
 
 
 def _identical(one: ArmResult, other: ArmResult) -> list[str] | None:

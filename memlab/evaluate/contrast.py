@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NotRequired, TypedDict, cast
 
@@ -29,7 +30,9 @@ class Contrast:
     """A claim made before the run: ``arm`` is greater (or less) than ``comparator`` in ``metric``.
 
     The comparator ``twin`` stands for the arm's own token-matched twin. ``metric`` is a name of metrics.json.
-    ``planned`` is the difference, in the metric's units, that the power is stated for.
+    ``planned`` is the difference, in the metric's units, that the power is stated for. A metric ``curve/...`` compares
+    whole recall-token curves, over the range ``tokens``; the comparator may then be ``constant`` (one K for all) or
+    ``constant_by_class`` (the best K for each class of question) on the arm's own ranking.
 
     >>> Contrast("gap", "twin", "selected/session/recall_all").against
     'gap.twin'
@@ -40,8 +43,12 @@ class Contrast:
     metric: str
     direction: Literal["greater", "less"] = "greater"
     planned: float | None = None
+    tokens: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
+        if self.tokens is not None and not (len(self.tokens) == 2 and 0 <= self.tokens[0] < self.tokens[1]):
+            raise MemlabError(f"tokens {list(self.tokens)} is no range", where=f"contrast of {self.arm}",
+                              fix="give the fewest and the most tokens, such as [250, 2000]")
         if self.direction not in ("greater", "less"):
             raise MemlabError(f"direction '{self.direction}' is unknown", where=f"contrast of {self.arm}",
                               fix=did_you_mean(self.direction, ("greater", "less")))
@@ -81,6 +88,7 @@ class Effect(TypedDict, total=False):
     groups: int | None
     differing: int | None
     agree: int | None
+    tokens: list[float] | None
 
 
 UNKNOWN = cast(Effect, dict.fromkeys(Effect.__annotations__))

@@ -6,6 +6,7 @@ import polars as pl
 
 from memlab.evaluate.averages import COSTS
 from memlab.evaluate.contrast import ContrastResult
+from memlab.evaluate.curves import BY_CLASS, CONSTANT
 
 
 def sentence(row: ContrastResult) -> str:
@@ -26,7 +27,10 @@ def sentence(row: ContrastResult) -> str:
     facts = [f"{row['metric']}, {_count(row['n'], 'question')}"]
     if row["low"] is not None and row["high"] is not None:
         facts.append(f"95 % interval {_bound(row, row['low'])} to {_bound(row, row['high'])}")
-    facts.append(f"{_count(row['wins'], 'win')}, {_count(row['losses'], 'loss', 'losses')}")
+    if row["wins"] is not None:
+        facts.append(f"{_count(row['wins'], 'win')}, {_count(row['losses'], 'loss', 'losses')}")
+    if row["tokens"] is not None:
+        facts.append(f"mean over {row['tokens'][0]:,.0f} to {row['tokens'][1]:,.0f} tokens")
     if in_groups := agreement(row):
         facts.append(in_groups)
     facts.append(f"p {_p(adjusted)} after Holm" if adjusted is not None else f"p {_p(p)}, uncorrected")
@@ -48,7 +52,9 @@ def agreement(row: ContrastResult) -> str:
 
 
 def _other(row: ContrastResult) -> str:
-    return "its token-matched twin" if row["comparator"] == f"{row['arm']}.twin" else row["comparator"]
+    names = {f"{row['arm']}.twin": "its token-matched twin", CONSTANT: "constant K at equal tokens",
+             BY_CLASS: "the best constant K of each class at equal tokens"}
+    return names.get(row["comparator"], row["comparator"])
 
 
 def _finding(row: ContrastResult, difference: float) -> str:

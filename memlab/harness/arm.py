@@ -24,6 +24,7 @@ from memlab.evaluate.memo import by_order
 from memlab.evaluate.noop import KEPT_RANKS
 from memlab.evaluate.per_question import per_question
 from memlab.harness import manifest
+from memlab.harness.rule_curve import rule_curve
 from memlab.harness.snippets import snippets
 from memlab.harness.truncation import truncated_share
 from memlab.models.protocols import origins
@@ -132,8 +133,9 @@ class Arm:
         matched = self._twin(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
         start = time.perf_counter()
         questions = per_question(tables, self.dataset.grouping())
+        curve = rule_curve(self.pipeline.select, tables, dict(questions.select("question", "group").iter_rows()), store)
         seconds["evaluate"] = time.perf_counter() - start
-        self._write(folder, tables, questions)
+        self._write(folder, tables, questions, curve)
         write_json(folder / "manifest.json", {
             **self._description(tables, store), "questions": questions.height, "twin": matched,
             "seconds": {slot: round(spent, 4) for slot, spent in seconds.items()}, "total_seconds": round(total, 3),
@@ -162,7 +164,7 @@ class Arm:
             "truncated": truncated_share(self.pipeline, tables, store), "constant_k": _constant_k(tables),
             "reliability": reliability(self.pipeline.select, tables), "told": note_counts(tables["notes"])}
 
-    def _write(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
+    def _write(self, folder: Path, tables: Tables, questions: pl.DataFrame, curve: pl.DataFrame | None) -> None:
         """Write the run folder under a temporary name and rename it: two processes may finish one arm at once."""
         with os_errors("the run folder cannot be written", folder.parent, "free some space there, or choose another "
                        "place with out=DIR, and run the same line again", "vectors and scores are kept in the store"):
@@ -171,6 +173,8 @@ class Arm:
                     shutil.rmtree(leftover, ignore_errors=True)
             with atomic_dir(folder) as temporary:
                 self._fill(temporary, tables, questions)
+                if curve is not None:
+                    curve.write_parquet(temporary / "curve.parquet")
 
     def _fill(self, folder: Path, tables: Tables, questions: pl.DataFrame) -> None:
         ranked = tables["ranking"].join(tables["units"].select("unit", "level", "session", "turns"), on="unit")

@@ -50,6 +50,11 @@ class ArmRun:
         return self._table("context").rename({"text": "text_id"}, strict=False)  # its name in older folders
 
     @cached_property
+    def curve(self) -> pl.DataFrame | None:
+        """Return the recall-token curves of an adaptive arm's rule and of constant K; None for other arms."""
+        return self._table("curve") if (self.folder / "curve.parquet").is_file() else None
+
+    @cached_property
     def shown(self) -> pl.DataFrame:
         """Return the text of the first 20 units of each question."""
         return self._table("shown")

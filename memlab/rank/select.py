@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from typing import Annotated, ClassVar
 
+import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
@@ -14,6 +17,9 @@ from memlab.store import Store
 from memlab.tables import Tables
 
 Count = Annotated[int, Field(ge=1)]
+
+POINTS = 40
+"""Settings of a rule's knob (``variations``), from which its recall-token curve is drawn."""
 
 
 def cut(ranking: pl.DataFrame, k: pl.DataFrame) -> Tables:
@@ -65,6 +71,11 @@ class ByType:
     assistant: Count = 10  # one earlier answer
     other: Count = 20  # published default, for all other classes and for none
 
+    def variations(self) -> Iterator[ByType]:
+        """Yield the rule with all its K multiplied by the same factor, from 1/10 to 4."""
+        for factor in np.geomspace(0.1, 4, POINTS):
+            yield ByType(**{f.name: max(1, round(factor * getattr(self, f.name))) for f in fields(self)})
+
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected``."""
         classes = first_of(tables["classes"])
@@ -96,6 +107,11 @@ class Gap:
         if self.min_k > self.max_k:
             raise ValueError(f"min_k {self.min_k} is above max_k {self.max_k}")
         return self
+
+    def variations(self) -> Iterator[Gap]:
+        """Yield the rule with a ``buffer`` from 0 to ``max_k``."""
+        for buffer in range(self.max_k + 1):
+            yield replace(self, buffer=buffer)
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected``."""
@@ -131,6 +147,11 @@ class Budget:
         """Whether the arm is compared with its token-matched twin."""
         return self.twin
 
+    def variations(self) -> Iterator[Budget]:
+        """Yield the rule with budgets from 1/20 to four times this one."""
+        for factor in np.geomspace(0.05, 4, POINTS):
+            yield replace(self, tokens=max(1, round(factor * self.tokens)))
+
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected``."""
         ranking = tables["ranking"].sort("question", "rank")
@@ -156,6 +177,11 @@ class Calibrated:
     target: Annotated[float, Field(gt=0, lt=1)] = 0.9
     min_k: Count = 1
     max_k: Count = 40
+
+    def variations(self) -> Iterator[Calibrated]:
+        """Yield the rule with targets from .002 to .998, evenly spaced in log-odds."""
+        for odds in np.exp(np.linspace(-6.2, 6.2, POINTS)):
+            yield replace(self, target=float(odds / (1 + odds)))
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected`` and ``unreachable``."""

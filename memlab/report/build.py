@@ -70,8 +70,8 @@ def _last_order(folder: Path) -> list[str]:
 def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Contrast], expected: Sequence[str],
                   seed: int) -> Comparison:
     """Compare the arms' frames, and warn of judges that are not calibrated."""
-    results = {arm.name: ArmResult(arm.questions, arm.ranking, arm.context, arm.answers, arm.folder.name, arm.seconds,
-                                   arm.oracle, arm.tainted) for arm in arms}
+    results = {arm.name: ArmResult(arm.questions, arm.ranking, arm.context, arm.answers, arm.curve, arm.folder.name,
+                                   arm.seconds, arm.oracle, arm.tainted) for arm in arms}
     first, curve = arms[0].manifest, curve_arm(arms, contrasts)
     comparison = compare(
         str(first.get("experiment") or folder.resolve().parent.name), str(first.get("dataset") or folder.name), results,

@@ -22,7 +22,7 @@ SHAPE = {"arm", "comparator", "metric", "direction", "n", "difference", "low", "
 
 def finished(tables, by: GroupBy = "question", **changes) -> ArmResult:
     return ArmResult(per_question(tables, by).with_columns(**changes), tables["ranking"], tables["context"], None,
-                     "runs/x", 1.5)
+                     None, "runs/x", 1.5)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ monotone in K: a longer list never holds less. Fitted and applied on disjoint fo
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
@@ -135,10 +136,16 @@ class LearnedK:
     min_k: Count = 1
     max_k: Count = 40  # shown where no K reaches the target, and marked unreachable
 
+    def variations(self) -> Iterator[Calibrated]:
+        """Yield the rule with other targets, for a ranking that has ``coverage``."""
+        return self._rule().variations()
+
+    def _rule(self) -> Calibrated:
+        return Calibrated(target=self.target, min_k=self.min_k, max_k=self.max_k)
+
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the ranking with ``coverage``, ``selected`` and ``unreachable``."""
-        estimated = tables.updated(self.coverage.run(tables, store))
-        return Calibrated(target=self.target, min_k=self.min_k, max_k=self.max_k).run(estimated, store)
+        return self._rule().run(tables.updated(self.coverage.run(tables, store)), store)
 
     def reliability(self, tables: Tables) -> list[dict[str, float]]:
         """Return one row for each bin of estimates that is not empty: low, high, n, estimated, observed."""

@@ -1,0 +1,184 @@
+"""Recall-token curves: the operating points of a selection rule, question by question, and the height between two.
+
+A rule has one knob. Each setting of it is a point: the tokens and the recall of every question. The curve runs straight
+between the points' means, which is what a draw between two neighbouring settings gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from memlab.errors import MemlabError
+from memlab.evaluate.constant_k import LARGEST_K
+from memlab.evaluate.evidence_ranks import holders, scored_evidence
+from memlab.evaluate.statistics import Values
+from memlab.tables import Tables
+
+METRIC = "curve/"
+"""Prefix of a contrast's metric that compares whole curves, such as ``curve/selected/turn/recall_all``."""
+
+CONSTANT, BY_CLASS = "constant", "constant_by_class"
+"""Comparators of a curve contrast: one K for all, and the best K for each class of question, on the arm's ranking."""
+
+SMALLEST_K, PRICES, FOLDS = 3, 60, 5
+
+Level = Literal["session", "turn"]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The operating points of one rule: tokens and values, each (points, questions)."""
+
+    tokens: Values
+    values: Values
+
+    def span(self) -> tuple[float, float]:
+        """Return the fewest and the most mean tokens."""
+        means = self.tokens.mean(axis=1)
+        return float(means.min()), float(means.max())
+
+    def heights(self, low: float, high: float) -> Values:
+        """Return one height per question, (questions,); their mean is the curve's mean height from low to high tokens.
+
+        The curve is a function of the points' means. The height of a question is its influence on that function: with
+        t and v the question's tokens and value between two points, T and V the means and s the slope V' / T', the
+        average of v - s (t - T) over the range. So a test of the mean of such heights is a test of the area.
+        Raises MemlabError where the curve does not reach from ``low`` to ``high``.
+        """
+        start, end = self.span()
+        if not (start <= low + 1e-9 and high <= end + 1e-9 and low < high):
+            raise MemlabError(f"the curve reaches from {start:.0f} to {end:.0f} tokens, not from {low:.0f} to "
+                              f"{high:.0f}", where="recall-token curve", fix="compare a range that both curves cover")
+        order = np.argsort(self.tokens.mean(axis=1), kind="stable")
+        tokens, values = self.tokens[order], self.values[order]
+        means, levels = tokens.mean(axis=1), values.mean(axis=1)
+        total = np.zeros(tokens.shape[1])
+        for i in np.flatnonzero(np.diff(means) > 1e-9):
+            left, right = max(low, means[i]), min(high, means[i + 1])
+            if left >= right:
+                continue
+            width = means[i + 1] - means[i]
+            second = ((right - means[i]) ** 2 - (left - means[i]) ** 2) / (2 * width)
+            first = right - left - second
+            slope = (levels[i + 1] - levels[i]) / width
+            drift = first * tokens[i] + second * tokens[i + 1] - (right**2 - left**2) / 2
+            total += first * values[i] + second * values[i + 1] - slope * drift
+        return total / (high - low)
+
+
+def rule_points(rankings: Iterable[pl.DataFrame], tables: Tables) -> pl.DataFrame:
+    """Return (question, point, tokens, ``selected/session/recall_all``, ``selected/turn/recall_all``).
+
+    ``rankings`` mark what the rule selects at one setting after the other. Only questions that count are listed; turns
+    only where the evidence turns are known.
+    """
+    return pl.concat([rows.with_columns(pl.lit(i, pl.Int32).alias("point"))
+                      for i, rows in enumerate(_points(rankings, tables))])
+
+
+def constant_rankings(ranking: pl.DataFrame, largest: int = LARGEST_K) -> Iterator[pl.DataFrame]:
+    """Yield the ranking with the first k units selected, k = 1 to ``largest``."""
+    for k in range(1, largest + 1):
+        yield ranking.with_columns((pl.col("rank") <= k).alias("selected"))
+
+
+def class_points(constant: pl.DataFrame, classes: Mapping[int, str], group_of: Mapping[int, int]) -> pl.DataFrame:
+    """Return the points of the best constant K of each class of question, chosen on the other folds.
+
+    For a price per token, a class gets the K with the highest mean recall less price x tokens; a falling price gives
+    the points. Each question gets the K that was chosen without the groups of its fold, so that this opponent knows no
+    question's own label. The recall of turns decides, or that of sessions without known turns.
+    """
+    questions = constant["question"].unique().sort().to_list()
+    metric = next(c for c in (value_column("turn"), value_column("session")) if c in constant.columns)
+    whole = as_curve(constant, metric, questions)
+    kinds = np.array([classes.get(q, "") for q in questions])
+    _, group = np.unique([group_of[q] for q in questions], return_inverse=True)
+    fold, points = group % FOLDS, []
+    for i, price in enumerate(np.geomspace(1e-1, 1e-6, PRICES)):
+        k = np.zeros(len(questions), np.int64)
+        for part in np.unique(fold):
+            for kind in np.unique(kinds):
+                fitted, chosen = (fold != part) & (kinds == kind), (fold == part) & (kinds == kind)
+                if fitted.any() and chosen.any():
+                    gain = whole.values[:, fitted].mean(axis=1) - price * whole.tokens[:, fitted].mean(axis=1)
+                    k[chosen] = int(gain.argmax())
+        picks = pl.DataFrame({"question": pl.Series(questions, dtype=pl.Int32), "point": pl.Series(k, dtype=pl.Int32)})
+        points.append(picks.join(constant, on=["question", "point"], how="left").with_columns(
+            pl.lit(i, pl.Int32).alias("point")).select(constant.columns))
+    return pl.concat(points)
+
+
+def value_column(level: Level) -> str:
+    """Return the column of a level's recall of all evidence."""
+    return f"selected/{level}/recall_all"
+
+
+def as_curve(points: pl.DataFrame, metric: str, questions: list[int]) -> Curve:
+    """Return the curve of these questions, in their order."""
+    rows = points.join(pl.DataFrame({"question": pl.Series(questions, dtype=pl.Int32)}).with_row_index("place"),
+                       on="question").sort("point", "place")
+    shape = (-1, len(questions))
+    return Curve(rows["tokens"].to_numpy().astype(np.float64).reshape(shape),
+                 rows[metric].to_numpy().astype(np.float64).reshape(shape))
+
+
+def shared_range(curves: Iterable[Curve]) -> tuple[float, float]:
+    """Return the range of mean tokens that all curves cover."""
+    spans = [curve.span() for curve in curves]
+    return max(low for low, _ in spans), min(high for _, high in spans)
+
+
+def _points(rankings: Iterable[pl.DataFrame], tables: Tables) -> Iterator[pl.DataFrame]:
+    evidence = scored_evidence(tables)
+    questions = evidence["question"].unique().sort()
+    place = pl.DataFrame({"question": questions}).with_row_index("place")
+    rows = tables["ranking"].sort("question", "rank").join(place, on="question").sort("place", "rank")
+    tokens, of_question = rows["tokens"].fill_null(0).to_numpy().astype(np.float64), rows["place"].to_numpy()
+    levels: tuple[Level, ...] = ("session", "turn") if evidence["turn"].is_not_null().any() else ("session",)
+    pieces = {level: _pieces(rows, place, tables["units"], evidence, level) for level in levels}
+    for ranking in rankings:
+        selected = ranking.join(place, on="question").sort("place", "rank")["selected"].to_numpy()
+        yield pl.DataFrame({
+            "question": questions, "tokens": np.bincount(of_question, tokens * selected, len(questions)),
+            **{value_column(level): pieces[level].complete(selected) for level in levels}})
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """The evidence of one level: the rows of the ranking that hold each piece, and the question of each piece."""
+
+    row: NDArray[np.int64]
+    piece: NDArray[np.int64]
+    question: NDArray[np.int64]
+    questions: int
+
+    def complete(self, selected: NDArray[np.bool_]) -> Values:
+        """Return 1 for each question all of whose pieces are selected, 0 for others, NaN without pieces."""
+        shown = np.zeros(len(self.question), bool)
+        shown[self.piece[selected[self.row]]] = True
+        pieces = np.bincount(self.question, minlength=self.questions)
+        hits = np.bincount(self.question, shown, self.questions)
+        return np.where(pieces > 0, (hits == pieces).astype(np.float64), np.nan)
+
+
+def _pieces(rows: pl.DataFrame, place: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,
+            level: Level) -> _Pieces:
+    if level == "turn":
+        wanted = evidence.filter(pl.col("turn").is_not_null())
+    else:
+        wanted = evidence.with_columns(pl.lit(None, pl.Int32).alias("turn")).unique()
+    wanted = wanted.sort("question", "session", "turn").with_row_index("piece")
+    ranked = rows.select("question", "unit").with_row_index("row")
+    held = holders(units, wanted.drop("piece")).join(
+        wanted.select("question", "session", "turn", "piece"), on=["question", "session", "turn"],
+        nulls_equal=True).join(ranked, on=["question", "unit"])
+    of_piece = wanted.select("question").join(place, on="question", how="left", maintain_order="left")["place"]
+    return _Pieces(held["row"].to_numpy().astype(np.int64), held["piece"].to_numpy().astype(np.int64),
+                   of_piece.to_numpy().astype(np.int64), place.height)

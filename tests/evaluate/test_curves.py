@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.errors import MemlabError
+from memlab.evaluate.constant_k import constant_k
+from memlab.evaluate.curves import (
+    Curve,
+    as_curve,
+    class_points,
+    constant_rankings,
+    rule_points,
+    shared_range,
+    value_column,
+)
+from memlab.evaluate.grouped_mean import grouped_mean
+from memlab.evaluate.selection import selection
+
+TURNS = value_column("turn")
+
+
+def random_curve(seed: int, questions: int = 200, points: int = 12) -> Curve:
+    rng = np.random.default_rng(seed)
+    tokens = np.cumsum(rng.integers(5, 60, (points, questions)), axis=0).astype(float)
+    return Curve(tokens, (tokens > rng.integers(20, 500, questions)).astype(float))
+
+
+def area(curve: Curve, low: float, high: float) -> float:
+    grid = np.linspace(low, high, 20_001)
+    heights = np.interp(grid, curve.tokens.mean(axis=1), curve.values.mean(axis=1))
+    return float(np.trapezoid(heights, grid) / (high - low))
+
+
+@given(st.integers(0, 1000), st.floats(40, 150), st.floats(20, 150))
+@settings(max_examples=30, deadline=None)
+def test_heights_have_the_mean_height_of_the_curve(seed: int, low: float, width: float) -> None:
+    curve = random_curve(seed)
+    assert curve.heights(low, low + width).mean() == pytest.approx(area(curve, low, low + width), abs=1e-5)
+
+
+def test_the_test_of_heights_agrees_with_leaving_out_one_group_after_the_other() -> None:
+    """The jackknife needs no derivative, so that it checks the one in ``heights``."""
+    one, two, groups = random_curve(1), random_curve(2), np.repeat(np.arange(20), 10)
+    made = grouped_mean(one.heights(60, 250) - two.heights(60, 250), groups)
+    left_out = np.array([area(Curve(one.tokens[:, groups != g], one.values[:, groups != g]), 60, 250)
+                         - area(Curve(two.tokens[:, groups != g], two.values[:, groups != g]), 60, 250)
+                         for g in range(20)])
+    jackknife = np.sqrt(19 / 20 * ((left_out - left_out.mean()) ** 2).sum())
+    assert made.error == pytest.approx(jackknife, rel=.1)
+
+
+def test_a_question_that_only_costs_more_lowers_the_curve() -> None:
+    cheap = Curve(np.array([[0.0, 0.0], [10.0, 10.0]]), np.array([[0.0, 0.0], [1.0, 1.0]]))
+    dear = Curve(np.array([[0.0, 0.0], [10.0, 20.0]]), cheap.values)
+    assert cheap.heights(0, 10).mean() == .5
+    low, high = shared_range((cheap, dear))
+    assert (low, high) == (0, 10)
+    heights = dear.heights(low, high)
+    assert heights.mean() == pytest.approx(1 / 3)
+    assert heights[1] < heights[0]
+
+
+def test_points_in_any_order_and_twice_are_one_curve() -> None:
+    curve = random_curve(3)
+    order = [3, 0, 7, 7, 1, 2, 4, 5, 6, 11, 8, 9, 10]
+    mixed = Curve(curve.tokens[order], curve.values[order])
+    np.testing.assert_allclose(mixed.heights(50, 300), curve.heights(50, 300))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 100), (100, 10_000), (100, 100)])
+def test_a_range_that_a_curve_does_not_cover_is_refused(low: float, high: float) -> None:
+    with pytest.raises(MemlabError, match="the curve reaches from"):
+        random_curve(4).heights(low, high)
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+def test_points_of_constant_k_are_those_of_the_constant_k_curve(make_random_world, level: str) -> None:
+    tables = make_random_world(5, questions=40)
+    points = rule_points(constant_rankings(tables["ranking"], 10), tables)
+    means = points.group_by("point").agg(pl.col(value_column(level)).drop_nans().mean()).sort("point")
+    expected = [p["value"] for p in constant_k(tables, 10)[value_column(level)]]
+    assert means[value_column(level)].to_list() == pytest.approx(expected)
+    tenth = points.filter(pl.col("point") == 9)
+    whole = selection(tables.updated({"ranking": tables["ranking"].with_columns(selected=pl.col("rank") <= 10)}))
+    both = tenth.join(whole.select("question", expected=value_column(level)), on="question")
+    expected = both["expected"].fill_null(np.nan).to_list()
+    assert both[value_column(level)].to_list() == pytest.approx(expected, nan_ok=True)
+
+
+def test_classes_get_the_k_that_is_best_on_the_other_folds() -> None:
+    """Questions of class a are complete at K = 1, those of b at K = 3; each unit costs 10 tokens."""
+    questions = range(20)
+    rows = [(q, k, 10.0 * (k + 1), float(k >= (0 if q % 2 else 2))) for k in range(5) for q in questions]
+    constant = pl.DataFrame(rows, schema={"question": pl.Int32, "point": pl.Int32, "tokens": pl.Float64,
+                                          TURNS: pl.Float64}, orient="row")
+    made = class_points(constant, {q: "a" if q % 2 else "b" for q in questions}, {q: q // 2 for q in questions})
+    curve, flat = as_curve(made, TURNS, list(questions)), as_curve(constant, TURNS, list(questions))
+    best = curve.values.mean(axis=1) == 1
+    assert curve.tokens.mean(axis=1)[best].min() == 20
+    assert flat.tokens.mean(axis=1)[flat.values.mean(axis=1) == 1].min() == 30
+    # the label of one question moves its own K no more than any other's: its fold is left out
+    spoilt = constant.with_columns(pl.when(pl.col("question") == 0).then(0.0).otherwise(pl.col(TURNS)).alias(TURNS))
+    again = class_points(spoilt, {q: "a" if q % 2 else "b" for q in questions}, {q: q // 2 for q in questions})
+    of_zero = [frame.filter(pl.col("question") == 0)["tokens"].to_list() for frame in (made, again)]
+    assert of_zero[0] == of_zero[1]
