@@ -7,7 +7,7 @@ from typing import ClassVar
 import polars as pl
 from pydantic import Field
 
-from memlab.learn.labels import EvidenceLevel, smallest_k
+from memlab.learn.labels import EvidenceLevel, first_holders, smallest_k
 from memlab.rank.select import Count, cut
 from memlab.stage import stage
 from memlab.store import Store
@@ -16,10 +16,10 @@ from memlab.tables import Tables
 
 @stage
 class OracleSelect:
-    """Select the smallest K that holds all evidence of the first ``max_k`` units.
+    """Select the smallest K that is complete, up to ``max_k``: the head oracle.
 
-    No rule that shows the top of this ranking has a higher recall at ``max_k``, or the same with fewer units. A
-    question without evidence in reach is shown one unit.
+    A question that is never complete is shown ``max_k`` units, as by a rule that cannot know this. No rule that shows
+    the top of this ranking reaches the recall of ``max_k`` with fewer units. A question without evidence is shown one.
     """
 
     reads: ClassVar = ("ranking", "units", "evidence")
@@ -34,8 +34,35 @@ class OracleSelect:
         reach = ranking.filter(pl.col("rank") <= self.max_k)
         needed = smallest_k(reach, tables["units"], tables["evidence"], self.level)
         k = ranking.select(pl.col("question").unique()).join(
-            needed.select("question", pl.col("held").alias("k")), on="question", how="left")
+            needed.select("question", pl.col("complete").fill_null(self.max_k).alias("k")), on="question", how="left")
         return cut(ranking, k.with_columns(pl.col("k").fill_null(1)))
+
+
+@stage
+class OracleSetSelect:
+    """Select the evidence alone: the set oracle, the bound of rules that may skip units inside the ranking.
+
+    For each piece of evidence it shows the first unit that holds it. As in ``OracleSelect``, a question that is not
+    complete within ``max_k`` units is shown all of these, and one without evidence is shown the first unit.
+    """
+
+    reads: ClassVar = ("ranking", "units", "evidence")
+    writes: ClassVar = ("ranking",)
+
+    level: EvidenceLevel = "session"
+    max_k: Count = 40
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the ranking with ``selected``."""
+        head = OracleSelect(level=self.level, max_k=self.max_k).run(tables, store)["ranking"]
+        reach = head.filter(pl.col("rank") <= self.max_k)
+        first = first_holders(reach, tables["units"], tables["evidence"], self.level)
+        complete = first.filter(~pl.col("unit").is_null().any().over("question")).select("question", "unit").unique()
+        others = head.filter("selected").join(complete, on="question", how="anti").select("question", "unit")
+        chosen = pl.concat([complete, others]).with_columns(pl.lit(True).alias("\0selected"))
+        rows = head.join(chosen, on=["question", "unit"], how="left", maintain_order="left")
+        return Tables(ranking=rows.with_columns(pl.col("\0selected").fill_null(False).alias("selected")).drop(
+            "\0selected"))
 
 
 @stage

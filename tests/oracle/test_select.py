@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.oracle.rerank import OracleRerank
-from memlab.oracle.select import OracleSelect, OracleTypeSelect
+from memlab.oracle.select import OracleSelect, OracleSetSelect, OracleTypeSelect
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.small import lexical
@@ -35,18 +35,27 @@ def counts(stage, tables: Tables) -> list[int]:
 
 
 def test_oracles_are_marked_and_read_gold() -> None:
-    for stage in (OracleSelect(), OracleTypeSelect(), OracleRerank()):
+    for stage in (OracleSelect(), OracleSetSelect(), OracleTypeSelect(), OracleRerank()):
         slot = "rerank" if isinstance(stage, OracleRerank) else "select"
         assert lexical(**{slot: stage}).uses_oracle()
         assert {"evidence", "gold"} & set(stage.reads)
 
 
-def test_select_takes_the_smallest_complete_k_or_all_within_reach() -> None:
+def test_select_takes_the_smallest_complete_k_and_is_charged_for_what_is_never_complete() -> None:
     tables = world([(0, 2), (0, 4), (1, 1), (1, 7)])
     assert counts(OracleSelect(), tables) == [5, 8]
-    assert counts(OracleSelect(max_k=6), tables) == [5, 2]
+    assert counts(OracleSelect(max_k=6), tables) == [5, 6]
     assert counts(OracleSelect(max_k=1), tables) == [1, 1]
     assert counts(OracleSelect(), world([(0, 3)])) == [4, 1]
+
+
+def test_the_set_oracle_shows_the_evidence_alone() -> None:
+    tables = world([(0, 2), (0, 4), (1, 1), (1, 7)])
+    assert counts(OracleSetSelect(), tables) == [2, 2]
+    assert counts(OracleSetSelect(max_k=6), tables) == [2, 6]  # the second is never complete
+    assert counts(OracleSetSelect(), world([(0, 3)])) == [1, 1]
+    rows = OracleSetSelect().run(tables.only(OracleSetSelect.reads), STORE)["ranking"]
+    assert rows.filter("selected")["unit"].to_list() == [2, 4, 1, 7]
 
 
 def test_select_by_turn() -> None:
