@@ -12,7 +12,7 @@ import polars as pl
 from memlab.evaluate.answers import judge_columns
 from memlab.evaluate.constant_k import CurvePoint
 from memlab.evaluate.contrast import ALPHA, Contrast, ContrastResult, measure
-from memlab.evaluate.curve_contrast import NAMES, curve_metric, is_curve, with_heights
+from memlab.evaluate.curve_contrast import NAMES, RulePoint, curve_metric, is_curve, mean_points, with_heights
 from memlab.evaluate.curves import CONSTANT
 from memlab.evaluate.noop import OUTPUTS, identical
 from memlab.evaluate.statistics import holm
@@ -70,6 +70,7 @@ class Comparison(TypedDict):
     noop: list[SameOutputs]
     answered: bool
     constant_k: dict[str, list[CurvePoint]]
+    rule_curves: dict[str, dict[str, list[RulePoint]]]
     missing: list[str]
 
 
@@ -106,7 +107,9 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         "noop": [{"arm": a, "comparator": b, "identical": outputs} for (a, b), outputs in same_outputs.items()
                  if outputs],
         "answered": any(judge_columns(arm.questions.columns) for arm in arms.values()),
-        "constant_k": dict(constant_k or {}), "missing": sorted({*missing, *named} - set(arms)),
+        "constant_k": dict(constant_k or {}),
+        "rule_curves": {name: mean_points(arm.curve) for name, arm in arms.items() if arm.curve is not None},
+        "missing": sorted({*missing, *named} - set(arms)),
     })
     return comparison
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import polars as pl
 
 from memlab.evaluate.contrast import Contrast
@@ -20,6 +22,22 @@ def is_curve(metric: str) -> bool:
 def curve_metric(curve: pl.DataFrame) -> str:
     """Return the name of the finest comparison that an arm's curve allows."""
     return METRIC + next(c for c in (value_column("turn"), value_column("session")) if c in curve.columns)
+
+
+class RulePoint(TypedDict):
+    """One setting of a rule's knob: its mean tokens, and the mean of a ``selected/...`` metric."""
+
+    tokens: float
+    value: float
+
+
+def mean_points(curve: pl.DataFrame) -> dict[str, list[RulePoint]]:
+    """Return metric -> the rule's mean points by tokens, over the questions that count."""
+    rows = curve.filter(pl.col("rule") == RULE)
+    metrics = [c for c in (value_column("session"), value_column("turn")) if c in rows.columns]
+    means = rows.group_by("point").agg(pl.col("tokens").mean(), pl.col(metrics).drop_nans().mean()).sort("tokens")
+    return {metric: [{"tokens": tokens, "value": value} for tokens, value in means.select("tokens", metric).iter_rows()
+                     if value is not None] for metric in metrics}
 
 
 def with_heights(contrast: Contrast, questions: pl.DataFrame, curve: pl.DataFrame | None,

@@ -13,6 +13,7 @@ from typing import Any
 from memlab.evaluate.compare import ArmSummary, Comparison
 from memlab.evaluate.constant_k import CurvePoint
 from memlab.evaluate.contrast import ContrastResult
+from memlab.evaluate.curve_contrast import RulePoint
 from memlab.harness.results import ArmRun
 from memlab.report.view_model import by_type, types
 from memlab.text.display import format_number, is_number, one_line
@@ -86,7 +87,7 @@ def _wrap(name: str, width: int = 15) -> str:
 
 
 def recall_against_tokens(comparison: Comparison, metrics: Sequence[str]) -> dict[str, Figure]:
-    """Return one chart per metric: the constant-K curve as a line, the arms as points with their intervals."""
+    """Return one chart per metric: constant K and each rule's settings as lines, the arms as points with intervals."""
     out = {}
     curves, looks = comparison["constant_k"], styles(list(comparison["arms"]))
     for metric in dict.fromkeys([*metrics, *curves]):
@@ -102,12 +103,21 @@ def recall_against_tokens(comparison: Comparison, metrics: Sequence[str]) -> dic
                  "textposition": "top left", "textfont": {"size": 10, "color": "#6e7781"}, "cliponaxis": False,
                  "line": {"color": GREY, "width": 2}, "marker": {"size": 4, "color": GREY},
                  "hovertemplate": "constant K = %{customdata}<br>%{x:,.0f} tokens<br><b>%{y:.3f}</b><extra></extra>"}
-        out[metric] = {"data": [curve, *points],
+        rules = [_rule_line(name, drawn[metric], looks[name][0]) for name, drawn in comparison["rule_curves"].items()
+                 if drawn.get(metric)]
+        out[metric] = {"data": [curve, *rules, *points],
                        "layout": layout(460, xaxis={"title": _title("mean context tokens per question"), "rangemode":
                                                      "tozero", "tickformat": ",.0f"},
                                          yaxis={"title": _title(metric), "tickformat": ".2f"},
                                          legend={"font": {"size": 12}, "bgcolor": "rgba(0,0,0,0)"})}
     return out
+
+
+def _rule_line(name: str, points: Sequence[RulePoint], colour: str) -> Figure:
+    return {"type": "scatter", "mode": "lines", "name": f"{one_line(name)}, all settings",
+            "x": [p["tokens"] for p in points], "y": [p["value"] for p in points],
+            "line": {"color": colour, "width": 1.5, "dash": "dot"},
+            "hovertemplate": f"{escape_markup(one_line(name))}<br>%{{x:,.0f}} tokens<br>%{{y:.3f}}<extra></extra>"}
 
 
 def _sparse(labels: list[str], line: list[CurvePoint]) -> list[str]:

@@ -63,6 +63,14 @@ def test_an_arm_without_a_curve_is_undefined_and_every_curve_is_explored() -> No
     assert [(r["arm"], r["comparator"], r["metric"]) for r in made["exploratory"]] == [("rule", "constant", METRIC)]
 
 
+def test_the_report_gets_the_rules_mean_points_by_tokens() -> None:
+    made = compare("e", "d", {"rule": ArmResult(questions(), curve=curve(6.0))}, [])
+    points = made["rule_curves"]["rule"]["selected/turn/recall_all"]
+    expected = curve(6.0).filter(pl.col("rule") == "rule").group_by("tokens").agg(
+        pl.col("selected/turn/recall_all").mean()).sort("tokens")
+    assert [(p["tokens"], p["value"]) for p in points] == expected.rows()
+
+
 def test_questions_without_known_turns_are_left_out() -> None:
     some = curve(6.0).with_columns(pl.when(pl.col("question") < 10).then(float("nan")).otherwise(
         pl.col("selected/turn/recall_all")).alias("selected/turn/recall_all"))

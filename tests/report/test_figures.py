@@ -56,7 +56,17 @@ def test_what_is_not_there_makes_no_chart(arms: tuple[ArmRun, ...]) -> None:
     assert figures.wins_and_losses([]) is None
     assert figures.reliability([a for a in arms if a.name != "calibrated"]) is None
     assert figures.heat_map(arms, ["turn/ndcg@10"]) == {}
-    assert figures.recall_against_tokens({"arms": {}, "constant_k": {}}, ["x"]) == {}
+    assert figures.recall_against_tokens({"arms": {}, "constant_k": {}, "rule_curves": {}}, ["x"]) == {}
+
+
+def test_the_settings_of_a_rule_are_a_line_of_its_arms_colour(report: ReportFiles) -> None:
+    metric = "selected/session/recall_all"
+    points = [{"tokens": 10.0, "value": .2}, {"tokens": 90.0, "value": .8}]
+    arm = next(iter(report.comparison["arms"]))
+    drawn = figures.recall_against_tokens({**report.comparison, "rule_curves": {arm: {metric: points}}}, [metric])
+    line = next(trace for trace in drawn[metric]["data"] if trace["name"] == f"{arm}, all settings")
+    assert (line["x"], line["y"]) == ([10, 90], [.2, .8])
+    assert line["line"]["color"] == figures.styles(list(report.comparison["arms"]))[arm][0]
 
 
 def test_a_name_cannot_speak_plotlys_markup() -> None:

@@ -112,7 +112,8 @@ def test_intervals_lie_on_one_scale_and_amounts_on_their_own() -> None:
 def test_a_report_of_one_arm_without_contrasts_says_so(report: ReportFiles, arms: tuple[ArmRun, ...]) -> None:
     one = arms[0]
     comparison = report.comparison | {"arms": {one.name: report.comparison["arms"][one.name]}, "contrasts": [],
-                                      "exploratory": [], "noop": [], "constant_k": {}, "missing": [], "notes": []}
+                                      "exploratory": [], "noop": [], "constant_k": {}, "rule_curves": {},
+                                      "missing": [], "notes": []}
     text = page(comparison, [one])
     assert "No contrast was declared" in text
     assert "1 arm," in text
