@@ -251,12 +251,15 @@ def _facts(c: ContrastResult) -> tuple[tuple[str, str], ...]:
     power = EMPTY if c["power"] is None else format_number(c["power"], 2) + (
         "" if c["planned"] is None else f" for {format_number(c['planned'], places)}")
     in_groups = agreement(c)
+    if c["tokens"] is None:
+        outcome = "wins / losses / ties", " / ".join(format_number(n) for n in (c["wins"], c["losses"], c["ties"]))
+    else:
+        outcome = "token range", " to ".join(format_number(n, 0) for n in c["tokens"])
     return (("difference", gap(c["difference"])),
             ("95 % interval", format_interval(c["low"], c["high"], gap) or EMPTY),
             ("p", format_p(c["p"])), ("adjusted p", format_p(c["p_adjusted"])),
-            ("wins / losses / ties", " / ".join(format_number(n) for n in (c["wins"], c["losses"], c["ties"]))),
+            ("sign-flip p", format_p(c["p_sign_flip"])), outcome,
             ("smallest detectable", format_number(c["smallest_detectable"], places)), ("power", power),
-            ("sign-flip p", format_p(c["p_sign_flip"])),
             ("test", f"{c['test'] or 'none'}, n = {c['n']:,}{', ' * bool(in_groups)}{in_groups}"))
 
 
