@@ -14,26 +14,24 @@ from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.cores import usable_cores
 from memlab.runtime.files import atomic_path
+from memlab.search import faiss_gpu
 from memlab.search.exact import Exact, Neighbours, Searcher, Vectors, note
 from memlab.stage import stage
 from memlab.store.vectors import BATCH, digest
 
 Positive = Annotated[int, Field(ge=1)]
-GPU_DEPTH = 2048
-"""FAISS on a GPU returns at most this many vectors per query."""
 
 
 @stage
 class Approximate:
     """Base of the approximate strategies."""
 
-    on_gpu: ClassVar[bool] = True
     build_fields: ClassVar[tuple[str, ...]] = ()  # settings that change the index
     search_fields: ClassVar[tuple[str, ...]] = ()  # settings that change the result of a search in it
 
     exact_below: Annotated[int, Field(ge=0)] = 20_000  # with fewer vectors a matrix product is as fast, and exact
     refine: Positive = 1  # exact products for this many times as many vectors as are wanted
-    # auto: all GPUs that FAISS finds, if no date filter is needed
+    # auto: all GPUs that FAISS finds build IVF and IVF-PQ, and search them where a query may see every vector
     device: Literal["auto", "cpu"] = "auto"
     threads: Positive | None = None  # null: all cores
     build_threads: Positive | None = None  # null: one, so that a build is reproducible; more are faster
@@ -46,6 +44,10 @@ class Approximate:
     @abstractmethod
     def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:
         """Return FAISS's parameters of a search for this many vectors among those that ``selector`` admits."""
+
+    def gpu_obstacle(self) -> str | None:
+        """Return why FAISS cannot have this index on a GPU; None if it can, "" if no such index ever goes there."""
+        return ""
 
     def built_from(self) -> dict[str, Any]:
         """Return all that the index itself depends on, as opposed to the search in it."""
@@ -67,29 +69,48 @@ class Approximate:
                  "an index cannot pay there")
             return Exact(vectors)
         faiss = _faiss()
-        key = {**self.built_from(), "faiss": faiss.__version__}
+        gpu = self._gpus(faiss)
+        key = {**self.built_from(), "faiss": faiss.__version__, **({"built_on": "gpu"} if gpu else {})}
         path = folder / f"{digest(vectors, key)}.faiss" if folder else None
         index = _read(faiss, path) if path else None
         if index is None:
-            index = self._build(faiss, vectors)
+            index = self._build(faiss, vectors, gpu)
             if path:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with atomic_path(path) as temporary:
                     faiss.write_index(index, str(temporary))
                 index = _read(faiss, path)
         faiss.omp_set_num_threads(self.threads or usable_cores())
-        return _FaissSearcher(self, faiss, index, vectors)
+        on_gpus = faiss_gpu.GpuSearch(faiss, index, getattr(self, "nprobe", 1), type(self).__name__) if gpu else None
+        return _FaissSearcher(self, faiss, index, vectors, on_gpus)
 
-    def _build(self, faiss: Any, vectors: Vectors) -> Any:
+    def _gpus(self, faiss: Any) -> bool:
+        """Return whether the index goes on GPUs; log what keeps it from them."""
+        obstacle = self.gpu_obstacle()
+        if self.device == "cpu" or obstacle == "" or not faiss_gpu.count_gpus(faiss):
+            return False
+        if obstacle:
+            note(f"{type(self).__name__} runs on the CPU: {obstacle}")
+        return not obstacle
+
+    def _build(self, faiss: Any, vectors: Vectors, gpu: bool) -> Any:
         n, dim = len(vectors), vectors[:1].shape[1]
         index = self.new_index(faiss, n, dim)
         faiss.omp_set_num_threads(self.build_threads or 1)
+        size = min(n, self.training_size(n))
+        rows = np.sort(np.random.default_rng(self.seed).choice(n, size, replace=False))
+        sample = np.empty((0, dim), np.float32) if index.is_trained else np.ascontiguousarray(vectors[rows], np.float32)
+        blocks = (np.ascontiguousarray(vectors[at:at + BATCH], np.float32) for at in range(0, n, BATCH))
+        if gpu:
+            try:
+                return faiss_gpu.build(faiss, index, sample, blocks)
+            except RuntimeError as error:
+                note(f"{type(self).__name__} is built on the CPU: the GPU gave up ({faiss_gpu.short(error)})")
+                return self._build(faiss, vectors, gpu=False)
         if not index.is_trained:
-            size = min(n, self.training_size(n))
-            sample = np.sort(np.random.default_rng(self.seed).choice(n, size, replace=False))
-            index.train(np.ascontiguousarray(vectors[sample], np.float32))
-        for start in range(0, n, BATCH):
-            index.add(np.ascontiguousarray(vectors[start:start + BATCH], np.float32))
+            index.train(sample)
+        for block in blocks:
+            index.add(block)
         return index
 
     def training_size(self, n: int) -> int:
@@ -128,6 +149,11 @@ class IVF(Approximate):
         """Return 64 vectors per list."""
         return max(64 * self.lists(n), 10_000)
 
+    def gpu_obstacle(self) -> str | None:
+        """Return a reason if more lists are searched than FAISS's GPU code can."""
+        limit = faiss_gpu.LIMIT
+        return f"nprobe={self.nprobe}, and a GPU searches {limit} lists at most" if self.nprobe > limit else None
+
     def parameters(self, faiss: Any, wanted: int, selector: Any) -> Any:  # noqa: ARG002  (as many lists for any depth)
         """Return which lists and vectors to search."""
         return faiss.SearchParametersIVF(nprobe=self.nprobe, sel=selector)
@@ -155,12 +181,19 @@ class IVFPQ(IVF):
         self.configure(index.pq.cp)
         return index
 
+    def gpu_obstacle(self) -> str | None:
+        """Return a reason if FAISS's GPU code does not read such codes, or not as many lists."""
+        if self.bits != 8:
+            return f"bits={self.bits}, and a GPU reads codes of 8 bits"
+        if self.m not in faiss_gpu.CODE_BYTES:
+            return f"m={self.m}, and a GPU reads codes of {', '.join(map(str, sorted(faiss_gpu.CODE_BYTES)))} bytes"
+        return super().gpu_obstacle()
+
 
 @stage
 class HNSW(Approximate):
-    """A navigable small-world graph (Malkov and Yashunin 2018); ``storage`` sq8 keeps 8-bit codes in it."""
+    """A navigable small-world graph (Malkov and Yashunin 2018) on the CPU; ``storage`` sq8 keeps 8-bit codes in it."""
 
-    on_gpu: ClassVar = False
     build_fields: ClassVar = ("M", "ef_construction", "storage")
     search_fields: ClassVar = ("ef_search",)
 
@@ -186,7 +219,7 @@ class HNSW(Approximate):
 
 @stage
 class SQ8(Approximate):
-    """Every vector is compared, in 8 bits a dimension: a quarter of the memory."""
+    """Every vector is compared, in 8 bits per dimension, on the CPU: FAISS has no such index for GPUs."""
 
     refine: Positive = 2  # codes are nearly exact
 
@@ -207,6 +240,7 @@ class _FaissSearcher:
     faiss: Any
     index: Any
     vectors: Vectors
+    gpu: faiss_gpu.GpuSearch | None
 
     def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
         """Search with the index where it pays; the as-of rule is a selector inside the search."""
@@ -227,19 +261,13 @@ class _FaissSearcher:
     def _candidates(self, queries: Floats, limit: int, depth: int) -> list[Ints]:
         wanted = min(depth * self.config.refine, limit)
         everything = limit == len(self.vectors)
+        rows = np.ascontiguousarray(queries, np.float32)
+        if self.gpu and everything and (positions := self.gpu.search(rows, wanted)) is not None:
+            return [at[at >= 0] for at in positions]
         selector = None if everything else self.faiss.IDSelectorRange(0, limit)
-        index = self.index
-        if everything and wanted <= GPU_DEPTH and self.config.on_gpu and self.config.device == "auto":
-            index = self._on_gpus()
         parameters = self.config.parameters(self.faiss, wanted, selector)
-        _, positions = index.search(np.ascontiguousarray(queries, np.float32), wanted, params=parameters)
+        _, positions = self.index.search(rows, wanted, params=parameters)
         return [at[at >= 0] for at in positions]
-
-    def _on_gpus(self) -> Any:
-        """Return the index on all GPUs, or as it is where there is none (filters stay on the CPU)."""
-        if not getattr(self.faiss, "get_num_gpus", lambda: 0)():
-            return self.index
-        return self.faiss.index_cpu_to_all_gpus(self.index)
 
 
 def _faiss() -> Any:
