@@ -1,11 +1,10 @@
-"""Vector search: its protocol, and exact search with numpy; the approximate indices are in ``search.faiss_index``."""
+"""Vector search: its protocol, and exact search with numpy or on a GPU; ``search.faiss_index`` has approximate search."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
@@ -18,6 +17,15 @@ from memlab.stage import stage
 
 GPU_PAYS = 1e11
 """Multiply-adds above which exact search is worth a copy to a GPU (some seconds of a CPU)."""
+
+GPU = "cuda"
+"""The device of exact search where it pays: the first GPU."""
+
+CELLS = 1 << 28
+"""Products in a GPU's memory at a time (1 GB in fp32)."""
+
+SLACK, NEAR = 64, 1e-5
+"""Vectors beyond the depth that a GPU brings back, and the most by which its fp32 products may be off."""
 
 Neighbours = list[tuple[Ints, Scores]]
 """For each query the positions (m,) of vectors and their inner products (m,), in no set order."""
@@ -69,7 +77,6 @@ class Exact:
 
     vectors: Vectors
     block: int = 1 << 16
-    gpu: bool = False
 
     def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
         """Return the best vectors; memory is bounded by the block, however many vectors there are.
@@ -78,7 +85,6 @@ class Exact:
         >>> [at.tolist() for at, _ in Exact(v).search(v[:2], np.array([3, 1]), 1)]
         [[0], [0]]
         """
-        product = _product_on_gpu if self.gpu else np.matmul
         neighbours: Neighbours = []
         for start in range(0, len(queries), 256):
             batch, limits = queries[start:start + 256], visible[start:start + 256]
@@ -86,7 +92,7 @@ class Exact:
             floors = np.full(len(batch), -np.inf)
             for at in range(0, int(limits.max(initial=0)), self.block):
                 part = self.vectors[at:min(at + self.block, int(limits.max()))]
-                products = product(batch, part.T)  # (q, block)
+                products = np.matmul(batch, part.T)  # (q, block)
                 for i, limit in enumerate(np.clip(limits - at, 0, len(part))):
                     better = topk_candidates(products[i, :limit], depth, floors[i])
                     kept[i] = _merged(kept[i], (at + better, products[i][better]), depth)
@@ -94,6 +100,81 @@ class Exact:
                         floors[i] = kept[i][1].min()
             neighbours += kept
         return neighbours
+
+
+@dataclass(frozen=True)
+class ExactOnDevice:
+    """Exact search on a torch device: each block of vectors is sent once per search, or once for all if all fit.
+
+    Products and the choice of the best stay on the device in fp32. Only positions come back, and their products are
+    computed again on the CPU. A query whose cut the device's rounding could have moved is searched again, deeper.
+    """
+
+    vectors: Vectors
+    block: int
+    device: str
+
+    def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
+        """Return the best vectors of each query, and some more."""
+        neighbours: Neighbours = [(np.empty(0, np.int64), np.empty(0, np.float32))] * len(queries)
+        rows, count = np.flatnonzero(visible), depth + SLACK
+        while len(rows):
+            deeper = []
+            for row, products, positions in zip(rows.tolist(), *self._best(queries[rows], visible[rows], count)):
+                at = positions[products > -np.inf]
+                scores = self.vectors[at] @ queries[row]
+                neighbours[row] = at, scores
+                if len(at) < visible[row]:
+                    cut = float(np.partition(scores, len(at) - depth)[len(at) - depth])
+                    if products.min() > cut - NEAR * max(1.0, abs(cut)):
+                        deeper.append(row)
+            rows, count = np.array(deeper, np.int64), 4 * count
+        return neighbours
+
+    def _best(self, queries: Floats, visible: Ints, count: int) -> tuple[Floats, Ints]:
+        """Return the ``count`` largest products of each query (q, count) and their positions; -inf where none."""
+        import torch
+
+        end = int(visible.max())
+        with torch.inference_mode():
+            asked, limits = torch.from_numpy(queries).to(self.device), torch.from_numpy(visible).to(self.device)
+            best = torch.full((len(queries), count), -torch.inf, device=self.device)
+            where = torch.full((len(queries), count), -1, dtype=torch.int64, device=self.device)
+            for start in range(0, end, self.block):
+                part = self._part(start, min(start + self.block, end))
+                columns = torch.arange(start, start + len(part), device=self.device)
+                step = max(1, CELLS // len(part))
+                for first in range(0, len(queries), step):
+                    some = slice(first, first + step)
+                    products = asked[some] @ part.T
+                    products.masked_fill_(columns >= limits[some, None], -torch.inf)
+                    new = products.topk(min(count, len(part)), dim=1, sorted=False)
+                    merged = torch.cat([best[some], new.values], dim=1).topk(count, dim=1, sorted=False)
+                    both = torch.cat([where[some], new.indices + start], dim=1)
+                    best[some], where[some] = merged.values, both.gather(1, merged.indices)
+            return best.cpu().numpy(), where.cpu().numpy()
+
+    def _part(self, start: int, end: int) -> Any:
+        """Return vectors start to end on the device."""
+        return self._send(start, end) if self._resident is None else self._resident[start:end]
+
+    @cached_property
+    def _resident(self) -> Any:
+        """All vectors on the device; None if they would take more than half of its free memory."""
+        import torch
+
+        n, dim = len(self.vectors), self.vectors[:0].shape[1]
+        if 8 * n * dim > _free_bytes(self.device):
+            return None
+        held = torch.empty((n, dim), device=self.device)
+        for start in range(0, n, self.block):
+            held[start:start + self.block] = self._send(start, min(start + self.block, n))
+        return held
+
+    def _send(self, start: int, end: int) -> Any:
+        import torch
+
+        return torch.from_numpy(np.ascontiguousarray(self.vectors[start:end], np.float32)).to(self.device)
 
 
 @stage
@@ -120,8 +201,13 @@ class _FlatSearcher:
 
     def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
         large = float(visible.sum()) * queries.shape[-1] > GPU_PAYS
-        return Exact(self.vectors, self.block, self.device == "auto" and large and _has_gpu()).search(
-            queries, visible, depth)
+        if self.device == "auto" and large and _has_gpu():
+            return self._on_gpu.search(queries, visible, depth)
+        return Exact(self.vectors, self.block).search(queries, visible, depth)
+
+    @cached_property
+    def _on_gpu(self) -> ExactOnDevice:
+        return ExactOnDevice(self.vectors, self.block, GPU)
 
 
 def _merged(one: tuple[Ints, Scores], two: tuple[Ints, Scores], depth: int) -> tuple[Ints, Scores]:
@@ -138,8 +224,7 @@ def _has_gpu() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def _product_on_gpu(left: Floats, right: Floats) -> Floats:
+def _free_bytes(device: str) -> int:
     import torch
 
-    product: Callable[[Any, Any], Any] = torch.matmul
-    return product(torch.from_numpy(left).cuda(), torch.from_numpy(np.ascontiguousarray(right)).cuda()).cpu().numpy()
+    return int(torch.cuda.mem_get_info(device)[0]) if torch.device(device).type == "cuda" else 0

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from memlab.search import exact
 from memlab.search.exact import Exact, Flat, Index
 from memlab.search.hits import topk
 
@@ -28,3 +33,75 @@ def test_flat_is_an_index_whose_device_is_no_identity() -> None:
     assert Flat(device="cpu", block=3).identity() == Flat().identity()
     assert Flat().open(np.eye(2, dtype=np.float32), None).search(np.eye(2, dtype=np.float32)[:0],
                                                                  np.array([], np.int64), 3) == []
+
+
+class Counted:
+    """Vectors that count how often each row is read by slices."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows, self.reads = rows, np.zeros(len(rows), int)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, at: Any) -> np.ndarray:
+        if isinstance(at, slice):
+            self.reads[at] += 1
+        return self.rows[at]
+
+
+@pytest.fixture
+def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose GPU is the CPU, and where every search is worth a copy to it."""
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.Tensor, "cuda", lambda tensor: tensor, raising=False)
+    monkeypatch.setattr(exact, "GPU", "cpu", raising=False)
+    monkeypatch.setattr(exact, "GPU_PAYS", 0)
+
+
+def test_on_a_gpu_every_vector_is_sent_once_however_many_queries_there_are(fake_gpu: None) -> None:
+    rng = np.random.default_rng(0)
+    vectors, queries = Counted(rng.standard_normal((900, 8)).astype(np.float32)), rng.standard_normal((700, 8))
+    searcher = Flat(block=100).open(vectors, None)
+    searcher.search(queries.astype(np.float32), np.full(700, 900), 5)
+    assert set(vectors.reads.tolist()) == {1}
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 60))
+@settings(max_examples=60, deadline=None)
+def test_on_a_gpu_the_best_are_those_of_exact_search(seed: int, depth: int, block: int) -> None:
+    """Also with more ties at the cut than the device brings back at first, and where queries see different prefixes."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((150, 4)).astype(np.float32)
+    vectors[rng.integers(0, 150, 110)] = vectors[3]
+    queries = np.concatenate([rng.standard_normal((5, 4)).astype(np.float32), vectors[3:4]])
+    visible = rng.integers(0, 151, 6)
+    found = exact.ExactOnDevice(vectors, block, "cpu").search(queries, visible, depth)
+    for i, ((at, scores), (true, best)) in enumerate(zip(found, Exact(vectors).search(queries, visible, depth))):
+        assert (at < visible[i]).all()
+        assert len(set(at.tolist())) == len(at)
+        assert scores == pytest.approx(vectors[at] @ queries[i], abs=1e-6)
+        assert at[topk(scores, at, depth)].tolist() == true[topk(best, true, depth)].tolist()
+
+
+def test_vectors_stay_on_the_device_where_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = Counted(np.eye(50, dtype=np.float32))
+    searcher = exact.ExactOnDevice(vectors, 20, "cpu")
+    monkeypatch.setattr(exact, "_free_bytes", lambda device: 10**6)
+    for _ in range(3):
+        searcher.search(np.eye(50, dtype=np.float32), np.full(50, 50), 2)
+    assert set(vectors.reads.tolist()) == {1}
+    streamed = exact.ExactOnDevice(vectors, 20, "cpu")
+    monkeypatch.setattr(exact, "_free_bytes", lambda device: 100)
+    for _ in range(3):
+        streamed.search(np.eye(50, dtype=np.float32), np.full(50, 50), 2)
+    assert set(vectors.reads.tolist()) == {4}
+
+
+def test_products_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "CELLS", 40)
+    vectors = np.eye(30, dtype=np.float32)
+    found = exact.ExactOnDevice(vectors, 20, "cpu").search(vectors, np.full(30, 30), 1)
+    assert [at[scores.argmax()] for at, scores in found] == list(range(30))
