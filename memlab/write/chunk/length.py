@@ -112,8 +112,8 @@ def transcripts(tables: Tables, roles: tuple[str, ...], speakers: bool) -> tuple
 
 
 def pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable[[str], list[Span]],
-           kind: str) -> Tables:
-    """Return the memories of the pieces of each session's transcript."""
+           kind: str, trim: bool = True) -> Tables:
+    """Return the memories of the pieces of each session's transcript, by default without spaces at their ends."""
     turns, whole = transcripts(tables, roles, speakers)
     spans_of = {text: cut(text) for text in whole["text"].unique(maintain_order=True)}  # haystacks share sessions
     spans = pl.Series([spans_of[t] for t in whole["text"]], dtype=pl.List(pl.Array(pl.Int64, 2)))
@@ -123,8 +123,9 @@ def pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable
         cuts.select("piece", *SESSION, "from", "to").join(turns, on=SESSION, maintain_order="left")
         .filter(pl.col("begin") < pl.col("to"), pl.col("stop") > pl.col("from"))
         .sort("piece", "turn").group_by("piece", maintain_order=True).agg(pl.col("turn").alias("turns")))
-    cut_out = pl.col("text").str.slice(pl.col("from"), pl.col("to") - pl.col("from")).str.strip_chars()
-    chunks = cuts.join(touched, on="piece", maintain_order="left").with_columns(cut_out.alias("key"))
+    cut_out = pl.col("text").str.slice(pl.col("from"), pl.col("to") - pl.col("from"))
+    chunks = cuts.join(touched, on="piece", maintain_order="left").with_columns(
+        (cut_out.str.strip_chars() if trim else cut_out).alias("key"))
     return memories(chunks.with_columns(pl.col("key").alias("value")), kind, tables)
 
 
@@ -132,6 +133,7 @@ def pieces(tables: Tables, roles: tuple[str, ...], speakers: bool, cut: Callable
 class LengthChunker(RoleChunker):
     """Base of the chunkers that cut a session's transcript (the turns of ``roles``) into pieces of limited size."""
 
+    trim: ClassVar[bool] = True  # without the spaces at a piece's ends
     size: Size = 1000  # characters at most
     overlap: Overlap = 200  # most characters that a piece repeats of the one before
 
@@ -146,7 +148,7 @@ class LengthChunker(RoleChunker):
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002
         """Return one memory per piece."""
-        return pieces(tables, self.roles, self.speakers, self.cut, self.kind)
+        return pieces(tables, self.roles, self.speakers, self.cut, self.kind, self.trim)
 
 
 @stage
@@ -191,21 +193,40 @@ class Tokens(LengthChunker):
 
 @stage
 class FirstSeparator(LengthChunker):
-    """Pieces between blank lines, joined up to ``size`` characters; a longer paragraph stays whole.
+    """ElizaOS's splitter as published; its pieces are the exact characters, spaces included.
 
-    This flaw is ElizaOS' own: its loop returns after the first separator that yields anything but blanks, so line,
-    sentence and word are never tried and ``size`` limits nothing. ``Recursive`` is the corrected form.
+    Segments between separators are joined while they fit. When the next one does not fit, the piece is closed, and the
+    next piece begins with the last ``overlap`` characters of the closed one (cut anywhere), the separator and the
+    segment, whatever size that makes. The flaw is ElizaOS's own: the loop over separators returns after the first that
+    yields anything, so a long paragraph is never cut at lines, sentences or words. ``Recursive`` is the corrected form.
     """
 
     chunking: ClassVar = "elizaos"
-    # blank line (between turns, too), line, sentence, word; the last three are never used
+    trim: ClassVar = False
+    # blank line (between turns, too), line, sentence, word; a later one is used only if those before yield nothing
     separators: Annotated[Separators, Field(min_length=1)] = ("\n\n", "\n", ". ", " ")
 
     def cut(self, text: str) -> list[Span]:
         r"""Return the pieces of a transcript; a blank one has none.
 
-        >>> FirstSeparator(size=6, overlap=0).cut("aa. bb\n\ncc\n\ndd")
-        [(0, 8), (8, 14)]
+        >>> FirstSeparator(size=6, overlap=1).cut("aa. bb\n\ncc\n\ndd")
+        [(0, 6), (5, 10), (9, 14)]
         """
-        paragraphs = split_after(text, 0, len(text), self.separators[0]) if text.strip() else []
-        return _merge_short(paragraphs, self.size, self.overlap, lambda a, b: [(a, b)])
+        if len(text) <= self.size:
+            return [(0, len(text))] if text.strip() else []
+        joined = next((spans for mark in self.separators if (spans := self._join(text, mark))), [])
+        return [(a, b) for a, b in joined if text[a:b].strip()]
+
+    def _join(self, text: str, mark: str) -> list[Span]:
+        """Join the segments between the marks; the first segments, if empty, and their marks are left out."""
+        pieces: list[Span] = []
+        first = stop = at = 0  # the open piece is text[first:stop]; the segment begins at ``at``
+        for segment in text.split(mark):
+            end = at + len(segment)
+            if first == stop:
+                first = at
+            elif end - first > self.size:
+                pieces.append((first, stop))
+                first = max(first, stop - self.overlap)
+            stop, at = end, end + len(mark)
+        return [*pieces, (first, stop)] if first < stop else pieces

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from memlab.config.instantiate import CONF, construct
+from memlab.data.locomo import LoCoMo
 from memlab.errors import MemlabError
 from memlab.store import Store
-from memlab.write.chunk.length import FirstSeparator, Recursive
+from memlab.write.chunk.length import FirstSeparator, Recursive, transcripts
 from tests.write.conversations import talk, written
 
 LONG = " ".join(f"This is sentence {i}." for i in range(80))
@@ -37,13 +40,41 @@ def test_the_published_splitter_leaves_a_long_paragraph_whole_and_the_corrected_
     assert flawed == FirstSeparator()
     assert mended == Recursive(separators=MARKS)
     out = made(flawed)
-    assert written(out) == ["user: Hi", f"assistant: {LONG}", "user: Thanks\n\nuser: Bye"]
+    assert written(out) == ["user: Hi", f"user: Hi\n\nassistant: {LONG}", f"{LONG[-200:]}\n\nuser: Thanks\n\nuser: Bye"]
     assert len(f"assistant: {LONG}") > 1000
-    assert out["memories"]["turns"].to_list() == [[0], [1], [2, 3]]
+    assert out["memories"]["turns"].to_list() == [[0], [0, 1], [1, 2, 3]]
     assert set(out["memories"]["kind"]) == {"elizaos"}
     pieces = written(made(mended))
     assert max(map(len, pieces)) <= 1000
     assert len(pieces) > 3
+
+
+def transcription(text: str, size: int, overlap: int) -> list[str]:
+    """Cut a text by the published algorithm, with strings in place of positions."""
+    for separator in MARKS:
+        if len(text) <= size:
+            return [text] if text.strip() else []
+        closed: list[str] = []
+        open_piece = ""
+        for segment in text.split(separator):
+            candidate = open_piece + separator + segment if open_piece else segment
+            if len(candidate) <= size or not open_piece:
+                open_piece = candidate
+            else:
+                closed.append(open_piece)
+                open_piece = open_piece[max(len(open_piece) - overlap, 0):] + separator + segment
+        closed += [open_piece] if open_piece else []
+        if closed:
+            return [piece for piece in closed if piece.strip()]
+    return []
+
+
+def test_every_piece_of_locomo_is_that_of_the_published_algorithm(shared_data: Path):
+    data = LoCoMo(path=shared_data / "locomo10.dev.json").load()
+    _, whole = transcripts(data, ("user", "assistant"), True)
+    expected = [piece for text in whole["text"] for piece in transcription(text, 1000, 200)]
+    assert len(expected) == 691
+    assert written(data.updated(of_conf("elizaos").run(data, Store()))) == expected
 
 
 def test_only_the_first_separator_has_a_say():
@@ -53,10 +84,12 @@ def test_only_the_first_separator_has_a_say():
     assert split(" \n\n ", 4, 0) == []
 
 
-def test_short_paragraphs_are_joined_and_repeated_as_far_as_the_overlap_allows():
+def test_a_piece_begins_with_the_last_characters_of_the_one_before_even_inside_a_word():
     text = "aaa\n\nbbb\n\nccc\n\nddd"
-    assert split(text, 10, 0) == [(0, 10), (10, 18)]
-    assert split(text, 10, 5) == [(0, 10), (5, 15), (10, 18)]
+    assert split(text, 10, 0) == [(0, 8), (8, 18)]
+    assert split(text, 10, 1) == [(0, 8), (7, 13), (12, 18)]
+    long = "a" * 8 + "\n\n" + "b" * 30
+    assert split(long, 10, 3) == [(0, 8), (5, 40)]  # whatever size that makes
 
 
 def test_settings_that_cannot_be_are_refused():
@@ -67,9 +100,8 @@ def test_settings_that_cannot_be_are_refused():
 
 
 @given(st.text(alphabet="ab. \n", max_size=80), st.integers(1, 20), st.data())
-def test_spans_cover_the_text_and_only_single_paragraphs_exceed_the_size(text, size, data):
+def test_pieces_are_those_of_the_published_algorithm(text, size, data):
     overlap = data.draw(st.integers(0, size - 1))
     spans = split(text, size, overlap)
-    assert {i for a, b in spans for i in range(a, b)} == (set(range(len(text))) if text.strip() else set())
-    assert all(b - a <= size or "\n\n" not in text[a:b].removesuffix("\n\n") for a, b in spans)
-    assert all(d > b and b - c <= overlap for (_, b), (c, d) in zip(spans, spans[1:]))
+    assert [text[a:b] for a, b in spans] == transcription(text, size, overlap)
+    assert {i for a, b in spans for i in range(a, b)} >= {i for i, char in enumerate(text) if char.strip()}
