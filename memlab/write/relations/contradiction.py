@@ -34,13 +34,13 @@ _VAGUE = frozenset(re.findall(r"\S+", """
     able aware bit certain concept concerned done excited fan familiar fine good great
     happy idea interested interesting look open option ready sorry sound sure worried"""))
 
-_WHO = (r"(?P<who>[Ii]|[Ww]e|(?:[Mm]y|[Oo]ur|[Tt]he)\s[\w-]+(?:\s[A-Z][\w-]+)*|[A-Z][\w-]+(?:\s[A-Z][\w-]+)*)")
-_ADVERBS = r"(?:\s(?:really|also|still|actually|just|always|usually|now|absolutely|currently|have|has|am|is|recently))*"
+WHO = (r"(?P<who>[Ii]|[Ww]e|(?:[Mm]y|[Oo]ur|[Tt]he)\s[\w-]+(?:\s[A-Z][\w-]+)*|[A-Z][\w-]+(?:\s[A-Z][\w-]+)*)")
+ADVERBS = r"(?:\s(?:really|also|still|actually|just|always|usually|now|absolutely|currently|have|has|am|is|recently))*"
 _LIKE = r"(?:like|love|prefer|enjoy|adore|eat|drink)s?"
 _NOT = r"(?:do|does|did)\snot|no\slonger|never|used\sto"
 
 TEMPLATES: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
-    (slot, holds, re.compile(rf"^{_WHO}{_ADVERBS}\s{verb}\s(?P<what>.+)$")) for slot, holds, verb in (
+    (slot, holds, re.compile(rf"^{WHO}{ADVERBS}\s{verb}\s(?P<what>.+)$")) for slot, holds, verb in (
         ("taste", False, rf"(?:(?:{_NOT})\s(?:\w+ly\s)?{_LIKE}|(?:dislike|hate|avoid)s?|can\snot\sstand)"),
         ("taste", True, _LIKE),
         ("work", False, rf"(?:(?:left|quit|resigned\sfrom|retired\sfrom)(?:\smy\sjob\s(?:at|with))?|"
@@ -52,7 +52,7 @@ TEMPLATES: tuple[tuple[str, bool, re.Pattern[str]], ...] = tuple(
         ("home", True, r"(?:moved|relocated)\s(?:back\s|here\s)?to")))
 """(slot, whether it holds, pattern): the first pattern that matches a clause decides."""
 
-_FROM_TO = re.compile(rf"^{_WHO}{_ADVERBS}\s(?:moved|relocated)\sfrom\s(?P<old>.+?)\s(?:back\s)?to\s(?P<what>.+)$")
+_FROM_TO = re.compile(rf"^{WHO}{ADVERBS}\s(?:moved|relocated)\sfrom\s(?P<old>.+?)\s(?:back\s)?to\s(?P<what>.+)$")
 _IS = re.compile(r"^(?P<who>(?:(?:my|our|the)\s)?[\w'-]+(?:\s[\w'-]+){0,3}?)\s(?:is|are|am)\s"
                  r"(?P<no>not\s|no\slonger\s)?(?:an?\s|the\s)?(?P<what>.+)$", re.I)
 

@@ -91,6 +91,15 @@ class Timeline:
         near = ((part.start, nearest(vectors[part], count)) for part in self.groups())
         return concat_pairs((later + start, earlier + start, cosine) for start, (later, earlier, cosine) in near)
 
+    def cosines(self, store: Store, embedder: Embedder, pairs: Pairs, block: int = 50_000) -> Floats:
+        """Return the cosine of each pair of rows by their keys, rounded as ``near`` rounds them."""
+        vectors = encode(store, embedder, self.tables["texts"], self.memories["key_id"], "document")
+        cosines = np.empty(len(pairs[0]), np.float32)
+        for start in range(0, len(cosines), block):
+            later, earlier = (rows[start : start + block] for rows in pairs)
+            cosines[start : start + block] = np.einsum("ij,ij->i", vectors[later], vectors[earlier])
+        return np.round(cosines, DIGITS)
+
     def statements(self, read: Read) -> Iterator[tuple[int, tuple[TimelineStatement, ...]]]:
         """Yield (row, statements of users) for rows with a statement; each distinct text is read once."""
         names = frozenset({*self.tables["turns"]["speaker"].drop_nulls().unique(), "user", "assistant"})
@@ -124,10 +133,12 @@ class Timeline:
         return np.nan_to_num(self.days[later] - self.days[earlier], nan=0.0)
 
     def follows(self) -> Pairs:
-        """Return (later, previous) rows of one session."""
+        """Return (later, previous) rows of one session, also where another session lies between them in time."""
         session, group = self.memories["session"].to_numpy(), self.group
-        later = np.flatnonzero((session[1:] == session[:-1]) & (group[1:] == group[:-1])) + 1
-        return later, later - 1
+        order = np.lexsort((session, group))  # stable: in the order of time within a session
+        same = (session[order[1:]] == session[order[:-1]]) & (group[order[1:]] == group[order[:-1]])
+        pairs = np.stack([order[1:][same], order[:-1][same]])
+        return tuple(pairs[:, np.argsort(pairs[0])])  # type: ignore[return-value]
 
     def edges(self, kind: str, pairs: Pairs, confidence: Any) -> pl.DataFrame:
         """Return edges between rows; ``confidence`` is one number or one per pair."""

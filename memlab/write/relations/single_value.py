@@ -1,0 +1,110 @@
+"""Slots with one value at a time (employer, home, favourite), and the statements of a text that fill them.
+
+MemoryStack's worked examples replace one employer, home or favourite by another without denying the old one. The paper
+gives the examples, not the patterns; these patterns are ours and English only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memlab.write.relations.contradiction import ADVERBS, WHO, claims, clauses, subject_of, terms_of
+
+_FOOD = frozenset(("food", "cuisine", "dish", "dishe", "meal", "restaurant", "cooking"))
+_CUISINES = frozenset(re.findall(r"\S+", """
+    american chinese ethiopian french greek indian italian japanese korean lebanese mediterranean mexican moroccan
+    spanish thai turkish vietnamese"""))
+_FAVOURITE = r"fav(?:ou?rite)?"
+_OWNER = r"(?P<who>[Mm]y|[Oo]ur|(?:[Tt]he\s)?[\w-]+(?:'s))"
+_LATELY = re.compile(r"\b(?:now|these days|lately|nowadays|instead|more|any ?more)\b", re.I)
+_PAST_OWNER = re.compile(r"\b(?:old|previous|former|first|ex|childhood)\b", re.I)
+
+_JOB = re.compile(
+    rf"^{WHO}{ADVERBS}\s(?:(?:started|begun|began|starting)(?:\s(?:working|work|(?:an?|my)\s(?:new\s)?(?:job|position|role)))?"
+    r"\s(?:at|with|for)|(?:switched|changed|moved|switching|changing)\s(?:jobs?|employers?|companies)\s(?:to|from\s.+\sto)|"
+    r"(?:got|took|accepted|landed|found)\s(?:an?|my)\s(?:new\s)?(?:job|position|role|offer)\s(?:at|with|from)|"
+    r"(?:joined|joining))\s(?P<what>(?:the\s)?[A-Z0-9].*)$")
+_NEW_JOB = re.compile(r"^(?P<who>[Mm]y|[Oo]ur)\s(?:new\s|current\s)?(?:job|employer|company)\sis\s(?:at\s|with\s)?"
+                      r"(?P<what>[A-Z0-9].*)$")
+_MY_FAVOURITE = re.compile(rf"^{_OWNER}\s(?:new\s)?{_FAVOURITE}\s(?P<kind>[\w -]+?)"
+                           r"\s(?:is|are)\s(?:now\s)?(?P<what>.+)$")
+_IS_FAVOURITE = re.compile(rf"^(?P<what>.+?)\s(?:is|are)\s(?:now\s)?{_OWNER}\s"
+                           rf"(?:new\s)?{_FAVOURITE}(?:\s(?P<kind>[\w -]+?))?(?:\snow)?\W*$")
+_SWITCHED = re.compile(rf"^{WHO}{ADVERBS}\s(?:switched|moved|changed)\s(?:over\s)?(?:from\s.+\s)?to\s(?P<what>.+)$")
+_PREFERS = re.compile(rf"^{WHO}{ADVERBS}\s(?:prefers?|preferring)\s(?P<what>.+)$")
+_LIKES = re.compile(rf"^{WHO}{ADVERBS}\s(?:(?:like|love|enjoy|adore)s?|(?:been\s)?(?:really\s|more\s|much\s)*"
+                    r"(?:into|fond\sof))\s(?P<what>.+)$")
+
+
+class Value(NamedTuple):
+    """The value of a subject's slot, and whether it claims the slot for itself ("I prefer", not "I like")."""
+
+    slot: str
+    subject: str
+    terms: frozenset[str]
+    claims_slot: bool
+
+    def keys(self) -> list[tuple[str, ...]]:
+        """Return the keys of which two values must share one to be compared."""
+        return [("one value", self.slot, self.subject)]
+
+    def against(self, older: Value) -> bool:
+        """Return whether this value takes the place of an older one of the same slot."""
+        return self.claims_slot and not self.terms & older.terms
+
+
+def values(text: str, speaker: str = "user") -> Iterator[Value]:
+    """Yield the values of single-valued slots that a text states; "I" and "my" mean the speaker.
+
+    >>> [(v.slot, v.subject, sorted(v.terms)) for v in values("I just started at Google. My favorite food is Thai.")]
+    [('work', 'user', ['google']), ('favourite food', 'user', ['thai'])]
+    """
+    for clause in clauses(text):
+        yield from _employer_or_home(clause, speaker)
+        yield from _favourite(clause, speaker)
+
+
+def _employer_or_home(clause: str, speaker: str) -> Iterator[Value]:
+    if match := _JOB.match(clause) or _NEW_JOB.match(clause):
+        yield from _value("work", match["who"], terms_of(match["what"]), True, speaker)
+        return
+    for claim in claims(clause, speaker):
+        if claim.slot in ("work", "home") and claim.holds:
+            yield Value(claim.slot, claim.subject, claim.terms, True)
+
+
+def _favourite(clause: str, speaker: str) -> Iterator[Value]:
+    """Yield a favourite; a kind that is not named ("I prefer Thai") is known for cuisines alone."""
+    if match := _MY_FAVOURITE.match(clause) or _IS_FAVOURITE.match(clause):
+        kind, terms = terms_of(match["kind"] or ""), terms_of(match["what"])
+        yield from _of_kind(match["who"], kind or _kind_within(terms), terms, True, speaker)
+    elif match := _PREFERS.match(clause) or _SWITCHED.match(clause) or _LIKES.match(clause):
+        what = match["what"].split(" to ")[0].split(" over ")[0].split(" than ")[0]
+        weak = match.re is _LIKES and not _LATELY.search(clause)
+        terms = terms_of(what)
+        yield from _of_kind(match["who"], _kind_within(terms, what), terms, not weak, speaker)
+
+
+def _kind_within(terms: frozenset[str], what: str = "") -> frozenset[str]:
+    """Return the kind that an object names: its last word ("Thai food"), or food for a cuisine."""
+    if terms & (_FOOD | _CUISINES):
+        return frozenset({"food"})
+    words = re.findall(r"[\w'-]*\w", what)
+    last = terms_of(words[-1]) if 1 < len(words) <= 3 else frozenset()
+    return last & terms
+
+
+def _of_kind(who: str, kind: frozenset[str], terms: frozenset[str], strong: bool, speaker: str) -> Iterator[Value]:
+    kind = frozenset({"food"}) if kind & _FOOD else kind
+    terms = terms - kind - (_FOOD if "food" in kind else frozenset())
+    if kind:
+        yield from _value(f"favourite {' '.join(sorted(kind))}", who, terms, strong, speaker)
+
+
+def _value(slot: str, who: str, terms: frozenset[str], strong: bool, speaker: str) -> Iterator[Value]:
+    owner = who.removesuffix("'s")
+    subject = speaker.lower() if owner.lower() in ("my", "our") else subject_of(owner, speaker)
+    if subject and terms and not _PAST_OWNER.search(owner):
+        yield Value(slot, subject, terms, strong)
