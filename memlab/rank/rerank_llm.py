@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, ClassVar, Literal
@@ -93,17 +95,21 @@ def pointwise(chat: Chat, question: ShownQuestion, text: str) -> tuple[Prompt, b
                   max_tokens=_ONE_REPLY), shown != text
 
 
-def listwise(chat: Chat, question: ShownQuestion, texts: list[str]) -> tuple[Prompt, int]:
-    """Return the prompt for the scores of all memories, numbered from 1, and how many of them were cut to fit."""
-    reply = _ITEM_REPLY * (len(texts) + 1)
-    system, lead, end = question.system(_MANY), f"{question.line()}\n\nMemories:\n", "\n\nScores:"
+def listwise(chat: Chat, question: ShownQuestion, texts: list[str], system: str = "", schema: str = MANY,
+             item: int = _ITEM_REPLY) -> tuple[Prompt, int]:
+    """Return the prompt for the scores of all memories, numbered from 1, and how many of them were cut to fit.
+
+    ``system``, ``schema`` and the tokens of one ``item`` of the reply replace those of this module's own list.
+    """
+    reply = item * (len(texts) + 1)
+    system, lead, end = system or question.system(_MANY), f"{question.line()}\n\nMemories:\n", "\n\nScores:"
     marks = [f"\n[{n}] " for n in range(1, len(texts) + 1)]
     room = chat.window - reply - MARGIN - chat.count(system) - chat.count(lead + end) - chat.count("".join(marks))
     sizes = [chat.count(text) + 1 for text in texts]
     shown = [text if size <= limit else trim(chat, text, limit - 1)
              for text, size, limit in zip(texts, sizes, fair(sizes, room))]
     body = "".join(mark + text for mark, text in zip(marks, shown))
-    return Prompt((Message("system", system), Message("user", lead + body + end)), schema=MANY,
+    return Prompt((Message("system", system), Message("user", lead + body + end)), schema=schema,
                   max_tokens=reply), sum(a != b for a, b in zip(texts, shown))
 
 
@@ -144,14 +150,12 @@ def many_scores(reply: Completion, count: int) -> list[float] | None:
 
 
 @stage
-class LlmRerank(PoolReranker):
-    """Rerank by a chat model's scores from 0 to 10.
+class ChatReranker(PoolReranker, ABC):
+    """Base of the rerankers by a chat model; ``judge`` asks for the scores.
 
-    ``pointwise`` asks for the score of one unit at a time, ``listwise`` for those of the whole pool in one reply. With
-    ``typed`` the model is told what counts for a question of its class (query/classify). A unit is shown as ``Rerank``
-    reads it, one line per turn, with its day if ``dates``. ``max_chars`` cuts it; what exceeds the model's window is
-    cut too, and counted. A unit without a text scores 0. Units with equal scores keep the first stage's order; so does
-    a question with an unreadable reply, which is counted.
+    A unit is shown as ``Rerank`` reads it, one line per turn, with its day if ``dates``. ``max_chars`` cuts it; what
+    exceeds the model's window is cut too, and counted. Units with equal scores keep the first stage's order; so does a
+    question with an unreadable reply, which is counted.
     """
 
     reads: ClassVar = ("ranking", "units", "questions", "classes", "sessions", "turns", "texts", "memories")
@@ -161,11 +165,14 @@ class LlmRerank(PoolReranker):
 
     chat: Chat
     pool: Annotated[int, Field(ge=1, le=500)] = 20  # units that are judged
-    mode: Literal["pointwise", "listwise"] = "pointwise"
     typed: bool = True  # the model is told what counts for a question of its class
     name: Annotated[str, Field(min_length=1)] = "llm"  # column of the ranking
     dates: bool = True  # the day of the question and of each unit are shown
     max_chars: Annotated[int, Field(ge=1)] | None = None  # 200 is a published system's cut, which loses evidence
+
+    @abstractmethod
+    def judge(self, pools: Pools, store: Store, notes: Notes) -> Judged:
+        """Return the scores of the pools."""
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the ranking with the new signal; warns of replies that could not be read and of what was cut."""
@@ -175,9 +182,8 @@ class LlmRerank(PoolReranker):
         pools = {int(question): [texts.get(unit, "") for unit in rows["unit"]]
                  for (question,), rows in head.group_by(["question"], maintain_order=True)}
         questions = self._questions(tables)
-        judge = self._pointwise if self.mode == "pointwise" else self._listwise
         notes = Notes()
-        judged = judge({q: (questions[q], pool) for q, pool in pools.items()}, store, notes)
+        judged = self.judge({q: (questions[q], pool) for q, pool in pools.items()}, store, notes)
         scores: list[float | None] = []
         for question, pool in pools.items():
             scores += judged[question] or [None] * len(pool)
@@ -203,6 +209,25 @@ class LlmRerank(PoolReranker):
         return {question: ShownQuestion(text, day if self.dates else None, kinds.get(question))
                 for question, text, day in rows.iter_rows()}
 
+
+@stage
+class LlmRerank(ChatReranker):
+    """Rerank by a chat model's scores from 0 to 10.
+
+    ``pointwise`` asks for the score of one unit at a time, ``listwise`` for those of the whole pool in one reply. With
+    ``typed`` the model is told what counts for a question of its class (query/classify). A unit without a text scores
+    0.
+    """
+
+    mode: Literal["pointwise", "listwise"] = "pointwise"
+
+    def judge(self, pools: Pools, store: Store, notes: Notes) -> Judged:
+        """Return the scores of the pools, by one prompt per unit or one per pool."""
+        if self.mode == "pointwise":
+            return self._pointwise(pools, store, notes)
+        asked = {q: listwise(self.chat, question, texts) for q, (question, texts) in pools.items()}
+        return ask_listwise(self.chat, pools, asked, many_scores, store, notes)
+
     def _pointwise(self, pools: Pools, store: Store, notes: Notes) -> Judged:
         cut: dict[Prompt, bool] = {}
         prompts: dict[int, list[Prompt | None]] = {}
@@ -219,14 +244,16 @@ class LlmRerank(PoolReranker):
         notes.warn(sum(cut.values()), len(cut), "memories were cut to fit the reranker's window")
         return judged
 
-    def _listwise(self, pools: Pools, store: Store, notes: Notes) -> Judged:
-        prompts = [listwise(self.chat, question, texts) for question, texts in pools.values()]
-        replies = store.completions(self.chat, [prompt for prompt, _ in prompts], notes)
-        judged: Judged = {q: many_scores(reply, len(texts)) for (q, (_, texts)), reply in zip(pools.items(), replies)}
-        _warn_unread(list(judged.values()).count(None), len(judged), judged, notes)
-        notes.warn(sum(cut for _, cut in prompts), sum(len(texts) for _, texts in pools.values()),
-                   "memories were cut to fit the reranker's window")
-        return judged
+
+def ask_listwise(chat: Chat, pools: Pools, asked: dict[int, tuple[Prompt, int]],
+                 read: Callable[[Completion, int], list[float] | None], store: Store, notes: Notes) -> Judged:
+    """Send one prompt per pool and read the scores in the replies; note the unreadable ones and the cut memories."""
+    replies = store.completions(chat, [prompt for prompt, _ in asked.values()], notes)
+    judged: Judged = {q: read(reply, len(pools[q][1])) for q, reply in zip(asked, replies)}
+    _warn_unread(list(judged.values()).count(None), len(judged), judged, notes)
+    notes.warn(sum(cut for _, cut in asked.values()), sum(len(texts) for _, texts in pools.values()),
+               "memories were cut to fit the reranker's window")
+    return judged
 
 
 def _warn_unread(unread: int, replies: int, judged: Judged, notes: Notes) -> None:
