@@ -86,9 +86,9 @@ def test_figures_files_and_report_hold_what_was_said(tmp_path: Path, server: Cha
     folder = run_folder(tmp_path, "both")
     metrics = json.loads((folder / "metrics.json").read_text())
     verdicts = rows(folder / "verdicts.jsonl")
-    official = [v["score"] for v in verdicts if v["judge"] == "official"]
-    assert metrics["answer/official"] == pytest.approx(sum(official) / len(official))
-    assert 0 < metrics["answer/official"] < 1
+    official = [v["score"] for v in verdicts if v["judge"] == "longmemeval_style"]
+    assert metrics["answer/longmemeval_style"] == pytest.approx(sum(official) / len(official))
+    assert 0 < metrics["answer/longmemeval_style"] < 1
     assert any(r["hypothesis"] == STRANGE.strip() or r["hypothesis"] == STRANGE for r in
                rows(folder / "answers.jsonl"))
     page = (folder.parent / "report.html").read_text(encoding="utf-8")

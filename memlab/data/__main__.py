@@ -44,16 +44,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command has this signature
-    width = max(map(len, file_names("data")))
-    for name in file_names("data"):
+    names = sorted({*file_names("data"), *benchmarks.FILES})
+    width = max(map(len, names))
+    for name in names:
         if entry := benchmarks.FILES.get(name):
-            size = f"{entry.size / 1e6:,.0f} MB" if entry.size else "about 2.7 GB"
+            size = _size(entry.size) if entry.size else "about 2.7 GB"
             place = benchmarks.data_folder() / entry.file
             state = f"here: {place}" if place.exists() else f"not here; python -m memlab.data fetch {name}"
             print(f"{name:<{width}}  {entry.licence}, {size}; {sanitise(state)}")
         else:
             print(f"{name:<{width}}  no file to fetch; see conf/data/{name}.yaml")
     return 0
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB" if count >= 1e6 else f"{count / 1e3:,.0f} kB"
 
 
 def _fetch(options: argparse.Namespace) -> int:

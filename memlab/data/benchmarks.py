@@ -1,4 +1,4 @@
-"""The official benchmark files: names, sources, sizes and checksums."""
+"""The official benchmark files and LongMemEval's evaluation script: names, sources, sizes and checksums."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from memlab.errors import MemlabError, did_you_mean
 
 HUB = "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned/resolve/main"
+JUDGE = "https://raw.githubusercontent.com/xiaowu0162/LongMemEval/main/src/evaluation"
 LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/main/data"
 
 
@@ -33,6 +34,8 @@ FILES = {
                      "821a2034d219ab45846873dd14c14f12cfe7776e73527a483f9dac095d38620c", "MIT"),
         OfficialFile("longmemeval_s", "longmemeval_s_cleaned.json", HUB, 277_383_467,
                      "d6f21ea9d60a0d56f34a05b609c79c88a451d2ae03597821ea3d5a9678c3a442", "MIT"),
+        OfficialFile("longmemeval_judge", "evaluate_qa.py", JUDGE, 7_436,
+                     "ecce9c4c79dc89d99534ac17b383a5cbb5b9f0c69ee98adaf0684742e3d95251", "MIT"),
         OfficialFile("longmemeval_m", "longmemeval_m_cleaned.json", HUB, None, None, "MIT"),
     )
 }
@@ -50,10 +53,10 @@ def data_folder() -> Path:
     return Path(os.environ.get("MEMLAB_HOME") or Path.home() / ".cache" / "memlab") / "data"
 
 
-def find(name: str, path: Path | None) -> Path:
+def find(name: str, path: Path | None, setting: str = "data.path") -> Path:
     """Return the file to read: ``path``, else the official file in the data folder (.gz or .xz too).
 
-    Raises MemlabError with the way to get the file if there is none.
+    Raises MemlabError with the way to get the file if there is none; ``setting`` names the setting of ``path``.
     """
     entry = official(name)
     home = data_folder() / entry.file
@@ -64,4 +67,4 @@ def find(name: str, path: Path | None) -> Path:
         return path
     problem = "a folder, expected a file" if path.is_dir() else "no such file"
     raise MemlabError(problem, where=str(path), fix=f"run `python -m memlab.data fetch {name}`, or put {entry.file} "
-                      f"from {entry.base} at {home}, or point data.path at your copy")
+                      f"from {entry.base} at {home}, or point {setting} at your copy")

@@ -86,9 +86,9 @@ def _report(name: str, rows: list[accuracy.AccuracyRow], questions: int) -> None
 def _report_unclear(judge: Any, name: str, replies: list[str]) -> None:
     """Print how many replies start with neither yes nor no, and how many start with no but count as yes."""
     judges = getattr(judge, "judges", (judge,))
-    if not any(one.name == name and getattr(one, "style", "") == "official" for one in judges):
+    if not any(one.name == name and getattr(one, "counts_yes", False) for one in judges):
         return
-    words = [(llm.official(reply), llm.first_word(reply)) for reply in replies]
+    words = [(llm.contains_yes(reply), llm.first_word(reply)) for reply in replies]
     vague, opposed = sum(word is None for _, word in words), sum(word not in (None, rule) for rule, word in words)
     if vague or opposed:
         print(f"  {vague} replies begin with neither yes nor no, and {opposed} contain 'yes' though they begin with "

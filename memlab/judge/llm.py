@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import re
+from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
 from memlab.judge.cases import NO_GOLD, READS, Case, Sample, Verdict, cases, verdicts
@@ -16,7 +17,7 @@ from memlab.tables import Notes, Tables
 from memlab.text.display import sanitise_lines
 
 Kind = Literal["default", "temporal", "update", "preference", "abstention"]
-Style = Literal["official", "strict", "lenient"]
+Style = Literal["longmemeval_style", "strict", "lenient"]
 
 _KINDS: dict[str, Kind] = {"temporal-reasoning": "temporal", "temporal": "temporal", "knowledge-update": "update",
                            "single-session-preference": "preference"}
@@ -37,7 +38,7 @@ _TASK = {
                   "information is missing or incomplete, or that something else is known but not what is asked.",
 }
 _DEGREE: dict[Style, dict[str, str]] = {  # by kind, "" for the others
-    "official": {"": ""},
+    "longmemeval_style": {"": ""},
     "strict": {
         "preference": " Judge strictly: a response that contradicts what is known of the user, or that would suit "
                       "anybody, is wrong.",
@@ -53,7 +54,9 @@ _DEGREE: dict[Style, dict[str, str]] = {  # by kind, "" for the others
     },
 }
 _REFERENCE = {"preference": "DESCRIPTION", "abstention": "EXPLANATION"}
-_OFFICIAL_TOKENS, _TOKENS = 10, 16  # the official limit; room for a mark-up or a JSON object around one word
+OFFICIAL_TOKENS = 10
+"""LongMemEval's limit for a reply."""
+_TOKENS = 16  # room for a mark-up or a JSON object around one word
 
 _VERDICT = re.compile(r"[\W_]*(?:(?:verdict|answer|correct|label|right|judgement|judgment)\b[\W_]*)?(yes|no)\b",
                    re.IGNORECASE)
@@ -105,14 +108,14 @@ def judge_prompt(case: Case, style: Style) -> Prompt:
         + fence({"QUESTION": case.text, reference: gold, "RESPONSE": case.response})
         + f"\n\n{ask} Reply with one word, yes or no."
     )
-    limit = _OFFICIAL_TOKENS if style == "official" else _TOKENS
+    limit = OFFICIAL_TOKENS if style == "longmemeval_style" else _TOKENS
     return Prompt((Message("user", text),), temperature=0.0, max_tokens=limit)
 
 
-def official(reply: str) -> bool:
+def contains_yes(reply: str) -> bool:
     """Return LongMemEval's verdict: right if the reply contains "yes" in any case, even inside a word.
 
-    >>> official("Yes."), official("No, that was yesterday."), official("I cannot say")
+    >>> contains_yes("Yes."), contains_yes("No, that was yesterday."), contains_yes("I cannot say")
     (True, True, False)
     """
     return "yes" in reply.lower()
@@ -139,28 +142,32 @@ def first_word(reply: str) -> bool | None:
 
 
 @stage
-class LlmJudge:
-    """Ask a chat model whether each response is right.
+class ChatJudge(ABC):
+    """Base of the judges that are chat models: the prompt for each answer, and the verdict in its reply.
 
-    ``official`` follows LongMemEval: temperature 0, at most 10 tokens, right if the reply contains "yes", even inside
-    "yesterday", and wrong otherwise. ``strict`` requires every detail and ``lenient`` accepts a partly right response;
-    both read the first word, and the verdict is null if it is neither yes nor no. In every style the verdict is null if
-    the prompt does not fit into the judge's window, or if an answerable question has no gold answer.
+    The verdict is null if the prompt does not fit into the judge's window, or if an answerable question has no gold
+    answer.
     """
 
     reads: ClassVar = READS
     writes: ClassVar = ("verdicts",)
 
     chat: Chat
-    name: str = "official"
-    # temperature 0, at most 10 tokens; "yes" inside another word counts too, as in the official script
-    style: Style = "official"
+    name: str
     sample: Sample = 0  # which of a question's answers is judged
+
+    @abstractmethod
+    def prompts(self, judged: list[Case]) -> list[Prompt]:
+        """Return one prompt per case."""
+
+    @abstractmethod
+    def read(self, reply: str) -> bool | None:
+        """Return the verdict in a reply; None if there is none."""
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return one verdict per answer; replies in the store are not asked for again."""
         notes, judged = Notes(), cases(tables, self.sample)
-        prompts = [judge_prompt(case, self.style) for case in judged if _has_reference(case)]
+        prompts = self.prompts([case for case in judged if _has_reference(case)])
         replies = iter(store.completions(self.chat, prompts, notes))
         by_case = [self._verdict(next(replies)) if _has_reference(case) else NO_GOLD for case in judged]
         return verdicts(self.name, judged, by_case).updated({"notes": notes.table()})
@@ -168,8 +175,36 @@ class LlmJudge:
     def _verdict(self, reply: Completion) -> Verdict:
         if reply.finish == "refused":
             return Verdict(None, None, _REFUSED)
-        right = official(reply.text) if self.style == "official" else first_word(reply.text)
+        right = self.read(reply.text)
         return Verdict(None if right is None else float(right), right, reply.text)
+
+
+@stage
+class LlmJudge(ChatJudge):
+    """Ask a chat model whether each response is right, in memlab's own words.
+
+    ``longmemeval_style`` follows LongMemEval's rules: temperature 0, at most 10 tokens, right if the reply contains
+    "yes", even inside "yesterday", and wrong otherwise. The wording is ours, so its accuracies cannot be compared with
+    published ones (``judge.official`` reads the published wording). ``strict`` requires every detail and ``lenient``
+    accepts a partly right response; both read the first word, and the verdict is null if it is neither yes nor no.
+    """
+
+    name: str = "longmemeval_style"
+    # temperature 0, at most 10 tokens; "yes" inside another word counts too, as in the official script
+    style: Style = "longmemeval_style"
+
+    @property
+    def counts_yes(self) -> bool:
+        """Whether any reply that contains "yes" counts as right."""
+        return self.style == "longmemeval_style"
+
+    def prompts(self, judged: list[Case]) -> list[Prompt]:
+        """Return one prompt per case."""
+        return [judge_prompt(case, self.style) for case in judged]
+
+    def read(self, reply: str) -> bool | None:
+        """Return the verdict in a reply by the rule of the style."""
+        return contains_yes(reply) if self.counts_yes else first_word(reply)
 
 
 def _has_reference(case: Case) -> bool:

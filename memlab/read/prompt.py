@@ -40,15 +40,16 @@ class PromptTemplate:
             ``{history}``, each at least once, and no other word in braces. All are filled in one pass, so that braces
             in a question or a memory mean nothing.
         system: The system message; none if it is blank.
-        history: "plain" shows the items one after the other, "json" an array of {"date", "text"}. Both stand between
-            a pair of tags that does not occur in them, so that no memory can end the history.
+        history: "plain" shows the items one after the other, "numbered" with a number from 1 before each, "json" an
+            array of {"date", "text"}. All stand between a pair of tags that does not occur in them, so that no memory
+            can end the history.
         answer_mark: The answer is the text after the last occurrence of this mark, or the whole reply without one.
         max_tokens: Maximum tokens of a reply; None for the model's own limit.
     """
 
     instructions: str
     system: str = ""
-    history: Literal["plain", "json"] = "plain"  # plain | json
+    history: Literal["plain", "numbered", "json"] = "plain"  # plain | numbered | json
     answer_mark: Annotated[str, Field(min_length=1)] | None = None  # null: the whole reply is the answer
     max_tokens: Annotated[int, Field(ge=1)] | None = None  # null: the model's own limit
 
@@ -72,9 +73,10 @@ class PromptTemplate:
         >>> ask.messages("Who {date}?", datetime(2023, 5, 20), [Item("user: hi")])[0].content
         '<history>\\nuser: hi\\n</history> On 2023-05-20 (Saturday): Who {date}?'
         """
-        plain = TURN_SEPARATOR.join(item.text for item in items) or NOTHING
+        lead = "[{}] " if self.history == "numbered" else ""
+        plain = TURN_SEPARATOR.join(lead.format(n) + item.text for n, item in enumerate(items, 1)) or NOTHING
         fills = {"question": question, "date": f"{asked_on:%Y-%m-%d (%A)}" if asked_on else "unknown",
-                 "history": enclose(plain if self.history == "plain" else _json(items), question)}
+                 "history": enclose(_json(items) if self.history == "json" else plain, question)}
         user = Message("user", _PLACEHOLDER.sub(lambda match: fills[match[1]], self.instructions))
         return (Message("system", self.system), user) if self.system.strip() else (user,)
 

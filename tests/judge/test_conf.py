@@ -13,10 +13,16 @@ from memlab.judge.cases import READS
 from memlab.judge.command import make_judge
 from memlab.stage import Stage, spec_digest
 from memlab.store import Store
+from tests.judge.script import put
 from tests.judge.worlds import one
 
 FILES = sorted((CONF / "judge").glob("*.yaml"))
 CHAT = {"_target_": "memlab.models.chat.openai.OpenAIChat", "model": "tiny", "url": "http://127.0.0.1:1/v1"}
+
+
+@pytest.fixture(autouse=True)
+def script(memlab_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(memlab_home, monkeypatch)
 
 
 def made(file: Path) -> tuple[dict, Stage]:
@@ -47,7 +53,7 @@ def test_the_judges_are_told_apart() -> None:
     assert len(set(digests.values())) == len(digests) - 1
     names = {file.stem: [j.name for j in getattr(made(file)[1], "judges", [made(file)[1]]) if hasattr(j, "name")]
              for file in FILES}
-    assert names["both"] == ["f1", "official"]
+    assert names["both"] == ["f1", "longmemeval_style"]
     assert names["longmemeval"] == ["official", "strict"]
 
 

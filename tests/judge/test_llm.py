@@ -27,8 +27,8 @@ REPLIES = [  # reply, official, by the first word
 
 @pytest.mark.parametrize(("reply", "official", "first"), REPLIES)
 def test_replies_are_read(reply: str, official: bool, first: bool | None) -> None:
-    assert llm.official(reply) is official
-    assert llm.official(reply) is ("yes" in reply.strip().lower())  # the rule of the official script
+    assert llm.contains_yes(reply) is official
+    assert llm.contains_yes(reply) is ("yes" in reply.strip().lower())  # the rule of the official script
     assert llm.first_word(reply) is first
 
 

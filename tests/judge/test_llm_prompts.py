@@ -12,12 +12,12 @@ from memlab.data import locomo, longmemeval
 from memlab.judge.cases import Case
 from memlab.judge.llm import Style, fence, judge_prompt, kind_of
 
-STYLES: tuple[Style, ...] = ("official", "strict", "lenient")
+STYLES: tuple[Style, ...] = ("longmemeval_style", "strict", "lenient")
 KINDS = {"multi-session": "default", "temporal-reasoning": "temporal", "knowledge-update": "update",
          "single-session-preference": "preference"}
 
 
-def text(category: str, abstain: bool = False, style: Style = "official", response: str = "tea") -> str:
+def text(category: str, abstain: bool = False, style: Style = "longmemeval_style", response: str = "tea") -> str:
     (message,) = judge_prompt(Case(0, "What do I drink?", "green tea", category, abstain, response), style).messages
     assert message.role == "user"
     return message.content
@@ -59,12 +59,12 @@ def test_styles_differ_and_the_official_limit_holds() -> None:
     assert "strictly" in text("multi-session", style="strict")
     assert "leniently" in text("multi-session", style="lenient")
     assert not re.search("strictly|leniently", text("multi-session"))
-    prompt = judge_prompt(Case(0, "q", "a", "multi-session", False, "r"), "official")
+    prompt = judge_prompt(Case(0, "q", "a", "multi-session", False, "r"), "longmemeval_style")
     assert (prompt.temperature, prompt.max_tokens, prompt.sample, prompt.schema) == (0.0, 10, 0, None)
 
 
 def test_without_an_explanation_the_judge_is_told() -> None:
-    (message,) = judge_prompt(Case(0, "q", None, "adversarial", True, "r"), "official").messages
+    (message,) = judge_prompt(Case(0, "q", None, "adversarial", True, "r"), "longmemeval_style").messages
     assert "(none is given)" in message.content
 
 

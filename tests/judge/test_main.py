@@ -14,9 +14,10 @@ from memlab.errors import Faults, MemlabError
 from memlab.judge import accuracy, hypotheses
 from memlab.judge.__main__ import main
 from memlab.judge.command import make_judge
-from memlab.judge.llm import LlmJudge
+from memlab.judge.official import OfficialJudge
 from memlab.tables import Tables
 from tests.data.official_records import record, turn, write
+from tests.judge.script import put
 from tests.models.chatserver import serving
 
 RECORDS = [("a1", "multi-session", "3"), ("a2", "multi-session", "tea"), ("a3_abs", "multi-session", "not said"),
@@ -83,6 +84,12 @@ def rule(messages: list[dict[str, str]]) -> str:
     return "Yes" if "There were 3" in text else "No, that was yesterday." if "milk" in text else "no"
 
 
+@pytest.fixture
+def script(memlab_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(memlab_home, monkeypatch)
+
+
+@pytest.mark.usefixtures("script")
 def test_the_official_rule_from_a_server_is_resumed(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = lines(data.parent / "h.jsonl", *ANSWERS)
     with serving(rule) as server:
@@ -175,9 +182,10 @@ def test_ids_that_name_two_questions_are_refused() -> None:
         hypotheses.question_ids(Tables(ids=ids))
 
 
+@pytest.mark.usefixtures("script")
 def test_judges_are_made_from_their_files() -> None:
     judge = make_judge("official", "qwen25_7b", {"url": "http://127.0.0.1:1/v1", "max_tokens": "99"})
-    assert isinstance(judge, LlmJudge)
+    assert isinstance(judge, OfficialJudge)
     assert judge.chat.max_tokens == 99
     with pytest.raises(MemlabError, match="none is named"):
         make_judge("official", None, {})

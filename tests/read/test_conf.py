@@ -75,3 +75,11 @@ def test_specialists_reason_before_they_answer() -> None:
     assert isinstance(routed, RoutedPrompts)
     assert routed.counting != routed.temporal
     assert routed.counting.answer_mark == routed.temporal.answer_mark == "Answer:"
+
+
+def test_memorystack_refuses_only_where_nothing_related_is_there_and_lists_what_it_counts() -> None:
+    made = prompt("memorystack")
+    assert made.history == "numbered"
+    for rule in ("these memories alone", "name each item that counts", "names, dates, amounts, brands, scales",
+                 "the memory with the latest date is right", "only where not a single memory has to do with"):
+        assert rule in made.instructions

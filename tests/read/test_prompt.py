@@ -107,3 +107,10 @@ def test_the_answer_follows_the_last_mark(reply: str, answer: str, marked: bool)
     assert template.has_mark(reply) is marked
     assert PLAIN.parse(f" {reply}") == reply.strip()
     assert PLAIN.has_mark(reply)
+
+
+def test_numbered_items_count_from_one() -> None:
+    template = PromptTemplate(instructions="{history} {date} {question}", history="numbered")
+    shown = template.messages("q", None, [Item("[2023-05-20]\na"), Item("b")])[0].content
+    assert shown.startswith("<history>\n[1] [2023-05-20]\na\n\n[2] b\n</history>")
+    assert NOTHING in template.messages("q", None, [])[0].content

@@ -16,6 +16,10 @@ MIN_SPECIFICITY = 0.9
 """A judge that lets more than one wrong answer in ten pass inflates every accuracy that it is used for."""
 
 
+OWN_WORDS = {"longmemeval_style": "LongMemEval's", "memorystack": "MemoryStack's"}
+"""Judges that follow a published rule in memlab's own words, and whose rule it is."""
+
+
 def needs_warning(specificity: float | None) -> bool:
     """Return whether a judge's specificity is unknown, or too low to show its accuracies without a warning.
 
@@ -47,6 +51,8 @@ def bias(specificity: float | None, sensitivity: float | None) -> str:
 def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
     """Return a warning for each judge whose specificity in a calibration file is missing or too low.
 
+    Judges with a published rule in memlab's own words (``OWN_WORDS``) get a warning of their own before it.
+
     A judge is looked up by its name alone: two configurations with the same name cannot be told apart.
     """
     calibrated = read_judges(path)
@@ -54,6 +60,9 @@ def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
     for judge in judges:
         figures, name = calibrated.get(judge, {}), one_line(judge)
         specificity, sensitivity = ((figures.get(key) or {}).get("value") for key in ("specificity", "sensitivity"))
+        if judge in OWN_WORDS:
+            warnings.append(f"Judge {name}: {OWN_WORDS[judge]} rules in memlab's own words; its accuracies cannot be "
+                            "compared with published ones.")
         if specificity is None:
             warnings.append(f"FLAGGED: nobody has measured how many wrong answers the judge {name} lets through: "
                             f"python -m memlab.judge.calibrate --judge {name} ...")

@@ -51,7 +51,7 @@ def test_shares_and_interval() -> None:
 
 def test_a_judge_that_says_yes_to_all_is_flagged(tmp_path: Path) -> None:
     tables, made = world(ROWS), make_answers(world(ROWS))
-    said = judge_answers(LlmJudge(chat=says("yes")), tables, made, Store(tmp_path))["official"]
+    said = judge_answers(LlmJudge(chat=says("yes")), tables, made, Store(tmp_path))["longmemeval_style"]
     found = calibrate(made, said)
     assert (found["sensitivity"]["value"], found["specificity"]["value"]) == (1.0, 0.0)
     assert found["kappa"]["value"] == 0.0
@@ -69,7 +69,8 @@ def test_a_judge_that_knows_is_perfect_and_silence_is_counted(tmp_path: Path) ->
     assert silent["unreadable"] == silent["items"] == len(made.answers)
     assert silent["specificity"]["value"] is None
     assert silent["flagged"]
-    mumbles = judge_answers(LlmJudge(chat=says("Hm"), style="strict"), tables, made, Store(tmp_path))["official"]
+    strict = LlmJudge(chat=says("Hm"), name="strict", style="strict")
+    mumbles = judge_answers(strict, tables, made, Store(tmp_path))["strict"]
     assert mumbles == [None] * len(made.answers)
 
 
