@@ -1,4 +1,4 @@
-"""Calibration of a judge: ``python -m memlab.judge.calibrate --data locomo --judge official --chat NAME``.
+"""Calibration of a judge: ``python -m memlab.judge.calibrate --data locomo --judge strict --chat NAME``.
 
 Runs any judge over synthetic answers, which are right or wrong by construction, and prints sensitivity, specificity by
 kind of answer, kappa, and the leniency curve.
