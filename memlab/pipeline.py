@@ -21,6 +21,7 @@ from pydantic.dataclasses import dataclass
 
 from memlab.errors import MemlabError
 from memlab.models.local.embedder import SentenceEmbedder
+from memlab.numbering import Numbering
 from memlab.query.classify import Rules
 from memlab.query.original import Original
 from memlab.rank.score import Score
@@ -154,10 +155,16 @@ class Pipeline:
         """Run every stage and return all tables. ``watch(slot, seconds)`` is called after each slot.
 
         ``until`` names the last slot to run. ``after`` names the last slot that an earlier call on the same data has
-        run; ``tables`` are then its result.
+        run; ``tables`` are then its result. The stages see questions and corpora under other numbers, which tell
+        nothing (``memlab.numbering``); the result has the numbers of ``tables``.
         """
+        stages = self.between(after, until)
         with counting(self.tokens):
-            return self._run(tables, store, watch, self.between(after, until))
+            if tables["questions"].height < 2:  # there is no order to hide
+                return self._run(tables, store, watch, stages)
+            numbering = Numbering.of(tables)
+            hidden = numbering.hide(tables)
+            return numbering.show(self._run(hidden, store, watch, stages), hidden, tables)
 
     def between(self, after: str | None, until: str | None) -> list[tuple[str, Stage]]:
         """Return (slot, stage) of the slots after ``after`` up to and including ``until``."""

@@ -13,6 +13,7 @@ import polars as pl
 from pydantic import Field
 
 from memlab.evaluate.evidence_funnel import VIEWS, evidence_steps, reached
+from memlab.numbering import question_digests
 from memlab.stage import Stage, stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables, frame
@@ -61,7 +62,9 @@ class Attribution:
         """Return ``attribution``: for each judged question, one row per view of when evidence counts as shown."""
         verdicts = tables["verdicts"].filter(pl.col("correct").is_not_null()).unique("question", keep="first",
                                                                                     maintain_order=True)
-        judged = verdicts.select("question", pl.col("correct").alias("right")).sort("question")
+        judged = question_digests(tables["questions"], tables["turns"]).sort(
+            "digest", maintain_order=True).join(verdicts.select("question", right="correct"), on="question",
+                                                maintain_order="left").drop("digest")
         sample = pl.concat([self._draw(judged.filter(~pl.col("right")), self.wrong),
                             self._draw(judged.filter("right"), self.right)])
         sampled = {name: tables[name].join(sample, on="question", how="semi") for name in ("questions", "answers")}

@@ -28,6 +28,7 @@ from memlab.harness.rule_curve import rule_curve
 from memlab.harness.snippets import snippets
 from memlab.harness.truncation import truncated_share
 from memlab.models.protocols import origins
+from memlab.numbering import corpora_by_content, draws
 from memlab.pipeline import LAST_RANKED, Pipeline
 from memlab.rank.token_matched import TokenMatchedK, twin
 from memlab.runtime.files import atomic_dir, is_stale, os_errors, write_json
@@ -44,7 +45,7 @@ def load(dataset: Dataset) -> Tables:
     key = spec_digest(dataset.identity())
     if key not in _LOADED:
         _LOADED.clear()  # a sweep stays on one data set; two of them need not fit in memory
-        tables = dataset.load()
+        tables = corpora_by_content(dataset.load())  # so that a part of the corpora has the ids of the whole
         tables.digest(tables)  # kept with the tables, so that no stage of any arm computes it again
         _LOADED[key] = tables
     return _LOADED[key]
@@ -145,7 +146,7 @@ class Arm:
 
     def _twin(self, tables: Tables, store: Store, ranked: Ranked | None) -> str:
         """Run the token-matched twin; return the name of its run folder."""
-        matched = twin(tables["ranking"], seed=self.seed)
+        matched = twin(tables["ranking"], draws(tables["questions"], tables["turns"], self.seed), seed=self.seed)
         config = OmegaConf.create(self.config)
         select = {"_target_": f"{TokenMatchedK.__module__}.TokenMatchedK", "k": matched.k, "seed": matched.seed}
         OmegaConf.update(config, "rank.select", select, merge=False)

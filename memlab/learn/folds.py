@@ -12,6 +12,7 @@ import polars as pl
 
 from memlab.data.groups import GroupBy, groups, session_texts
 from memlab.errors import MemlabError
+from memlab.numbering import question_digests
 
 
 def folds(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, k: int = 5, seed: int = 0,
@@ -22,7 +23,9 @@ def folds(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, 
     groups than ``k``, there is one fold per group. Raises MemlabError if there is only one group.
     """
     grouped = groups(questions, evidence, turns, by)
-    sizes = grouped.group_by("group").len().sort("group")
+    by_content = question_digests(questions, turns).sort("digest", maintain_order=True).join(
+        grouped, on="question", maintain_order="left")
+    sizes = by_content.group_by("group", maintain_order=True).len()  # the order of groups depends on no number
     if sizes.height < 2:
         raise MemlabError("all questions share evidence: they cannot be split into disjoint folds",
                           where="learn/folds", fix="use more data, or load a fit from another benchmark")

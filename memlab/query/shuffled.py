@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import MemlabError
+from memlab.numbering import question_digests
 from memlab.query.original import query_table
 from memlab.stage import stage
 from memlab.store import Store
@@ -22,7 +23,7 @@ class ShuffledQueries:
     same corpus only if that corpus has more than half of all questions.
     """
 
-    reads: ClassVar = ("questions",)
+    reads: ClassVar = ("questions", "turns")
     writes: ClassVar = ("queries",)
 
     seed: int = 0
@@ -33,11 +34,14 @@ class ShuffledQueries:
         if questions.height == 1:
             raise MemlabError("a single question has no other whose words it could take", where="query/wrong",
                               fix="load more questions")
-        order = np.random.default_rng(self.seed).permutation(questions.height)
+        by_content = questions.with_columns(question_digests(questions, tables["turns"])["digest"]).sort(
+            "digest", maintain_order=True)
+        drawn = by_content[np.random.default_rng(self.seed).permutation(questions.height)]
         # in blocks of one corpus, in the order drawn
-        rows = questions[order].with_row_index("at").sort(pl.col("at").min().over("corpus"), "at")
+        rows = drawn.with_row_index("at").sort(pl.col("at").min().over("corpus"), "at")
         # a step as long as the largest block leads out of every block, if that is at most half of all
         largest = int(rows["corpus"].value_counts()["count"].max() or 0)  # type: ignore[call-overload, arg-type]
         step = min(largest, rows.height // 2)
-        other = pl.concat([rows["text_id"][step:], rows["text_id"][:step]])
-        return Tables(queries=query_table(rows.with_columns(other), "wrong").sort("query"))
+        other = rows.select("question", pl.concat([rows["text_id"][step:], rows["text_id"][:step]]))
+        swapped = questions.drop("text_id").join(other, on="question", maintain_order="left")
+        return Tables(queries=query_table(swapped, "wrong"))

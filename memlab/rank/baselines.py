@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from memlab.numbering import question_digests
 from memlab.rank.score import project
 from memlab.rank.units import Level, ranked
 from memlab.stage import stage
@@ -31,8 +32,10 @@ class RandomScore:
         """Return ``units`` (all of the level) and ``ranking``."""
         units, visible = candidates(self.level, tables)
         pairs = visible.select("question", "unit").unique().sort("question", "unit")
+        digest_of = dict(question_digests(tables["questions"], tables["turns"]).iter_rows())
         sizes = pairs.group_by("question", maintain_order=True).len().iter_rows()
-        chance = np.concatenate([np.zeros(0), *(np.random.default_rng([self.seed, q]).random(n) for q, n in sizes)])
+        chance = np.concatenate([np.zeros(0), *(np.random.default_rng([self.seed, int(digest_of[q], 16)]).random(n)
+                                                for q, n in sizes)])
         return Tables(units=units, ranking=ranked(pairs.with_columns(pl.Series("score", chance))))
 
 

@@ -6,7 +6,6 @@ units, drawn for each question, with k such that both arms show the same number 
 
 from __future__ import annotations
 
-import hashlib
 from math import floor
 from typing import Annotated, ClassVar
 
@@ -15,27 +14,18 @@ import polars as pl
 from pydantic import Field
 
 from memlab.errors import MemlabError
+from memlab.numbering import draws
 from memlab.rank.select import cut, need
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
 
 
-def draw(question: int, seed: int) -> float:
-    """Draw a number in [0, 1) for a question, the same in every process.
-
-    >>> 0 <= draw(3, seed=0) < 1 and draw(3, seed=0) != draw(3, seed=1)
-    True
-    """
-    digest = hashlib.blake2b(f"{seed}:{question}".encode(), digest_size=6).digest()
-    return int.from_bytes(digest, "big") / 2**48
-
-
 @stage
 class TokenMatchedK:
     """Select floor(k) units, and one more for a share k - floor(k) of the questions, drawn by ``seed``."""
 
-    reads: ClassVar = ("ranking",)
+    reads: ClassVar = ("ranking", "questions", "turns")
     writes: ClassVar = ("ranking",)
 
     k: Annotated[float, Field(ge=0)] = 10.0
@@ -44,10 +34,9 @@ class TokenMatchedK:
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``selected``."""
         ranking = tables["ranking"]
-        questions = ranking["question"].unique().sort()
         whole, share = floor(self.k), self.k - floor(self.k)
-        counts = [whole + (draw(q, self.seed) < share) for q in questions]
-        return cut(ranking, pl.DataFrame({"question": questions, "k": pl.Series(counts, dtype=pl.Int32)}))
+        drawn = draws(tables["questions"], tables["turns"], self.seed)
+        return cut(ranking, drawn.select("question", k=whole + (pl.col("draw") < share).cast(pl.Int32)))
 
 
 def mean_tokens(ranking: pl.DataFrame) -> float:
@@ -57,11 +46,12 @@ def mean_tokens(ranking: pl.DataFrame) -> float:
     return float(total) / max(ranking["question"].n_unique(), 1)
 
 
-def twin(ranking: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
+def twin(ranking: pl.DataFrame, drawn: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
     """Return the constant K whose mean tokens come nearest to those of an arm's selection.
 
-    ``ranking`` is the arm's, with ``tokens`` and ``selected``. The match is exact up to half of one unit's tokens
-    in one question (well within .5 % for a hundred questions or more); ``mean_tokens(match.run(...))`` states it.
+    ``ranking`` is the arm's, with ``tokens`` and ``selected``; ``drawn`` is ``draws(questions, turns, seed)``. The match
+    is exact up to half of one unit's tokens in one question (well within .5 % for a hundred questions or more);
+    ``mean_tokens(match.run(...))`` states it.
     """
     need(ranking, "tokens", "run read/measure before the selection")
     if not ranking.height:
@@ -71,11 +61,9 @@ def twin(ranking: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
     by_rank = np.cumsum(rows.group_by("rank").agg(pl.col("tokens").sum()).sort("rank")["tokens"].to_numpy())
     whole = int(np.searchsorted(by_rank, target, side="right"))  # units that all questions can have
     below = float(by_rank[whole - 1]) if whole else 0.0
-    following = rows.filter(pl.col("rank") == whole + 1).select("question", "tokens")
-    drawn = np.array([draw(q, seed) for q in following["question"]])
-    order = np.argsort(drawn, kind="stable")
-    reached = below + np.concatenate([[0.0], np.cumsum(following["tokens"].to_numpy()[order])])
+    following = rows.filter(pl.col("rank") == whole + 1).join(drawn, on="question").sort("draw", "tokens")
+    reached = below + np.concatenate([[0.0], np.cumsum(following["tokens"].to_numpy())])
     more = int(np.argmin(np.abs(reached - target)))  # how many questions get one unit more
-    edges = np.concatenate([[0.0], drawn[order], [1.0]])
+    edges = np.concatenate([[0.0], following["draw"].to_numpy(), [1.0]])
     share = 0.0 if more == 0 else float(edges[more] + edges[more + 1]) / 2
     return TokenMatchedK(k=whole + share, seed=seed)

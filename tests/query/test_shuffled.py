@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from memlab.errors import MemlabError
 from memlab.query.shuffled import ShuffledQueries
 from memlab.store import Store
-from memlab.tables import Tables, frame
+from memlab.tables import Tables, empty, frame
 
 
 def wrong(corpora: list[int], seed: int = 0) -> pl.DataFrame:
     """Queries of questions 0, 1, ... about these corpora; the text of question i is named i."""
     asked = frame("questions", {"question": range(len(corpora)), "corpus": corpora,
                                 "text_id": [str(i) for i in range(len(corpora))]})
-    return ShuffledQueries(seed=seed).run(Tables(questions=asked), Store())["queries"]
+    return ShuffledQueries(seed=seed).run(Tables(questions=asked, turns=empty("turns")), Store())["queries"]
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=30), st.integers(0, 5))

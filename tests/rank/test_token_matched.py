@@ -7,10 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
+from memlab.numbering import draws
+from memlab.rank import token_matched
 from memlab.rank.select import Fixed, Gap
-from memlab.rank.token_matched import TokenMatchedK, draw, mean_tokens, twin
+from memlab.rank.token_matched import TokenMatchedK, mean_tokens
 from memlab.store import Store
-from memlab.tables import Tables, empty
+from memlab.tables import Tables, empty, frame, text_hash
 from tests.rank.rankings import ranking, shown
 
 STORE = Store()
@@ -23,12 +25,28 @@ def world(seed: int, questions: int = 150, units: int = 45) -> pl.DataFrame:
 
 
 def cut(stage, table: pl.DataFrame) -> pl.DataFrame:
-    return stage.run(Tables(ranking=table), STORE)["ranking"]
+    return stage.run(Tables(ranking=table, questions=asked(table), turns=empty("turns")), STORE)["ranking"]
+
+
+def asked(table: pl.DataFrame) -> pl.DataFrame:
+    """A question of its own text for each number in a ranking."""
+    numbers = table["question"].unique().sort()
+    return frame("questions", {"question": numbers, "corpus": [0] * len(numbers),
+                               "text_id": [text_hash(str(q)) for q in numbers]})
+
+
+def drawn(table: pl.DataFrame, seed: int = 0) -> pl.DataFrame:
+    return draws(asked(table), empty("turns"), seed)
+
+
+def twin(table: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
+    return token_matched.twin(table, drawn(table, seed), seed)
 
 
 def test_matched_shows_one_more_where_the_draw_falls_below_the_share() -> None:
-    got = shown(cut(TokenMatchedK(k=1.5, seed=4), ranking(*[[3, 2, 1]] * 20)))
-    assert got == [[1, 2] if draw(q, 4) < .5 else [1] for q in range(20)]
+    table = ranking(*[[3, 2, 1]] * 20)
+    got = shown(cut(TokenMatchedK(k=1.5, seed=4), table))
+    assert got == [[1, 2] if draw < .5 else [1] for draw in drawn(table, 4)["draw"]]
     assert 3 <= sum(len(g) == 2 for g in got) <= 17
 
 

@@ -55,7 +55,7 @@ def fit(shape: pl.DataFrame, needed: pl.DataFrame, level: EvidenceLevel, depth: 
     counts the same, since the choice is among small K and large ones are many. The penalty l2 / 2 x |weights|^2 is
     added to the sum over questions. The loss is convex, so the result depends on the data alone.
     """
-    rows = shape.join(needed.select("question", "complete"), on="question").sort("question", "rank")
+    rows = shape.join(needed.select("question", "complete"), on="question").sort("rank", *FEATURES, "complete")
     if not rows.height:
         raise MemlabError("no ranked question has evidence to fit on", where="learn/coverage")
     x = rows.select(FEATURES).to_numpy()                                                   # (n, features)
