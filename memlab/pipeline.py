@@ -29,6 +29,7 @@ from memlab.rank.select import Fixed
 from memlab.rank.time_window import Forward
 from memlab.read.pack.by_rank import ByRank
 from memlab.read.token_cost import TokenCost
+from memlab.runtime import leak_guard
 from memlab.search.bm25 import BM25
 from memlab.search.dense import Dense
 from memlab.stage import STRICT, Nothing, Stage, spec_digest
@@ -213,7 +214,7 @@ AFTER_ANSWERS = {slot.name: slot.gold for slot in SLOTS if slot.gold}
 OPTIONAL = ("edges", "entities", "links", "notes")
 """Tables that most configurations leave empty."""
 
-_MEMO: OrderedDict[tuple[str, str], Tables] = OrderedDict()
+_MEMO: OrderedDict[tuple[str, str], Tables] = leak_guard.OutOfReach()
 """Results of stages, notes included: each arm that shares a result has its notes."""
 
 _MEMO_SIZE = 96
@@ -229,7 +230,8 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
     if key in _MEMO:
         _MEMO.move_to_end(key)
         return _MEMO[key]
-    result = stage.run(tables.only(stage.reads), store)
+    with leak_guard.watching(stage):
+        result = stage.run(tables.only(stage.reads), store)
     if set(result) - {"notes"} != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(result)}, declared {sorted(stage.writes)}")
     return _remember(key, result)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from memlab.runtime import leak_guard
+
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -29,6 +31,7 @@ def memlab_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     return home
 
 
+leak_guard.install()  # every test fails in which a stage looks outside its tables
 settings.register_profile("memlab", deadline=None, derandomize=True)  # a busy machine is no failure
 settings.load_profile("memlab")
 

@@ -1,42 +1,45 @@
-"""Nothing that tells the answer reaches a stage: not gold, not the benchmark's ids, not what is said later."""
+"""Guards against accidents: gold, the benchmark's ids and what is said later reach no stage unnoticed."""
 
 from __future__ import annotations
 
-import functools
 import importlib
 from collections.abc import Iterator
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
 import pytest
 from omegaconf import OmegaConf
 
+from memlab import numbering
 from memlab import pipeline as pipelines
 from memlab.config.instantiate import CONF
 from memlab.data.longmemeval import LongMemEval
+from memlab.errors import MemlabError
+from memlab.harness.arm import load
 from memlab.harness.build import PLACES
-from memlab.harness.sweep import read
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.oracle.select import OracleSelect
 from memlab.pipeline import AFTER_ANSWERS, MAY_SEE_GOLD, Pipeline
-from memlab.query.shuffled import ShuffledQueries
 from memlab.rank.baselines import LengthBaseline, RandomScore
 from memlab.rank.rerank import Rerank
 from memlab.rank.rollup import Rollup
+from memlab.rank.select import Fixed
 from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
-from memlab.stage import Nothing, Stage
+from memlab.stage import Nothing, Stage, stage
 from memlab.store import Store
 from memlab.tables import GOLD, SCHEMAS, Tables
 from memlab.write.chunk.length import Recursive, Window
 from memlab.write.chunk.turns import Levels, RoundChunker, SessionChunker, TurnChunker
 from memlab.write.context.header import Header
 from tests.data.official_records import record, write
+from tests.leak_worker import digests, in_a_fresh_process, techniques
+from tests.peeks import ByNumber, Look, Peek
 from tests.search.world import Overlap, WordEmbedder
 from tests.small import arm, lexical, lives
 
@@ -87,50 +90,33 @@ def test_no_technique_declares_gold(file: str, target: str) -> None:
     assert ("ids" in reads) == (target == "memlab.oracle.tainted.ShownIds")  # the one tainted arm
 
 
-NEEDS = ("memlab.oracle", "memlab.learn", "${embedder}", "${cross_encoder}", "${chat}", "dense:")
-"""What a technique's file says that looks at gold, asks a model, or weighs a lane that is off here."""
-
-
-@functools.cache
-def techniques(slot: str) -> list[tuple[str, Pipeline]]:
-    """All techniques of a slot that load no model and may not see gold, each in a pipeline of its own."""
-    names = []
-    for path in sorted(CONF.joinpath(*slot.split("/")).glob("*.yaml")):
-        text = path.read_text()
-        if not any(word in text for word in NEEDS):
-            names.append(path.stem)
-    made = []
-    for name in names:
-        (one,) = read(["search/dense=none", "track=none", f"{slot}={name}"]).arms
-        made.append((name, one.pipeline))
-    return made
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("slot", ["rank/select", "rank/score", "rank/rollup", "write/chunk", "search/lexical",
+@pytest.mark.parametrize("what", ["rank/select", "rank/score", "rank/rollup", "write/chunk", "search/lexical",
                                   "query/classify", "query/expand"])
-def test_shuffled_gold_changes_nothing(slot: str, tmp_path: Path) -> None:
+def test_shuffled_gold_changes_nothing(what: str, tmp_path: Path) -> None:
     tables = lives().load()
     other = shuffled(tables)
     assert not other["evidence"].equals(tables["evidence"])
-    known = techniques(slot)
-    assert len(known) >= 3 or slot == "search/lexical"
-    for name, pipeline in known:
-        one, two = fresh(pipeline, tables, tmp_path), fresh(pipeline, other, tmp_path)
-        for table in set(one) - GOLD:
-            assert one[table].equals(two[table]), (name, table)
-        assert one["ranking"]["selected"].any() or name == "none", name
+    assert len(techniques(what)) >= 3 or what == "search/lexical"
+    one = digests(what, tables, tmp_path / "1")
+    assert one == in_a_fresh_process(what, other, tmp_path / "2")
+    for name, tables_of in one.items():
+        assert int(tables_of["selected"]) or name == "none", name
 
 
 def test_shuffled_gold_changes_nothing_with_models(tmp_path: Path) -> None:
     tables = lives().load()
-    embedder, scorer = WordEmbedder(), Overlap()
-    full = Pipeline(chunk=Levels(chunkers=[TurnChunker(), SessionChunker(roles=("user",))]), context=Header(),
-                    dense=Dense(embedder=embedder), late=Late(scorer=scorer), rerank=Rerank(scorer=scorer, pool=20),
-                    query=ShuffledQueries())
-    one, two = fresh(full, tables, tmp_path / "1"), fresh(full, shuffled(tables), tmp_path / "2")
-    for table in set(one) - GOLD:
-        assert one[table].equals(two[table]), table
+    assert digests("models", tables, tmp_path / "1") == in_a_fresh_process("models", shuffled(tables), tmp_path / "2")
+
+
+@pytest.mark.parametrize("way", ["frame", "gc", "error"])
+def test_the_shuffle_alone_notices_a_stage_that_finds_gold_in_its_process(way: str, tmp_path: Path) -> None:
+    """No guard is on in these processes."""
+    tables = lives().load()
+    one, two = (in_a_fresh_process(f"peek:{way}", t, tmp_path / f"{at}")
+                for at, t in enumerate((tables, shuffled(tables))))
+    assert one != two
+    assert {int(made["selected"]) for made in (*one.values(), *two.values())} != {0}
 
 
 @pytest.mark.parametrize("select", [OracleSelect(), LearnedK(coverage=CrossFitCoverage(level="turn", folds=2))],
@@ -257,6 +243,103 @@ def test_no_id_of_longmemeval_is_in_any_table(shared_data: Path, tmp_path: Path)
 
 def test_nothing_of_a_stage_is_a_way_to_gold() -> None:
     """No stage holds tables or a data set in its fields, so what it declares is all that it can see."""
-    for slot, stage in lexical().stages():
-        for field in fields(stage):
-            assert not isinstance(getattr(stage, field.name), Tables | pl.DataFrame), (slot, field.name)
+    for slot, one in lexical().stages():
+        for field in fields(one):
+            assert not isinstance(getattr(one, field.name), Tables | pl.DataFrame), (slot, field.name)
+
+
+# What got past these tests once: each way to gold must be caught.
+
+
+@stage
+class Undeclared(Fixed):
+    """Reads evidence without being one of those that may."""
+
+    reads: ClassVar = ("ranking", "evidence")
+
+
+class Renamed(OracleSelect):
+    """The oracle under the name of another module."""
+
+
+class Silent(Fixed):
+    """Takes evidence that it does not declare."""
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        assert tables["evidence"].height
+        return super().run(tables, store)
+
+
+@pytest.mark.parametrize("select", [Undeclared, Renamed])
+def test_a_stage_that_declares_evidence_is_refused(select: type) -> None:
+    with pytest.raises(ValueError, match=f"{select.__name__} reads .*evidence"):
+        lexical(select=select())
+
+
+def test_a_stage_that_takes_what_it_does_not_declare_is_stopped(tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match="table 'evidence' is not here"):
+        fresh(lexical(select=Silent()), lives().load(), tmp_path)
+
+
+@pytest.mark.parametrize("way", ["frame", "gc", "error"])
+def test_a_stage_that_looks_for_gold_in_its_process_is_named(way: str, tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match="tests.peeks.Peek looks"):
+        fresh(lexical(select=Peek(way=way)), lives().load(), tmp_path)
+
+
+@pytest.mark.parametrize("way", ["memo", "memo_keys", "loaded"])
+def test_a_stage_that_looks_at_what_the_process_computed_is_named(way: str, tmp_path: Path) -> None:
+    """An earlier arm, the oracle, has left its selection in the pipeline's memo, and the data in that of the arms."""
+    tables = load(lives())
+    fresh(lexical(select=OracleSelect()), tables, tmp_path)
+    with pytest.raises(MemlabError, match="tests.peeks.Look looks at what this process has computed"):
+        lexical(select=Look(way=way)).run(tables, Store(tmp_path))
+
+
+@pytest.mark.parametrize(("way", "file"), [
+    ("parquet", "ranking.parquet"), ("scan", "questions.parquet"), ("csv", "qrels.trec"), ("text", "qrels.trec"),
+    ("descriptor", "metrics.json"), ("record", "manifest.json"), ("in_a_thread", "qrels.trec")])
+@pytest.mark.parametrize("swallow", [False, True])
+def test_a_stage_that_reads_an_earlier_arms_folder_is_named(
+        way: str, file: str, swallow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = arm(tmp_path, lexical(select=OracleSelect())).run(Store(tmp_path / "store"))
+    monkeypatch.setattr(Look, "folder", folder)
+    with pytest.raises(MemlabError, match=f"tests.peeks.Look opens .*{file}"):
+        fresh(lexical(select=Look(way=way, path=file, swallow=swallow)), lives().load(), tmp_path)
+
+
+@pytest.mark.parametrize("way", ["record", "text", "benchmark"])
+def test_a_stage_that_reads_the_benchmark_is_named(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = LongMemEval(variant="s", path=write(tmp_path / "data.json", [record("q1"), record("q2")]))
+    monkeypatch.setattr(Look, "folder", tmp_path)
+    with pytest.raises(MemlabError, match="tests.peeks.Look opens .*data.json"):
+        fresh(lexical(select=Look(way=way, path="data.json")), data.load(), tmp_path / "store")
+
+
+def test_a_stage_that_goes_by_the_questions_number_gets_another_figure(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ``test_numbering`` asks of all techniques fails for it; and the number says nothing of the type."""
+    made = []
+    for seed in (0, 1):
+        monkeypatch.setattr(numbering, "SEED", seed)
+        folder = arm(tmp_path / f"{seed}", lexical(select=ByNumber())).run(Store(tmp_path / "store"))
+        made.append((folder / "metrics.json").read_text())
+    assert made[0] != made[1]
+
+
+def test_a_file_that_is_sorted_by_type_is_not_so_for_a_stage() -> None:
+    tables = lives(lives=30).load()
+    by_type = tables["gold"].sort("category").select("question", number=pl.int_range(pl.len(), dtype=pl.Int32))
+    in_file = tables.updated({name: numbering.renumber(table, "question", by_type).sort("question")
+                              for name, table in tables.items() if "question" in table.columns})
+    hidden = numbering.Numbering.of(in_file).hide(in_file)
+
+    def changes(gold: pl.DataFrame) -> int:
+        return int((gold["category"] != gold["category"].shift()).sum())
+
+    kinds = in_file["gold"]["category"].n_unique()
+    assert changes(in_file["gold"]) < kinds
+    for order in ("number", "row"):
+        gold = hidden["gold"].sort("question") if order == "number" else hidden["questions"].join(
+            hidden["gold"], on="question", maintain_order="left")
+        assert changes(gold) > gold.height * (kinds - 1) / kinds * 0.8, order

@@ -32,11 +32,12 @@ from memlab.numbering import corpora_by_content, draws
 from memlab.pipeline import LAST_RANKED, Pipeline
 from memlab.rank.token_matched import TokenMatchedK, twin
 from memlab.runtime.files import atomic_dir, is_stale, os_errors, write_json
+from memlab.runtime.leak_guard import OutOfReach
 from memlab.stage import Stage, spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
 
-_LOADED: dict[str, Tables] = {}
+_LOADED: dict[str, Tables] = OutOfReach()
 _constant_k = by_order(constant_k)
 
 

@@ -49,8 +49,8 @@ def mean_tokens(ranking: pl.DataFrame) -> float:
 def twin(ranking: pl.DataFrame, drawn: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
     """Return the constant K whose mean tokens come nearest to those of an arm's selection.
 
-    ``ranking`` is the arm's, with ``tokens`` and ``selected``; ``drawn`` is ``draws(questions, turns, seed)``. The match
-    is exact up to half of one unit's tokens in one question (well within .5 % for a hundred questions or more);
+    ``ranking`` is the arm's, with ``tokens`` and ``selected``; ``drawn`` is ``draws(questions, turns, seed)``. The
+    match is exact up to half of one unit's tokens in one question (well within .5 % for a hundred questions or more);
     ``mean_tokens(match.run(...))`` states it.
     """
     need(ranking, "tokens", "run read/measure before the selection")

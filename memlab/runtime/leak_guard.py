@@ -1,0 +1,273 @@
+"""A guard that names the stage that looks outside its tables.
+
+While a stage runs, an audit hook sees which file opens a file, lists the objects of the process, or takes a caller's
+frame; polars reads files without such an event, so its readers are wrapped. What the store, models, imports and
+libraries do for themselves passes; so do files that a field of the stage names, and those that the stage has written.
+The guard catches accidents. It is no sandbox: code that wants to get around it can.
+
+It is off until ``install`` is called (``leak_guard=true``), and then stays on in the process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import sys
+import sysconfig
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import polars as pl
+
+from memlab.errors import MemlabError
+
+OPENERS = ("memlab.store", "memlab.live", "memlab.models", "memlab.serving")
+"""Packages that open files of their own for a stage."""
+
+HELPERS = ("memlab.runtime", "memlab.stage", "memlab.tables")
+"""Packages that act for their caller."""
+
+STAGES = ("memlab.write", "memlab.query", "memlab.search", "memlab.rank", "memlab.read", "memlab.judge", "memlab.learn",
+          "memlab.oracle", "memlab.evaluate")
+"""Packages whose code counts as the stage's in threads that a stage starts."""
+
+_FILES = frozenset({"open", "sqlite3.connect"})
+_OBJECTS = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"})
+_FRAMES = frozenset({"sys._getframe", "sys._current_frames", "object.__getattr__"})
+_FRAME_FIELDS = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
+_CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME", "NLTK_DATA")
+
+_installed = False
+_watches: dict[int, _Watch] = {}
+_judging = threading.local()
+
+
+@dataclasses.dataclass
+class _Watch:
+    """A stage that runs: its name and module, the modules of its models, and the files that it may open."""
+
+    name: str
+    module: str
+    models: frozenset[str]
+    files: set[str]
+    refused: MemlabError | None = None
+
+
+class OutOfReach(OrderedDict[Any, Any]):
+    """A dictionary of the process that no stage may look into while it is watched."""
+
+    def __getattribute__(self, name: str) -> Any:
+        """Refuse methods and views to a stage."""
+        _refuse_contents()
+        return super().__getattribute__(name)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Refuse values to a stage."""
+        _refuse_contents()
+        return super().__getitem__(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Refuse keys to a stage."""
+        _refuse_contents()
+        return super().__iter__()
+
+
+def install() -> None:
+    """Turn the guard on, for as long as the process lives."""
+    global _installed
+    if _installed:
+        return
+    _installed = True
+    for name in dir(pl):
+        if name.startswith(("read_", "scan_")):
+            setattr(pl, name, _guarded(getattr(pl, name)))
+    sys.addaudithook(_audit)
+
+
+@contextmanager
+def watching(stage: object) -> Iterator[None]:
+    """Watch a stage while it runs, if the guard is on; raise MemlabError if it looks outside its tables."""
+    if not _installed:
+        yield
+        return
+    thread, watch = threading.get_ident(), _watch(stage)
+    outer = _watches.get(thread)
+    _watches[thread] = watch
+    try:
+        yield
+    finally:
+        if outer is None:
+            del _watches[thread]
+        else:
+            _watches[thread] = outer
+    if watch.refused is not None:  # the stage went on as if nothing had happened
+        raise watch.refused
+
+
+def _watch(stage: object) -> _Watch:
+    files: set[str] = set()
+    models: set[str] = set()
+    _parts(stage, files, models)
+    cls = type(stage)
+    own = {module for module in models if not _within(module, ("memlab",)) and module != cls.__module__}
+    return _Watch(f"{cls.__module__}.{cls.__qualname__}", cls.__module__, frozenset(own), files)
+
+
+def _parts(value: object, files: set[str], models: set[str]) -> None:
+    """Gather the paths in the fields of a stage, and the modules of its models, however deep they lie."""
+    if isinstance(value, Path) or (isinstance(value, str) and os.sep in value):
+        files.add(os.path.realpath(os.path.expanduser(value)))
+    elif isinstance(value, dict):
+        for part in value.values():
+            _parts(part, files, models)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for part in value:
+            _parts(part, files, models)
+    elif hasattr(value, "identity") or dataclasses.is_dataclass(value):
+        if hasattr(value, "identity"):
+            models.add(type(value).__module__)
+        for part in vars(value).values() if hasattr(value, "__dict__") else ():
+            _parts(part, files, models)
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _watches or getattr(_judging, "now", False):
+        return
+    if event not in _FILES and event not in _OBJECTS and event not in _FRAMES:
+        return
+    _judging.now = True
+    try:
+        if event in _FILES:
+            _judge_file(arguments[0], _reads(arguments))
+        elif event in _OBJECTS:
+            _judge(f"looks through the objects of the process ({event})", libraries=False)
+        elif event != "object.__getattr__" or arguments[1] in _FRAME_FIELDS:
+            _judge("looks at the frames of its callers", libraries=False)
+    finally:
+        _judging.now = False
+
+
+def _reads(arguments: tuple[Any, ...]) -> bool:
+    """Return whether the arguments of ``open`` (path, mode, flags) ask for content that is there already."""
+    mode, flags = (*arguments, None, None)[1:3]
+    if isinstance(mode, str):
+        return "r" in mode or "+" in mode
+    return not isinstance(flags, int) or flags & os.O_ACCMODE != os.O_WRONLY
+
+
+def _guarded(reader: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a reader of polars: what it opens itself raises no audit event."""
+
+    @functools.wraps(reader)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        if _watches and not getattr(_judging, "now", False):
+            sources = [*args[:1], *(kwargs[name] for name in ("source", "sources") if name in kwargs)]
+            _judging.now = True
+            try:
+                for source in sources:
+                    for path in source if isinstance(source, list | tuple) else [source]:
+                        _judge_file(path, reads=True)
+            finally:
+                _judging.now = False
+        return reader(*args, **kwargs)
+
+    return guarded
+
+
+def _judge_file(path: object, reads: bool) -> None:
+    if not isinstance(path, str | bytes | os.PathLike):
+        return  # a file that is open already, or bytes in memory
+    name = os.path.realpath(os.fsdecode(path))
+    watch = _watches.get(threading.get_ident())
+    if not reads:
+        if watch is not None:
+            watch.files.add(name)
+        return
+    if not name.startswith(_open_folders()) and not os.path.isdir(name):
+        _judge(f"opens {os.fsdecode(path)}", libraries=True, path=name)
+
+
+def _judge(what: str, *, libraries: bool, path: str | None = None) -> None:
+    """Raise if the code that does this is a stage's; ``libraries``: a library does it for its caller."""
+    watch = _watches.get(threading.get_ident())
+    for candidate in [watch] if watch else list(_watches.values()):
+        frame = _culprit(candidate, libraries)
+        if frame is None or (watch is None and not _is_stage(frame, candidate)):
+            continue
+        if path is not None and any(path == file or path.startswith(file + os.sep) for file in candidate.files):
+            continue
+        _refuse(candidate, what, frame)
+
+
+def _culprit(watch: _Watch, libraries: bool) -> FrameType | None:
+    """Return the frame that answers for what happens now; None if that is no stage."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        module, file = str(frame.f_globals.get("__name__", "")), frame.f_code.co_filename
+        own = module.partition(".")[0] == watch.module.partition(".")[0]
+        if module == "memlab.pipeline" or _within(module, OPENERS) or module in watch.models:
+            return None
+        if "importlib" in file:
+            return None
+        if not _within(module, HELPERS) and module != "inspect":
+            if own or _within(module, ("memlab",)) or not _is_library(file):
+                return frame
+            if not libraries:
+                return None
+        frame = frame.f_back
+    return None
+
+
+def _is_stage(frame: FrameType, watch: _Watch) -> bool:
+    module = str(frame.f_globals.get("__name__", ""))
+    return module == watch.module or _within(module, STAGES)
+
+
+def _refuse(watch: _Watch, what: str, frame: FrameType) -> NoReturn:
+    watch.refused = MemlabError(
+        f"the stage {watch.name} {what}, outside its tables",
+        where=f"{frame.f_code.co_filename}, line {frame.f_lineno}",
+        fix="declare the table in the stage's reads; a file that it needs is named by a field of the stage")
+    raise watch.refused
+
+
+def _refuse_contents() -> None:
+    watch = _watches.get(threading.get_ident())
+    if watch is not None and not getattr(_judging, "now", False):
+        _judging.now = True
+        try:
+            if frame := _culprit(watch, libraries=True):
+                _refuse(watch, "looks at what this process has computed before", frame)
+        finally:
+            _judging.now = False
+
+
+def _within(module: str, packages: tuple[str, ...]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    names = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    names |= {folder for folder in sys.path if folder.endswith(("site-packages", "dist-packages"))}
+    return tuple(f"{folder}{os.sep}" for name in names for folder in {name, os.path.realpath(name)})
+
+
+@functools.cache
+def _open_folders() -> tuple[str, ...]:
+    """Return the folders that hold no one's data: Python, the package, devices, and the libraries' caches of models."""
+    names = [*_library_folders(), str(Path(__file__).resolve().parents[1]), "/dev", "/proc", "/sys", "/etc",
+             sys.prefix, sys.base_prefix, os.path.expanduser("~/.cache/huggingface"),
+             os.path.expanduser("~/.cache/torch"), *(os.environ[name] for name in _CACHES if os.environ.get(name))]
+    return tuple(os.path.join(os.path.realpath(name), "") for name in names if os.path.realpath(name) != os.sep)
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith(("<", *_library_folders()))

@@ -1,0 +1,95 @@
+"""The half of a shuffle test that runs in a process of its own: nothing of the other half is alive there.
+
+``python -m tests.leak_worker FOLDER`` runs pipelines on the tables in FOLDER and writes the digests of their results.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+
+from memlab import pipeline as pipelines
+from memlab.config.instantiate import CONF
+from memlab.harness.sweep import read
+from memlab.pipeline import Pipeline
+from memlab.query.shuffled import ShuffledQueries
+from memlab.rank.rerank import Rerank
+from memlab.search.dense import Dense
+from memlab.search.late_interaction import Late
+from memlab.store import Store
+from memlab.tables import GOLD, Tables, text_hash
+from memlab.write.chunk.turns import Levels, SessionChunker, TurnChunker
+from memlab.write.context.header import Header
+from tests.peeks import Peek
+from tests.search.world import Overlap, WordEmbedder
+from tests.small import lexical
+
+ROOT = Path(__file__).resolve().parents[1]
+NEEDS = ("memlab.oracle", "memlab.learn", "${embedder}", "${cross_encoder}", "${chat}", "dense:")
+"""What a technique's file says that looks at gold, asks a model, or weighs a lane that is off here."""
+
+Digests = dict[str, dict[str, str]]
+"""Name of a pipeline -> table -> digest, without gold; "selected" counts the units that are selected."""
+
+
+@functools.cache
+def techniques(slot: str) -> list[tuple[str, Pipeline]]:
+    """All techniques of a slot that load no model and may not see gold, each in a pipeline of its own."""
+    names = []
+    for path in sorted(CONF.joinpath(*slot.split("/")).glob("*.yaml")):
+        text = path.read_text()
+        if not any(word in text for word in NEEDS):
+            names.append(path.stem)
+    made = []
+    for name in names:
+        (one,) = read(["search/dense=none", "track=none", f"{slot}={name}"]).arms
+        made.append((name, one.pipeline))
+    return made
+
+
+def with_models() -> Pipeline:
+    """A pipeline of techniques that ask models."""
+    embedder, scorer = WordEmbedder(), Overlap()
+    return Pipeline(chunk=Levels(chunkers=[TurnChunker(), SessionChunker(roles=("user",))]), context=Header(),
+                    dense=Dense(embedder=embedder), late=Late(scorer=scorer), rerank=Rerank(scorer=scorer, pool=20),
+                    query=ShuffledQueries())
+
+
+def chosen(what: str) -> list[tuple[str, Pipeline]]:
+    """The pipelines of a slot, those with models, or one that peeks in a way."""
+    if what.startswith("peek:"):
+        return [(what, lexical(select=Peek(way=what.partition(":")[2])))]
+    return [(what, with_models())] if what == "models" else techniques(what)
+
+
+def digests(what: str, tables: Tables, root: Path) -> Digests:
+    """Run the pipelines, each with nothing remembered, so that a leak shows."""
+    made: Digests = {}
+    for name, pipeline in chosen(what):
+        pipelines._MEMO.clear()
+        result = pipeline.run(tables, Store(root / "store"))
+        made[name] = {table: text_hash(repr(result[table].rows())) for table in sorted(set(result) - GOLD)}
+        made[name]["selected"] = str(result["ranking"]["selected"].sum())
+    return made
+
+
+def in_a_fresh_process(what: str, tables: Tables, folder: Path) -> Digests:
+    """Run the pipelines in another process, which is given these tables and no others."""
+    (folder / "tables").mkdir(parents=True)
+    for name, table in tables.items():
+        table.write_parquet(folder / "tables" / f"{name}.parquet")
+    (folder / "what").write_text(what)
+    subprocess.run([sys.executable, "-m", "tests.leak_worker", str(folder)], cwd=ROOT, check=True, timeout=600)
+    made: Digests = json.loads((folder / "digests.json").read_text())
+    return made
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1])
+    given = Tables(**{path.stem: pl.read_parquet(path) for path in sorted((place / "tables").glob("*.parquet"))})
+    (place / "digests.json").write_text(json.dumps(digests((place / "what").read_text(), given, place)))
