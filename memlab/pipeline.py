@@ -19,9 +19,9 @@ import polars as pl
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from memlab.data.numbering import Numbering
 from memlab.errors import MemlabError
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.numbering import Numbering
 from memlab.query.classify import Rules
 from memlab.query.original import Original
 from memlab.rank.score import Score
@@ -157,7 +157,7 @@ class Pipeline:
 
         ``until`` names the last slot to run. ``after`` names the last slot that an earlier call on the same data has
         run; ``tables`` are then its result. The stages see questions and corpora under other numbers, which tell
-        nothing (``memlab.numbering``); the result has the numbers of ``tables``.
+        nothing (``memlab.data.numbering``); the result has the numbers of ``tables``.
         """
         stages = self.between(after, until)
         with counting(self.tokens):

@@ -1,6 +1,6 @@
 """The tables that flow from stage to stage: column names, types, meaning, and the check at each boundary.
 
-Rows are numbered within a run; stages see questions and corpora under numbers of no meaning (``memlab.numbering``).
+Rows are numbered within a run; stages see other numbers of questions and corpora (``memlab.data.numbering``).
 Benchmarks hide labels in their own ids (an id that starts with ``answer_`` is evidence), so those are kept in the table
 ``ids`` alone, which no stage reads. Each text is stored once, in ``texts``; other tables refer to it by its hash, in a
 column that ends with ``_id``. ``with_text`` adds the texts.

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 from omegaconf import OmegaConf
 
-from memlab import numbering
 from memlab import pipeline as pipelines
 from memlab.config.instantiate import CONF
+from memlab.data import numbering
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
 from memlab.harness.arm import load

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from memlab.data.numbering import question_digests
 from memlab.evaluate.evidence_funnel import VIEWS, evidence_steps, reached
-from memlab.numbering import question_digests
 from memlab.stage import Stage, stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables, frame

@@ -17,6 +17,7 @@ import polars as pl
 from omegaconf import OmegaConf
 
 from memlab.data.dataset import Dataset
+from memlab.data.numbering import corpora_by_content, draws
 from memlab.evaluate.averages import averages
 from memlab.evaluate.constant_k import constant_k
 from memlab.evaluate.export import write_answers, write_qrels, write_run
@@ -28,7 +29,6 @@ from memlab.harness.rule_curve import rule_curve
 from memlab.harness.snippets import snippets
 from memlab.harness.truncation import truncated_share
 from memlab.models.protocols import origins
-from memlab.numbering import corpora_by_content, draws
 from memlab.pipeline import LAST_RANKED, Pipeline
 from memlab.rank.token_matched import TokenMatchedK, twin
 from memlab.runtime.files import atomic_dir, is_stale, os_errors, write_json

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from memlab.data.groups import GroupBy, groups, session_texts
+from memlab.data.numbering import question_digests
 from memlab.errors import MemlabError
-from memlab.numbering import question_digests
 
 
 def folds(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, k: int = 5, seed: int = 0,

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from memlab.data.numbering import question_digests
 from memlab.errors import MemlabError
-from memlab.numbering import question_digests
 from memlab.query.original import query_table
 from memlab.stage import stage
 from memlab.store import Store

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from memlab.numbering import question_digests
+from memlab.data.numbering import question_digests
 from memlab.rank.score import project
 from memlab.rank.units import Level, ranked
 from memlab.stage import stage

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
+from memlab.data.numbering import draws
 from memlab.errors import MemlabError
-from memlab.numbering import draws
 from memlab.rank.select import cut, need
 from memlab.stage import stage
 from memlab.store import Store

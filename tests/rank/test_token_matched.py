@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memlab.data.numbering import draws
 from memlab.errors import MemlabError
-from memlab.numbering import draws
 from memlab.rank import token_matched
 from memlab.rank.select import Fixed, Gap
 from memlab.rank.token_matched import TokenMatchedK, mean_tokens

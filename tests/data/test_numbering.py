@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab import numbering
 from memlab import pipeline as pipelines
+from memlab.data import numbering
+from memlab.data.numbering import Numbering, corpora_by_content, draws
 from memlab.harness.arm import Arm, load
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.learn.question_classifier import Centroids
-from memlab.numbering import Numbering, corpora_by_content, draws
 from memlab.query.decompose.base import RuleDecompose
 from memlab.query.shuffled import ShuffledQueries
 from memlab.rank.baselines import RandomScore
