@@ -50,6 +50,7 @@ RUN_SETTINGS = (
     RunSetting("out", (str,), "a folder", recorded=False),
     RunSetting("store", (str, NoneType), "a folder", recorded=False),
     RunSetting("shards", (int,), "a whole number", recorded=False),
+    RunSetting("leak_guard", (bool,), "true or false"),
 )
 
 

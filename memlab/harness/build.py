@@ -9,13 +9,19 @@ from memlab.config.instantiate import part
 from memlab.data.dataset import Dataset
 from memlab.errors import Faults
 from memlab.pipeline import SLOTS, Pipeline
+from memlab.runtime import leak_guard
 
 PLACES = {**{slot.name: slot.config for slot in SLOTS}, "tokens": "read.tokens"}
 """Pipeline field -> place of its configuration."""
 
 
 def build(cfg: DictConfig) -> tuple[Pipeline, Dataset]:
-    """Construct an arm's pipeline and data set; raise Faults with everything that is wrong."""
+    """Construct an arm's pipeline and data set; raise Faults with everything that is wrong.
+
+    ``leak_guard: true`` turns the guard of stages on, for as long as the process lives.
+    """
+    if cfg.get("leak_guard"):
+        leak_guard.install()
     faults: list[str] = []
     stages = {slot: part(cfg, place, faults) for slot, place in PLACES.items()}
     dataset = part(cfg, "data", faults)

@@ -140,5 +140,30 @@ def test_the_guard_is_off_by_default_and_then_touches_nothing(tmp_path: Path) ->
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=True, timeout=300)
 
 
+def test_a_setting_turns_it_on(tmp_path: Path) -> None:
+    code = """if True:
+        import sys
+        from dataclasses import replace
+        from pathlib import Path
+        from memlab.harness.sweep import read
+        from memlab.runtime import leak_guard
+        from memlab.store import Store
+        from tests.peeks import Look
+        from tests.small import words
+        Look.folder = Path(sys.argv[1])
+        (off,) = read(words(Look.folder)).arms
+        assert not leak_guard._installed
+        (on,) = read(words(Look.folder, "leak_guard=true")).arms
+        assert on.digest() == off.digest() and on.name == off.name
+        peeking = replace(on, pipeline=on.pipeline.replace(select=Look(way="text", path="gold")))
+        peeking.run(Store(Look.folder / "store"))
+    """
+    (tmp_path / "gold").write_text("evidence")
+    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=False, timeout=300,
+                           capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert f"the stage tests.peeks.Look opens {tmp_path}/gold, outside its tables" in ended.stderr
+
+
 def test_it_is_on_in_the_tests() -> None:
     assert leak_guard._installed
