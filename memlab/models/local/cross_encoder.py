@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import numpy as np
@@ -113,10 +114,12 @@ class LoadedCrossEncoder:
     """The model and the tokenizer of a ``CrossEncoder`` on one device."""
 
     def __init__(self, loaded: Any, device: str) -> None:
-        if loaded.config.num_labels != 1:
-            raise MemlabError(f"this classifier has {loaded.config.num_labels} labels, a reranker has one",
+        if loaded.num_labels != 1:
+            raise MemlabError(f"this classifier has {loaded.num_labels} labels, a reranker has one",
                               where=str(loaded.config.name_or_path))
-        self.model, self.tokenizer, self.device = loaded.model, loaded.tokenizer, device
+        # newer rerankers (Ettin) are an encoder with a head of their own modules, not a classifier of transformers
+        self.model = loaded.model if len(loaded) == 1 else partial(_scores, loaded)
+        self.tokenizer, self.device = loaded.tokenizer, device
         self.max_length = int(loaded.max_length or 512)
         self.typed = "token_type_ids" in self.tokenizer.model_input_names
 
@@ -133,3 +136,8 @@ class LoadedCrossEncoder:
             out = self.model(**{name: torch.from_numpy(value).to(self.device) for name, value in inputs.items()})
             scores: Floats = out.logits[:, 0].float().cpu().numpy()
             return scores
+
+
+def _scores(modules: Any, **inputs: Any) -> Any:
+    """Run the modules of a ``CrossEncoder`` one after the other; return their scores as transformers returns logits."""
+    return SimpleNamespace(logits=modules(inputs)["scores"])

