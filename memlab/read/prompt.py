@@ -12,9 +12,9 @@ from pydantic import Field, model_validator
 
 from memlab.errors import did_you_mean
 from memlab.models.chat.protocol import Message
-from memlab.question_types import FALLBACK
+from memlab.question_types import FALLBACK, check_classes
 from memlab.read.render import HEADER
-from memlab.stage import stage
+from memlab.stage import Names, stage
 from memlab.text.transcript import TURN_SEPARATOR
 
 PLACEHOLDERS = ("question", "date", "history")
@@ -131,6 +131,26 @@ class OneReader:
     def template(self, kind: str, default: PromptTemplate) -> PromptTemplate:  # noqa: ARG002
         """Return the default template."""
         return default
+
+
+@stage
+class ComplexPrompts:
+    """One template for complex questions, the reader's own for all others.
+
+    Complex are the ``classes`` (query/classify) whose answers are put together or worked out.
+    """
+
+    complex: PromptTemplate
+    classes: Names = ("counting", "multi_session", "temporal")
+
+    @model_validator(mode="after")
+    def _known(self) -> ComplexPrompts:
+        check_classes({f"read.agents.classes[{i}]": name for i, name in enumerate(self.classes)})
+        return self
+
+    def template(self, kind: str, default: PromptTemplate) -> PromptTemplate:
+        """Return the template for complex questions, or the default one."""
+        return self.complex if kind in self.classes else default
 
 
 @stage

@@ -117,11 +117,13 @@ class Reader:
         questions = with_text(tables["questions"], tables["texts"]).select("question", "text", "asked_on")
         built = []
         for question, text, asked_on in questions.iter_rows():
-            template, context = self.agents.template(classes.get(question, ""), self.prompt), contexts.get(question, [])
+            kind, context = classes.get(question, ""), contexts.get(question, [])
+            template = self.agents.template(kind, self.prompt)
             messages, dropped = self._fit_to_window(template, text, asked_on, context, count)
-            first = sample * self.vote.samples  # no reply is shared between samples
-            prompts = tuple(Prompt(messages, sample=first + i, temperature=self.vote.temperature,
-                                   max_tokens=template.max_tokens) for i in range(self.vote.samples))
+            temperatures = self.vote.schedule(kind)
+            first = sample * len(temperatures)  # no reply is shared between samples
+            prompts = tuple(Prompt(messages, sample=first + i, temperature=temperature, max_tokens=template.max_tokens)
+                            for i, temperature in enumerate(temperatures))
             built.append(QuestionPrompts(question, template, prompts, dropped))
         return built
 

@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from memlab.config.defaults import with_defaults
 from memlab.config.instantiate import construct
 from memlab.models.chat.openai import OpenAIChat
+from memlab.question_types import VOCABULARY
 from memlab.read.prompt import PromptRouter, PromptTemplate, RoutedPrompts
 from memlab.read.vote import Vote
 from memlab.stage import Stage
@@ -68,6 +69,14 @@ def test_the_two_forms_of_history_differ_in_nothing_else() -> None:
 def test_no_two_prompts_say_the_same() -> None:
     names = [p.stem for p in FILES if p.parent.name == "prompt"]
     assert len({repr(prompt(name)) for name in names}) == len(names) == 13
+
+
+def test_chain_of_note_is_for_complex_questions_alone() -> None:
+    agents = construct(load(CONF / "agents" / "chain_of_note.yaml"), "read.agents", [])
+    direct, notes = prompt("direct"), prompt("chain_of_note")
+    assert {kind for kind in VOCABULARY if agents.template(kind, direct) == notes} == {
+        "counting", "multi_session", "temporal"}
+    assert agents.template("", direct) is agents.template("factual", direct) is direct
 
 
 def test_specialists_reason_before_they_answer() -> None:

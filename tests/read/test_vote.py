@@ -3,8 +3,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 from pydantic import ValidationError
 
+from memlab.config.instantiate import CONF, construct
+from memlab.errors import MemlabError
 from memlab.read.vote import SelfConsistency, Single, Vote
 from memlab.text.normalise import normalise_vote
 
@@ -32,7 +35,18 @@ def test_no_answer_is_more_frequent_than_the_winner(answers: list[str]) -> None:
         assert not any(forms)
 
 
-@pytest.mark.parametrize("wrong", [{"samples": 1}, {"temperature": 0}, {"temperature": True}])
+@pytest.mark.parametrize("wrong", [{"samples": 1}, {"temperature": 0}, {"temperature": True}, {"temperatures": [0.7]},
+                                   {"temperatures": [0.0, 1.0]}, {"classes": ["countin"]}])
 def test_settings_that_make_no_vote_are_refused(wrong: dict) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises((ValidationError, MemlabError)):
         SelfConsistency(**wrong)
+
+
+def test_oltramem_votes_over_three_temperatures_for_counting_questions_alone() -> None:
+    vote = construct(OmegaConf.to_container(OmegaConf.load(CONF / "read" / "vote" / "counting.yaml")), "read.vote", [])
+    for kind in ("counting", "multi_session"):
+        assert len(set(vote.schedule(kind))) == 3
+    for kind in ("temporal", "factual", ""):
+        assert vote.schedule(kind) == (None,)
+    assert SelfConsistency().schedule("factual") == (0.7,) * 5
+    assert Single().schedule("counting") == (None,)
