@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from memlab.models.protocols import Embedder, PairScorer
 
 CONF = Path(__file__).parents[2] / "conf"
-EMBEDDERS = ["openai", "voyage", "bge_m3_flag", "arctic_embed_s"]
+EMBEDDERS = ["openai", "text_embedding_3_small", "voyage", "bge_m3_flag", "arctic_embed_s"]
 SCORERS = ["http_rerank", "bge_reranker_v2_m3_flag", "bge_reranker_v2_gemma_flag", "bge_m3_sparse_flag",
            "bge_m3_colbert_flag", "ettin_reranker_17m", "ettin_reranker_32m", "ettin_reranker_150m"]
 
@@ -24,3 +24,14 @@ def test_a_configuration_constructs(file: str, protocol: type) -> None:
     model = instantiate(config, _convert_="all")
     assert isinstance(model, protocol)
     assert set(config) - {"_target_"} <= {field.name for field in dataclasses.fields(model)}
+
+
+def test_text_embedding_3_small_has_its_own_1536_numbers() -> None:
+    model = instantiate(OmegaConf.load(CONF / "embedder" / "text_embedding_3_small.yaml"), _convert_="all")
+    assert (model.dim(), model.form, model.model) == (1536, "openai", "text-embedding-3-small")
+
+
+def test_nomic_v2_has_its_prefixes_and_window() -> None:
+    model = instantiate(OmegaConf.load(CONF / "embedder" / "nomic_v2.yaml"), _convert_="all")
+    assert isinstance(model, Embedder)
+    assert (model.max_length, model.query_prefix, model.document_prefix) == (512, "search_query: ", "search_document: ")

@@ -100,6 +100,8 @@ class Client(Connection):
             "temperature": settings.temperature if prompt.temperature is None else prompt.temperature,
             "max_tokens": prompt.max_tokens or settings.max_tokens,
         }
+        if settings.reasoning_effort is not None:
+            body["reasoning_effort"] = settings.reasoning_effort
         if schema is not None:
             body["response_format"] = {"type": "json_schema",
                                        "json_schema": {"name": "reply", "schema": json.loads(schema)}}

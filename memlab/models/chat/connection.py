@@ -12,7 +12,7 @@ import json
 import math
 import sys
 import time
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -55,6 +55,8 @@ class ChatSettings:
     temperature: Annotated[float, Field(ge=0)] = 0.0  # the likeliest word each time, so that a run can be repeated
     seed: int = 0  # sent with every request, plus the number of the sample
     max_tokens: Annotated[int, Field(ge=1)] = 256  # of a reply
+    # how long a reasoning model thinks, e.g. medium; null: not sent, and the server's own default holds
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
     # requests at a time (auto: to each server); a vLLM server on a GPU takes 64 and more
     concurrency: Annotated[int, Field(ge=1)] = 16
     timeout: Annotated[float, Field(gt=0)] = 300.0  # seconds for one whole reply

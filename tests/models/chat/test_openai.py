@@ -89,6 +89,10 @@ def test_what_is_sent(server: ChatServer) -> None:
         {"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]}
     assert (second["temperature"], second["max_tokens"], second["seed"]) == (0.0, 9, 0)
     assert second["response_format"]["json_schema"]["schema"] == json.loads(SCHEMA)
+    one(chat(server, reasoning_effort="medium"), prompt("hi"))
+    assert server.requests[-1]["reasoning_effort"] == "medium"
+    with pytest.raises(ValueError, match="reasoning_effort"):
+        chat(server, reasoning_effort="much")
 
 
 def test_requests_at_a_time_are_bounded() -> None:
@@ -387,6 +391,8 @@ def test_identity_holds_what_changes_a_reply_and_nothing_else(server: ChatServer
     for field, value in {"model": "x", "revision": "abc", "temperature": 1.0, "seed": 1, "max_tokens": 3,
                          "window": 999}.items():
         assert dataclasses.replace(base, **{field: value}).identity() != base.identity(), field
+    assert "reasoning_effort" not in base.identity()  # replies in stores stay known
+    assert dataclasses.replace(base, reasoning_effort="medium").identity() != base.identity()
     assert dataclasses.replace(base, url="auto").identity() == base.identity()
     for field, value in {"url": "http://elsewhere/v1", "key_env": "K", "concurrency": 1, "timeout": 1.0,
                          "patience": 1.0, "retries": 1}.items():

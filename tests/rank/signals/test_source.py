@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from omegaconf import OmegaConf
 from pydantic import ValidationError
 
+from memlab.config.instantiate import CONF, construct
 from memlab.rank.signals.source import Source
+from memlab.store import Store
 from tests.rank.signals.worlds import dated, order, values
 
 SOURCES = [*["conversation"] * 5, "user", *["conversation"] * 6]
@@ -30,6 +33,16 @@ def test_sources_may_be_graded() -> None:
 
 def test_it_changes_a_ranking() -> None:
     assert order(filed(), signals=[Source()], weights={"source": 1}) == [2, 3, 4, 0, 1, 5]
+
+
+def test_a_filter_keeps_documents_alone() -> None:
+    fields = OmegaConf.to_container(OmegaConf.load(CONF / "rank" / "boost" / "source_only.yaml"))
+    faults: list[str] = []
+    boost = construct(fields, "rank.boost", faults)
+    assert faults == []
+    kept = boost.run(filed(), Store())["ranking"].sort("question", "rank")
+    assert kept.filter(question=0)["unit"].to_list() == [u for u in order(filed(), weights={"first": 1})
+                                                         if u in (2, 3, 4)]
 
 
 def test_authority_is_a_share() -> None:
