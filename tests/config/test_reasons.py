@@ -28,7 +28,7 @@ class Derived(Base):
 
 def test_reasons_stand_beside_or_above_a_default_or_in_a_base() -> None:
     assert reasons(Derived) == {"depth": "from the base", "width": "of this class", "height": "a reason on two lines"}
-    assert reasons(SentenceEmbedder)["device"] == "every GPU, else the CPU"
+    assert reasons(SentenceEmbedder)["device"] == "every GPU, else the CPU; cuda:1 is that GPU alone"
 
 
 def test_annotated_settings_are_the_same_yaml() -> None:
@@ -40,4 +40,4 @@ def test_annotated_settings_are_the_same_yaml() -> None:
 def test_help_gives_the_reason_of_every_setting_that_has_one() -> None:
     page = help_page(["rank/select=gap"])
     assert f"buffer: 5  # {reasons(Gap)['buffer']}" in page
-    assert "device: auto  # every GPU, else the CPU" in page
+    assert "device: auto  # every GPU, else the CPU; cuda:1 is that GPU alone" in page

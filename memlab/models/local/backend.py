@@ -6,26 +6,33 @@ keeps the pooling it was trained with; memlab brings its own batches.
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import string
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
 
 Pooling = Literal["cls", "mean", "max", "lasttoken", "weightedmean"]
 Dtype = Literal["auto", "fp32", "fp16", "bf16"]
-Device = Literal["auto", "cpu", "cuda"]
+Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")]
+Attention = Literal["auto", "eager", "sdpa", "flash_attention_2"]
 Backend = Literal["auto", "torch", "onednn"]
 
 CPU_BUDGET, GPU_BUDGET = 2048, 65536
 """Padded tokens per batch: few enough for a CPU's caches, and enough to keep a GPU busy."""
+
+WIDE_RANGE = ("gemma", "modernbert", "qwen", "t5")
+"""Beginnings of model types whose activations may overflow fp16."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,7 @@ class Runtime:
     devices: tuple[str, ...]
     dtype: Literal["fp32", "fp16", "bf16"]
     backend: Literal["torch", "onednn"]
+    attention: Attention = "auto"
 
     @property
     def cpu(self) -> bool:
@@ -48,15 +56,28 @@ class Runtime:
 
 
 @lru_cache(maxsize=32)
-def resolve(device: Device, dtype: Dtype, backend: Backend) -> Runtime:
-    """Resolve ``auto``: every GPU in fp16 if there is one, else the CPU in fp32 with oneDNN's linear layers."""
+def resolve(device: Device, dtype: Dtype, backend: Backend, folder: Path | None = None,
+            attention: Attention = "auto") -> Runtime:
+    """Resolve ``auto``: every GPU if there is one, else the CPU in fp32 with oneDNN's linear layers.
+
+    On GPUs a model runs in fp16, unless the configuration in its folder asks for more range: then in bf16, or in fp32
+    on GPUs without bf16 (before compute capability 8.0). Raises MemlabError for a device that is not there.
+    """
     import torch
 
-    if device == "cuda" and not torch.cuda.is_available():
-        raise MemlabError("device=cuda, but this process sees no GPU", fix="device=auto")
-    gpu = device == "cuda" or (device == "auto" and torch.cuda.is_available())
-    devices = tuple(f"cuda:{i}" for i in range(torch.cuda.device_count())) if gpu else ("cpu",)
-    kind = ("fp16" if gpu else "fp32") if dtype == "auto" else dtype
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device.startswith("cuda") and not gpus:
+        raise MemlabError(f"device={device}, but this process sees no GPU", fix="device=auto")
+    number = int(device.partition(":")[2] or 0)
+    if number >= max(gpus, 1):
+        raise MemlabError(f"device={device}, but this process sees {gpus} GPUs", fix="device=auto")
+    gpu = bool(gpus) and device != "cpu"
+    devices = tuple(f"cuda:{i}" for i in ([number] if ":" in device else range(gpus))) if gpu else ("cpu",)
+    kind: Any = dtype
+    if dtype == "auto":
+        kind = "fp32" if not gpu else "fp16"
+        if gpu and folder is not None and _needs_range(folder):
+            kind = "bf16" if all(torch.cuda.get_device_capability(one) >= (8, 0) for one in devices) else "fp32"
     if kind == "fp16" and not gpu:
         raise MemlabError("dtype=fp16 on a CPU loses precision and time", fix="dtype=auto")
     packs = False
@@ -66,7 +87,25 @@ def resolve(device: Device, dtype: Dtype, backend: Backend) -> Runtime:
         packs = usable()
     if backend == "onednn" and not packs:
         raise MemlabError("backend=onednn needs fp32 on a CPU and a PyTorch with oneDNN", fix="backend=auto")
-    return Runtime(devices, kind, "onednn" if packs else "torch")
+    return Runtime(devices, kind, "onednn" if packs else "torch", attention)
+
+
+def _needs_range(folder: Path) -> bool:
+    """Return whether a model was made for bf16, or is of a type whose activations may overflow fp16."""
+    for file in [folder / "config.json", *sorted(folder.glob("*/config.json"))]:
+        try:
+            config = json.loads(file.read_text())
+        except (OSError, ValueError):
+            continue
+        layers = [config, config.get("text_config") or {}]
+        if any((one.get("dtype") or one.get("torch_dtype")) == "bfloat16"
+               or str(one.get("model_type", "")).startswith(WIDE_RANGE) for one in layers):
+            return True
+    return False
+
+
+def _has_flash_attention() -> bool:
+    return importlib.util.find_spec("flash_attn") is not None
 
 
 def disable_progress_bars() -> None:
@@ -92,14 +131,34 @@ def load_on_devices(kind: str, folder: Path, runtime: Runtime, trust: bool, wrap
         raise MemlabError(f"this sentence-transformers has no {kind}", fix="pip install 'sentence-transformers>=6'")
     disable_progress_bars()
     dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[runtime.dtype]
-    models = [load(str(folder), device=device, trust_remote_code=trust, model_kwargs={"dtype": dtype}).eval()
-              for device in runtime.devices]
+
+    def loaded(device: str, attention: str) -> Any:
+        kernel = {} if attention == "auto" else {"attn_implementation": attention}
+        return load(str(folder), device=device, trust_remote_code=trust, model_kwargs={"dtype": dtype, **kernel}).eval()
+
+    attention: str = runtime.attention
+    if attention == "auto" and not runtime.cpu and runtime.dtype != "fp32" and _has_flash_attention():
+        attention = "flash_attention_2"  # padded batches would take a slower kernel of PyTorch's own
+    try:
+        models = [loaded(device, attention) for device in runtime.devices]
+    except (ValueError, ImportError):
+        if attention == runtime.attention:
+            raise
+        models = [loaded(device, "auto") for device in runtime.devices]  # a model without it
     if runtime.backend == "onednn":
         from memlab.models.local.onednn import pack_linears
 
         for model in models:
             pack_linears(model)
     return tuple(wrap(model, device, *options) if wrap else model for model, device in zip(models, runtime.devices))
+
+
+def to_device(array: Any, device: str) -> Any:
+    """Return an array as a tensor on a device; a GPU copies it from pinned memory while the CPU goes on."""
+    import torch
+
+    tensor = torch.from_numpy(array)
+    return tensor if device == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
 
 
 class Encoder:
@@ -133,10 +192,7 @@ class Encoder:
         return positions if padding is None else positions - int(padding) - 1
 
     def _forward(self, ids: Ints, mask: Ints) -> Any:
-        import torch
-
-        return self.model({"input_ids": torch.from_numpy(ids).to(self.device),
-                           "attention_mask": torch.from_numpy(mask).to(self.device)})
+        return self.model({"input_ids": to_device(ids, self.device), "attention_mask": to_device(mask, self.device)})
 
     def sentences(self, ids: Ints, mask: Ints, dimensions: int | None) -> Floats:
         """Return unit vectors (b, dim), cut to their first ``dimensions``, of padded ids and mask (b, length)."""

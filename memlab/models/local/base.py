@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from memlab.models.local.backend import Backend, Device, Dtype, Runtime, load_on_devices, resolve
+from memlab.models.local.backend import Attention, Backend, Device, Dtype, Runtime, load_on_devices, resolve
 from memlab.models.local.files import check_path, files_digest, hub_commit, model_folder
 from memlab.stage import LocalPath, stage
 
@@ -20,8 +20,8 @@ class ModelFiles:
     path: str | LocalPath | None
     name: str
     revision: str | None = None  # commit on the hub; null: the newest, recorded in the manifest
-    dtype: Dtype = "auto"  # fp16 on a GPU, fp32 on a CPU
-    device: Device = "auto"  # every GPU, else the CPU
+    dtype: Dtype = "auto"  # fp32 on a CPU; on a GPU fp16, or bf16 if the model's own files ask for it
+    device: Device = "auto"  # every GPU, else the CPU; cuda:1 is that GPU alone
 
     path_option: ClassVar[str] = "cross_encoder.path"
     """The override that sets the path, for messages."""
@@ -50,7 +50,8 @@ class LocalModel(ModelFiles):
 
     backend: Backend = "auto"  # on a CPU oneDNN's packed linear layers, if PyTorch has them
     trust_remote_code: bool = False  # no code from the hub is run
-    # padded tokens per batch; null: 2048 on a CPU, 65536 on a GPU
+    attn_implementation: Attention = "auto"  # on a GPU flash_attention_2 if it is installed, else the model's own
+    # padded tokens per batch; null: 2048 on a CPU, 65536 on a GPU; a batch too large for a GPU's memory is halved
     token_budget: Annotated[int, Field(ge=256)] | None = None
 
     def _identity(self, kind: str, /, **settings: Any) -> dict[str, Any]:
@@ -60,7 +61,11 @@ class LocalModel(ModelFiles):
                 "backend": runtime.backend}
 
     def _runtime(self) -> Runtime:
-        return resolve(self.device, self.dtype, self.backend)
+        return resolve(self.device, self.dtype, self.backend, self._folder(), self.attn_implementation)
+
+    def _lanes(self) -> int:
+        """Return the number of batches under way per device: on a GPU one is prepared while another is computed."""
+        return 1 if self._runtime().cpu else 2
 
     def _budget(self) -> int:
         """Return the padded tokens per batch."""

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memlab.errors import MemlabError
 from memlab.models.protocols import Ints
 
 CHUNK = 8192
@@ -21,6 +24,10 @@ CHUNK = 8192
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
+Model = TypeVar("Model")
+
+_ROOM: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+"""Padded tokens per batch of each model whose device ran out of memory."""
 
 
 @dataclass(frozen=True)
@@ -120,3 +127,41 @@ def spread(jobs: Iterable[Job], workers: Sequence[Callable[[Job], Result]]) -> I
                     running[pool.submit(worker, following)] = (following, worker)
                     break
                 yield job, future.result()
+
+
+def attempt(call: Callable[[], Result]) -> Result | None:
+    """Return the result of a call; None if its device ran out of memory, which is freed for a smaller one."""
+    import torch
+
+    try:
+        return call()
+    except torch.OutOfMemoryError:
+        pass  # the error holds the tensors of the call until it is gone, so nothing is freed before this line
+    torch.cuda.empty_cache()
+    return None
+
+
+def run_batches(batches: Iterable[Ints], lengths: Ints, models: Sequence[Model], work: Callable[[Model, Ints], Result],
+                *, lanes: int = 1) -> Iterator[tuple[Ints, Result]]:
+    """Run batches of positions on whichever model is free; yield (batch, result) as they come.
+
+    A batch that does not fit into a device's memory is halved, and the size that fits is remembered for the model.
+    With two lanes per model, one prepares and sends a batch while the device computes the other's.
+    Raises MemlabError if one text alone does not fit.
+    """
+    def run(model: Model, batch: Ints) -> list[tuple[Ints, Result]]:
+        tokens = max(1, int(lengths[batch].max(initial=0)))
+        size = max(1, _ROOM.get(model, len(batch) * tokens) // tokens)
+        if len(batch) > size:
+            return [pair for at in range(0, len(batch), size) for pair in run(model, batch[at:at + size])]
+        result = attempt(partial(work, model, batch))
+        if result is not None:
+            return [(batch, result)]
+        if len(batch) == 1:
+            raise MemlabError(f"a text of {tokens} tokens does not fit into the device's memory",
+                              fix="a smaller max_length, or device=cpu")
+        _ROOM[model] = min(_ROOM.get(model, len(batch) * tokens), len(batch) // 2 * tokens)
+        return run(model, batch)
+
+    for _, results in spread(batches, [partial(run, model) for model in models for _ in range(lanes)]):
+        yield from results

@@ -8,14 +8,13 @@ transformers than memlab needs, so it is not used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from memlab.errors import MemlabError
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import pack, spread
+from memlab.models.local.batching import pack, run_batches
 from memlab.models.protocols import Ints, Role
 from memlab.stage import stage
 
@@ -53,7 +52,7 @@ class ColbertEncoder(LocalModel):
         models = self._load("MultiVectorEncoder")
         characters = np.array([len(text) for text in texts], np.int64)
         batches = pack(characters, 4 * self._budget())  # about 4 characters per token
-        for batch, (vectors, kept) in spread(batches, [partial(work, model) for model in models]):
+        for batch, (vectors, kept) in run_batches(batches, characters, models, work):
             yield batch, vectors, kept
 
     def token_ids(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> list[Ints]:  # noqa: ARG002

@@ -16,8 +16,9 @@ import numpy as np
 from pydantic import Field
 
 from memlab.errors import MemlabError
+from memlab.models.local.backend import to_device
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import TokenRows, join, pack, spread, tokenise
+from memlab.models.local.batching import TokenRows, join, pack, run_batches, tokenise
 from memlab.models.protocols import Floats, Ints
 from memlab.stage import LocalPath, stage
 
@@ -103,8 +104,8 @@ class CrossEncoderScorer(LocalModel):
                 raise MemlabError(f"{self.name} gave a score that is not a number", fix="cross_encoder.dtype=fp32")
             return logits
 
-        batches = pack(heads + tails + template.size, self._budget())
-        yield from spread(batches, [partial(work, model) for model in self._models()])
+        lengths = heads + tails + template.size
+        yield from run_batches(pack(lengths, self._budget()), lengths, self._models(), work, lanes=self._lanes())
 
     def _models(self) -> tuple[LoadedCrossEncoder, ...]:
         return self._load("CrossEncoder", LoadedCrossEncoder)
@@ -133,7 +134,7 @@ class LoadedCrossEncoder:
             columns = np.arange(ids.shape[1])
             inputs["token_type_ids"] = (columns >= (rows.lengths - second)[:, None]) * mask * second_type
         with torch.inference_mode():
-            out = self.model(**{name: torch.from_numpy(value).to(self.device) for name, value in inputs.items()})
+            out = self.model(**{name: to_device(value, self.device) for name, value in inputs.items()})
             scores: Floats = out.logits[:, 0].float().cpu().numpy()
             return scores
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import Encoder, Pooling
+from memlab.models.local.backend import Encoder, Pooling, to_device
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import TokenRows, pack, spread, tokenise
+from memlab.models.local.batching import TokenRows, pack, run_batches, tokenise
 from memlab.models.local.files import check_path
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.runtime.home import bundled_encoder
@@ -83,8 +82,6 @@ class SentenceEmbedder(LocalModel):
 
         A block stays on the model's device, since all token vectors of a corpus rarely fit in memory.
         """
-        import torch
-
         tokens = self._tokenise(texts, role)
         ignored = self._ignored_ids(special, punctuation)
 
@@ -92,7 +89,7 @@ class SentenceEmbedder(LocalModel):
             ids, mask = tokens.padded(batch, encoder.pad)
             kept = mask.astype(bool) & ~np.isin(ids, ignored)
             kept[~kept.any(axis=1)] = mask[~kept.any(axis=1)]  # a text without other tokens keeps all of them
-            return encoder.tokens(ids, mask), torch.from_numpy(kept).to(encoder.device)
+            return encoder.tokens(ids, mask), to_device(kept, encoder.device)
 
         for batch, (vectors, kept) in self._spread(tokens, work):
             yield batch, vectors, kept
@@ -135,7 +132,7 @@ class SentenceEmbedder(LocalModel):
 
     def _spread(self, tokens: TokenRows, work: Any) -> Iterator[tuple[Ints, Any]]:
         batches = pack(tokens.lengths, self._budget())
-        return spread(batches, [partial(work, encoder) for encoder in self._encoders()])
+        return run_batches(batches, tokens.lengths, self._encoders(), work, lanes=self._lanes())
 
 
 def unique(texts: Sequence[str]) -> tuple[list[str], list[Ints]]:

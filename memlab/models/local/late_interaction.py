@@ -10,11 +10,14 @@ only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
+from memlab.errors import MemlabError
+from memlab.models.local.batching import attempt
 from memlab.models.local.colbert import ColbertEncoder
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import Floats, Ints, Role
@@ -22,6 +25,9 @@ from memlab.stage import stage
 
 _CELLS = 1 << 24
 """Token products in memory at a time (64 MB in fp32)."""
+
+_room: dict[str, int] = {}
+"""Token products of each device that ran out of memory."""
 
 
 @stage
@@ -107,7 +113,7 @@ class LateInteraction:
             for i, row, keep in zip(batch, tokens, kept):
                 parts[i] = row[keep]
         starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-        return torch.cat(parts), starts
+        return torch.cat([part.to(parts[0].device) for part in parts]), starts  # batches came from several devices
 
 
 def _facing(batch: Ints, bounds: Ints, query_of: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -129,10 +135,23 @@ def _best_products(query: Any, passages: Any, kept: Any) -> Floats:
     b, length, dim = passages.shape
     flat = passages.reshape(b * length, dim)
     mask = torch.where(kept, 0.0, -torch.inf).to(flat.dtype)
-    best = []
-    step = max(1, _CELLS // (b * length))
+
+    def best_of(rows: Any) -> Any:
+        return ((rows @ flat.T).view(-1, b, length) + mask).amax(dim=2)
+
+    best: list[Any] = []
+    device, start = str(passages.device), 0
     with torch.inference_mode():
-        for start in range(0, len(query), step):
-            products = (query[start:start + step] @ flat.T).view(-1, b, length)  # (step, b, length)
-            best.append((products + mask).amax(dim=2))
+        while start < len(query):
+            step = max(1, min(_CELLS, _room.get(device, _CELLS)) // (b * length))
+            rows = query[start:start + step]
+            products = attempt(partial(best_of, rows))
+            if products is not None:
+                best.append(products)
+                start += step
+            elif len(rows) > 1:
+                _room[device] = len(rows) // 2 * b * length
+            else:
+                raise MemlabError(f"{b} passages of {length} tokens do not fit into the memory of {device}",
+                                  fix="a smaller cross_encoder.embedder.token_budget")
         return torch.cat(best).cpu().numpy()

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.models.local.batching import join, pack, padding_share, spread
+from memlab.errors import MemlabError
+from memlab.models.local.batching import join, pack, padding_share, run_batches, spread
 
 LENGTHS = st.lists(st.integers(0, 40), max_size=60).map(lambda x: np.array(x, np.int64))
 
@@ -79,3 +80,68 @@ def test_spread_passes_a_failure_on() -> None:
     for workers in ([fail], [fail, fail]):
         with pytest.raises(ValueError, match="no"):
             list(spread([1, 2], workers))
+
+
+class Model:
+    """A device that holds so many padded tokens, and forgets what it was asked beyond that."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.tried: list[int] = []
+
+
+LONG = np.array([8, 8, 8, 8, 4, 4, 4, 4])
+
+
+def run(model: Model, batch: np.ndarray) -> np.ndarray:
+    import torch
+
+    size = len(batch) * int(LONG[batch].max())
+    model.tried.append(size)
+    if size > model.room:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+    return LONG[batch] * 10
+
+
+def test_a_batch_that_does_not_fit_is_halved_and_the_size_is_remembered() -> None:
+    model = Model(room=17)
+    results = list(run_batches([np.arange(4), np.arange(4, 8)], LONG, [model], run))
+    assert sorted(i for batch, _ in results for i in batch) == list(range(8))
+    assert all((result == LONG[batch] * 10).all() for batch, result in results)
+    assert model.tried == [32, 16, 16, 16]  # the second batch, 16, fits: nothing else is tried in vain
+    model.tried.clear()
+    assert len(list(run_batches([np.arange(4)], LONG, [model], run))) == 2
+    assert model.tried == [16, 16]
+
+
+def test_one_text_that_does_not_fit_is_an_error_with_a_remedy() -> None:
+    with pytest.raises(MemlabError, match=r"(?s)8 tokens does not fit.*max_length"):
+        list(run_batches([np.arange(4)], LONG, [Model(room=5)], run))
+
+
+def test_the_device_is_emptied_before_the_halves_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    model, freed = Model(room=17), []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: freed.append(len(model.tried)))
+    list(run_batches([np.arange(4)], LONG, [model], run))
+    assert freed == [1]
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
+    def fail(model: Model, batch: np.ndarray) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    with pytest.raises(RuntimeError, match="illegal"):
+        list(run_batches([np.arange(4)], LONG, [Model(1)], fail))
+
+
+def test_two_lanes_prepare_a_batch_while_another_is_computed() -> None:
+    both = threading.Barrier(2, timeout=20)
+
+    def work(model: Model, batch: np.ndarray) -> int:
+        both.wait()
+        return int(batch[0])
+
+    batches = [np.array([i]) for i in range(6)]
+    assert sorted(r for _, r in run_batches(batches, np.ones(6, int), [Model(9)], work, lanes=2)) == list(range(6))

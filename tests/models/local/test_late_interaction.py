@@ -110,3 +110,70 @@ def test_identity_holds_the_embedder_and_the_options(embedder: SentenceEmbedder)
 
 def test_no_pairs_no_scores(embedder: SentenceEmbedder) -> None:
     assert list(LateInteraction(embedder=embedder).score(QUERIES, PASSAGES, np.zeros((0, 2), np.int64))) == []
+
+
+class OnTwoDevices(SentenceEmbedder):
+    """An encoder whose batches of queries lie on two devices in turn."""
+
+    def token_vectors(self, texts: list[str], role: str, **flags: bool):
+        import torch
+
+        for i in range(len(texts)):
+            device = "cpu" if i % 2 else "meta"
+            yield np.array([i]), torch.ones(1, 3, 4, device=device), torch.ones(1, 3, dtype=torch.bool)
+
+
+def test_query_vectors_of_several_devices_are_joined_on_the_first() -> None:
+    """With two GPUs and more than one batch of queries torch.cat raised: not on the expected device."""
+    vectors, starts = LateInteraction(embedder=OnTwoDevices())._query_vectors(["one", "two", "three"])
+    assert vectors.device.type == "meta"
+    assert tuple(vectors.shape) == (9, 4)
+    assert starts.tolist() == [0, 3, 6, 9]
+
+
+def test_products_that_do_not_fit_are_computed_in_smaller_steps(
+    embedder: SentenceEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    pairs = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])
+    whole, real, sizes = scores(LateInteraction(embedder=embedder), pairs), torch.Tensor.amax, []
+
+    def amax(tensor: torch.Tensor, *args: int, **kwargs: int) -> torch.Tensor:
+        sizes.append(tensor.numel())
+        if tensor.numel() > 1600:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return real(tensor, *args, **kwargs)
+
+    monkeypatch.setattr(torch.Tensor, "amax", amax)
+    monkeypatch.setattr("memlab.models.local.late_interaction._room", {})
+    np.testing.assert_allclose(scores(LateInteraction(embedder=embedder), pairs), whole, atol=1e-6)
+    first = len(sizes)
+    assert max(sizes) > 1600
+    np.testing.assert_allclose(scores(LateInteraction(embedder=embedder), pairs), whole, atol=1e-6)
+    assert max(sizes[first:]) <= 1600  # remembered
+
+
+def test_every_local_model_halves_its_batches(monkeypatch: pytest.MonkeyPatch, embedder: SentenceEmbedder) -> None:
+    """The encoder's own batches: vectors are the same after a lack of memory."""
+    import torch
+
+    from memlab.models.local.backend import Encoder
+
+    def encoded() -> np.ndarray:
+        out = np.zeros((len(PASSAGES), 384), np.float32)
+        for at, vectors in SentenceEmbedder(token_budget=512).encode(PASSAGES, "document"):
+            out[at] = vectors
+        return out
+
+    whole, real = encoded(), Encoder._forward
+
+    def forward(self: Encoder, ids: np.ndarray, mask: np.ndarray):
+        if len(ids) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return real(self, ids, mask)
+
+    monkeypatch.setattr(Encoder, "_forward", forward)
+    np.testing.assert_allclose(encoded(), whole, atol=1e-5)
+    late = scores(LateInteraction(embedder=embedder), np.array([(0, 0), (1, 1), (2, 4)]))
+    assert np.isfinite(late).all()

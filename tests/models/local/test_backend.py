@@ -1,0 +1,155 @@
+"""Devices, number formats and attention kernels, on a machine that says it has GPUs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.models.local import backend
+from memlab.models.local.backend import load_on_devices, resolve, to_device
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Two GPUs of compute capability 9.0 (H100, H200); a test may change both."""
+    import torch
+
+    machine = {"count": 2, "capability": (9, 0)}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: machine["count"])
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: machine["capability"])
+    resolve.cache_clear()
+    yield machine
+    resolve.cache_clear()
+
+
+def model(folder: Path, **config: Any) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_one_gpu_can_be_named(gpus: dict[str, Any]) -> None:
+    assert resolve("auto", "auto", "auto").devices == resolve("cuda", "auto", "auto").devices == ("cuda:0", "cuda:1")
+    assert resolve("cuda:1", "auto", "auto").devices == ("cuda:1",)
+    with pytest.raises(MemlabError, match=r"device=cuda:2, .* sees 2 GPUs"):
+        resolve("cuda:2", "auto", "auto")
+
+
+def test_without_a_gpu_a_named_one_is_refused() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(MemlabError, match="device=cuda:0, but this process sees no GPU"):
+        resolve("cuda:0", "auto", "auto")
+
+
+@pytest.mark.parametrize(("config", "capability", "dtype"), [
+    ({"dtype": "bfloat16"}, (9, 0), "bf16"), ({"torch_dtype": "bfloat16"}, (8, 0), "bf16"),
+    ({"dtype": "bfloat16"}, (7, 5), "fp32"),  # its activations may overflow fp16
+    ({"dtype": "float32", "model_type": "bert"}, (9, 0), "fp16"), ({"model_type": "xlm-roberta"}, (9, 0), "fp16"),
+    ({"dtype": "float32", "model_type": "gemma3_text"}, (9, 0), "bf16"),
+    ({"dtype": "float32", "model_type": "modernbert"}, (9, 0), "bf16"),
+    ({"text_config": {"dtype": "bfloat16"}}, (9, 0), "bf16"),
+])
+def test_the_number_format_is_the_one_the_model_wants(
+    config: dict[str, Any], capability: tuple[int, int], dtype: str, gpus: dict[str, Any], tmp_path: Path
+) -> None:
+    gpus["capability"] = capability
+    folder = model(tmp_path / "model", **config)
+    assert resolve("auto", "auto", "auto", folder).dtype == dtype
+    assert resolve("auto", "fp32", "auto", folder).dtype == "fp32"
+    assert resolve("cpu", "auto", "auto", folder).dtype == "fp32"
+
+
+def test_a_config_in_a_module_folder_is_read(gpus: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "modules.json").write_text("[]")
+    model(tmp_path / "0_Transformer", dtype="bfloat16")
+    assert resolve("auto", "auto", "auto", tmp_path).dtype == "bf16"
+    (tmp_path / "0_Transformer" / "config.json").write_text("no json")
+    resolve.cache_clear()
+    assert resolve("auto", "auto", "auto", tmp_path).dtype == "fp16"
+
+
+class Loads:
+    """Sentence-transformers' loader, which refuses flash attention for some models as transformers does."""
+
+    def __init__(self, flash: bool) -> None:
+        self.flash = flash
+        self.asked: list[dict[str, Any]] = []
+
+    def __call__(self, path: str, *, device: str, trust_remote_code: bool, model_kwargs: dict[str, Any]) -> Loads:
+        self.asked.append(model_kwargs)
+        if model_kwargs.get("attn_implementation") == "flash_attention_2" and not self.flash:
+            raise ValueError("BertModel does not support Flash Attention 2.0 yet.")
+        return self
+
+    def eval(self) -> Loads:
+        return self
+
+
+@pytest.mark.parametrize(("flash", "installed", "choice", "dtype", "expected"), [
+    (True, True, "auto", "bf16", ["flash_attention_2"]),
+    (False, True, "auto", "fp16", ["flash_attention_2", None]),
+    (True, False, "auto", "fp16", [None]), (True, True, "auto", "fp32", [None]),  # flash attention is for halves
+    (True, False, "sdpa", "fp16", ["sdpa"]), (True, True, "eager", "fp32", ["eager"]),
+])
+def test_flash_attention_where_it_is_installed_and_the_model_has_it(
+    flash: bool, installed: bool, choice: Any, dtype: Any, expected: list[str | None], gpus: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import sentence_transformers
+
+    loads = Loads(flash)
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loads)
+    monkeypatch.setattr(backend, "_has_flash_attention", lambda: installed)
+    load_on_devices.cache_clear()
+    load_on_devices("SentenceTransformer", tmp_path, resolve("cuda:0", dtype, "auto", tmp_path, choice), False)
+    assert [asked.get("attn_implementation") for asked in loads.asked] == expected
+    load_on_devices.cache_clear()
+
+
+def test_a_kernel_that_was_asked_for_is_not_replaced(
+    gpus: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import sentence_transformers
+
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", Loads(flash=False))
+    load_on_devices.cache_clear()
+    runtime = resolve("cuda:0", "fp16", "auto", tmp_path, "flash_attention_2")
+    with pytest.raises(ValueError, match="does not support"):
+        load_on_devices("SentenceTransformer", tmp_path, runtime, False)
+    load_on_devices.cache_clear()
+
+
+def test_on_a_cpu_a_model_loads_as_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import sentence_transformers
+    import torch
+
+    loads = Loads(flash=True)
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loads)
+    monkeypatch.setattr(backend, "_has_flash_attention", lambda: True)
+    load_on_devices.cache_clear()
+    load_on_devices("SentenceTransformer", tmp_path, resolve("cpu", "auto", "torch", tmp_path), False)
+    load_on_devices.cache_clear()
+    assert loads.asked == [{"dtype": torch.float32}]
+
+
+def test_batches_go_to_a_gpu_from_pinned_memory_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numpy as np
+    import torch
+
+    calls: list[Any] = []
+    real = torch.Tensor.to
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: calls.append("pinned") or tensor)
+    monkeypatch.setattr(torch.Tensor, "to", lambda tensor, *args, **kwargs: calls.append((args, kwargs))
+                        or real(tensor, "meta"))
+    assert to_device(np.zeros(3), "cuda:1").device.type == "meta"
+    assert calls == ["pinned", (("cuda:1",), {"non_blocking": True})]
+    monkeypatch.undo()
+    assert to_device(np.zeros(3), "cpu").tolist() == [0, 0, 0]
