@@ -63,7 +63,7 @@ SCHEMAS: dict[str, Schema] = {
     # what the reader is shown, by position; tokens as the pipeline's token counter counts them
     "context": {"question": _INT, "position": _INT, "unit": _LONG, "text_id": _STR, "tokens": _INT},
     # the reader's answers; sample counts from 0; tokens and seconds as the server reports them; dropped: the number of
-    # context items that did not fit into the reader's window
+    # context items that did not fit into the reader's window; chat.logprobs=true adds logprob, null where unknown
     "answers": {"question": _INT, "sample": _INT, "text_id": _STR, "prompt_tokens": _INT, "completion_tokens": _INT,
                 "seconds": _REAL, "dropped": _INT},
     # one row per (question, judge); score in [0, 1], null without a verdict (an unreadable reply, a type that the judge
@@ -88,8 +88,8 @@ SCHEMAS: dict[str, Schema] = {
 GOLD = frozenset({"evidence", "gold", "ids"})
 """Tables that only data, judge, evaluate, learn, oracle and report may declare."""
 
-OPEN = frozenset({"ranking"})
-"""Tables that may carry further float columns (signals)."""
+OPEN = frozenset({"ranking", "answers"})
+"""Tables that may carry further float columns (signals; the log-probability of an answer)."""
 
 SESSION = ["corpus", "session"]
 """The key of a session: its number counts within its corpus."""

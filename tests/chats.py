@@ -20,6 +20,7 @@ class ScriptedChat:
     name: str = "scripted"
     window: int = 2048
     max_tokens: int = 128
+    logprobs: bool = False  # the logarithm of 1 / 2 per word
     asked: list[Prompt] = field(default_factory=list, compare=False)
 
     def identity(self) -> dict[str, Any]:
@@ -38,4 +39,5 @@ class ScriptedChat:
                 continue
             self.asked.append(prompt)
             text = self.rule(prompt)
-            yield at, Completion(text, size, self.count(text), 0.0)
+            likely = -0.5 * len(text.split()) if self.logprobs else None
+            yield at, Completion(text, size, self.count(text), 0.0, logprob=likely)

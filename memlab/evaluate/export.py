@@ -84,7 +84,7 @@ def write_answers(tables: Tables, folder: Path) -> None:
         answers = with_text(tables["answers"], tables["texts"], name="hypothesis")
         rows = answers.join(names, on="question", how="left").sort("question", "sample").select(
             "question_id", "hypothesis", "question", "sample", "prompt_tokens",
-            "completion_tokens", "seconds", "dropped")
+            "completion_tokens", "seconds", "dropped", *({"logprob"} & set(answers.columns)))
         (folder / "answers.jsonl").write_text(rows.write_ndjson(), encoding="utf-8")
     if "verdicts" in tables and tables["verdicts"].height:
         rows = tables["verdicts"].join(names, on="question", how="left").sort("question", "judge")

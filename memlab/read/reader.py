@@ -9,6 +9,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import ClassVar
 
+import polars as pl
 from pydantic import Field
 
 from memlab.errors import MemlabError
@@ -75,7 +76,8 @@ class Reader:
 
     ``answers`` holds for each question the final answer as sample 0, with the tokens and seconds of all samples
     together, and then every reply as it came, reasoning included, as samples 1, 2, ... Their tokens are null, so that
-    a sum over rows counts nothing twice.
+    a sum over rows counts nothing twice. With ``chat.logprobs`` every row has the log-probability of its reply, sample
+    0 that of the reply which the vote chose.
     """
 
     reads: ClassVar = ("context", "texts", "questions", "units", "sessions", "classes")
@@ -101,12 +103,18 @@ class Reader:
             samples = [replace_surrogates(completion.text) for completion in completions]
             answers = [request.template.parse(text) for text in samples]
             unmarked += sum(not request.template.has_mark(text) for text in samples)
-            texts += [answers[self.vote.decide(answers)], *samples]
-            rows += [(request.question, 0, *_cost(completions), request.dropped)]
-            rows += [(request.question, i, None, None, None, request.dropped) for i in range(1, len(samples) + 1)]
+            chosen = self.vote.decide(answers)
+            texts += [answers[chosen], *samples]
+            likely = [completion.logprob for completion in completions]
+            rows += [(request.question, 0, *_cost(completions), request.dropped, likely[chosen])]
+            rows += [(request.question, i, None, None, None, request.dropped, logprob)
+                     for i, logprob in enumerate(likely, start=1)]
         notes.add(unmarked, sum(len(r.prompts) for r in requests), "replies lack the mark before the answer")
-        names = ("question", "sample", "prompt_tokens", "completion_tokens", "seconds", "dropped")
-        columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        names: tuple[str, ...] = ("question", "sample", "prompt_tokens", "completion_tokens", "seconds", "dropped")
+        names += ("logprob",) if getattr(self.chat, "logprobs", False) else ()
+        columns: dict[str, object] = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+        if "logprob" in columns:
+            columns["logprob"] = pl.Series([row[-1] for row in rows], dtype=pl.Float64)
         ids, all_texts = add_texts(tables["texts"], texts)
         return Tables(answers=frame("answers", {**columns, "text_id": ids}), texts=all_texts, notes=notes.table())
 

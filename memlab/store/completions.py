@@ -28,7 +28,10 @@ SUFFIX = ".jsonl"
 
 def encode(key: str, completion: Completion) -> bytes:
     """Return the line of a completion."""
-    return checked_lines.encode({"key": key, **asdict(completion)})
+    row = asdict(completion)
+    if completion.logprob is None:  # as in files that were written before replies had one
+        del row["logprob"]
+    return checked_lines.encode({"key": key, **row})
 
 
 def decode(line: bytes) -> tuple[str, Completion] | None:

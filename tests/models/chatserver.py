@@ -37,6 +37,7 @@ class ChatServer:
         self.times: list[float] = []
         self.probes = self.away = 0  # GETs so far, and how many more of them are answered by 503
         self.takes_schemas = True
+        self.logprobs = False  # gives -0.5 for every word, where asked
         self.mute = False  # takes requests and says nothing, as a node that lost its power
         self.window: int | None = None
         self.die_after: int | None = None
@@ -149,6 +150,8 @@ class ChatServer:
             "choices": [{"index": 0, "finish_reason": "length" if fault == "length" else "stop",
                          "message": {"role": "assistant", "content": None if fault == "empty" else text}}],
             "usage": {"prompt_tokens": words, "completion_tokens": len(text.split()), "total_tokens": 0}}
+        if self.logprobs and request.get("logprobs"):
+            reply["choices"][0]["logprobs"] = {"content": [{"token": w, "logprob": -0.5} for w in text.split()]}
         return await _send(writer, 200, {"object": "list"} if fault == "form" else reply, cut=fault == "cut")
 
 

@@ -208,3 +208,15 @@ def test_a_prompt_always_fits_and_one_item_more_would_not(lengths: list[int], sp
 def test_nobody_is_asked() -> None:
     out = Nothing(writes=("answers",)).run(Tables(), Store())
     assert out["answers"].height == 0
+
+
+def test_log_probabilities_lie_beside_the_answers(tmp_path: Path) -> None:
+    """Sample 0 has that of the reply which the vote chose; without the setting there is no column."""
+    tables = packed(ByRank())
+    replies = {0: "figs", 1: "ripe figs and plums", 2: "ripe figs and plums"}
+    chat = asking(lambda one: replies[one.sample], logprobs=True)
+    out = answered(Reader(chat=chat, prompt=PLAIN, vote=SelfConsistency(samples=3)), tables, Store(tmp_path))
+    rows = out["answers"].filter(question=0).sort("sample").select("sample", "logprob").rows()
+    assert rows == [(0, -2.0), (1, -0.5), (2, -2.0), (3, -2.0)]
+    plain = answered(Reader(chat=asking(), prompt=PLAIN), tables, Store())
+    assert "logprob" not in plain["answers"].columns

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from memlab.errors import MemlabError
 from memlab.models.chat import json_schema
 from memlab.models.chat.background import Emit
 from memlab.models.chat.connection import ChatSettings, Connection
-from memlab.models.chat.failures import NoSchema, TooLong
+from memlab.models.chat.failures import NoLogprobs, NoSchema, TooLong
 from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.tokenizer import valid
 
@@ -41,12 +42,13 @@ async def ask_all(settings: ChatSettings, fits: Fits, prompts: Sequence[Prompt],
 
 
 class Client(Connection):
-    """Sends prompts to one server, and remembers which schemas it refuses."""
+    """Sends prompts to one server, and remembers what it refuses: schemas, log-probabilities."""
 
     def __init__(self, settings: ChatSettings, fits: Fits) -> None:
         super().__init__(settings)
         self._fits = fits
         self._schemas_refused: set[str] = set()
+        self._logprobs = settings.logprobs
 
     async def ask(self, prompt: Prompt) -> Completion:
         """Return one prompt's completion; its ``finish`` is "refused" if the prompt does not fit."""
@@ -87,10 +89,16 @@ class Client(Connection):
         """Send one request until it is answered; None if it does not fit into our window or the server's."""
         if not self._fits(messages, prompt.max_tokens):
             return None
+        body = self._body(prompt, messages, schema)
         try:
-            return await self.post(self._body(prompt, messages, schema))
+            return await self.post(body)
         except TooLong:
             return None
+        except NoLogprobs as error:
+            if "logprobs" not in body:
+                raise MemlabError(f"the request is refused ({error})", where=self.where) from error
+            self._logprobs = False
+            return await self._reply(prompt, messages, schema)
 
     def _body(self, prompt: Prompt, messages: Sequence[Message], schema: str | None) -> dict[str, Any]:
         settings = self.settings
@@ -102,6 +110,8 @@ class Client(Connection):
         }
         if settings.reasoning_effort is not None:
             body["reasoning_effort"] = settings.reasoning_effort
+        if self._logprobs:
+            body["logprobs"] = True
         if schema is not None:
             body["response_format"] = {"type": "json_schema",
                                        "json_schema": {"name": "reply", "schema": json.loads(schema)}}

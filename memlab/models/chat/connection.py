@@ -57,6 +57,8 @@ class ChatSettings:
     max_tokens: Annotated[int, Field(ge=1)] = 256  # of a reply
     # how long a reasoning model thinks, e.g. medium; null: not sent, and the server's own default holds
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    # ask for the log-probability of each reply, kept with the answer; a server that has none is asked without
+    logprobs: bool = False
     # requests at a time (auto: to each server); a vLLM server on a GPU takes 64 and more
     concurrency: Annotated[int, Field(ge=1)] = 16
     timeout: Annotated[float, Field(gt=0)] = 300.0  # seconds for one whole reply
@@ -226,4 +228,14 @@ def parse_completion(reply: bytes, seconds: float) -> Completion:
         raise ValueError(f"{type(error).__name__}: {error}") from None
     if not isinstance(text, str | None):
         raise ValueError("its content is no text")
-    return Completion(valid(text or ""), *tokens, seconds, str(finish or "stop"))
+    return Completion(valid(text or ""), *tokens, seconds, str(finish or "stop"), logprob=_logprob(choice))
+
+
+def _logprob(choice: dict[str, Any]) -> float | None:
+    """Return the sum of the tokens' log-probabilities; None if there are none, or not of every token."""
+    content = (choice.get("logprobs") or {}).get("content")
+    try:
+        total = math.fsum(float(token["logprob"]) for token in content) if content else math.nan
+    except (KeyError, TypeError, ValueError):
+        return None
+    return total if math.isfinite(total) else None

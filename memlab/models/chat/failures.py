@@ -25,6 +25,10 @@ class NoSchema(Exception):
     """The server cannot bind a reply to this schema."""
 
 
+class NoLogprobs(Exception):
+    """The server does not give log-probabilities."""
+
+
 class ServerUnavailable(MemlabError):
     """The server does not answer at all or, with ``answers``, not this request; another server may."""
 
@@ -43,7 +47,7 @@ class Failure:
 
 
 def classify(error: Exception) -> Failure:
-    """Classify a client's error; raises TooLong, NoSchema, or the error itself if it is of another kind."""
+    """Classify a client's error; raises TooLong, NoLogprobs, NoSchema, or the error itself if it is of another kind."""
     import openai
 
     if isinstance(error, openai.APIStatusError):
@@ -62,6 +66,8 @@ def classify(error: Exception) -> Failure:
 def _refusal(status: int, message: str, retry_after: str | None) -> Failure:
     if status == 413 or (status in (400, 422) and _LONG.search(message)):
         raise TooLong(message)
+    if status in (400, 422) and "logprobs" in message.lower():
+        raise NoLogprobs(message)
     if status in (400, 422) and _SCHEMA.search(message):
         raise NoSchema(message)
     kind = _KINDS.get(status, "busy" if status >= 500 else "wrong")

@@ -57,7 +57,7 @@ class OpenAIChat(ChatSettings):
         """Return all known settings that can change a reply; neither the address nor the key."""
         return {"is": "OpenAIChat", "model": self.model, "revision": self.revision, "temperature": self.temperature,
                 "seed": self.seed, "max_tokens": self.max_tokens, "window": self.window,
-                "counter": self._counter().name,
+                "counter": self._counter().name, **({"logprobs": True} if self.logprobs else {}),
                 **({"reasoning_effort": self.reasoning_effort} if self.reasoning_effort else {})}
 
     def count(self, text: str) -> int:

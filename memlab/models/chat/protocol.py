@@ -47,7 +47,8 @@ class Completion:
     """One reply; ``finish`` is "stop", or "length" if the reply was cut off at its limit.
 
     ``repaired`` is true if the reply broke the schema and was repaired or requested again. If the prompt does not fit
-    into the model's window, ``text`` is "" and ``finish`` is "refused".
+    into the model's window, ``text`` is "" and ``finish`` is "refused". ``logprob`` is the natural logarithm of the
+    reply's probability, None if it was not asked for or the server does not give it.
     """
 
     text: str
@@ -56,6 +57,7 @@ class Completion:
     seconds: float
     finish: str = "stop"
     repaired: bool = False
+    logprob: float | None = None
 
 
 @runtime_checkable

@@ -25,6 +25,7 @@ from memlab.models.chat import connection
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.serving import records
+from memlab.store.completions import decode, encode
 from tests.models.chatserver import ChatServer, echo, serving
 
 KEY = "sk-very-secret-0123456789"
@@ -433,3 +434,36 @@ def test_configurations_construct_with_settings_that_the_class_knows(slot: str) 
 
 def test_echo_is_what_the_expected_replies_say() -> None:
     assert echo([{"role": "user", "content": "question 3"}]) == EXPECTED[3]
+
+
+def test_log_probabilities_are_kept_where_the_server_gives_them() -> None:
+    with serving() as server:
+        server.logprobs = True
+        plain = {"model": "tiny", "url": server.url, "window": 4096}
+        ((_, silent),) = OpenAIChat(**plain).complete([prompt("one")])
+        assert silent.logprob is None
+        assert "logprobs" not in server.requests[-1]
+        chat = OpenAIChat(**plain, logprobs=True)
+        ((_, reply),) = chat.complete([prompt("one")])
+        assert server.requests[-1]["logprobs"] is True
+        assert reply.logprob == pytest.approx(-0.5 * len(reply.text.split()))
+        assert "logprobs" not in OpenAIChat(**plain).identity()  # replies in the store are found
+        assert chat.identity() == {**OpenAIChat(**plain).identity(), "logprobs": True}
+        key, kept = decode(encode("k", reply)) or ("", None)
+        assert kept == reply
+        assert b"logprob" not in encode("k", silent)  # lines are as before
+
+
+def test_a_server_without_log_probabilities_is_asked_without() -> None:
+    with serving() as server:
+        server.faults = ["400:'logprobs' is not supported with this model"]
+        chat = OpenAIChat(model="tiny", url=server.url, window=4096, logprobs=True, concurrency=1)
+        replies = [reply for _, reply in chat.complete([prompt("one"), prompt("two")])]
+        assert [reply.logprob for reply in replies] == [None, None]
+        assert ["logprobs" in request for request in server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize("content", [None, [], [{"token": "a"}], "odd", [{"logprob": float("-inf")}]])
+def test_odd_log_probabilities_are_none(content: object) -> None:
+    choice = {"message": {"content": "a"}, "logprobs": {"content": content}}
+    assert connection.parse_completion(json.dumps({"choices": [choice]}).encode(), 1.0).logprob is None
