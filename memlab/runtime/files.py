@@ -106,7 +106,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _sync(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
+    # for writing where that is possible: to read a file would be a leak if a stage has it written by a library
+    file = os.open(path, os.O_WRONLY if path.is_file() and os.access(path, os.W_OK) else os.O_RDONLY)
     try:
         os.fsync(file)  # network disks report a full quota only here
     finally:

@@ -1,0 +1,128 @@
+"""Experiments and the profile for large models, run end to end on small random ones in folders of the hub's names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from experiments.encoders import small_models
+from memlab.config.compose import compose
+from memlab.config.instantiate import CONF, options
+from memlab.run import main
+from tests.models.chatserver import ChatServer
+from tests.small import LIVES
+
+pytestmark = pytest.mark.slow
+
+EXPERIMENTS = ("ann", "cross_encoder", "encoders")
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds small models under the names of large ones."""
+    root = tmp_path_factory.mktemp("hub")
+    small_models.main(root)
+    return root
+
+
+@pytest.fixture(autouse=True)
+def _from_the_folder(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(hub)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def run(root: Path, *words: str) -> dict[str, Any]:
+    """Run a command line and return the comparison of its arms."""
+    assert main([*words, *LIVES, f"out={root}/runs", f"store={root}/store"]) == 0
+    (file,) = (root / "runs").glob("*/*/comparison.json")
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def manifests(root: Path) -> dict[str, dict[str, Any]]:
+    """Return the manifest of each arm by the arm's name."""
+    return {path.parent.name.rpartition("-")[0]: json.loads(path.read_text(encoding="utf-8"))
+            for path in (root / "runs").glob("*/*/*/manifest.json")}
+
+
+def test_each_large_model_of_the_experiments_has_a_small_one(hub: Path) -> None:
+    arms = set(options("arm/encoders")) - {"none"}
+    named = yaml.safe_load((CONF / "exp" / "encoders.yaml").read_text(encoding="utf-8"))["hydra"]["sweeper"]["params"]
+    encoders = set(named["embedder"].split(",")) - {"minilm"}
+    for group, names in (("embedder", {*encoders, "bge_m3", "arctic_embed_s"}), ("cross_encoder", arms)):
+        for name in names:
+            path = yaml.safe_load((CONF / group / f"{name}.yaml").read_text(encoding="utf-8"))["path"]
+            assert (hub / path / "config.json").is_file() or (hub / path / "modules.json").is_file(), path
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_each_declared_contrast_names_arms_of_its_experiment(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    made, faults = compose([f"+exp={name}"], False)
+    assert faults == []
+    assert made is not None
+    words = [f"+exp={name}", "data.lives=1", "data.sessions=4", "data.questions=3", "data.evidence=[1,2]", "plan=true"]
+    assert main([*words, "track=none"]) == 0
+    assert capsys.readouterr().out.count("to run") == len(made.arms)
+
+
+def test_encoders_crossed_with_rerankers(tmp_path: Path) -> None:
+    compared = run(tmp_path, "+exp=encoders", "embedder=voyage_4_nano,minilm",
+                   "+arm/encoders=none,bge_reranker_v2_m3", "track=none")
+    assert set(compared["arms"]) == {"voyage_4_nano+none", "voyage_4_nano+bge_reranker_v2_m3", "minilm+none",
+                                     "minilm+bge_reranker_v2_m3"}
+    assert all(contrast["p"] is not None for contrast in compared["contrasts"][:3])
+    models = manifests(tmp_path)["voyage_4_nano+bge_reranker_v2_m3"]["models"]
+    assert models["dense"][0]["path"] == "voyageai/voyage-4-nano"
+    assert models["rerank"][0]["path"] == "BAAI/bge-reranker-v2-m3"
+
+
+def test_the_cross_encoder_alone_and_beside_the_first_stage(tmp_path: Path) -> None:
+    compared = run(tmp_path, "+exp=cross_encoder", "+arm/cross_encoder=none,alone,mixed", "track=none")
+    found = {name: arm["metrics"]["turn/ndcg@10"]["value"] for name, arm in compared["arms"].items()}
+    assert found["alone"] < found["mixed"] < found["none"]  # random weights know nothing
+    assert manifests(tmp_path)["mixed"]["models"]["rerank"][0]["name"] == "bge-reranker-v2-m3"
+
+
+def test_an_ettin_reranker_in_its_place(tmp_path: Path) -> None:
+    run(tmp_path, "+exp=cross_encoder", "+arm/cross_encoder=none,alone", "cross_encoder=ettin_reranker_32m",
+        "track=none")
+    assert manifests(tmp_path)["alone"]["models"]["rerank"][0]["name"] == "ettin-reranker-32m"
+
+
+def test_indexes_are_used_on_a_small_corpus_and_published_to_wandb(tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    compared = run(tmp_path, "+exp=ann", "+arm/ann=flat,ivf,hnsw")
+    assert set(compared["arms"]) == {"flat", "ivf", "hnsw"}
+    assert len(list((tmp_path / "store" / "indexes").glob("*.faiss"))) == 2  # exact search builds none
+    assert len(list((tmp_path / "runs" / "wandb").glob("**/*.wandb"))) == 3
+
+
+def test_the_profile_for_gpus_composes_alone_and_under_an_experiment() -> None:
+    for words in (["+profile=gpu"], ["+exp=adaptive_k", "+profile=gpu"], ["+profile=gpu", "search/dense=hnsw"]):
+        made, faults = compose(words, False)
+        assert faults == []
+        assert made is not None
+        arm = made.arms[0]
+        assert (arm.embedder.path, arm.cross_encoder.path) == ("BAAI/bge-m3", "BAAI/bge-reranker-v2-m3")
+        index = "HNSW" if "search/dense=hnsw" in words else "IVF"
+        assert arm.search.dense.index._target_ == f"memlab.search.faiss_index.{index}"
+        assert arm.rank.rerank.name == "cross_encoder"
+        assert (arm.chat.model, arm.chat.url) == ("Qwen/Qwen2.5-7B-Instruct", "auto")
+
+
+def test_the_profile_for_gpus_runs_with_small_models_and_a_served_reader(tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    server = ChatServer(lambda _: "Oslo")
+    server.start()
+    try:
+        compared = run(tmp_path, "+profile=gpu", "data.pool=true", "search.dense.index.exact_below=0", "track=none",
+                       f"chat.url={server.url}")
+    finally:
+        server.stop()
+    (arm,) = compared["arms"].values()
+    assert "answer/f1" in arm["metrics"]
+    assert len(server.requests) == 16
+    assert list((tmp_path / "store" / "indexes").glob("*.faiss"))
