@@ -135,7 +135,7 @@ class Arm:
         matched = self._twin(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
         start = time.perf_counter()
         questions = per_question(tables, self.dataset.grouping())
-        curve = rule_curve(self.pipeline.select, tables, dict(questions.select("question", "group").iter_rows()), store)
+        curve = self._curve(tables, questions, store)
         seconds["evaluate"] = time.perf_counter() - start
         self._write(folder, tables, questions, curve)
         write_json(folder / "manifest.json", {
@@ -144,6 +144,10 @@ class Arm:
             "made": {what: store.made[what] - before[what] for what in sorted({*store.made, *before})},
             **manifest.environment()})
         return folder
+
+    def _curve(self, tables: Tables, questions: pl.DataFrame, store: Store) -> pl.DataFrame | None:
+        groups = dict(questions.select("question", "group").iter_rows())
+        return rule_curve(self.pipeline.select, tables, groups, store) if self.adaptive() else None
 
     def _twin(self, tables: Tables, store: Store, ranked: Ranked | None) -> str:
         """Run the token-matched twin; return the name of its run folder."""

@@ -154,6 +154,7 @@ def test_a_constant_arm_has_no_twin(tmp_path: Path, store: Store) -> None:
 
 def test_a_budget_that_is_the_same_for_all_arms_needs_no_twin(tmp_path: Path, store: Store) -> None:
     folder = arm(tmp_path, lexical(select=Budget(tokens=100, twin=False))).run(store)
+    assert not (folder / "curve.parquet").exists()
     assert read_json(folder / "manifest.json")["twin"] is None
 
 
