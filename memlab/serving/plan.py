@@ -18,7 +18,7 @@ from memlab.runtime.cores import usable_cores
 from memlab.runtime.home import bundled_encoder
 from memlab.serving import bundled, environment, node, records
 from memlab.serving.environment import Device
-from memlab.serving.settings import Settings, settings
+from memlab.serving.settings import SHARES, Settings, settings, smaller_forms
 
 DeviceChoice = Literal["auto", "cpu", "gpu"]
 
@@ -31,7 +31,8 @@ INSIDE = Path(__file__).with_name("inside")
 AUTO = 0
 """The value of ``--data-parallel auto``."""
 
-_OVERRIDES = ("revision", "runner", "dtype", "max_len", "tensor_parallel", "data_parallel", "gpu_memory", "kv_cache")
+_OVERRIDES = ("revision", "runner", "dtype", "max_len", "tensor_parallel", "data_parallel", "gpu_memory", "kv_cache",
+              "quantization")
 _RECORDED = ("--host", "--port", "--api-key")  # set and recorded by memlab
 _OWN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # of memlab's environment, wrong for another
 
@@ -73,6 +74,8 @@ class Plan:
             line += ["--max-model-len", str(settings.max_len)]
         elif self.device == "cpu" and settings.runner == "generate":
             line += ["--max-model-len", "auto"]  # as much as the attention cache holds
+        if settings.quantization:
+            line += ["--quantization", settings.quantization]
         if settings.tensor_parallel > 1:
             line += ["--tensor-parallel-size", str(settings.tensor_parallel)]
         if settings.data_parallel > 1:
@@ -108,6 +111,9 @@ def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: C
     if device == "cpu":
         model_settings = for_cpu(model_settings)
     overrides = {name: value for name in _OVERRIDES if (value := getattr(args, name)) is not None}
+    extra, quantization = _own_quantization(extra)
+    if quantization:
+        overrides["quantization"] = quantization
     if args.data_parallel == AUTO:
         del overrides["data_parallel"]
     try:
@@ -115,6 +121,8 @@ def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: C
     except ValidationError as error:
         raise Faults(f"--{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}"
                      for fault in error.errors()) from error
+    if device == "cpu" and model_settings.quantization:
+        raise MemlabError(f"--quantization {model_settings.quantization} needs a GPU", fix="leave it out on a CPU")
     if args.data_parallel == AUTO:
         model_settings = for_gpus(model_settings, gpus if device == "gpu" else ())
     name, names = str(args.model), [model_settings.model]
@@ -170,6 +178,15 @@ def check_extra(extra: Sequence[str]) -> None:
                               fix="--host and --port stand before the `--`; the key is generated")
 
 
+def _own_quantization(extra: Sequence[str]) -> tuple[list[str], str | None]:
+    """Return options for vLLM without a quantisation that memlab knows the size of, and that quantisation."""
+    words = [part for word in extra for part in (word.split("=", 1) if word.startswith("--quantization=") else [word])]
+    for i, (word, value) in enumerate(zip(words, words[1:])):
+        if word in {"--quantization", "-q"} and value in SHARES:
+            return [*words[:i], *words[i + 2:]], value
+    return list(extra), None
+
+
 def outer_variables(outer: Mapping[str, str]) -> dict[str, str]:
     """Return the outer environment variables without those of memlab's own environment."""
     return {name: value for name, value in outer.items() if name not in _OWN}
@@ -182,11 +199,12 @@ def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
         if len(gpus) < wanted:
             fewer = f"--tensor-parallel {len(gpus)}" if settings.data_parallel == 1 else "--data-parallel auto"
             raise MemlabError(f"this model is set to share {wanted} GPUs; this machine shows {len(gpus)}",
-                              fix=f"{fewer}, or a smaller model")
-        room = sum(sorted(gpus)[-settings.tensor_parallel:]) * 2**20 / 1e9 * settings.gpu_memory
-        if settings.weights_gb and settings.weights_gb > room:
-            raise MemlabError(f"the weights take {settings.weights_gb:.0f} GB; {settings.tensor_parallel} GPU(s) give "
-                              f"{room:.0f} GB", fix="--tensor-parallel N or --gpu-memory SHARE, or a smaller model")
+                              fix=f"{fewer}, or {_smaller(settings, gpus)}")
+        if settings.loaded_gb() > (room := _room(settings, gpus)):
+            form = f" ({settings.quantization})" if settings.quantization else ""
+            raise MemlabError(f"the weights take {settings.loaded_gb():.0f} GB{form}; "
+                              f"{settings.tensor_parallel} GPU(s) give {room:.0f} GB",
+                              fix=f"--tensor-parallel N or --gpu-memory SHARE, or {_smaller(settings, gpus)}")
         return
     weights = _folder_gb(Path(settings.model)) if is_folder(settings.model) else 2 * (settings.weights_gb or 0)
     if settings.dtype in {"bfloat16", "float16"}:
@@ -195,6 +213,20 @@ def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
     if needed > free:
         raise MemlabError(f"the server needs {needed:.1f} GB of memory ({weights:.1f} GB of weights in float32), "
                           f"{free:.1f} GB are free", fix="close other programs, --kv-cache 1, or a smaller model")
+
+
+def _room(settings: Settings, gpus: Sequence[int]) -> float:
+    """Return the GB that one copy of the weights may take on these GPUs (MiB each)."""
+    return sum(sorted(gpus)[-settings.tensor_parallel:]) * 2**20 / 1e9 * settings.gpu_memory
+
+
+def _smaller(settings: Settings, gpus: Sequence[int]) -> str:
+    """Return the forms of a model that these GPUs hold, as words for a message."""
+    ways = [f"python -m memlab.serve {name}" for name, form in smaller_forms(settings.model).items()
+            if form.tensor_parallel <= len(gpus) and form.loaded_gb() <= _room(form, gpus)]
+    if not settings.quantization and (settings.weights_gb or 0) * SHARES["fp8"] <= _room(settings, gpus):
+        ways.append("--quantization fp8 (half the size)")
+    return ", or ".join([*ways, "a smaller model"])
 
 
 def is_folder(model: str) -> bool:

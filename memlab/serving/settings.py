@@ -19,7 +19,11 @@ from memlab.config.instantiate import CONF, file_names
 from memlab.errors import Faults, MemlabError, did_you_mean
 
 Runner = Literal["generate", "pooling"]
+Quantization = Literal["fp8", "fp8_per_tensor", "fp8_per_block", "bitsandbytes"]
 ServedType = Literal["auto", "float32", "float16", "bfloat16"]
+
+SHARES: dict[str, float] = {"fp8": 0.57, "fp8_per_tensor": 0.57, "fp8_per_block": 0.57, "bitsandbytes": 0.37}
+"""Share of 16-bit weights that remains when vLLM has quantised them; embeddings stay as they are (8B: .57, 72B: .52)."""
 
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
@@ -37,6 +41,9 @@ class Settings:
         tensor_parallel: GPUs that share the weights.
         data_parallel: Copies of the weights, each on ``tensor_parallel`` GPUs, that share the requests.
         gpu_memory: Share of each GPU's memory that the server takes.
+        gpu_gb: Memory of the GPUs that these settings are made for.
+        quantization: What vLLM makes of 16-bit weights while it loads them, on a GPU; None: nothing. Weights that are
+            published in 8 or 4 bits need no setting.
         weights_gb: Size of the published weights, to check before loading whether they fit; None: unknown.
         kv_cache: GiB for the attention cache on a CPU.
         options: Further options of vLLM's own.
@@ -50,9 +57,26 @@ class Settings:
     tensor_parallel: Annotated[int, Field(ge=1)] = 1
     data_parallel: Annotated[int, Field(ge=1)] = 1
     gpu_memory: Annotated[float, Field(gt=0, le=1)] = 0.9
+    gpu_gb: Annotated[float, Field(gt=0, strict=False)] = 80.0
+    quantization: Quantization | None = None
     weights_gb: float | None = None
     kv_cache: Annotated[int, Field(ge=1)] = 2
     options: Annotated[tuple[str, ...], Field(strict=False)] = ()
+
+    def loaded_gb(self) -> float:
+        """Return the GB of weights in the GPUs' memory; 0 if unknown."""
+        return (self.weights_gb or 0.0) * SHARES.get(self.quantization or "", 1.0)
+
+
+def smaller_forms(model: str) -> dict[str, Settings]:
+    """Return the settings of the published quantised forms of a model, by name.
+
+    >>> list(smaller_forms("meta-llama/Llama-3.3-70B-Instruct"))
+    ['llama-3.3-70b-fp8']
+    """
+    names = file_names("serve")
+    stems = [name for name in names if _read(name).model == model]
+    return {name: _read(name) for name in names if any(name.startswith(f"{stem}-") for stem in stems)}
 
 
 def settings(name: str) -> Settings:

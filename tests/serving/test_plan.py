@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from memlab.serving.settings import Settings, settings
 from tests.serving.fakes import model_folder
 
 PYTHON = Path("/env/bin/python")
-GIB80 = 81_920  # MiB
+GIB80, H200 = 81_920, 143_771  # MiB
 
 
 def build(given: Settings, names: list[str], python: Path, port: int, device: Device, extra: Sequence[str] = (),
@@ -113,3 +114,64 @@ def test_copies_of_the_weights_fill_the_gpus() -> None:
     with pytest.raises(MemlabError, match="share 8 GPUs; this machine shows 7.*--data-parallel auto"):
         plan.check_room(chosen, "gpu", [GIB80] * 7)
     assert plan.for_gpus(settings("llama-3.3-70b"), []).data_parallel == 1
+
+
+
+
+
+def test_quantised_weights_are_counted_as_they_will_be() -> None:
+    """The README's line for one H200 was refused in every form: by bf16's size, also with --quantization fp8."""
+    large = replace(settings("qwen2.5-72b"), tensor_parallel=1)
+    with pytest.raises(MemlabError, match=r"weights take 145 GB.*--quantization fp8"):
+        plan.check_room(large, "gpu", [H200])
+    smaller = replace(large, quantization="fp8_per_tensor")
+    plan.check_room(smaller, "gpu", [H200])
+    assert option(build(smaller, ["q"], PYTHON, 9, "gpu"), "--quantization") == "fp8_per_tensor"
+    with pytest.raises(MemlabError, match=r"weights take 83 GB \(fp8_per_tensor\)"):
+        plan.check_room(smaller, "gpu", [GIB80])
+    assert "--quantization" not in build(large, ["q"], PYTHON, 9, "gpu")
+
+
+def test_a_model_that_is_too_large_names_its_smaller_forms() -> None:
+    for gpus, form in (([H200], "qwen2.5-72b-int8"), ([GIB80], "qwen2.5-72b-awq")):
+        with pytest.raises(MemlabError, match=f"share 4 GPUs; this machine shows 1.*python -m memlab.serve {form}"):
+            plan.check_room(settings("qwen2.5-72b"), "gpu", gpus)
+    with pytest.raises(MemlabError) as error:
+        plan.check_room(settings("qwen2.5-72b"), "gpu", [24_564])
+    assert "memlab.serve qwen2.5-72b" not in str(error.value)
+
+
+def arguments(words: list[str]) -> argparse.Namespace:
+    from memlab.serve import _parser
+
+    return _parser().parse_args(words)
+
+
+@pytest.mark.parametrize("words", [["--quantization", "fp8"], ["--", "--quantization", "fp8"],
+                                   ["--", "--quantization=fp8"], ["--", "-q", "fp8"]])
+def test_quantisation_is_known_wherever_it_stands(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(plan.environment, "gpus", lambda: [H200])
+    monkeypatch.setattr(plan.environment, "interpreter", lambda env: PYTHON)
+    at = words.index("--") if "--" in words else len(words)
+    made = plan.make_plan(arguments(["qwen2.5-72b", "--tensor-parallel", "1", *words[:at]]), tmp_path, words[at + 1:],
+                          print)
+    assert made.settings.quantization == "fp8"
+    assert made.line(9).count("--quantization") == 1
+    plan.check_room(made.settings, made.device, made.gpus)
+
+
+def test_another_quantisation_of_vllms_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(plan.environment, "gpus", lambda: [H200])
+    monkeypatch.setattr(plan.environment, "interpreter", lambda env: PYTHON)
+    made = plan.make_plan(arguments(["qwen2.5-72b-awq"]), tmp_path, ["--quantization", "awq"], print)
+    assert made.settings.quantization is None
+    assert made.line(9)[-2:] == ["--quantization", "awq"]
+
+
+def test_a_cpu_does_not_quantise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(plan.environment, "gpus", lambda: [])
+    monkeypatch.setattr(plan.environment, "interpreter", lambda env: PYTHON)
+    with pytest.raises(MemlabError, match="quantization fp8 needs a GPU"):
+        plan.make_plan(arguments(["qwen2.5-7b", "--device", "cpu", "--quantization", "fp8"]), tmp_path, [], print)

@@ -8,6 +8,7 @@ from memlab.config import instantiate
 from memlab.config.instantiate import file_names
 from memlab.errors import Faults, MemlabError
 from memlab.serving import settings as rooms
+from memlab.serving.plan import check_room
 from memlab.serving.settings import Settings, settings
 from tests.serving.fakes import model_folder
 
@@ -19,8 +20,9 @@ def test_every_file_of_settings_is_read_and_says_where_the_model_is() -> None:
         found = settings(name)
         assert found.weights_gb, name
         assert "/" in found.model or name in {"embedded", "minilm"}, name
-        # 80 GB GPUs, as the comments say: what is left beside the weights holds a window's cache
-        assert found.weights_gb < 80 * found.gpu_memory * found.tensor_parallel, name
+        # on the GPUs that the comments name, what is left beside the weights holds a window's cache
+        assert found.weights_gb < found.gpu_gb * found.gpu_memory * found.tensor_parallel, name
+        assert found.gpu_gb == 80 or name.endswith(("-int8", "-fp8", "-awq")), name
 
 
 def test_a_folder_and_a_hub_name_have_the_defaults(tmp_path: Path) -> None:
@@ -50,3 +52,26 @@ def test_all_that_is_wrong_in_a_file_is_told(tmp_path: Path, monkeypatch: pytest
         file.write_text(broken)
         with pytest.raises(MemlabError):
             settings("mine")
+
+
+CARDS = {"one of 141 GB": 143_771, "one of 80 GB": 81_559, "one of 24 GB": 24_564}
+"""MiB that nvidia-smi shows for an H200, an H100 and an L4."""
+
+
+@pytest.mark.parametrize(("name", "card", "cache_gb"), [
+    ("qwen2.5-72b-int8", "one of 141 GB", 10.7), ("llama-3.3-70b-fp8", "one of 141 GB", 43.0),
+    ("qwen2.5-72b-awq", "one of 80 GB", 10.7), ("qwen2.5-14b-awq", "one of 24 GB", 6.4)])
+def test_presets_for_one_card_hold_weights_and_a_full_window(name: str, card: str, cache_gb: float) -> None:
+    """cache_gb: layers x 8 key-value heads x 128 x 2 x 2 bytes per token of the window."""
+    found, mib = settings(name), CARDS[card]
+    check_room(found, "gpu", [mib])
+    assert found.tensor_parallel == 1
+    assert found.weights_gb is not None
+    room = mib * 2**20 / 1e9
+    assert found.weights_gb + cache_gb + 1.5 < room * found.gpu_memory
+    assert room * (1 - found.gpu_memory) > 5  # for the encoder and the reranker beside it
+
+
+def test_the_hub_name_of_a_model_means_its_own_weights() -> None:
+    assert settings("Qwen/Qwen2.5-72B-Instruct") == settings("qwen2.5-72b")
+    assert settings("Qwen/Qwen2.5-72B-Instruct").quantization is None
