@@ -91,8 +91,8 @@ def devices() -> Iterator[Check]:
 
 
 def faiss() -> Iterator[Check]:
-    """The FAISS wheel: faiss-cpu and faiss-gpu both provide the module ``faiss`` and overwrite each other."""
-    wheels = [name for name in ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12") if _version(name)]
+    """The FAISS wheel: several provide the module ``faiss`` and overwrite each other."""
+    wheels = [name for name in ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12", "faiss-gpu-cuvs") if _version(name)]
     if len(wheels) > 1:
         yield Check("faiss", "missing",
                     f"{' and '.join(wheels)} both provide the module faiss and overwrite each other",
