@@ -101,10 +101,10 @@ def test_the_network_is_asked_only_on_request(monkeypatch: pytest.MonkeyPatch, a
 
 @pytest.mark.parametrize("wheel", ["faiss-gpu-cuvs", "faiss-gpu-cu12"])
 def test_every_wheel_that_provides_faiss_is_known(wheel: str, installed: Installed) -> None:
-    installed({wheel: "1.15.1"})
+    installed({"faiss-cpu": "", wheel: "1.15.1"})
     (check,) = doctor.faiss()
     assert (check.state, check.finding) == ("ok", f"{wheel} 1.15.1")
-    installed({"faiss-gpu": "1.15.1", wheel: "1.15.1"})
+    installed({"faiss-cpu": "", "faiss-gpu": "1.15.1", wheel: "1.15.1"})
     (check,) = doctor.faiss()
     assert check.state == "missing"
     assert check.fix.startswith(f"pip uninstall -y faiss-gpu {wheel} && pip install")

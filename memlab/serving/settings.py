@@ -23,7 +23,7 @@ Quantization = Literal["fp8", "fp8_per_tensor", "fp8_per_block", "bitsandbytes"]
 ServedType = Literal["auto", "float32", "float16", "bfloat16"]
 
 SHARES: dict[str, float] = {"fp8": 0.57, "fp8_per_tensor": 0.57, "fp8_per_block": 0.57, "bitsandbytes": 0.37}
-"""Share of 16-bit weights that remains after vLLM has quantised them; embeddings stay in 16 bits (8B: .57, 72B: .52)."""
+"""Share of 16-bit weights that remains after vLLM has quantised them; embeddings stay in 16 bits (8B .57, 72B .52)."""
 
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
