@@ -1,7 +1,8 @@
 """The contract of a stage: a small frozen class whose fields are its configuration, checked on construction.
 
 A stage declares the tables that it reads and writes; it receives only the former and returns the latter. It may also
-return the table ``notes`` (``memlab.tables.Notes``), which the run folder's manifest summarises::
+return the table ``notes`` (``memlab.tables.Notes``), which the manifest of a run summarises. A field names each file
+that it needs. This guards against accidents; ``memlab.runtime.leak_guard`` names a stage that looks elsewhere::
 
     @stage
     class Fixed:
