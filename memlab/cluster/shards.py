@@ -32,7 +32,8 @@ MERGED_TABLES = ("memories", "queries", "units", "ranking", "classes", *OPTIONAL
 ID_TABLES = {"memory": "memories", "query": "queries"}
 """Id columns, and the tables whose rows they number."""
 
-SORT_KEYS = {"memories": ["memory"], "queries": ["query"], "units": ["unit"], "ranking": ["question", "rank"]}
+SORT_KEYS = {"memories": ["memory"], "queries": ["query"], "units": ["unit"], "ranking": ["question", "rank"],
+             "classes": ["question"]}
 
 UNIT_TABLES = {"turn": "turns", "session": "sessions", "memory": "memories"}
 """The table whose rows number the units of each level (memlab.rank.units)."""
@@ -116,7 +117,7 @@ def merge_parts(arm: Arm, of: int) -> Ranked:
         shift.update(record["rows"])
     merged = {name: pl.concat(several, how="diagonal") for name, several in frames.items()}
     merged["texts"] = merge_texts(whole["texts"], merged["texts"])
-    tables = whole.updated({name: frame.sort(SORT_KEYS[name]) if name in SORT_KEYS else frame
+    tables = whole.updated({name: frame.sort(SORT_KEYS[name], maintain_order=True) if name in SORT_KEYS else frame
                             for name, frame in merged.items()})
     seconds: Counter[str] = Counter()
     for record in records:
