@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memlab.data.groups import GroupBy
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.harness.arm import Arm
 from memlab.pipeline import Pipeline
@@ -47,8 +48,8 @@ class Given:
     def notes(self) -> list[str]:
         return []
 
-    def clusters(self) -> bool:
-        return False
+    def grouping(self) -> GroupBy:
+        return "auto"
 
 
 def arm(root: Path, pipeline: Pipeline | None = None, data: Any = None, **more: Any) -> Arm:

@@ -79,7 +79,7 @@ def test_a_plan_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     line = ["+exp=adaptive_k", *LIVES, "track=none", f"out={tmp_path}/runs", f"store={tmp_path}/store"]
     assert main([*line, "plan=true"]) == 0
     told = capsys.readouterr().out
-    assert told.count("to run") == 10
+    assert told.count("to run") == 11
     assert "texts" in told
     assert not (tmp_path / "runs").exists()
     assert not list((tmp_path / "store").rglob("*.parquet"))

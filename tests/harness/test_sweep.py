@@ -48,10 +48,10 @@ def test_arms_of_a_sweep_are_called_by_what_was_swept() -> None:
 def test_an_experiment_is_its_arms_and_contrasts() -> None:
     sweep = read(["+exp=adaptive_k", *LEXICAL])
     assert [a.name for a in sweep.arms] == ["fixed_3", "fixed_5", "fixed_10", "fixed_20", "fixed_40", "by_type", "gap",
-                                            "budget", "calibrated", "oracle"]
+                                            "budget", "calibrated", "oracle", "oracle_set"]
     assert {a.experiment for a in sweep.arms} == {"adaptive_k"}
     assert len(sweep.contrasts) == 3
-    assert sweep.contrasts[1] == Contrast("gap", "twin", "selected/turn/recall_all", "greater")
+    assert sweep.contrasts[1] == Contrast("gap", "constant", "curve/selected/turn/recall_all", "greater")
 
 
 def test_a_slot_given_narrows_an_experiment_to_the_same_arm() -> None:
