@@ -12,7 +12,12 @@ import yaml
 from experiments.encoders import small_models
 from memlab.config.compose import compose
 from memlab.config.instantiate import CONF, options
+from memlab.memory import Memory, Session
+from memlab.models.local.sparse import SparseTermEncoder
+from memlab.pipeline import Pipeline
 from memlab.run import main
+from memlab.search.sparse import SparseSearch
+from memlab.stage import Nothing
 from tests.models.chatserver import ChatServer
 from tests.small import LIVES
 
@@ -90,6 +95,25 @@ def test_an_ettin_reranker_in_its_place(tmp_path: Path) -> None:
     run(tmp_path, "+exp=cross_encoder", "+arm/cross_encoder=none,alone", "cross_encoder=ettin_reranker_32m",
         "track=none")
     assert manifests(tmp_path)["alone"]["models"]["rerank"][0]["name"] == "ettin-reranker-32m"
+
+
+def test_a_learned_sparse_lane_beside_vectors(tmp_path: Path) -> None:
+    run(tmp_path, "search/lexical=opensearch_sparse", "name=sparse", "track=none")
+    found = manifests(tmp_path)["sparse"]
+    assert found["models"]["lexical"][0]["name"] == "opensearch-sparse-doc-v2-mini"
+    assert found["models"]["dense"][0]["name"] == "minilm"
+
+
+def test_a_live_memory_with_a_learned_sparse_lane(hub: Path, tmp_path: Path) -> None:
+    lane = SparseSearch(encoder=SparseTermEncoder(path=hub / small_models.SPARSE[0]))
+    pipeline = Pipeline(dense=Nothing(writes=("hits",)), lexical=lane)
+    with Memory(tmp_path / "ann", pipeline) as memory:
+        memory.add(Session("2023-05-20", [("user", "I adopted a cat named Tom.")], name="cat"))
+        memory.add(Session("2023-05-22", [("user", "We moved to Oslo.")], name="oslo"))
+        (text,) = memory.search("Which pet do I have?", now="2023-05-21")["text"]
+        assert "Tom" in text
+    with Memory(tmp_path / "ann", pipeline) as memory:
+        assert memory.search("Which pet do I have?", now="2023-06-01").height == 2
 
 
 def test_indexes_are_used_on_a_small_corpus_and_published_to_wandb(tmp_path: Path) -> None:

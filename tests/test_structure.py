@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections import defaultdict
 from functools import cache
 from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from memlab.serving.environment import STEPS
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "memlab"
@@ -142,3 +147,19 @@ def test_no_private_module_of_hydra_is_used() -> None:
     assert not [str(file.relative_to(ROOT)) for file in python if private in file.read_text(encoding="utf-8")]
     assert not [str(file.relative_to(ROOT)) for file in (ROOT / "conf").rglob("*.yaml")
                 if private in file.read_text(encoding="utf-8")]
+
+
+def test_pinned_versions_fit_the_requirements_and_extras_name_each_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {name: [Requirement(line) for line in lines] for name, lines in project["optional-dependencies"].items()}
+    needed = [*map(Requirement, project["dependencies"]), *chain(*(extras[name] for name in extras if name != "serve"))]
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+                if "==" in line)
+    pins = {canonicalize_name(name): version for name, version in pins.items()}
+    assert [one for one in needed if (pin := pins.get(canonicalize_name(one.name))) and not one.specifier.contains(pin)
+            ] == []
+    named = {one.name for one in [*needed, *extras["serve"]]}
+    assert named >= {"torch", "transformers", "sentence-transformers", "faiss-gpu", "FlagEmbedding", "vllm", "numpy",
+                     "hydra-core", "wandb", "pytest"}
+    assert {one.name for one in extras["gpu"]} == {"faiss-gpu", "FlagEmbedding"}
+    assert extras["serve"][0].specifier.contains(STEPS["gpu"][0][1].partition("==")[2])

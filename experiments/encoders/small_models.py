@@ -16,6 +16,7 @@ ENCODERS = ("BAAI/bge-base-en-v1.5", "BAAI/bge-m3", "voyageai/voyage-4-nano", "i
             "Alibaba-NLP/gte-base-en-v1.5", "nomic-ai/nomic-embed-text-v1.5", "Snowflake/snowflake-arctic-embed-s")
 CLASSIFIERS = ("BAAI/bge-reranker-v2-m3", "cross-encoder/ms-marco-MiniLM-L6-v2")
 ETTIN = ("cross-encoder/ettin-reranker-32m-v1", "cross-encoder/ettin-reranker-150m-v1")
+SPARSE = ("opensearch-project/opensearch-neural-sparse-encoding-doc-v2-mini",)
 SIZE = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32,
         "max_position_embeddings": 8192}
 
@@ -72,12 +73,31 @@ def save_ettin(folder: Path) -> None:
     CrossEncoder(modules=modules, device="cpu").save_pretrained(str(folder))
 
 
+def save_sparse(folder: Path) -> None:
+    """Write a random masked language model for passages, and a weight of each token for questions."""
+    import torch
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.models import Router
+    from sentence_transformers.sparse_encoder.modules import MLMTransformer, SparseStaticEmbedding, SpladePooling
+    from transformers import BertConfig, BertForMaskedLM
+
+    tokens = tokenizer()
+    BertForMaskedLM(BertConfig(vocab_size=len(tokens), initializer_range=0.5, **{**SIZE, "max_position_embeddings": 64})
+                    ).save_pretrained(folder / "bert")
+    tokens.save_pretrained(folder / "bert")
+    idf = torch.tensor([1.0 + number % 7 for number in range(len(tokens))])
+    router = Router.for_query_document(
+        query_modules=[SparseStaticEmbedding(tokens, weight=idf, frozen=True)],
+        document_modules=[MLMTransformer(str(folder / "bert"), max_seq_length=64), SpladePooling("max")])
+    SparseEncoder(modules=[router], similarity_fn_name="dot", device="cpu").save_pretrained(str(folder))
+
+
 def main(root: Path) -> None:
     """Write all models below a folder; each has its own seed."""
     import torch
 
     jobs = [(save, name) for save, names in ((save_encoder, ENCODERS), (save_classifier, CLASSIFIERS),
-                                             (save_ettin, ETTIN)) for name in names]
+                                             (save_ettin, ETTIN), (save_sparse, SPARSE)) for name in names]
     for seed, (save, name) in enumerate(jobs):
         torch.manual_seed(seed)
         save(root / name)

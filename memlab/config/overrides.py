@@ -82,8 +82,8 @@ def _faults(word: str) -> list[str]:
         return ["cannot be read as key=value; quote values that contain spaces, commas, brackets or '=', e.g. "
                 "'data.path=\"my file.json\"'"]
     key, slots = override.key_or_group, groups()
-    if key == "exp" and not override.is_add() and not override.is_delete():
-        return [f"an experiment is added to the defaults; write +{word}"]
+    if key in ("exp", "profile") and not override.is_add() and not override.is_delete():
+        return [f"{'an experiment' if key == 'exp' else 'a profile'} is added to the defaults; write +{word}"]
     if override.is_hydra_override() and override.is_sweep_override():
         return ["settings of Hydra and of the launcher cannot be swept"]
     if key in slots:

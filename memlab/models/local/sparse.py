@@ -8,7 +8,6 @@ idf of each of its own tokens. The score is the inner product.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,7 @@ from pydantic import Field
 from scipy.sparse import csr_array
 
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import pack, spread, tokenise
+from memlab.models.local.batching import pack, run_batches, tokenise
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.stage import LocalPath, stage
 
@@ -53,7 +52,7 @@ class SparseTermEncoder(LocalModel):
 
         characters = np.array([len(text) for text in texts], np.int64)
         batches = pack(characters, 4 * self._budget())  # about 4 characters per token
-        yield from spread(batches, [partial(work, model) for model in self._load("SparseEncoder")])
+        yield from run_batches(batches, characters, self._load("SparseEncoder"), work)
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return, for each text, whether the model sees only its beginning: shape (n,); a query is read whole."""
