@@ -95,7 +95,7 @@ SESSION = ["corpus", "session"]
 """The key of a session: its number counts within its corpus."""
 
 DIGITS = 6
-"""Scores are rounded to this many decimals before they are compared (vectors agree to 1e-5 at best); ties go by id."""
+"""Scores are rounded to this many decimals before they are compared (fp32 vectors agree to 1e-5); ties go by id."""
 
 
 def text_hash(text: str) -> str:

@@ -10,7 +10,7 @@ from pydantic import Field
 from memlab.models.protocols import Embedder
 from memlab.search.as_of import pools
 from memlab.search.exact import Flat, Index
-from memlab.search.hits import HitsBuilder
+from memlab.search.hits import HitsBuilder, digits_of
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.store.vectors import Rows, encode, index_folder
@@ -49,7 +49,7 @@ class Dense:
         keys = encode(store, self.embedder, tables["texts"], memories["key_id"].gather(memory_rows), "document")
         query_vectors = encode(store, self.embedder, tables["texts"], queries["text_id"].gather(query_rows), "query")
         memory_ids, query_ids = memories["memory"].to_numpy(), queries["query"].to_numpy()
-        hits = HitsBuilder(self.floor)
+        hits = HitsBuilder(self.floor, digits_of(self.embedder))
         for pool in layout:
             vectors = Rows(keys.base, keys.rows[np.searchsorted(memory_rows, pool.memories)])
             searcher = self.index.open(vectors, index_folder(store))

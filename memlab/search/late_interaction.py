@@ -14,7 +14,7 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher
 from memlab.search.as_of import VisiblePool, pools
-from memlab.search.hits import HitsBuilder
+from memlab.search.hits import HitsBuilder, digits_of
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, empty
@@ -88,7 +88,7 @@ class Late:
             return Tables(hits=empty("hits"))
         scores = store.pair_scores(self.scorer, plan.queries, plan.keys, plan.pairs)[plan.text_pairs]
         memory_ids, query_ids = tables["memories"]["memory"].to_numpy(), tables["queries"]["query"].to_numpy()
-        hits, at = HitsBuilder(), 0
+        hits, at = HitsBuilder(digits=digits_of(self.scorer)), 0
         for pool in plan.pools:
             for query, visible in zip(pool.queries, pool.visible.tolist()):
                 hits.add(f"{self.name}:{pool.kind}", query_ids[query], memory_ids[plan.memories[at:at + visible]],
@@ -127,7 +127,7 @@ class WeightedLate:
         matches = store.pair_matches(self.matcher, plan.queries, plan.keys, plan.pairs)
         query_ids, memory_ids = tables["queries"]["query"].to_numpy(), tables["memories"]["memory"].to_numpy()
         sessions = session_numbers(tables["memories"])
-        hits, at = HitsBuilder(), 0
+        hits, at = HitsBuilder(digits=digits_of(self.matcher)), 0
         for pool, weights in self._weights(plan):
             for query, visible, weight in zip(pool.queries, pool.visible.tolist(), weights):
                 rows = matches[plan.text_pairs[at:at + visible]]  # (visible, query_tokens)

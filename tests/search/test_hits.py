@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.search.hits import HitsBuilder, topk, topk_candidates
+from memlab.search.hits import HitsBuilder, digits_of, topk, topk_candidates
 from memlab.tables import check
 
 coarse = st.lists(st.floats(-2, 2).map(lambda x: round(x, 2)) | st.floats(0, 3e-6), min_size=1, max_size=60)
@@ -33,3 +33,25 @@ def test_builder_ranks_from_one_within_query_and_lane() -> None:
 
 def test_builder_without_hits_gives_an_empty_table() -> None:
     assert check("hits", HitsBuilder().frame()).height == 0
+
+
+class Halves:
+    def __init__(self, **identity: object) -> None:
+        self.identity = lambda: identity
+
+
+def test_scores_are_rounded_to_what_the_number_format_holds() -> None:
+    """Half-precision vectors depend on the batch that they were made in: such differences order nothing."""
+    assert digits_of(Halves(dtype="fp32")) == digits_of(Halves()) == digits_of(Halves(embedder={})) == 6
+    assert digits_of(Halves(dtype="fp16")) == digits_of(Halves(embedder={"dtype": "fp16"})) == 3
+    assert digits_of(Halves(dtype="bf16")) == 2
+    one, other = HitsBuilder(digits=3), HitsBuilder(digits=3)
+    one.add("a", 1, np.array([5, 6]), np.array([.6613, .6611]), 1)  # the same texts in two shards
+    other.add("a", 1, np.array([5, 6]), np.array([.6611, .6613]), 1)
+    assert one.frame().rows() == other.frame().rows() == [(1, "a", 5, .661, 1)]
+
+
+def test_the_floor_and_the_cut_use_the_same_rounding() -> None:
+    hits = HitsBuilder(floor=.5, digits=2)
+    hits.add("a", 1, np.array([3, 2, 1]), np.array([.499, .496, .4]), 1)
+    assert hits.frame().rows() == [(1, "a", 2, .5, 1)]
