@@ -14,7 +14,7 @@ from memlab.tables import DIGITS, SCHEMAS
 Scores = NDArray[np.floating]
 
 HALF_DIGITS = {"fp16": 3, "bf16": 2}
-"""Decimals of scores of half-precision models, whose vectors depend on the batch: MiniLM's cosines move by up to 4e-4 in
+"""Decimals of scores of half-precision models, whose vectors depend on the batch: MiniLM's cosines move up to 4e-4 in
 fp16 and 2e-3 in bf16. On LoCoMo dev, two decimals in place of six move session any@1 and all@5, turn all@10 and nDCG@10
 of the default ranking by .003 at most.
 """
