@@ -94,6 +94,8 @@ class Pipeline:
                         part="lanes")
     lexical: Stage = slot("search.lexical", BM25, empty=("hits",), part="lanes")
     late: Stage = slot("search.late", empty=("hits",), part="lanes")
+    iterate: Stage = slot("search.iterate", empty=("hits",), part="lanes")  # sees the hits of the lanes above
+    neighbours: Stage = slot("search.neighbours", empty=("hits",), part="lanes")  # sees all other hits
     score: Stage = slot("rank.score", Score)
     boost: Stage = slot("rank.boost")
     rerank: Stage = slot("rank.rerank")

@@ -23,6 +23,8 @@ from memlab.harness.sweep import Sweep
 from memlab.models.chat.protocol import Chat
 from memlab.models.protocols import PairScorer, Role, TokenMatcher, embedders_in, models_in
 from memlab.pipeline import SLOTS, apply
+from memlab.question_types import VOCABULARY
+from memlab.read.reader import Reader
 from memlab.search.as_of import of_kinds
 from memlab.stage import spec_digest
 from memlab.store import Store
@@ -90,7 +92,7 @@ def _replies(slot: str, stage: Any, tables: Tables) -> int:
     if slot == "extract":  # fewer where haystacks share sessions
         return int(tables["sessions"].height)
     if slot == "rerank":
-        return questions * (int(stage.pool) if stage.mode == "pointwise" else 1)
+        return questions * (int(stage.pool) if getattr(stage, "mode", "") == "pointwise" else 1)
     if isinstance(stage, Attribution):  # answers and judges each sampled question four times, and judges it once more
         replies = 4 * (_per_question(stage.reader) + _per_question(stage.judge)) + _per_question(stage.second)
         return min(questions, stage.wrong + stage.right) * replies
@@ -98,7 +100,9 @@ def _replies(slot: str, stage: Any, tables: Tables) -> int:
 
 
 def _per_question(stage: Any) -> int:
-    return chats(stage) * int(getattr(getattr(stage, "vote", None), "samples", 1))
+    if isinstance(stage, Reader):
+        return max(len(stage.vote.schedule(kind)) for kind in VOCABULARY)
+    return chats(stage) * int(getattr(stage, "rounds", 1))
 
 
 def _pairs(slot: str, stage: Any, tables: Tables) -> int:

@@ -21,7 +21,7 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Tables, empty
 
-SEARCHES = ("dense", "lexical", "late")
+SEARCHES = ("dense", "lexical", "late", "iterate", "neighbours")
 """Names that mean all lanes of one search."""
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import polars as pl
 from pydantic import Field
 
-from memlab.read.entity_graph import Neighbourhood, graphs
+from memlab.entity_graph import Neighbourhood, graphs
 from memlab.read.pack.by_rank import MaxTokens
 from memlab.stage import stage
 from memlab.store import Store

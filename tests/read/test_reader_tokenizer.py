@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from memlab.entity_graph import Neighbourhood
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
 from memlab.live.sessions import Session
@@ -20,7 +21,6 @@ from memlab.models.chat.tokenizer import Tokenizer
 from memlab.pipeline import Pipeline
 from memlab.rank.select import Fixed
 from memlab.read import reader_tokenizer
-from memlab.read.entity_graph import Neighbourhood
 from memlab.read.graph_block import ENTITIES, GraphBlock
 from memlab.read.pack.budget import BudgetShares
 from memlab.read.pack.by_rank import ByDate, ByRank

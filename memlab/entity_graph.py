@@ -101,6 +101,17 @@ class Graph:
                    for key in self._by_words.get(part, ())]
         return list(dict.fromkeys(key for *_, key in sorted(matches)))
 
+    def distances(self, text: str, hops: int) -> dict[str, int]:
+        """Return the entities within ``hops`` relationships of those that a text names, with their distance."""
+        distances = dict.fromkeys(self.named_in(text), 0)
+        front = list(distances)
+        for hop in range(1, hops + 1):
+            reached = dict.fromkeys(other for key in front for other, _ in self._edges.get(key, ())
+                                    if other not in distances)
+            distances |= dict.fromkeys(reached, hop)
+            front = list(reached)
+        return distances
+
     def near(self, text: str, hops: int = 2, most_entities: int = 10, most_links: int = 20, chars: int = 500
              ) -> Neighbourhood:
         """Walk ``hops`` breadth first from the entities that a text names, the newest relationships first.

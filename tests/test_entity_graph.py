@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memlab.entity_graph import Graph, graphs
 from memlab.evaluate.selection import cost, shown_turns
-from memlab.read.entity_graph import Graph, graphs
 from memlab.read.graph_block import ENTITIES, LINKS, GraphBlock
 from memlab.read.pack.by_rank import ByRank
 from memlab.read.prompt import PromptTemplate
