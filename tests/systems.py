@@ -54,7 +54,10 @@ def muddled(prompt: Prompt) -> str:
 
 def clear(prompt: Prompt) -> str:
     """Reply with what is asked for, made of the prompt's own words by a rule."""
-    said, asked = prompt.messages[-1].content, json.loads(prompt.schema or "{}").get("properties", {})
+    schema = json.loads(prompt.schema or "{}")
+    said, asked = prompt.messages[-1].content, schema.get("properties", {})
+    if schema.get("type") == "array":
+        return json.dumps([n % 11 / 10 for n in range(schema["minItems"])])
     words = re.findall(r"\w{4,}", said)
     if "facts" in asked:
         facts = [{"fact": f"They spoke of {a} and {b}.", "turns": [1], "source": ("user", "assistant")[n % 2],

@@ -8,11 +8,11 @@ from typing import Annotated, ClassVar
 import polars as pl
 from pydantic import Field
 
-from memlab.entity_graph import Neighbourhood, graphs
 from memlab.read.pack.by_rank import MaxTokens
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, add_texts, with_text
+from memlab.text.entity_graph import Neighbourhood, graphs
 from memlab.token_counter import count_tokens, tokens_of
 
 ENTITIES = "People, places and things that the memories name:"

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from memlab.entity_graph import Graph, graphs
 from memlab.search.hits import HitsBuilder
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables, as_of, with_text
+from memlab.text.entity_graph import Graph, graphs
 
 Kind = Literal["FOLLOWS", "RELATED_TO", "SAME_TOPIC", "ELABORATES", "CONTRADICTS", "SUPERSEDES"]
 Weight = Annotated[float, Field(ge=0)]

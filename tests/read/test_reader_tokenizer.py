@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.entity_graph import Neighbourhood
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
 from memlab.live.sessions import Session
@@ -31,6 +30,7 @@ from memlab.read.token_cost import TokenCost
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Tables
+from memlab.text.entity_graph import Neighbourhood
 from memlab.token_counter import Words, count_tokens, counting, tokens_of
 from memlab.write.extract.rules import RulesExtract
 from tests.chats import ScriptedChat

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.entity_graph import Graph, graphs
 from memlab.evaluate.selection import cost, shown_turns
 from memlab.read.graph_block import ENTITIES, LINKS, GraphBlock
 from memlab.read.pack.by_rank import ByRank
@@ -15,6 +14,7 @@ from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, empty, frame
+from memlab.text.entity_graph import Graph, graphs
 from memlab.write.extract.rules import RulesExtract
 from tests.chats import ScriptedChat
 from tests.read.world import shown, tokens, world
