@@ -120,7 +120,8 @@ def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) ->
     seen: list[str] = []
     tables = lexical().run(lives().load(), store, lambda slot, seconds: seen.append(slot))
     assert seen == ["chunk", "extract", "anchor", "context", "relate", "prune", "query", "classify", "decompose",
-                    "expand", "time", "dense", "lexical", "late", "score", "boost", "rerank", "fuse", "window",
+                    "expand", "time", "dense", "lexical", "late", "iterate", "neighbours", "score", "boost", "rerank",
+                        "fuse", "window",
                     "rollup", "measure", "select", "pack", "graph", "answer", "judge", "attribute"]
     assert set(tables) == set(SCHEMAS) - {"attribution"}  # which nobody asked for
     assert tables["answers"].is_empty()
@@ -132,7 +133,7 @@ def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) ->
 def test_the_default_is_the_documented_one_and_loads_no_model() -> None:
     made = Pipeline()
     assert [type(s).__name__ for _, s in made.stages()] == [
-        "TurnChunker", *["Nothing"] * 5, "Original", "Rules", *["Nothing"] * 3, "Dense", "BM25", "Nothing", "Score",
+        "TurnChunker", *["Nothing"] * 5, "Original", "Rules", *["Nothing"] * 3, "Dense", "BM25", *["Nothing"] * 3, "Score",
         *["Nothing"] * 3, "Forward", "Nothing", "TokenCost", "Fixed", "ByRank", "Nothing", "Nothing", "Nothing",
         "Nothing"]
     assert made.replace(select=Fixed(k=3)).select == Fixed(k=3)

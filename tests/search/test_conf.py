@@ -23,7 +23,11 @@ def fields(thing: object) -> dict:
 def test_a_file_makes_its_stage_with_settings_of_its_class(file: Path) -> None:
     with initialize_config_dir(str(CONF.parent), version_base="1.3"):
         config = compose(config_name=f"search/{file.parent.name}/{file.stem}",
-                         overrides=["+embedder._target_=memlab.models.local.embedder.SentenceEmbedder"])
+                         overrides=["+embedder._target_=memlab.models.local.embedder.SentenceEmbedder",
+                                    "+chat._target_=memlab.models.chat.openai.OpenAIChat", "+chat.model=some",
+                                    *([] if file.parent.name != "iterate" else
+                                      ["+search.lexical._target_=memlab.search.bm25.BM25",
+                                       "+search.dense._target_=memlab.search.bm25.BM25Okapi"])])
     slot = config.search[file.parent.name]
     made = instantiate(config, _convert_="all")["search"][file.parent.name]
     assert isinstance(made, Stage)
