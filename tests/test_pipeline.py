@@ -133,8 +133,8 @@ def test_every_slot_runs_once_in_order_and_every_table_is_there(store: Store) ->
 def test_the_default_is_the_documented_one_and_loads_no_model() -> None:
     made = Pipeline()
     assert [type(s).__name__ for _, s in made.stages()] == [
-        "TurnChunker", *["Nothing"] * 5, "Original", "Rules", *["Nothing"] * 3, "Dense", "BM25", *["Nothing"] * 3, "Score",
-        *["Nothing"] * 3, "Forward", "Nothing", "TokenCost", "Fixed", "ByRank", "Nothing", "Nothing", "Nothing",
+        "TurnChunker", *["Nothing"] * 5, "Original", "Rules", *["Nothing"] * 3, "Dense", "BM25", *["Nothing"] * 3,
+        "Score", *["Nothing"] * 3, "Forward", "Nothing", "TokenCost", "Fixed", "ByRank", "Nothing", "Nothing", "Nothing",
         "Nothing"]
     assert made.replace(select=Fixed(k=3)).select == Fixed(k=3)
 
