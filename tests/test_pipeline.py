@@ -134,8 +134,7 @@ def test_the_default_is_the_documented_one_and_loads_no_model() -> None:
     made = Pipeline()
     assert [type(s).__name__ for _, s in made.stages()] == [
         "TurnChunker", *["Nothing"] * 5, "Original", "Rules", *["Nothing"] * 3, "Dense", "BM25", *["Nothing"] * 3,
-        "Score", *["Nothing"] * 3, "Forward", "Nothing", "TokenCost", "Fixed", "ByRank", "Nothing", "Nothing", "Nothing",
-        "Nothing"]
+        "Score", *["Nothing"] * 3, "Forward", "Nothing", "TokenCost", "Fixed", "ByRank", *["Nothing"] * 4]
     assert made.replace(select=Fixed(k=3)).select == Fixed(k=3)
 
 
