@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from pydantic import Field
 
+from memlab.models.local.batching import attempt
 from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import Scores, topk_candidates
 from memlab.stage import stage
@@ -202,7 +203,10 @@ class _FlatSearcher:
     def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
         large = float(visible.sum()) * queries.shape[-1] > GPU_PAYS
         if self.device == "auto" and large and _has_gpu():
-            return self._on_gpu.search(queries, visible, depth)
+            neighbours = attempt(partial(self._on_gpu.search, queries, visible, depth))
+            if neighbours is not None:
+                return neighbours
+            note("exact search runs on the CPU: the GPU ran out of memory")
         return Exact(self.vectors, self.block).search(queries, visible, depth)
 
     @cached_property

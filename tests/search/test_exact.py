@@ -105,3 +105,20 @@ def test_products_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     vectors = np.eye(30, dtype=np.float32)
     found = exact.ExactOnDevice(vectors, 20, "cpu").search(vectors, np.full(30, 30), 1)
     assert [at[scores.argmax()] for at, scores in found] == list(range(30))
+
+
+def test_a_gpu_without_memory_leaves_the_search_to_the_cpu(
+    fake_gpu: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    import torch
+
+    def full(*arguments: object, **options: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(torch.Tensor, "topk", full)
+    exact.note.cache_clear()
+    vectors = np.eye(30, dtype=np.float32)
+    with caplog.at_level("WARNING", "memlab"):
+        found = Flat().open(vectors, None).search(vectors, np.full(30, 30), 1)
+    assert [at[scores.argmax()] for at, scores in found] == list(range(30))
+    assert "exact search runs on the CPU: the GPU ran out of memory" in caplog.text

@@ -52,3 +52,28 @@ def test_identity_and_errors(folder: Path, tmp_path: Path) -> None:
         ColbertEncoder(path=tmp_path / "gone")
     with pytest.raises(MemlabError, match="ordinary encoder"):
         scorer.token_ids(["a"], "query")
+
+
+def test_a_batch_that_does_not_fit_is_halved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+    from sentence_transformers import MultiVectorEncoder
+
+    encoder, real, sizes = ColbertEncoder(path=folder), MultiVectorEncoder.encode_document, []
+
+    def tokens() -> list[int]:
+        counts = [0] * len(PASSAGES)
+        for at, _, kept in encoder.token_vectors(PASSAGES, "document", special=False, punctuation=False):
+            for i, n in zip(at, kept.sum(dim=1).tolist()):
+                counts[i] = n
+        return counts
+
+    def encode(self: MultiVectorEncoder, texts: list[str], **options: object) -> list[torch.Tensor]:
+        sizes.append(len(texts))
+        if len(texts) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return real(self, texts, **options)
+
+    whole = tokens()
+    monkeypatch.setattr(MultiVectorEncoder, "encode_document", encode)
+    assert tokens() == whole
+    assert max(sizes) > 1

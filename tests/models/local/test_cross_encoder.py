@@ -175,3 +175,30 @@ def test_a_score_that_is_not_a_number_is_an_error(tmp_path: Path) -> None:
     save_file(weights, file, metadata={"format": "pt"})
     with pytest.raises(MemlabError, match="not a number"):
         scores(CrossEncoderScorer(path=tmp_path), GRID)
+
+
+def test_a_batch_that_does_not_fit_is_halved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from memlab.models.local.cross_encoder import LoadedCrossEncoder
+
+    scorer, real = CrossEncoderScorer(path=folder, max_length=LENGTH), LoadedCrossEncoder.logits
+    whole, sizes = scores(scorer, GRID), []
+
+    def logits(self: LoadedCrossEncoder, rows: Any, second: Any, second_type: int) -> Any:
+        sizes.append(len(second))
+        if len(second) > 6:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return real(self, rows, second, second_type)
+
+    monkeypatch.setattr(LoadedCrossEncoder, "logits", logits)
+    np.testing.assert_allclose(scores(scorer, GRID), whole, atol=1e-5)
+    assert max(sizes) > 6
+
+
+def test_two_lanes_score_as_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where one batch is prepared while another is computed."""
+    scorer = CrossEncoderScorer(path=folder, max_length=LENGTH, token_budget=256)
+    whole = scores(scorer, GRID)
+    monkeypatch.setattr(CrossEncoderScorer, "_lanes", lambda self: 2)
+    np.testing.assert_allclose(scores(scorer, GRID), whole, atol=1e-6)

@@ -213,3 +213,11 @@ def test_impossible_wishes_are_explained() -> None:
 def test_it_is_an_embedder(minilm: SentenceEmbedder) -> None:
     assert isinstance(minilm, Embedder)
     assert minilm.origin() == {"name": "minilm", "path": None, "revision": None}
+
+
+def test_two_lanes_give_the_same_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where one batch is prepared while another is computed."""
+    embedder, given = SentenceEmbedder(token_budget=256), texts(30)
+    whole = encode(embedder, given)
+    monkeypatch.setattr(SentenceEmbedder, "_lanes", lambda self: 2)
+    np.testing.assert_allclose(encode(embedder, given), whole, atol=1e-6)
