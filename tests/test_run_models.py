@@ -85,10 +85,13 @@ def test_encoders_crossed_with_rerankers(tmp_path: Path) -> None:
 
 
 def test_the_cross_encoder_alone_and_beside_the_first_stage(tmp_path: Path) -> None:
-    compared = run(tmp_path, "+exp=cross_encoder", "+arm/cross_encoder=none,alone,mixed", "track=none")
+    compared = run(tmp_path, "+exp=cross_encoder", "+arm/cross_encoder=none,alone,mixed,blank_question",
+                   "track=none")
     found = {name: arm["metrics"]["turn/ndcg@10"]["value"] for name, arm in compared["arms"].items()}
     assert found["alone"] < found["mixed"] < found["none"]  # random weights know nothing
-    assert manifests(tmp_path)["mixed"]["models"]["rerank"][0]["name"] == "bge-reranker-v2-m3"
+    assert {manifests(tmp_path)[name]["models"]["rerank"][0]["name"] for name in ("mixed", "blank_question")} == {
+        "bge-reranker-v2-m3"}
+    assert found["blank_question"] != found["mixed"]
 
 
 def test_an_ettin_reranker_in_its_place(tmp_path: Path) -> None:

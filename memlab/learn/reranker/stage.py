@@ -14,7 +14,7 @@ from memlab.errors import MemlabError
 from memlab.learn.reranker.examples import question_keys
 from memlab.learn.reranker.record import read
 from memlab.models.local.cross_encoder import CrossEncoderScorer
-from memlab.models.protocols import Floats, Ints
+from memlab.models.protocols import Floats, Ints, PairScorer
 from memlab.query.shuffled import ShuffledQueries
 from memlab.rank.rerank import PoolReranker, Rerank
 from memlab.stage import LocalPath, stage
@@ -125,3 +125,29 @@ class Chance:
                    for q, p in pairs]
         numbers = np.array([int.from_bytes(d, "big") for d in digests], np.float64) / 2.0**64
         yield np.arange(len(pairs)), numbers.astype(np.float32)
+
+
+@stage
+class BlankQuestion:
+    """A pair scorer that shows another one no question: the control of a published reranker.
+
+    What it still gains over the first stage comes from the style of evidence.
+    """
+
+    scorer: PairScorer
+
+    def identity(self) -> dict[str, Any]:
+        """Return the identity of the scorer under control."""
+        return {"is": "BlankQuestion", "scorer": self.scorer.identity()}
+
+    def origin(self) -> Any:
+        """Return where the scorer under control came from."""
+        return self.scorer.origin() if hasattr(self.scorer, "origin") else {}
+
+    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:  # noqa: ARG002
+        """Yield the score of each pair's passage with an empty question; each passage is scored once."""
+        used, row = np.unique(pairs[:, 1], return_inverse=True)
+        positions = np.split(np.argsort(row, kind="stable"), np.cumsum(np.bincount(row, minlength=len(used)))[:-1])
+        for at, scores in self.scorer.score([""], passages, np.stack([np.zeros_like(used), used], axis=1)):
+            places = [positions[i] for i in at]
+            yield np.concatenate(places), np.repeat(scores, [len(place) for place in places])

@@ -11,7 +11,7 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.learn.reranker.examples import split
 from memlab.learn.reranker.record import write
-from memlab.learn.reranker.stage import Chance, CrossFitRerank
+from memlab.learn.reranker.stage import BlankQuestion, Chance, CrossFitRerank
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.protocols import PairScorer
 from memlab.rank.rerank import Rerank
@@ -19,6 +19,7 @@ from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import GOLD, Tables
 from tests.learn.reranker.worlds import LEXICAL, lives, ranked, tiny
+from tests.search.world import Overlap
 
 pytestmark = pytest.mark.slow
 
@@ -142,3 +143,25 @@ def test_chance_is_even_and_the_same_in_any_company() -> None:
     (_, other), = Chance(seed=1).score(questions, passages, pairs)
     assert abs(np.corrcoef(numbers, other)[0, 1]) < .2
     assert isinstance(Chance(), PairScorer)
+
+
+def test_the_control_shows_no_question_and_scores_each_passage_once() -> None:
+    asked: list[tuple[str, str]] = []
+
+    class Counting(Overlap):
+        def score(self, queries, passages, pairs):  # type: ignore[no-untyped-def]
+            for i, (q, p) in enumerate(pairs):
+                asked.append((queries[q], passages[p]))
+                yield np.array([i]), np.array([len(passages[p])], np.float32)
+
+    control, passages = BlankQuestion(scorer=Counting()), ["a", "bb", "ccc"]
+    pairs = np.array([(0, 2), (1, 0), (1, 2), (0, 0)])
+    scores = np.full(len(pairs), np.nan)
+    for at, block in control.score(["what is it", "who"], passages, pairs):
+        assert np.isnan(scores[at]).all()
+        scores[at] = block
+    assert scores.tolist() == [3, 1, 3, 1]
+    assert sorted(asked) == [("", "a"), ("", "ccc")]
+    assert isinstance(control, PairScorer)
+    assert spec_digest(control) != spec_digest(Counting())
+    assert list(control.score([], [], np.zeros((0, 2), np.int64))) == []
