@@ -14,7 +14,9 @@ import pytest
 from memlab import pipeline as pipelines
 from memlab.data import numbering
 from memlab.data.numbering import Numbering, corpora_by_content, draws
+from memlab.evaluate.attribution import Attribution
 from memlab.harness.arm import Arm, load
+from memlab.judge.f1 import TokenF1
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.learn.question_classifier import Centroids
 from memlab.query.decompose.base import RuleDecompose
@@ -23,13 +25,16 @@ from memlab.rank.baselines import RandomScore
 from memlab.rank.select import Gap
 from memlab.rank.time_window import Forward
 from memlab.rank.token_matched import TokenMatchedK
+from memlab.read.prompt import PromptTemplate
+from memlab.read.reader import Reader
 from memlab.search.dense import Dense
 from memlab.stage import Nothing, stage
 from memlab.store import Store
 from memlab.tables import Tables
+from tests.chats import ScriptedChat
 from tests.search.world import WordEmbedder
 from tests.small import Given, arm, lexical, lives
-from tests.systems import preset
+from tests.systems import PRESETS, clear, preset
 
 
 @stage
@@ -167,11 +172,35 @@ def test_another_permutation_changes_no_figure(name: str, tmp_path: Path, monkey
     assert len(made[0]) == 1 + one.adaptive()
 
 
+def test_another_permutation_attributes_the_same_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attribution draws some of the answers; another draw would be of other questions."""
+    chat = ScriptedChat(lambda prompt: prompt.messages[-1].content[-40:])
+    reader = Reader(chat=chat, prompt=PromptTemplate(instructions="{history} {date} {question}"))
+    none = Nothing(writes=("context",))
+    attribution = Attribution(reader=reader, judge=TokenF1(), second=TokenF1(), crowded=none, alone=none, nothing=none,
+                              wrong=5, right=2)
+    one = arm(tmp_path, lexical(answer=reader, judge=TokenF1(), attribute=attribution), lives(lives=4))
+    made = []
+    for seed in (0, 1):
+        figures(one, tmp_path, seed, monkeypatch)
+        made += [pl.read_parquet(next((tmp_path / f"{seed}").rglob("attribution.parquet")))]
+    assert made[0].equals(made[1])
+    assert 5 <= made[0].filter("sampled")["question"].n_unique() <= 7
+
+
 @pytest.mark.parametrize("pooled", [False, True], ids=["apart", "pooled"])
 def test_another_permutation_changes_no_figure_of_the_best_system(
         pooled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = arm(tmp_path, preset("best").replace(select=Gap()), lives(pool=pooled))
     assert figures(one, tmp_path, 0, monkeypatch) == figures(one, tmp_path, 7, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRESETS)
+def test_another_permutation_changes_no_figure_of_any_system(
+        name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = arm(tmp_path, preset(name, clear), lives(lives=3, sessions=6, questions=6))
+    assert figures(one, tmp_path, 0, monkeypatch) == figures(one, tmp_path, 1, monkeypatch)
 
 
 def test_the_file_order_changes_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
