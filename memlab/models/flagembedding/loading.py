@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,7 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import disable_progress_bars, resolve
+from memlab.models.local.backend import Runtime, disable_progress_bars, resolve
 from memlab.models.local.base import ModelFiles
 from memlab.models.local.files import files_digest
 from memlab.models.protocols import Ints
@@ -46,11 +47,12 @@ def flag_embedding() -> Any:
 
 
 @lru_cache(maxsize=4)
-def load(kind: str, folder: Path, devices: tuple[str, ...], half: bool) -> tuple[Any, ...]:
+def load(kind: str, folder: Path, devices: tuple[str, ...], dtype: str) -> tuple[Any, ...]:
     """Load FlagEmbedding's class ``kind`` on each device, once per process."""
     make = getattr(flag_embedding(), kind)
     disable_progress_bars()
-    return tuple(make(str(folder), use_fp16=half, devices=[device]) for device in devices)
+    brain_float = {"use_bf16": True} if dtype == "bf16" else {}
+    return tuple(make(str(folder), use_fp16=dtype == "fp16", **brain_float, devices=[device]) for device in devices)
 
 
 @lru_cache(maxsize=8)
@@ -69,20 +71,29 @@ class FlagModel(ModelFiles):
 
     max_length: Annotated[int, Field(ge=8)] = 8192  # tokens; the model's own limit
     batch: Batch = 16  # texts per batch; FlagEmbedding makes it smaller when memory runs out
-    dtype: FlagDtype = "auto"  # fp16 on a GPU, fp32 on a CPU
+    # fp32 on a CPU; on a GPU fp16, or bf16 (encoders: fp32) if the model's own files ask for its range
+    dtype: FlagDtype = "auto"
 
     def _identity(self, kind: str, /, **settings: Any) -> dict[str, Any]:
         """Return a model's identity; the weights count by their digest, so a path never enters."""
         return {"is": kind, **settings, "weights": weights_digest(self._folder()), "max_length": self.max_length,
-                "dtype": resolve(self.device, self.dtype, "torch").dtype, "backend": "FlagEmbedding"}
+                "dtype": self._runtime().dtype, "backend": "FlagEmbedding"}
 
     def _class(self) -> str:
         """Return the name of FlagEmbedding's class."""
         return "BGEM3FlagModel"
 
     def _models(self) -> tuple[Any, ...]:
-        runtime = resolve(self.device, self.dtype, "torch")
-        return load(self._class(), self._folder(), runtime.devices, runtime.dtype == "fp16")
+        runtime = self._runtime()
+        return load(self._class(), self._folder(), runtime.devices, runtime.dtype)
+
+    def _runtime(self) -> Runtime:
+        runtime = resolve(self.device, self.dtype, "torch", self._folder())
+        return replace(runtime, dtype="fp32") if runtime.dtype == "bf16" and not self._has_bf16() else runtime
+
+    def _has_bf16(self) -> bool:
+        """Return whether FlagEmbedding's class can be loaded in bf16."""
+        return False
 
 
 def by_length(texts: Sequence[str], size: int) -> Iterator[Ints]:

@@ -50,3 +50,6 @@ class FlagPairScorer(FlagModel):
 
     def _class(self) -> str:
         return _CLASSES[self.kind]
+
+    def _has_bf16(self) -> bool:
+        return self.kind == "llm"

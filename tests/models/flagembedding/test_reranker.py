@@ -1,0 +1,45 @@
+"""The number format in which FlagEmbedding's rerankers are loaded, with stand-ins for its classes and for a GPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+
+from memlab.models.flagembedding import loading
+from memlab.models.flagembedding.reranker import FlagPairScorer
+from memlab.models.local.backend import resolve
+
+
+@pytest.mark.parametrize(("kind", "model_type", "made", "dtype"), [
+    ("llm", "gemma", {"use_fp16": False, "use_bf16": True}, "bf16"),
+    ("llm", "llama", {"use_fp16": True}, "fp16"),
+    ("encoder", "xlm-roberta", {"use_fp16": True}, "fp16"),
+    ("encoder", "modernbert", {"use_fp16": False}, "fp32"),  # its class for encoders knows no bf16
+])
+def test_a_model_that_overflows_fp16_is_not_loaded_in_it(
+    kind: Literal["encoder", "llm"], model_type: str, made: dict[str, bool], dtype: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (9, 0))
+    monkeypatch.setattr(loading, "flag_embedding", lambda: SimpleNamespace(
+        FlagReranker=lambda folder, **options: calls.append(options),
+        FlagLLMReranker=lambda folder, **options: calls.append(options)))
+    resolve.cache_clear()
+    loading.load.cache_clear()
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    scorer = FlagPairScorer(path=tmp_path, name="tiny", kind=kind)
+    scorer._models()
+    assert calls == [{**made, "devices": ["cuda:0"]}]
+    assert scorer.identity()["dtype"] == dtype
+    resolve.cache_clear()
+    loading.load.cache_clear()
