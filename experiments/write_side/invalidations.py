@@ -86,7 +86,8 @@ def measure(name: str, tables: Tables, show: int) -> None:
         store = Store(Path(folder))
         tables = tables.updated(TurnChunker(roles=("user",)).run(tables.only(TurnChunker.reads), store))
         evidence = label_evidence(tables)
-        for arm, stage in (("memorystack", MemoryStack(embedder=Apart())), ("versions", Versions(embedder=Apart()))):
+        for arm, stage in (("memorystack", MemoryStack(embedder=Apart(), gate=0.0)),
+                           ("versions", Versions(embedder=Apart()))):
             report(name, arm, tables, evidence, ended_memories(tables, stage, store), show)
 
 
