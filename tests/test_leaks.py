@@ -109,6 +109,7 @@ def test_shuffled_gold_changes_nothing_with_models(tmp_path: Path) -> None:
     assert digests("models", tables, tmp_path / "1") == in_a_fresh_process("models", shuffled(tables), tmp_path / "2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["frame", "gc", "error"])
 def test_the_shuffle_alone_notices_a_stage_that_finds_gold_in_its_process(way: str, tmp_path: Path) -> None:
     """No guard is on in these processes."""

@@ -92,27 +92,32 @@ def class_points(constant: pl.DataFrame, classes: Mapping[int, str], group_of: M
     """Return the points of the best constant K of each class of question, chosen on the other folds.
 
     For a price per token, a class gets the K with the highest mean recall less price x tokens; a falling price gives
-    the points. Each question gets the K that was chosen without the groups of its fold, so that this opponent knows no
-    question's own label. The recall of turns decides, or that of sessions without known turns.
+    the points, and the largest K for all is the last. Each question gets the K that was chosen without the groups of
+    its fold, so that this opponent knows no question's own label; a class that the other folds lack gets the K of all
+    their questions. The recall of turns decides, or that of sessions without known turns.
     """
     questions = constant["question"].unique().sort().to_list()
     metric = next(c for c in (value_column("turn"), value_column("session")) if c in constant.columns)
     whole = as_curve(constant, metric, questions)
     kinds = np.array([classes.get(q, "") for q in questions])
     _, group = np.unique([group_of[q] for q in questions], return_inverse=True)
-    fold, points = group % FOLDS, []
-    for i, price in enumerate(np.geomspace(1e-1, 1e-6, PRICES)):
-        k = np.zeros(len(questions), np.int64)
-        for part in np.unique(fold):
-            for kind in np.unique(kinds):
-                fitted, chosen = (fold != part) & (kinds == kind), (fold == part) & (kinds == kind)
-                if fitted.any() and chosen.any():
-                    gain = whole.values[:, fitted].mean(axis=1) - price * whole.tokens[:, fitted].mean(axis=1)
-                    k[chosen] = int(gain.argmax())
-        picks = pl.DataFrame({"question": pl.Series(questions, dtype=pl.Int32), "point": pl.Series(k, dtype=pl.Int32)})
-        points.append(picks.join(constant, on=["question", "point"], how="left").with_columns(
-            pl.lit(i, pl.Int32).alias("point")).select(constant.columns))
-    return pl.concat(points)
+    fold, known = group % FOLDS, ~np.isnan(whole.values[0])
+    recall, tokens = np.zeros((2, len(whole.tokens), len(questions)))  # of each K on the other folds, by question
+    for part in np.unique(fold):
+        others = (fold != part) & known
+        for kind in np.unique(kinds[fold == part]):
+            fitted = others & (kinds == kind)
+            fitted = fitted if fitted.any() else others
+            if fitted.any():
+                chosen = (fold == part) & (kinds == kind)
+                recall[:, chosen] = whole.values[:, fitted].mean(axis=1)[:, None]
+                tokens[:, chosen] = whole.tokens[:, fitted].mean(axis=1)[:, None]
+    picks = [(recall - price * tokens).argmax(axis=0) for price in np.geomspace(1e-1, 1e-6, PRICES)]
+    picks.append(np.full(len(questions), len(whole.tokens) - 1))
+    return pl.concat([
+        pl.DataFrame({"question": questions, "point": k}, schema={"question": pl.Int32, "point": pl.Int32}).join(
+            constant, on=["question", "point"], how="left").with_columns(
+            pl.lit(i, pl.Int32).alias("point")).select(constant.columns) for i, k in enumerate(picks)])
 
 
 def value_column(level: Level) -> str:

@@ -48,6 +48,7 @@ def other(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return rewritten(tmp_path / "conf", request.param)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [
     ("embedder.max_length=128", "search.dense.index.device=cpu", "rank.select.k=5"),
     ("-m", "rank/select=gap,fixed,budget", "search.dense.depth=50,100"),

@@ -188,6 +188,7 @@ def test_another_permutation_attributes_the_same_answers(tmp_path: Path, monkeyp
     assert 5 <= made[0].filter("sampled")["question"].n_unique() <= 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooled", [False, True], ids=["apart", "pooled"])
 def test_another_permutation_changes_no_figure_of_the_best_system(
         pooled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,3 +107,14 @@ def test_classes_get_the_k_that_is_best_on_the_other_folds() -> None:
     again = class_points(spoilt, {q: "a" if q % 2 else "b" for q in questions}, {q: q // 2 for q in questions})
     of_zero = [frame.filter(pl.col("question") == 0)["tokens"].to_list() for frame in (made, again)]
     assert of_zero[0] == of_zero[1]
+
+
+def test_a_class_unknown_elsewhere_and_questions_without_turns_spoil_no_choice() -> None:
+    rows = [(q, k, 10.0 * (k + 1), float("nan") if q == 3 else float(k >= 1)) for k in range(4) for q in range(10)]
+    constant = pl.DataFrame(rows, schema={"question": pl.Int32, "point": pl.Int32, "tokens": pl.Float64,
+                                          TURNS: pl.Float64}, orient="row")
+    made = class_points(constant, {q: "rare" if q == 0 else "a" for q in range(10)}, {q: q for q in range(10)})
+    cheap = made.filter(pl.col("point") == 40).sort("question")
+    assert cheap["tokens"].to_list() == [20.0] * 10
+    last = made.filter(pl.col("point") == made["point"].max())
+    assert last["tokens"].to_list() == [40.0] * 10
