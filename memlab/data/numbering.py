@@ -93,18 +93,18 @@ class Numbering:
         corpora = self.corpora.select(pl.col("number").alias("corpus"), number="corpus")
         table = renumber(renumber(table, "corpus", corpora), "question", questions)
         key = next((column for column in ("question", "corpus") if column in table.columns), None)
-        return _sorted(table, key) if key else table
+        return _sort(table, key) if key else table
 
     def _hidden(self, name: str, table: pl.DataFrame) -> pl.DataFrame:
         if name == "texts":
-            return _sorted(table, "text_id")
+            return _sort(table, "text_id")
         table = renumber(table, "corpus", self.corpora)
         if "question" in table.columns:
             numbers = self.questions.select("question", "number")
             placed = table.join(self.questions.select("question", "place"), on="question", how="left",
                                 maintain_order="left").sort("place", nulls_last=True, maintain_order=True)
             return renumber(placed.drop("place"), "question", numbers)
-        return _sorted(table, "corpus") if "corpus" in table.columns else table
+        return _sort(table, "corpus") if "corpus" in table.columns else table
 
 
 def corpora_by_content(tables: Tables) -> Tables:
@@ -113,10 +113,10 @@ def corpora_by_content(tables: Tables) -> Tables:
     Parts of such tables, and the whole, have memories and units in the same order under any numbering.
     """
     corpora = Numbering.of(tables).corpora
-    changed = {name: _sorted(renumber(table, "corpus", corpora), "corpus")
+    changed = {name: _sort(renumber(table, "corpus", corpora), "corpus")
                for name, table in tables.items() if "corpus" in table.columns and name != "questions"}
     questions = renumber(tables["questions"], "corpus", corpora)
-    return tables.updated({**changed, "questions": questions, "texts": _sorted(tables["texts"], "text_id")})
+    return tables.updated({**changed, "questions": questions, "texts": _sort(tables["texts"], "text_id")})
 
 
 def renumber(table: pl.DataFrame, column: str, numbers: pl.DataFrame) -> pl.DataFrame:
@@ -131,7 +131,7 @@ def renumber(table: pl.DataFrame, column: str, numbers: pl.DataFrame) -> pl.Data
     return joined.with_columns(pl.col("number").alias(column)).select(table.columns)
 
 
-def _sorted(table: pl.DataFrame, column: str) -> pl.DataFrame:
+def _sort(table: pl.DataFrame, column: str) -> pl.DataFrame:
     if table[column].is_sorted(nulls_last=True):
         return table
     return table.sort(column, nulls_last=True, maintain_order=True)

@@ -116,7 +116,7 @@ def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, 
     row: ContrastResult = {
         "arm": contrast.arm, "comparator": contrast.against, "metric": contrast.metric,
         "direction": contrast.direction, "n": 0, **UNKNOWN}
-    pairs = paired(arm, comparator, contrast.metric)
+    pairs = paired_values(arm, comparator, contrast.metric)
     if pairs is None:
         return row
     one, two, groups = pairs
@@ -127,7 +127,7 @@ def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, 
     sums = group_sums(gains, groups)
     row |= {"groups": len(sums), "differing": int((sums != 0).sum()), "agree": int((sums > 0).sum())}
     effect = grouped_mean(differences, groups)
-    row |= _tested(effect, sign_flip(sums, seed) if len(sums) > 1 else None)
+    row |= _test(effect, sign_flip(sums, seed) if len(sums) > 1 else None)
     is_cost = view(arm, contrast.metric)[1] in COSTS
     if declared:
         row["planned"] = contrast.planned if contrast.planned is not None else (None if is_cost else PLANNED)
@@ -137,7 +137,7 @@ def measure(contrast: Contrast, arm: pl.DataFrame, comparator: pl.DataFrame, *, 
     return row
 
 
-def paired(arm: pl.DataFrame, comparator: pl.DataFrame, metric: str) -> tuple[Values, Values, np.ndarray] | None:
+def paired_values(arm: pl.DataFrame, comparator: pl.DataFrame, metric: str) -> tuple[Values, Values, np.ndarray] | None:
     """Return both arms' values and the groups (n,) of the questions that define the metric in both, or None."""
     (one, column), (two, _) = view(arm, metric), view(comparator, metric)
     if column not in one.columns or column not in two.columns:
@@ -149,7 +149,7 @@ def paired(arm: pl.DataFrame, comparator: pl.DataFrame, metric: str) -> tuple[Va
     return both[column].to_numpy(), both["other"].to_numpy(), both["group"].to_numpy()
 
 
-def _tested(effect: GroupedMean, flipped: float | None) -> Effect:
+def _test(effect: GroupedMean, flipped: float | None) -> Effect:
     p, interval = effect.p, effect.interval()
     if p is None and flipped is not None:  # the same difference in every question leaves t nothing to go by
         p, interval = flipped, (effect.value, effect.value) if flipped <= ALPHA else None

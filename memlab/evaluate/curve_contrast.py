@@ -7,9 +7,18 @@ from typing import TypedDict
 import polars as pl
 
 from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.curves import BY_CLASS, CONSTANT, METRIC, SMALLEST_K, Curve, as_curve, shared_range, value_column
+from memlab.evaluate.curves import (
+    BY_CLASS,
+    CONSTANT,
+    METRIC,
+    RULE,
+    SMALLEST_K,
+    Curve,
+    as_curve,
+    shared_range,
+    value_column,
+)
 
-RULE = "rule"
 Range = tuple[float, float]
 NAMES = (CONSTANT, BY_CLASS)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.evaluate.constant_k import LARGEST_K
-from memlab.evaluate.evidence_ranks import holders, scored_evidence
+from memlab.evaluate.evidence_ranks import Level, at_level, holders, scored_evidence
 from memlab.evaluate.statistics import Values
 from memlab.tables import Tables
 
@@ -26,9 +25,10 @@ METRIC = "curve/"
 CONSTANT, BY_CLASS = "constant", "constant_by_class"
 """Comparators of a curve contrast: one K for all, and the best K for each class of question, on the arm's ranking."""
 
-SMALLEST_K, PRICES, FOLDS = 3, 60, 5
+RULE = "rule"
+"""The arm's own rule, beside these two."""
 
-Level = Literal["session", "turn"]
+SMALLEST_K, PRICES, FOLDS = 3, 60, 5
 
 
 @dataclass(frozen=True)
@@ -175,11 +175,7 @@ class _Pieces:
 
 def _pieces(rows: pl.DataFrame, place: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,
             level: Level) -> _Pieces:
-    if level == "turn":
-        wanted = evidence.filter(pl.col("turn").is_not_null())
-    else:
-        wanted = evidence.with_columns(pl.lit(None, pl.Int32).alias("turn")).unique()
-    wanted = wanted.sort("question", "session", "turn").with_row_index("piece")
+    wanted = at_level(evidence, level).sort("question", "session", "turn").with_row_index("piece")
     ranked = rows.select("question", "unit").with_row_index("row")
     held = holders(units, wanted.drop("piece")).join(
         wanted.select("question", "session", "turn", "piece"), on=["question", "session", "turn"],

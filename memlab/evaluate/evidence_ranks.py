@@ -17,6 +17,8 @@ from memlab.tables import SESSION, Tables
 Ranks = NDArray[np.float64]
 """Shape (questions, evidence): rank from 1, inf = not retrieved, NaN = no such evidence (padding)."""
 
+Level = Literal["session", "turn"]
+
 Grain = Literal["session", "turn", "passage"]
 
 
@@ -71,13 +73,16 @@ def session_ranks(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataF
     return wanted.join(counted, on=["question", "session"], how="left").sort("question", "session")
 
 
-def unit_ranks(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,
-               level: Literal["session", "turn"]) -> pl.DataFrame:
-    """Return (question, session[, turn], rank): the rank of the first unit in that session, or over that turn."""
+def at_level(evidence: pl.DataFrame, level: Level) -> pl.DataFrame:
+    """Return the evidence of a level: the known turns, or each session once with no turn."""
     if level == "turn":
-        wanted = evidence.filter(pl.col("turn").is_not_null())
-    else:
-        wanted = evidence.with_columns(pl.lit(None, pl.Int32).alias("turn")).unique()
+        return evidence.filter(pl.col("turn").is_not_null())
+    return evidence.with_columns(pl.lit(None, pl.Int32).alias("turn")).unique()
+
+
+def unit_ranks(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame, level: Level) -> pl.DataFrame:
+    """Return (question, session[, turn], rank): the rank of the first unit in that session, or over that turn."""
+    wanted = at_level(evidence, level)
     key = ["question", "session"] + (["turn"] if level == "turn" else [])
     first = (holders(units, wanted).join(ranking.select("question", "unit", "rank"), on=["question", "unit"])
              .group_by(key).agg(pl.col("rank").min()))

@@ -7,8 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import polars as pl
 
-from memlab.evaluate.curve_contrast import RULE
-from memlab.evaluate.curves import BY_CLASS, CONSTANT, class_points, constant_rankings, rule_points
+from memlab.evaluate.curves import BY_CLASS, CONSTANT, RULE, class_points, constant_rankings, rule_points
 from memlab.evaluate.evidence_ranks import scored_evidence
 from memlab.question_types import first_of
 from memlab.stage import Stage

@@ -5,8 +5,7 @@ import pytest
 
 from memlab.data.groups import groups
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.evaluate.curve_contrast import RULE
-from memlab.evaluate.curves import BY_CLASS, CONSTANT
+from memlab.evaluate.curves import BY_CLASS, CONSTANT, RULE
 from memlab.evaluate.selection import selection
 from memlab.harness.rule_curve import rule_curve
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
