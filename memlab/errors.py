@@ -19,6 +19,10 @@ class MemlabError(Exception):
         super().__init__(f"{text}. Fix: {fix}" if fix else text)
 
 
+class MissingFiles(MemlabError):
+    """The files of a model are not on this machine and could not be fetched; a plan goes on without them."""
+
+
 class Faults(MemlabError):
     """Several faults found in one pass, shown together."""
 

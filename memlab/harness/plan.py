@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Column, Table
 
 from memlab.evaluate.attribution import Attribution
@@ -152,6 +153,9 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
                   *(Column(name, justify="right", no_wrap=True) for name in numbers), show_edge=False)
     total, counted = Cost(), set[tuple[str, str]]()
     for arm in sweep.arms:
+        if arm.name in sweep.unready:
+            table.add_row(arm.name, "no model", "?", "?", "?", "?")
+            continue
         if arm.finished():
             table.add_row(arm.name, "finished", "", "", "", "")
             continue
@@ -164,7 +168,10 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
         table.add_row(arm.name, "to run", f"{one.texts:,}", f"{one.characters:,}", f"{one.pairs:,}",
                       f"{one.replies:,}")
     out.print(table)
-    if any(any(models_in(arm.pipeline.chunk)) for arm in sweep.arms if not arm.finished()):
+    for why in dict.fromkeys(sweep.unready.values()):
+        out.print(f"no model: {escape(why)}")
+    if any(any(models_in(arm.pipeline.chunk)) for arm in sweep.arms
+           if arm.name not in sweep.unready and not arm.finished()):
         out.print("?: not known before a model has split the sessions (write/chunk); not counted below")
     out.print(f"folders: {', '.join(dict.fromkeys(str(arm.arms_folder()) for arm in sweep.arms))}/<arm>-<hash>")
     out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from memlab.config import ablation
 from memlab.config.compose import compose
 from memlab.config.instantiate import part
 from memlab.config.overrides import RUN_SETTINGS
-from memlab.errors import Faults, MemlabError
+from memlab.errors import Faults, MemlabError, MissingFiles
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.build import build
@@ -42,6 +42,8 @@ class Sweep:
     """Name of an ablation that is not run -> why."""
     launcher: Any = None
     """One of memlab.cluster; None for this process."""
+    unready: dict[str, str] = field(default_factory=dict)
+    """Name of an arm of a plan -> why it cannot run here: the files of a model are missing."""
 
 
 def read(words: list[str], multirun: bool = False) -> Sweep:
@@ -69,12 +71,32 @@ def read(words: list[str], multirun: bool = False) -> Sweep:
         faults.append(f"shards: {base.shards} parts; 1 is the whole, 8 are eight jobs")
     if type(base.shards) is int and base.shards > 1:
         faults += dict.fromkeys(f"shards: {why}" for arm in arms if (why := refusal(arm.pipeline)))
+    unready: dict[str, str] = {}
     if not faults:
-        arms = _drop_unchanged(arms, left_out)
-        faults += _duplicates(arms)
+        unready = _without_files(arms, faults)
+        if not base.plan:
+            faults += dict.fromkeys(unready.values())
+    if not faults:
+        ready = [arm for arm in arms if arm.name not in unready]
+        dropped = {arm.name for arm in ready} - {arm.name for arm in _drop_unchanged(ready, left_out)}
+        arms = [arm for arm in arms if arm.name not in dropped]
+        faults += _duplicates(arms, unready)
     if faults:
         raise Faults(faults)
-    return Sweep(arms, contrasts, track, base, left_out, launcher)
+    return Sweep(arms, contrasts, track, base, left_out, launcher, unready)
+
+
+def _without_files(arms: list[Arm], faults: list[str]) -> dict[str, str]:
+    """Return name -> why for the arms whose models are not on this machine; add files that cannot be read to faults."""
+    missing: dict[str, str] = {}
+    for arm in arms:
+        try:
+            arm.digest()
+        except MissingFiles as error:
+            missing[arm.name] = str(error)
+        except MemlabError as error:
+            faults += [str(error)] if str(error) not in faults else []
+    return missing
 
 
 def _contrasts(base: DictConfig, faults: list[str]) -> list[Contrast]:
@@ -102,16 +124,14 @@ def _drop_unchanged(arms: list[Arm], left_out: dict[str, str]) -> list[Arm]:
     return [arm for arm in arms if arm.name not in left_out]
 
 
-def _duplicates(arms: list[Arm]) -> list[str]:
+def _duplicates(arms: list[Arm], unready: Container[str] = ()) -> list[str]:
     """Return faults for arms of one name, or of one configuration: a report could not distinguish them."""
-    try:
-        digests = Counter(arm.digest() for arm in arms)
-    except MemlabError as error:  # a file that is there but cannot be read
-        return [str(error)]
+    ready = [arm for arm in arms if arm.name not in unready]
+    digests = Counter(arm.digest() for arm in ready)
     names = Counter((arm.arms_folder(), arm.name) for arm in arms)
     faults = [f"{n} arms of this sweep are named '{name}'; leave name out" for (_, name), n in names.items() if n > 1]
     # two ablations of a system of two parts are one configuration with two comparators
-    same = [arm.name for arm in arms if digests[arm.digest()] > 1 and not arm.name.startswith(ablation.SWAPPED)]
+    same = [arm.name for arm in ready if digests[arm.digest()] > 1 and not arm.name.startswith(ablation.SWAPPED)]
     return [*faults, f"arms of this sweep are the same configuration: {', '.join(same)}"] if same else faults
 
 

@@ -95,8 +95,8 @@ def test_jobs_that_run_out_of_time_are_preempted_or_lose_their_node_go_on_from_t
     node, dead = (testbed.job(job)["NodeList"] for job in (yields, dies))
     testbed.do("node", dead, "off")
     testbed.submit("true", f"--nodelist={node}", "--exclusive", log=tmp_path / "high")
-    for job in (yields, dies):  # an arm that may go on before SLURM stops it can end first
-        wait_until(lambda: testbed.job(job)["Restarts"] == "1", 120, f"job {job} queued again")
+    wait_until(lambda: {testbed.job(job)["Restarts"] for job in (yields, dies)} == {"1"}, 120,
+               "both arms queued again")  # an arm that may go on before SLURM stops it can end first
     shell.remove_faults("arms-0", "arms-1")
     assert shell.ended() == 0, shell.output
 

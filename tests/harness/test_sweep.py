@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 from omegaconf import OmegaConf
+from rich.console import Console
 
 from memlab.errors import Faults
 from memlab.evaluate.contrast import Contrast
+from memlab.harness.plan import print_plan
 from memlab.harness.sweep import read
 from memlab.rank.select import Fixed, Gap
+from memlab.store import Store
 from tests.data.official_records import conversation, write
 
 pytestmark = pytest.mark.slow
@@ -126,3 +131,22 @@ def test_at_most_three_contrasts_are_declared() -> None:
     assert len(read([f"contrasts=[{one},{one},{one}]", *LEXICAL]).contrasts) == 3
     with pytest.raises(Faults, match="4 are declared, at most 3"):
         read([f"contrasts=[{one},{one},{one},{one}]", *LEXICAL])
+
+
+def test_models_that_are_not_here_stop_a_run_together_and_a_plan_not_at_all(
+        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    asked = ["embedder=bge_small,e5_base,minilm", f"store={tmp_path}", "track=none"]
+    with pytest.raises(Faults) as raised:
+        read(asked, multirun=True)
+    assert [fault.split("'")[1] for fault in raised.value.faults] == ["BAAI/bge-small-en-v1.5", "intfloat/e5-base-v2"]
+
+    sweep = read([*asked, "plan=true"], multirun=True)
+    assert [arm.name for arm in sweep.arms] == ["bge_small", "e5_base", "minilm"]
+    assert list(sweep.unready) == ["bge_small", "e5_base"]
+    shown = StringIO()
+    print_plan(sweep, Store(tmp_path), Console(file=shown, width=100))
+    lines = shown.getvalue().splitlines()
+    states = [next(line.split("│")[1].strip() for line in lines if name in line) for name in ("bge_small", "minilm")]
+    assert states == ["no model", "to run"]
+    assert sum("the model hub did not give" in line for line in lines) == 2

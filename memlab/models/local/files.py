@@ -9,8 +9,9 @@ import hashlib
 import re
 from functools import lru_cache
 from pathlib import Path
+from textwrap import shorten
 
-from memlab.errors import MemlabError
+from memlab.errors import MemlabError, MissingFiles
 
 _WEIGHTS = (".safetensors", ".bin", ".model", ".json", ".txt", ".py")
 _COPIES = ["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.onnx", "*.jpg", "*.png"]
@@ -48,8 +49,9 @@ def model_folder(path: str | Path, revision: str | None, option: str) -> Path:
     try:
         return Path(snapshot_download(str(path), revision=revision, ignore_patterns=_COPIES))
     except Exception as error:
-        raise MemlabError(f"the model hub did not give '{path}' ({type(error).__name__}: {str(error)[:160]})",
-                          fix=f"give a local folder: {option}=FOLDER") from error
+        reason = shorten(f"{type(error).__name__}: {error}".splitlines()[0], 160)
+        raise MissingFiles(f"the model hub did not give '{path}' ({reason})",
+                           fix=f"give a local folder: {option}=FOLDER") from error
 
 
 def hub_commit(folder: Path) -> str | None:
