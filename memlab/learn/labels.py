@@ -41,3 +41,14 @@ def smallest_k(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFram
     return first_holders(ranking, units, evidence, level).group_by("question").agg(
         pl.when(pl.col("rank").is_null().any()).then(None).otherwise(pl.col("rank").max()).alias("complete"),
         pl.col("rank").max().alias("held")).sort("question")
+
+
+def evidence_units(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
+    """Return (question, unit): the ranked units that hold evidence, a known turn or else any turn of the session."""
+    ranked = ranking.select("question", "unit").join(units.select("unit", "session", "turns"), on="unit")
+    known, unknown = evidence.filter(pl.col("turn").is_not_null()), evidence.filter(pl.col("turn").is_null())
+    by_turn = ranked.explode("turns").join(known, left_on=["question", "session", "turns"],
+                                           right_on=["question", "session", "turn"], how="semi")
+    by_session = ranked.join(unknown, on=["question", "session"], how="semi")
+    return pl.concat([by_turn.select("question", "unit"), by_session.select("question", "unit")]).unique().sort(
+        "question", "unit")

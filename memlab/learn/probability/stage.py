@@ -1,0 +1,174 @@
+"""Probability: the estimated chance, for every ranked unit, that it is evidence.
+
+Logistic regression over ``memlab.learn.probability.features``, fitted and applied on disjoint folds, or applied from a
+saved fit::
+
+    python -m memlab.learn.probability file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
+    python -m memlab.run rank/select=marginal learn/probability=loaded learn.probability.path=FIT.json data=...
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import polars as pl
+from pydantic import Field, model_validator
+
+from memlab.data.groups import GroupBy
+from memlab.learn.folds import folds
+from memlab.learn.labels import evidence_units
+from memlab.learn.probability.features import FEATURES, READS, features
+from memlab.learn.probability.model import FORMAT, Depth, ProbabilityModel, fit, load
+from memlab.learn.probability.threshold import VALUES, Prices, Value, prices, with_always, with_shown_from, with_value
+from memlab.rank.select import need
+from memlab.stage import LocalPath, stage
+from memlab.store import Store
+from memlab.tables import Tables
+
+Penalty = Annotated[float, Field(gt=0)]
+
+L2 = 10.0
+"""Penalty on standardised weights, beside a loss summed over units; 1 and 10 differ little on the dev slices."""
+
+
+def labels(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Return the rows (question, unit, ...) of the questions that count, with ``held``: 1 for evidence, else 0.
+
+    The known evidence turns count; where no turn of any question is known, sessions.
+    """
+    evidence = tables["evidence"].join(tables["gold"].filter("scored"), on="question", how="semi")
+    if evidence["turn"].is_not_null().any():
+        evidence = evidence.filter(pl.col("turn").is_not_null())
+    held = evidence_units(rows, tables["units"], evidence).with_columns(pl.lit(1.0).alias("held"))
+    return rows.join(evidence, on="question", how="semi", maintain_order="left").join(
+        held, on=["question", "unit"], how="left", maintain_order="left").with_columns(pl.col("held").fill_null(0.0))
+
+
+def joined(ranking: pl.DataFrame, rows: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
+    """Return the ranking with these columns of rows (question, unit, ...) in place of its own; null beyond the rows."""
+    return ranking.drop(columns, strict=False).join(
+        rows.select("question", "unit", *columns), on=["question", "unit"], how="left", maintain_order="left")
+
+
+def measured(ranking: pl.DataFrame) -> pl.DataFrame:
+    """Return the ranking; raise MemlabError if it has units and no ``tokens``."""
+    need(ranking, "tokens", "run read/measure before the selection")
+    return ranking
+
+
+def empty_rows() -> pl.DataFrame:
+    """Return the estimates of a ranking without units."""
+    return pl.DataFrame(schema={"question": pl.Int32, "unit": pl.Int64, **dict.fromkeys(ADDED, pl.Float64)})
+
+
+ADDED = ("probability", "value", "shown_from")
+"""Columns that the selection adds to a ranking."""
+
+
+@stage
+class CrossFitProbability:
+    """Estimate each question's units by a model fitted on the other folds (memlab.learn.folds).
+
+    The estimate depends neither on the label of the question nor on those of questions that share its evidence.
+    Questions that do not count in retrieval averages are estimated, not fitted on.
+    """
+
+    reads: ClassVar = (*READS, "evidence", "gold")
+    writes: ClassVar = ("ranking",)
+
+    folds: Annotated[int, Field(ge=2)] = 5  # fewer where the data has fewer groups
+    by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
+    seed: int = 0
+    depth: Depth = 200  # ranks beyond have no estimate, and are never shown
+    l2: Penalty = L2  # penalty on standardised weights, beside a loss summed over units
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``probability``."""
+        return Tables(ranking=joined(tables["ranking"], self._rows(tables), ["probability"]))
+
+    def _rows(self, tables: Tables) -> pl.DataFrame:
+        ranking = measured(tables["ranking"])
+        if not ranking.height:
+            return empty_rows()
+        return pl.concat([rows.filter("held_out") for rows in self._by_fold(tables)])
+
+    def _by_fold(self, tables: Tables) -> Iterator[pl.DataFrame]:
+        """Yield, for each fold, all rows with ``probability`` by a model of the others, and with ``held_out``."""
+        rows, matrix = features(tables, self.depth)
+        fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
+        fold = rows.join(fold_of, on="question", how="left", maintain_order="left")["fold"].to_numpy()
+        known = labels(rows.with_row_index("row"), tables).select("row", "held")
+        place, held = known["row"].to_numpy(), known["held"].to_numpy()
+        for part in np.unique(fold):
+            others = fold[place] != part
+            model = fit(matrix[place[others]], held[others], self.l2)
+            yield rows.with_columns(pl.Series("probability", model.estimates(matrix)),
+                                    pl.Series("held_out", fold == part))
+
+    def valued(self, tables: Tables, value: Value, min_k: int) -> pl.DataFrame:
+        """Return (question, unit, probability, value, shown_from); thresholds by their cost on the other folds.
+
+        A model is as sure of its own folds as it is of them when it was fitted, so the mean tokens that result differ
+        a little from those asked for; the recall at equal tokens does not depend on it.
+        """
+        if not measured(tables["ranking"]).height:
+            return empty_rows()
+        parts = []
+        for rows in self._by_fold(tables):
+            ready = with_always(with_value(rows, value), min_k)
+            parts.append(with_shown_from(ready.filter("held_out"), prices(ready.filter(~pl.col("held_out")))))
+        return pl.concat(parts)
+
+
+@stage
+class LoadedProbability:
+    """Estimate probabilities by a saved fit, for example from another benchmark."""
+
+    reads: ClassVar = READS
+    writes: ClassVar = ("ranking",)
+
+    path: LocalPath
+
+    @model_validator(mode="after")
+    def _readable(self) -> LoadedProbability:
+        load(self.path)
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """Describe the content of the fit, not its path."""
+        return {"is": "memlab.learn.probability.stage.LoadedProbability",
+                "fit": hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()}
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``probability``."""
+        return Tables(ranking=joined(tables["ranking"], self._rows(tables, load(self.path)), ["probability"]))
+
+    def _rows(self, tables: Tables, model: ProbabilityModel) -> pl.DataFrame:
+        if not measured(tables["ranking"]).height:
+            return empty_rows()
+        rows, matrix = features(tables, model.depth)
+        return rows.with_columns(pl.Series("probability", model.estimates(matrix)))
+
+    def valued(self, tables: Tables, value: Value, min_k: int) -> pl.DataFrame:
+        """Return (question, unit, probability, value, shown_from); thresholds by their cost on the data of the fit."""
+        model = load(self.path)
+        return with_shown_from(with_always(with_value(self._rows(tables, model), value), min_k), model.prices[value])
+
+
+def fit_tables(tables: Tables, depth: int = 200, l2: float = L2) -> ProbabilityModel:
+    """Fit on all questions of a finished run, to save the fit and apply it elsewhere.
+
+    What thresholds cost is computed with cross-fitted estimates, which are as sure as those of new data.
+    """
+    measured(tables["ranking"])
+    rows, matrix = features(tables, depth)
+    known = labels(rows.with_row_index("row"), tables)
+    model = fit(matrix[known["row"].to_numpy()], known["held"].to_numpy(), l2)
+    ranking = CrossFitProbability(depth=depth, l2=l2).run(tables, Store())["ranking"]
+    costs: dict[str, Prices] = {value: prices(with_always(with_value(ranking, value), 1)) for value in VALUES}
+    return ProbabilityModel(format=FORMAT, depth=depth, features=FEATURES, mean=tuple(model.mean.tolist()),
+                            scale=tuple(model.scale.tolist()), weights=tuple(model.weights.tolist()), bias=model.bias,
+                            questions=known["question"].n_unique(), prices=costs)
