@@ -42,6 +42,15 @@ OF_TYPE: dict[str, str] = {
     "multi-hop": "multi_session",
     "temporal": "temporal",
     "open-domain": "conceptual",  # conclusions from what is known of a person
+    # REALTALK has multi-hop and temporal as well
+    "commonsense": "conceptual",
+    # BEAM; its other abilities (abstention, instructions, contradictions, summaries) have no class
+    "information_extraction": "factual",
+    "multi_session_reasoning": "multi_session",
+    "temporal_reasoning": "temporal",
+    "event_ordering": "temporal",
+    "knowledge_update": "update",
+    "preference_following": "preference",
 }
 """Benchmark type -> class."""
 

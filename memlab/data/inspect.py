@@ -9,9 +9,12 @@ from typing import Literal
 import polars as pl
 
 from memlab.data import benchmarks, jsonl, readers
+from memlab.data.beam import SIZES, Beam
+from memlab.data.dataset import Dataset
 from memlab.data.documents.dataset import Documents
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
+from memlab.data.realtalk import RealTalk
 from memlab.errors import Faults, MemlabError
 from memlab.tables import SESSION, Tables
 
@@ -29,6 +32,11 @@ def inspect(path: Path) -> Finding:
     """Inspect a benchmark file, or a folder or .jsonl file of the user's own."""
     if not path.exists():
         raise MemlabError("no such file or folder", where=str(path))
+    try:
+        if data := _of_several_files(path):
+            return Finding(data.name, _facts(data.load()))
+    except MemlabError as fault:
+        return Finding("unreadable", problems=[str(fault)])
     documents = path.is_dir() and not (path / jsonl.SESSIONS).exists()
     if path.suffix == ".jsonl" or path.is_dir() and not documents:
         return Finding("custom", problems=jsonl.validate(path))
@@ -44,6 +52,17 @@ def inspect(path: Path) -> Finding:
     except MemlabError as fault:
         problems = fault.faults if isinstance(fault, Faults) else [str(fault)]
         return Finding("documents" if documents else "unreadable", problems=problems)
+
+
+def _of_several_files(path: Path) -> Dataset | None:
+    """Return the benchmark of several files that a path belongs to, recognised by the names of its files."""
+    if path.match("Chat_*.json") or next(path.glob("Chat_*.json"), None):
+        return RealTalk(path=path)
+    for size in SIZES:
+        places = (path / "chats" / size, path / size, *([path] if path.name == size else []))
+        if any(next(place.glob("*/chat*.json"), None) for place in places):
+            return Beam(size=size, path=path)
+    return None
 
 
 def _variant(path: Path) -> Literal["oracle", "s", "m"]:

@@ -60,6 +60,22 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
                           fix="give the official file")
 
 
+def whole(path: Path, kind: type) -> Any:
+    """Return the one value of a JSON file, of type ``kind``; raise MemlabError naming the file where it is not."""
+    try:
+        with open_bytes(path) as stream:
+            value = next(ijson.items(stream, "", use_float=True, buf_size=1 << 18))
+    except ijson.JSONError as fault:
+        raise MemlabError(f"this is not JSON, or it is cut off ({_first_line(fault)})", where=str(path),
+                          fix="fetch or copy the file again") from fault
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as fault:
+        raise MemlabError(f"the file cannot be read ({_first_line(fault)})", where=str(path),
+                          fix="check its permissions and that the copy is whole") from fault
+    if type(value) is not kind:
+        raise MemlabError(f"expected {_KINDS[kind]}, got {_KINDS.get(type(value), 'something else')}", where=str(path))
+    return value
+
+
 def _first_line(fault: BaseException) -> str:
     return (str(fault).strip().splitlines() or [type(fault).__name__])[0]
 
