@@ -86,3 +86,8 @@ def origins(stage: Any) -> list[dict[str, Any]]:
 def embedders_in(stage: Any) -> list[Embedder]:
     """Return the embedders among the models of a stage."""
     return [model for model in models_in(stage) if isinstance(model, Embedder)]
+
+
+def on_gpu(model: Any) -> bool:
+    """Return whether a model runs on a GPU of this machine; False for one that does not say, such as a hosted one."""
+    return bool(hasattr(model, "on_gpu") and model.on_gpu())

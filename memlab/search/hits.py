@@ -23,7 +23,8 @@ of the default ranking by .003 at most.
 def digits_of(model: Any) -> int:
     """Return to how many decimals the scores of a model, or of the encoder inside it, are rounded."""
     identity = model.identity()
-    return HALF_DIGITS.get(identity.get("dtype") or identity.get("embedder", {}).get("dtype"), DIGITS)
+    formats = (identity.get("dtype"), identity.get("products"), identity.get("embedder", {}).get("dtype"))
+    return min(HALF_DIGITS.get(one, DIGITS) for one in formats)
 
 
 def topk_candidates(scores: Scores, depth: int, floor: float = -np.inf, digits: int = DIGITS) -> Ints:

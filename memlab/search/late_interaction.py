@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -12,14 +12,18 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher
+from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_gpu
 from memlab.search.as_of import VisiblePool, pools
 from memlab.search.hits import HitsBuilder, digits_of
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, empty
 
-MaxPairs = Annotated[int, Field(ge=1)]
+MAX_PAIRS, GPU_MAX_PAIRS = 2_000_000, 20_000_000
+"""Pairs that are scored without asking: LoCoMo's 1,986 questions x 590 turns fit, and where a GPU computes them also
+all its conversations as one corpus (12 million) and LongMemEval-M. Token matches take 0.2 kB of memory per pair."""
+
+MaxPairs = Annotated[int, Field(ge=1)] | None
 Weighting = Literal["uniform", "idf"]
 
 
@@ -39,11 +43,13 @@ class Layout:
     pairs: Ints
 
 
-def layout(tables: Tables, kinds: Names | None, max_pairs: int) -> Layout | None:
+def layout(tables: Tables, kinds: Names | None, max_pairs: int | None, model: Any) -> Layout | None:
     """Lay out all pairs; None if there are none. The same texts are paired once, however many corpora hold them.
 
-    Raises MemlabError for an unknown kind, or if there are more than ``max_pairs`` pairs.
+    Raises MemlabError for an unknown kind, or if there are more than ``max_pairs`` pairs; None stands for the limit of
+    the device that the model runs on.
     """
+    max_pairs = max_pairs or (GPU_MAX_PAIRS if on_gpu(model) else MAX_PAIRS)
     queries, memories, texts = tables["queries"], tables["memories"], tables["texts"]
     visible = list(pools(queries, tables["questions"], memories, kinds))
     total = int(sum(p.visible.sum() for p in visible))
@@ -75,7 +81,7 @@ class Late:
     scorer: PairScorer
     kinds: Names | None = None  # kinds of memories to search; null: all
     depth: Annotated[int, Field(ge=1)] = 1000
-    max_pairs: MaxPairs = 2_000_000  # LoCoMo's 1,986 questions x 590 turns fit; minutes on a GPU, more on a CPU
+    max_pairs: MaxPairs = None  # null: 2 million, or 20 million where the model runs on a GPU
     name: str = "late"  # lanes are named late:<kind>
 
     def run(self, tables: Tables, store: Store) -> Tables:
@@ -83,7 +89,7 @@ class Late:
 
         Raises MemlabError for an unknown kind, or if there are more than ``max_pairs`` pairs.
         """
-        plan = layout(tables, self.kinds, self.max_pairs)
+        plan = layout(tables, self.kinds, self.max_pairs, self.scorer)
         if plan is None:
             return Tables(hits=empty("hits"))
         scores = store.pair_scores(self.scorer, plan.queries, plan.keys, plan.pairs)[plan.text_pairs]
@@ -116,12 +122,12 @@ class WeightedLate:
     sessions: bool = True  # a lane late_session:<kind>, in which matches of the whole session count
     kinds: Names | None = None  # kinds of memories to search; null: all
     depth: Annotated[int, Field(ge=1)] = 1000
-    max_pairs: MaxPairs = 2_000_000  # LoCoMo's 1,986 questions x 590 turns fit
+    max_pairs: MaxPairs = None  # null: 2 million, or 20 million where the model runs on a GPU
     name: str = "late"
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every lane for every query."""
-        plan = layout(tables, self.kinds, self.max_pairs)
+        plan = layout(tables, self.kinds, self.max_pairs, self.matcher)
         if plan is None:
             return Tables(hits=empty("hits"))
         matches = store.pair_matches(self.matcher, plan.queries, plan.keys, plan.pairs)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from memlab.errors import MemlabError
+from memlab.search import late_interaction
 from memlab.search.late_interaction import Late
 from memlab.store import Store
 from tests.search.world import Overlap, day, world
@@ -36,6 +39,29 @@ def test_too_many_pairs_are_refused_before_any_is_scored() -> None:
         Late(scorer=Overlap(), max_pairs=6).run(world(MEMORIES, QUESTIONS), store)
     assert store.made["pairs"] == 0
     assert Late(scorer=Overlap(), max_pairs=7).run(world(MEMORIES, QUESTIONS), store)["hits"].height == 7
+
+
+@dataclass(frozen=True)
+class Placed(Overlap):
+    """A scorer that says where it runs."""
+
+    gpu: bool = True
+
+    def on_gpu(self) -> bool:
+        return self.gpu
+
+
+def test_a_gpu_is_given_more_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is that of the model's device; the 7 pairs here are too many for one and not for the other."""
+    monkeypatch.setattr(late_interaction, "MAX_PAIRS", 6)
+    monkeypatch.setattr(late_interaction, "GPU_MAX_PAIRS", 7)
+    tables = world(MEMORIES, QUESTIONS)
+    assert Late(scorer=Placed()).run(tables, Store())["hits"].height == 7
+    for elsewhere in (Overlap(), Placed(gpu=False)):
+        with pytest.raises(MemlabError, match="more than max_pairs = 6"):
+            Late(scorer=elsewhere).run(tables, Store())
+    with pytest.raises(MemlabError, match="more than max_pairs = 5"):
+        Late(scorer=Placed(), max_pairs=5).run(tables, Store())
 
 
 def test_nothing_to_see_gives_no_hits() -> None:

@@ -3,7 +3,7 @@
 Chen et al., M3-Embedding (2024). With w a token's learned weight (largest over its occurrences) and e its vector:
 
     sparse(q, p)  = sum over tokens t in both texts of  w_q(t) * w_p(t)
-    colbert(q, p) = mean over tokens i of q of  max over tokens j of p of  <e_i, e_j>
+    colbert(q, p) = mean over tokens i of q of  max over tokens j of p of  <e_i, e_j>   (``models.local.maxsim``)
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from memlab.errors import MemlabError
 from memlab.models.flagembedding.loading import BLOCK, FlagModel, by_length
 from memlab.models.local.batching import spread, tokenise
+from memlab.models.local.maxsim import Block, choose_products, mean_matches
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.stage import LocalPath, stage
 
@@ -77,6 +78,10 @@ class M3Scorer(FlagModel):
 
         Passages are encoded in blocks and scored at once, so that only one block's token vectors are in memory.
         """
+        if self.mode == "colbert":
+            yield from mean_matches(queries, passages, pairs, self._token_vectors,
+                                    choose_products(self.on_gpu(), self._runtime().dtype))
+            return
         models = self._models()
         used_queries = sorted(set(pairs[:, 0].tolist()))
         encoded_queries: dict[int, Any] = {}
@@ -86,18 +91,32 @@ class M3Scorer(FlagModel):
         used, where = np.unique(pairs[:, 1], return_inverse=True)
         order = np.argsort(where, kind="stable")
         bounds = np.searchsorted(where[order], np.arange(len(used) + 1))
-        match = _sparse if self.mode == "sparse" else _colbert
 
         def work(model: Any, block: Ints) -> tuple[Ints, Floats]:
             encoded = self._encode(model, [passages[used[p]] for p in block])
             at = [order[bounds[p] : bounds[p + 1]] for p in block]
-            scores = [match(encoded_queries[int(pairs[i, 0])], passage)
+            scores = [_sparse(encoded_queries[int(pairs[i, 0])], passage)
                       for rows, passage in zip(at, encoded) for i in rows]
             return np.concatenate(at), np.array(scores, np.float32)
 
         blocks = by_length([passages[p] for p in used], BLOCK * self.batch)
         for _, result in spread(blocks, [partial(work, model) for model in models]):
             yield result
+
+    def _token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[Block]:
+        """Yield blocks of one unit vector per token, each on the device of its model."""
+        del role  # queries and passages are treated alike
+        import torch
+
+        def work(model: Any, device: str, block: Ints) -> tuple[Any, Any]:
+            rows = [torch.from_numpy(row) for row in self._encode(model, [texts[i] for i in block])]
+            lengths = torch.tensor([len(row) for row in rows], device=device)
+            padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
+            return padded, torch.arange(padded.shape[1], device=device) < lengths[:, None]
+
+        workers = [partial(work, *lane) for lane in zip(self._models(), self._runtime().devices, strict=True)]
+        for block, (vectors, kept) in spread(by_length(texts, BLOCK * self.batch), workers):
+            yield block, vectors, kept
 
     def _encode(self, model: Any, texts: list[str]) -> list[Any]:
         sparse = self.mode == "sparse"
@@ -117,8 +136,3 @@ class M3Scorer(FlagModel):
 
 def _sparse(query: dict[str, float], passage: dict[str, float]) -> float:
     return float(sum(float(weight) * float(passage[token]) for token, weight in query.items() if token in passage))
-
-
-def _colbert(query: NDArray[Any], passage: NDArray[Any]) -> float:
-    """MaxSim of token vectors (i, dim) and (j, dim), in fp32 whatever the model computed in."""
-    return float((query.astype(np.float32) @ passage.astype(np.float32).T).max(axis=1).mean())

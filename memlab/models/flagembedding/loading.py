@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import Runtime, disable_progress_bars, resolve
+from memlab.models.local.backend import Runtime, disable_progress_bars
 from memlab.models.local.base import ModelFiles
 from memlab.models.local.files import files_digest
 from memlab.models.protocols import Ints
@@ -88,7 +88,7 @@ class FlagModel(ModelFiles):
         return load(self._class(), self._folder(), runtime.devices, runtime.dtype)
 
     def _runtime(self) -> Runtime:
-        runtime = resolve(self.device, self.dtype, "torch", self._folder())
+        runtime = super()._runtime()
         return replace(runtime, dtype="fp32") if runtime.dtype == "bf16" and not self._has_bf16() else runtime
 
     def _has_bf16(self) -> bool:

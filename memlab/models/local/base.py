@@ -39,6 +39,13 @@ class ModelFiles:
         path = None if self.path is None else str(self.path)
         return {"name": self.name, "path": path, "revision": hub_commit(self._folder())}
 
+    def on_gpu(self) -> bool:
+        """Return whether the model runs on a GPU."""
+        return not self._runtime().cpu
+
+    def _runtime(self) -> Runtime:
+        return resolve(self.device, self.dtype, "torch", self._folder())
+
     def _folder(self) -> Path:
         assert self.path is not None  # checked on construction
         return model_folder(self.path, self.revision, self.path_option)

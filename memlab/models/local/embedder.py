@@ -15,12 +15,10 @@ from memlab.models.local.backend import Encoder, Pooling, to_device
 from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import TokenRows, pack, run_batches, tokenise
 from memlab.models.local.files import check_path
+from memlab.models.local.maxsim import Block
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.runtime.home import bundled_encoder
 from memlab.stage import LocalPath, stage
-
-Block = tuple[Ints, Any, Any]
-"""Positions (b,), token vectors (b, length, dim) as a tensor, and which of them count (b, length) as a tensor."""
 
 
 @stage

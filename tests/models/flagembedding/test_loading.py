@@ -7,6 +7,7 @@ need a hub or a GPU and are not run by these tests.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ import torch  # noqa: E402  (only where FlagEmbedding is)
 from pydantic import ValidationError  # noqa: E402
 
 from memlab.errors import MemlabError  # noqa: E402
+from memlab.models.flagembedding import loading  # noqa: E402
 from memlab.models.flagembedding.bge_m3 import M3Embedder, M3Scorer  # noqa: E402
 from memlab.models.flagembedding.loading import flag_embedding  # noqa: E402
 from memlab.models.flagembedding.reranker import FlagPairScorer  # noqa: E402
+from memlab.models.local import maxsim  # noqa: E402
 from memlab.models.protocols import Embedder, PairScorer  # noqa: E402
 from memlab.store import Store  # noqa: E402
 from memlab.tables import texts_frame  # noqa: E402
@@ -108,6 +111,47 @@ def test_colbert_is_the_mean_of_the_best_matches(folders: dict[str, Path], tmp_p
     scorer = M3Scorer(mode="colbert", path=folder, max_length=64, batch=2)
     got = Store(tmp_path).pair_scores(scorer, texts_frame(QUERIES), texts_frame(PASSAGES), PAIRS)
     np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_products_of_token_vectors_run_on_the_models_device_for_many_pairs_at_once(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In place of one product per pair in numpy; a second device is faked, which keeps shapes and no numbers."""
+    calls: list[tuple[str, int, int]] = []
+
+    def spy(query: Any, passages: Any, kept: Any, products: str) -> np.ndarray:
+        assert query.device == passages.device == kept.device
+        calls.append((passages.device.type, len(passages), int(kept.shape[1])))
+        return np.zeros((len(query), len(passages)), np.float32)
+
+    monkeypatch.setattr(maxsim, "best_products", spy)
+    monkeypatch.setattr(maxsim, "query_vectors", lambda texts, encode: (torch.ones(6, 32), np.array([0, 2, 4, 6])))
+    scorer = M3Scorer(mode="colbert", path=folders["save_m3"], max_length=64, batch=2)
+    runtime = scorer._runtime()
+    monkeypatch.setattr(M3Scorer, "_runtime", lambda self: replace(runtime, devices=("meta",)))
+    model = loading.load("BGEM3FlagModel", folders["save_m3"], ("cpu",), "fp32")
+    monkeypatch.setattr(loading, "load", lambda *arguments: model)
+    assert sorted(at for block, _ in scorer.score(QUERIES, PASSAGES, PAIRS) for at in block) == list(range(len(PAIRS)))
+    longest = max(len(hidden(folders["save_m3"], text)[0]) - 1 for text in PASSAGES)
+    assert calls == [("meta", len(PASSAGES), longest)]
+
+
+def test_products_that_do_not_fit_are_computed_in_smaller_steps(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scorer = M3Scorer(mode="colbert", path=folders["save_m3"], max_length=64, batch=2)
+    whole, real, sizes = scores_of(scorer), torch.Tensor.amax, []
+
+    def amax(tensor: Any, **options: int) -> Any:
+        sizes.append(tensor.numel())
+        if tensor.numel() > 200:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return real(tensor, **options)
+
+    monkeypatch.setattr(torch.Tensor, "amax", amax)
+    monkeypatch.setattr(maxsim, "_room", {})
+    np.testing.assert_allclose(scores_of(scorer), whole, atol=1e-6)
+    assert max(sizes) > 200 >= min(sizes)
 
 
 def test_a_model_without_m3s_heads_is_refused(folders: dict[str, Path]) -> None:

@@ -11,6 +11,9 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.models.local import backend
 from memlab.models.local.backend import load_on_devices, resolve, to_device
+from memlab.models.local.embedder import SentenceEmbedder
+from memlab.models.local.late_interaction import LateInteraction
+from memlab.models.protocols import on_gpu
 
 
 @pytest.fixture
@@ -74,6 +77,13 @@ def test_a_config_in_a_module_folder_is_read(gpus: dict[str, Any], tmp_path: Pat
     (tmp_path / "0_Transformer" / "config.json").write_text("no json")
     resolve.cache_clear()
     assert resolve("auto", "auto", "auto", tmp_path).dtype == "fp16"
+
+
+def test_a_model_says_whether_it_runs_on_a_gpu(gpus: dict[str, Any]) -> None:
+    for device, there in {"auto": True, "cuda:1": True, "cpu": False}.items():
+        embedder = SentenceEmbedder(device=device)
+        assert on_gpu(embedder) == on_gpu(LateInteraction(embedder=embedder)) == there
+    assert not on_gpu(object())
 
 
 class Loads:

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memlab.models.local.backend import resolve
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
 from memlab.models.protocols import PairScorer
+from memlab.search.hits import digits_of
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +89,7 @@ def test_blocks_of_products_are_split_when_memory_is_short(
 ) -> None:
     pairs = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])
     whole = scores(LateInteraction(embedder=embedder), pairs)
-    monkeypatch.setattr("memlab.models.local.late_interaction._CELLS", 1)
+    monkeypatch.setattr("memlab.models.local.maxsim.CELLS", 1)
     np.testing.assert_allclose(scores(LateInteraction(embedder=embedder), pairs), whole, atol=1e-6)
 
 
@@ -112,25 +114,6 @@ def test_no_pairs_no_scores(embedder: SentenceEmbedder) -> None:
     assert list(LateInteraction(embedder=embedder).score(QUERIES, PASSAGES, np.zeros((0, 2), np.int64))) == []
 
 
-class OnTwoDevices(SentenceEmbedder):
-    """An encoder whose batches of queries lie on two devices in turn."""
-
-    def token_vectors(self, texts: list[str], role: str, **flags: bool):
-        import torch
-
-        for i in range(len(texts)):
-            device = "cpu" if i % 2 else "meta"
-            yield np.array([i]), torch.ones(1, 3, 4, device=device), torch.ones(1, 3, dtype=torch.bool)
-
-
-def test_query_vectors_of_several_devices_are_joined_on_the_first() -> None:
-    """With two GPUs and more than one batch of queries torch.cat raised: not on the expected device."""
-    vectors, starts = LateInteraction(embedder=OnTwoDevices())._query_vectors(["one", "two", "three"])
-    assert vectors.device.type == "meta"
-    assert tuple(vectors.shape) == (9, 4)
-    assert starts.tolist() == [0, 3, 6, 9]
-
-
 def test_products_that_do_not_fit_are_computed_in_smaller_steps(
     embedder: SentenceEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +129,7 @@ def test_products_that_do_not_fit_are_computed_in_smaller_steps(
         return real(tensor, *args, **kwargs)
 
     monkeypatch.setattr(torch.Tensor, "amax", amax)
-    monkeypatch.setattr("memlab.models.local.late_interaction._room", {})
+    monkeypatch.setattr("memlab.models.local.maxsim._room", {})
     np.testing.assert_allclose(scores(LateInteraction(embedder=embedder), pairs), whole, atol=1e-6)
     first = len(sizes)
     assert max(sizes) > 1600
@@ -177,3 +160,48 @@ def test_every_local_model_halves_its_batches(monkeypatch: pytest.MonkeyPatch, e
     np.testing.assert_allclose(encoded(), whole, atol=1e-5)
     late = scores(LateInteraction(embedder=embedder), np.array([(0, 0), (1, 1), (2, 4)]))
     assert np.isfinite(late).all()
+
+
+def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    for name, value in {"is_available": True, "device_count": 2, "get_device_capability": (9, 0)}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda *device, value=value: value)
+    resolve.cache_clear()
+
+
+@pytest.mark.parametrize(("fields", "products"), [({}, "fp16"), ({"dtype": "bf16"}, "fp16"), ({"dtype": "fp32"}, None),
+                                                  ({"device": "cpu"}, None)])
+def test_on_a_gpu_products_are_in_half_where_the_encoder_is(
+    fields: dict, products: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The identity says so, and scores are rounded as coarsely as the coarser of the two formats."""
+    gpus(monkeypatch)
+    late = LateInteraction(embedder=SentenceEmbedder(**fields))
+    assert late.identity().get("products") == products
+    assert LateInteraction(embedder=late.embedder, products="fp32").identity().get("products") is None
+    assert digits_of(late) == (6 if products is None else 2 if "dtype" in fields else 3)
+    resolve.cache_clear()
+
+
+def test_the_identity_on_a_cpu_is_what_it_was(embedder: SentenceEmbedder) -> None:
+    """Cached scores are found by it."""
+    assert list(LateInteraction(embedder=embedder).identity()) == [
+        "is", "version", "embedder", "special", "query_punctuation", "passage_punctuation", "query_tokens"]
+
+
+@pytest.mark.parametrize(("products", "dtype"), [("auto", "float32"), ("fp32", "float32"), ("fp16", "float16")])
+def test_products_are_computed_in_the_format_that_is_set(
+    products: str, dtype: str, embedder: SentenceEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    pairs = np.array([(q, p) for q in range(len(QUERIES)) for p in range(len(PASSAGES))])
+    whole, real, used = scores(LateInteraction(embedder=embedder), pairs), torch.Tensor.amax, set()
+    monkeypatch.setattr(torch.Tensor, "amax", lambda tensor, **kwargs: used.add(str(tensor.dtype)) or
+                        real(tensor, **kwargs))
+    late = LateInteraction(embedder=embedder, products=products)
+    got = scores(late, pairs)
+    assert used == {f"torch.{dtype}"}
+    np.testing.assert_allclose(got, whole, atol=0 if dtype == "float32" else 1e-3)
+    assert digits_of(late) == (6 if dtype == "float32" else 3)
