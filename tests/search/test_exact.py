@@ -122,3 +122,17 @@ def test_a_gpu_without_memory_leaves_the_search_to_the_cpu(
         found = Flat().open(vectors, None).search(vectors, np.full(30, 30), 1)
     assert [at[scores.argmax()] for at, scores in found] == list(range(30))
     assert "exact search runs on the CPU: the GPU ran out of memory" in caplog.text
+
+
+def test_filters_by_date_stay_on_the_device(fake_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each query sees a prefix of its own; the best of it come back, and never a matrix of scores."""
+    import torch
+
+    back, real = [], torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: back.append(tensor.numel()) or real(tensor))
+    rng = np.random.default_rng(0)
+    vectors, queries = (rng.standard_normal((n, 8)).astype(np.float32) for n in (3000, 40))
+    visible = rng.integers(500, 3001, 40)
+    found = Flat(block=1000).open(vectors, None).search(queries, visible, 5)
+    assert all((at < limit).all() for (at, _), limit in zip(found, visible))
+    assert back == [40 * (5 + exact.SLACK)] * 2  # products and positions of all queries
