@@ -85,7 +85,7 @@ def test_a_wrong_stage_in_a_slot_is_refused() -> None:
 def test_a_slot_without_a_choice_lists_the_choices() -> None:
     faults: list[str] = []
     assert part(OmegaConf.create({"rank": {"select": None}}), "rank.select", faults) is None
-    assert "nothing is chosen here; choose one of: budget, budget_by_value" in faults[0]
+    assert "nothing is chosen here; choose one of: adaptive_k_gap, adaptive_k_moving_average" in faults[0]
     assert part(OmegaConf.create({"a": "${nowhere}"}), "a", faults) is None
     assert "nowhere" in faults[1]
 

@@ -9,10 +9,13 @@ from memlab.evaluate.curves import BY_CLASS, CONSTANT, RULE
 from memlab.evaluate.selection import selection
 from memlab.harness.rule_curve import rule_curve
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
+from memlab.learn.probability.nucleus import CalibratedTopP
 from memlab.learn.probability.selection import Marginal
 from memlab.learn.probability.stage import CrossFitProbability
 from memlab.pipeline import apply
+from memlab.rank.adaptive_k import AdaptiveK
 from memlab.rank.select import Budget, ByType, Fixed, Gap
+from memlab.rank.top_p import TopP
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.small import lexical
@@ -38,7 +41,8 @@ def curve_of(select, tables: Tables, store: Store) -> pl.DataFrame | None:
 
 @pytest.mark.parametrize("select", [ByType(), Gap(), Budget(tokens=300),
                                     LearnedK(coverage=CrossFitCoverage(level="turn", folds=2)),
-                                    Marginal(probability=CrossFitProbability(folds=2))],
+                                    Marginal(probability=CrossFitProbability(folds=2)), AdaptiveK(), TopP(),
+                                    CalibratedTopP(probability=CrossFitProbability(folds=2))],
                          ids=lambda select: type(select).__name__)
 def test_every_adaptive_rule_has_a_curve_of_its_settings(select, tables: Tables, store: Store) -> None:
     curve = curve_of(select, tables, store)
