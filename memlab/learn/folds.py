@@ -3,24 +3,33 @@
 LongMemEval's haystacks share sessions, so questions whose evidence has the same text go into one fold; in LoCoMo the
 questions of one conversation do. LongMemEval's folds still share distractors; ``shared_sessions`` returns them, so
 that no fit uses them as negatives.
+
+Every cross-fitted stage has the settings ``folds`` and ``by``; ``learn.folds=all`` on the command line sets them all to
+one fold for each group: each conversation of LoCoMo by a fit on the others (leave one conversation out).
 """
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import numpy as np
 import polars as pl
+from pydantic import Field
 
 from memlab.data.groups import GroupBy, groups, session_texts
 from memlab.data.numbering import question_digests
 from memlab.errors import MemlabError
 
+FoldCount = Annotated[int, Field(ge=2)] | Literal["all"]
+"""The number of folds, fewer where the data has fewer groups; ``all``: one fold for each group."""
 
-def folds(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, k: int = 5, seed: int = 0,
+
+def folds(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, k: FoldCount = 5, seed: int = 0,
           by: GroupBy = "auto") -> pl.DataFrame:
     """Return (question, fold), fold in 0..k-1: groups stay whole, folds are of nearly equal size.
 
     Each group goes to the smallest fold, the largest groups first, equal ones in seeded order. If there are fewer
-    groups than ``k``, there is one fold per group. Raises MemlabError if there is only one group.
+    groups than ``k``, or ``k`` is ``all``, there is one fold per group. Raises MemlabError if there is only one group.
     """
     grouped = groups(questions, evidence, turns, by)
     by_content = question_digests(questions, turns).sort("digest", maintain_order=True).join(
@@ -31,7 +40,7 @@ def folds(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, 
                           where="learn/folds", fix="use more data, or load a fit from another benchmark")
     counts = sizes["len"].to_numpy()
     shuffled = np.random.default_rng(seed).permutation(len(counts))
-    load = np.zeros(min(k, len(counts)), np.int64)
+    load = np.zeros(len(counts) if k == "all" else min(k, len(counts)), np.int64)
     fold = np.empty(len(counts), np.int32)
     for group in shuffled[np.argsort(-counts[shuffled], kind="stable")]:
         fold[group] = int(np.argmin(load))

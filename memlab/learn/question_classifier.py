@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
-from pydantic import Field
 
 from memlab.data.groups import GroupBy
 from memlab.errors import MemlabError
-from memlab.learn.folds import folds
+from memlab.learn.folds import FoldCount, folds
 from memlab.models.protocols import Embedder, Floats
 from memlab.question_types import OF_TYPE
 from memlab.stage import stage
@@ -32,7 +31,7 @@ class Centroids:
     writes: ClassVar = ("classes",)
 
     embedder: Embedder
-    folds: Annotated[int, Field(ge=2)] = 5  # fewer where the data has fewer groups
+    folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
     by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
     seed: int = 0
 

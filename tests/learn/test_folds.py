@@ -4,7 +4,10 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
+from memlab.config.compose import compose
+from memlab.config.instantiate import construct
 from memlab.errors import MemlabError
 from memlab.learn.folds import folds, shared_sessions
 from tests.shared_evidence import world
@@ -19,6 +22,27 @@ def test_folds_are_balanced_seeded_and_no_more_than_groups() -> None:
     assert folds(*world([(0, 0, "a"), (1, 0, "b")]), k=5)["fold"].n_unique() == 2
     with pytest.raises(MemlabError, match="cannot be split"):
         folds(*world([(0, 0, "a"), (1, 0, "a")]))
+
+
+def test_all_holds_out_one_group_at_a_time() -> None:
+    made = world([(q, q, "") for q in range(9)], corpora=[0, 0, 0, 0, 1, 1, 2, 2, 2])
+    left_out = folds(*made, k="all")
+    assert {frozenset(part["question"]) for part in left_out.partition_by("fold")} == {
+        frozenset({0, 1, 2, 3}), frozenset({4, 5}), frozenset({6, 7, 8})}
+    assert folds(*world([(q, 0, f"t{q}") for q in range(9)]), k="all")["fold"].n_unique() == 9
+
+
+def test_one_setting_reaches_every_cross_fitted_stage() -> None:
+    configs, faults = compose(["query/classify=centroid", "learn.folds=all", "learn.by=corpus"], False)
+    assert not faults
+    learn, classify = (OmegaConf.to_container(part, resolve=True)
+                       for part in (configs.base.learn, configs.base.query.classify))
+    fitted = [*(part for part in learn.values() if isinstance(part, dict)), classify]
+    assert len(fitted) > 2
+    for part in fitted:
+        stage = construct(part, "learn", faults)
+        assert (stage.folds, stage.by) == ("all", "corpus")
+    assert not faults
 
 
 def test_sessions_in_haystacks_of_two_folds_are_shared() -> None:

@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 from memlab.data.groups import GroupBy
 from memlab.learn.coverage.features import features
 from memlab.learn.coverage.model import CoverageModel, Depth, apply, fit, load
-from memlab.learn.folds import folds
+from memlab.learn.folds import FoldCount, folds
 from memlab.learn.labels import EvidenceLevel, smallest_k
 from memlab.rank.select import Calibrated, Count
 from memlab.stage import LocalPath, stage
@@ -45,7 +45,7 @@ class CrossFitCoverage:
     writes: ClassVar = ("ranking",)
 
     level: EvidenceLevel = "session"
-    folds: Annotated[int, Field(ge=2)] = 5  # fewer where the data has fewer groups
+    folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
     by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
     seed: int = 0
     depth: Depth = 100  # ranks beyond take the estimate at this one

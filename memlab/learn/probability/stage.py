@@ -18,7 +18,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.data.groups import GroupBy
-from memlab.learn.folds import folds
+from memlab.learn.folds import FoldCount, folds
 from memlab.learn.labels import evidence_units
 from memlab.learn.probability.features import FEATURES, READS, features
 from memlab.learn.probability.model import FORMAT, Depth, ProbabilityModel, fit, load
@@ -79,7 +79,7 @@ class CrossFitProbability:
     reads: ClassVar = (*READS, "evidence", "gold")
     writes: ClassVar = ("ranking",)
 
-    folds: Annotated[int, Field(ge=2)] = 5  # fewer where the data has fewer groups
+    folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
     by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
     seed: int = 0
     depth: Depth = 200  # ranks beyond have no estimate, and are never shown
