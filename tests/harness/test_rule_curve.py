@@ -8,6 +8,7 @@ from memlab.data.synthetic.dataset import Synthetic
 from memlab.evaluate.curves import BY_CLASS, CONSTANT, RULE
 from memlab.evaluate.selection import selection
 from memlab.harness.rule_curve import rule_curve
+from memlab.learn.conformal import ConformalSelect
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.learn.probability.nucleus import CalibratedTopP
 from memlab.learn.probability.selection import Marginal
@@ -42,7 +43,7 @@ def curve_of(select, tables: Tables, store: Store) -> pl.DataFrame | None:
 @pytest.mark.parametrize("select", [ByType(), Gap(), Budget(tokens=300),
                                     LearnedK(coverage=CrossFitCoverage(level="turn", folds=2)),
                                     Marginal(probability=CrossFitProbability(folds=2)), AdaptiveK(), TopP(),
-                                    CalibratedTopP(probability=CrossFitProbability(folds=2))],
+                                    CalibratedTopP(probability=CrossFitProbability(folds=2)), ConformalSelect()],
                          ids=lambda select: type(select).__name__)
 def test_every_adaptive_rule_has_a_curve_of_its_settings(select, tables: Tables, store: Store) -> None:
     curve = curve_of(select, tables, store)
