@@ -22,7 +22,8 @@ CHAT = {"_target_": "memlab.models.chat.openai.OpenAIChat", "model": "some"}
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parent.name}-{f.stem}")
 def test_a_file_makes_its_stage_with_settings_of_its_class(file: Path) -> None:
-    config = OmegaConf.create({"chat": CHAT, "embedder": EMBEDDER, "seed": 0, "slot": OmegaConf.load(file)})
+    config = OmegaConf.create({"chat": CHAT, "embedder": EMBEDDER, "seed": 0, "learn": {"folds": 5, "by": "auto"},
+                               "slot": OmegaConf.load(file)})
     stated = {k for k in config["slot"] if k != "_target_"}
     assert stated <= {f.name for f in dataclasses.fields(get_class(config["slot"]["_target_"]))}
     made = instantiate(config, _convert_="all")["slot"]

@@ -22,7 +22,7 @@ FILES = sorted(p.relative_to(CONF).with_suffix("").as_posix()
                for folder in ("rank", "learn") for p in (CONF / folder).rglob("*.yaml"))
 GIVEN = ["+embedder._target_=memlab.models.local.embedder.SentenceEmbedder",
           "+cross_encoder._target_=memlab.models.local.late_interaction.LateInteraction",
-          "+cross_encoder.embedder=${embedder}", "+seed=0",
+          "+cross_encoder.embedder=${embedder}", "+seed=0", "+learn.folds=5", "+learn.by=auto",
           "+chat._target_=memlab.models.chat.openai.OpenAIChat", "+chat.model=some",
          "++learn.coverage._target_=memlab.learn.coverage.stage.CrossFitCoverage",
          "++learn.probability._target_=memlab.learn.probability.stage.CrossFitProbability"]
