@@ -68,7 +68,8 @@ def test_the_own_group_has_no_part_in_the_choice() -> None:
     hard = pl.concat([evidence.filter(pl.col("question") != 3),
                       frame("evidence", {"question": [3] * 15, "session": [i // 5 for i in range(15)],
                                          "turn": [i % 5 for i in range(15)]})])
-    before, after = (chosen(t, alpha=.3, of="mass", by="question") for t in (tables, tables.updated({"evidence": hard})))
+    before = chosen(tables, alpha=.3, of="mass", by="question")
+    after = chosen(tables.updated({"evidence": hard}), alpha=.3, of="mass", by="question")
     own = pl.col("question") == 3
     assert before.filter(own).equals(after.filter(own))
     assert not before.equals(after)
