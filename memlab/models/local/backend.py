@@ -6,11 +6,9 @@ keeps the pooling it was trained with; memlab brings its own batches.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import string
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -104,53 +102,12 @@ def _needs_range(folder: Path) -> bool:
     return False
 
 
-def _has_flash_attention() -> bool:
-    return importlib.util.find_spec("flash_attn") is not None
-
-
 def disable_progress_bars() -> None:
     """Keep the progress bars of libraries that load weights out of memlab's console."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-
-
-@lru_cache(maxsize=8)
-def load_on_devices(kind: str, folder: Path, runtime: Runtime, trust: bool, wrap: Callable[..., Any] | None = None,
-                    *options: Any) -> tuple[Any, ...]:
-    """Load sentence-transformers' class ``kind`` on each device, once per process.
-
-    Returns ``wrap(model, device, *options)`` of each, or the models themselves.
-    """
-    import sentence_transformers
-    import torch
-
-    load = getattr(sentence_transformers, kind, None)
-    if load is None:
-        raise MemlabError(f"this sentence-transformers has no {kind}", fix="pip install 'sentence-transformers>=6'")
-    disable_progress_bars()
-    dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[runtime.dtype]
-
-    def loaded(device: str, attention: str) -> Any:
-        kernel = {} if attention == "auto" else {"attn_implementation": attention}
-        return load(str(folder), device=device, trust_remote_code=trust, model_kwargs={"dtype": dtype, **kernel}).eval()
-
-    attention: str = runtime.attention
-    if attention == "auto" and not runtime.cpu and runtime.dtype != "fp32" and _has_flash_attention():
-        attention = "flash_attention_2"  # padded batches would take a slower kernel of PyTorch's own
-    try:
-        models = [loaded(device, attention) for device in runtime.devices]
-    except (ValueError, ImportError):
-        if attention == runtime.attention:
-            raise
-        models = [loaded(device, "auto") for device in runtime.devices]  # a model without it
-    if runtime.backend == "onednn":
-        from memlab.models.local.onednn import pack_linears
-
-        for model in models:
-            pack_linears(model)
-    return tuple(wrap(model, device, *options) if wrap else model for model, device in zip(models, runtime.devices))
 
 
 def to_device(array: Any, device: str) -> Any:

@@ -8,8 +8,9 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from memlab.models.local.backend import Attention, Backend, Device, Dtype, Runtime, load_on_devices, resolve
+from memlab.models.local.backend import Attention, Backend, Device, Dtype, Runtime, resolve
 from memlab.models.local.files import check_path, files_digest, hub_commit, model_folder
+from memlab.models.local.loading import LoadedModels, load_on_devices
 from memlab.stage import LocalPath, stage
 
 
@@ -78,6 +79,6 @@ class LocalModel(ModelFiles):
         """Return the padded tokens per batch."""
         return self.token_budget or self._runtime().budget
 
-    def _load(self, kind: str, wrap: Callable[..., Any] | None = None, *options: Any) -> tuple[Any, ...]:
-        """Load sentence-transformers' class ``kind`` on each device; see ``load_on_devices``."""
+    def _load(self, kind: str, wrap: Callable[..., Any] | None = None, *options: Any) -> LoadedModels:
+        """Return sentence-transformers' class ``kind`` on each device; see ``load_on_devices``."""
         return load_on_devices(kind, self._folder(), self._runtime(), self.trust_remote_code, wrap, *options)

@@ -163,5 +163,5 @@ def run_batches(batches: Iterable[Ints], lengths: Ints, models: Sequence[Model],
         _ROOM[model] = min(_ROOM.get(model, len(batch) * tokens), len(batch) // 2 * tokens)
         return run(model, batch)
 
-    for _, results in spread(batches, [partial(run, model) for model in models for _ in range(lanes)]):
+    for _, results in spread(batches, [partial(run, model) for _ in range(lanes) for model in models]):
         yield from results

@@ -19,6 +19,7 @@ from memlab.errors import MemlabError
 from memlab.models.local.backend import to_device
 from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import TokenRows, join, pack, run_batches, tokenise
+from memlab.models.local.loading import LoadedModels
 from memlab.models.protocols import Floats, Ints
 from memlab.stage import LocalPath, stage
 
@@ -105,9 +106,10 @@ class CrossEncoderScorer(LocalModel):
             return logits
 
         lengths = heads + tails + template.size
-        yield from run_batches(pack(lengths, self._budget()), lengths, self._models(), work, lanes=self._lanes())
+        models = self._models().workers(int(lengths.sum()))
+        yield from run_batches(pack(lengths, self._budget()), lengths, models, work, lanes=self._lanes())
 
-    def _models(self) -> tuple[LoadedCrossEncoder, ...]:
+    def _models(self) -> LoadedModels:
         return self._load("CrossEncoder", LoadedCrossEncoder)
 
 

@@ -15,6 +15,7 @@ from memlab.models.local.backend import Encoder, Pooling, to_device
 from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import TokenRows, pack, run_batches, tokenise
 from memlab.models.local.files import check_path
+from memlab.models.local.loading import LoadedModels
 from memlab.models.local.maxsim import Block
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.runtime.home import bundled_encoder
@@ -63,15 +64,16 @@ class SentenceEmbedder(LocalModel):
         """Yield (positions (b,), unit vectors (b, dim)), longest texts first; a text given twice is encoded once."""
         distinct, rows = unique(texts)
         tokens = self._tokenise(distinct, role)
-        width = self.dim()
+        width, pad = self.dim(), self._encoders()[0].pad
 
         def work(encoder: Encoder, batch: Ints) -> Floats:
-            vectors = encoder.sentences(*tokens.padded(batch, encoder.pad), width)
+            vectors = encoder.sentences(*tokens.padded(batch, pad), width)
             if not np.isfinite(vectors).all():
                 raise MemlabError(f"{self.name} gave a vector that is not a number", fix="embedder.dtype=fp32")
             return vectors
 
-        for batch, vectors in self._spread(tokens, work):
+        models = self._encoders().workers(int(tokens.lengths.sum()))
+        for batch, vectors in self._spread(tokens, models, work):
             positions = [rows[i] for i in batch]
             yield np.concatenate(positions), np.repeat(vectors, [len(p) for p in positions], axis=0)
 
@@ -89,7 +91,7 @@ class SentenceEmbedder(LocalModel):
             kept[~kept.any(axis=1)] = mask[~kept.any(axis=1)]  # a text without other tokens keeps all of them
             return encoder.tokens(ids, mask), to_device(kept, encoder.device)
 
-        for batch, (vectors, kept) in self._spread(tokens, work):
+        for batch, (vectors, kept) in self._spread(tokens, self._encoders(), work):
             yield batch, vectors, kept
 
     def token_ids(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> list[Ints]:
@@ -113,7 +115,7 @@ class SentenceEmbedder(LocalModel):
     def _folder(self) -> Path:
         return bundled_encoder() if self.path is None else super()._folder()
 
-    def _encoders(self) -> tuple[Encoder, ...]:
+    def _encoders(self) -> LoadedModels:
         return self._load("SentenceTransformer", Encoder, self.pooling)
 
     def _limit(self) -> int:
@@ -128,9 +130,9 @@ class SentenceEmbedder(LocalModel):
         prefix = self.query_prefix if role == "query" else self.document_prefix
         return tokenise(self._encoders()[0].tokenizer, [prefix + text for text in texts], limit or self._limit())
 
-    def _spread(self, tokens: TokenRows, work: Any) -> Iterator[tuple[Ints, Any]]:
+    def _spread(self, tokens: TokenRows, models: Sequence[Encoder], work: Any) -> Iterator[tuple[Ints, Any]]:
         batches = pack(tokens.lengths, self._budget())
-        return run_batches(batches, tokens.lengths, self._encoders(), work, lanes=self._lanes())
+        return run_batches(batches, tokens.lengths, models, work, lanes=self._lanes())
 
 
 def unique(texts: Sequence[str]) -> tuple[list[str], list[Ints]]:

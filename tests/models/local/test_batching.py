@@ -145,3 +145,17 @@ def test_two_lanes_prepare_a_batch_while_another_is_computed() -> None:
 
     batches = [np.array([i]) for i in range(6)]
     assert sorted(r for _, r in run_batches(batches, np.ones(6, int), [Model(9)], work, lanes=2)) == list(range(6))
+
+
+def test_every_device_gets_a_batch_before_one_gets_a_second() -> None:
+    used: dict[int, Model] = {}
+    both = threading.Barrier(2, timeout=20)
+
+    def work(model: Model, batch: np.ndarray) -> int:
+        used[int(batch[0])] = model
+        both.wait()
+        return 1
+
+    models = [Model(9), Model(9)]
+    assert len(list(run_batches([np.array([0]), np.array([1])], np.ones(2, int), models, work, lanes=2))) == 2
+    assert used == dict(enumerate(models))
