@@ -19,6 +19,7 @@ from omegaconf import OmegaConf
 from memlab.data.dataset import Dataset
 from memlab.data.numbering import corpora_by_content, draws
 from memlab.evaluate.averages import averages
+from memlab.evaluate.calibration_error import calibration_error
 from memlab.evaluate.constant_k import constant_k
 from memlab.evaluate.export import write_answers, write_qrels, write_run
 from memlab.evaluate.memo import by_order
@@ -54,7 +55,7 @@ def load(dataset: Dataset) -> Tables:
 
 @runtime_checkable
 class Learned(Protocol):
-    """A selection with a learned probability of complete evidence, which can be compared with the outcomes."""
+    """A selection with a learned probability, which can be compared with the outcomes."""
 
     def reliability(self, tables: Tables) -> list[dict[str, float]]:
         """Return one row for each bin of estimates: low, high, n, estimated, observed."""
@@ -161,6 +162,7 @@ class Arm:
 
     def _description(self, tables: Tables, store: Store) -> dict[str, Any]:
         """Return the part of the manifest that depends on the arm and its tables, not on time and machine."""
+        bins = reliability(self.pipeline.select, tables)
         return {
             "arm": self.name, "experiment": self.experiment, "digest": self.digest(), "seed": self.seed,
             "dataset": self.dataset.name, "data": self.dataset.identity(),
@@ -168,7 +170,7 @@ class Arm:
             "models": {slot: models for slot, stage in self.pipeline.stages() if (models := origins(stage))},
             "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(),
             "truncated": truncated_share(self.pipeline, tables, store), "constant_k": _constant_k(tables),
-            "reliability": reliability(self.pipeline.select, tables), "told": note_counts(tables["notes"])}
+            "reliability": bins, "calibration_error": calibration_error(bins), "told": note_counts(tables["notes"])}
 
     def _write(self, folder: Path, tables: Tables, questions: pl.DataFrame, curve: pl.DataFrame | None) -> None:
         """Write the run folder under a temporary name and rename it: two processes may finish one arm at once."""

@@ -10,13 +10,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from memlab.evaluate.calibration_error import calibration_error, complete_bins
 from memlab.evaluate.compare import ArmSummary, Comparison
 from memlab.evaluate.constant_k import CurvePoint
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.curve_contrast import RulePoint
 from memlab.harness.results import ArmRun
 from memlab.report.view_model import by_type, types
-from memlab.text.display import format_number, is_number, one_line
+from memlab.text.display import format_number, one_line
 
 BLUE, VERMILLION, GREY, INK = "#0072B2", "#D55E00", "#9AA0A6", "#24292f"
 PALETTE = (BLUE, VERMILLION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5B5B5B", "#8C6BB1")
@@ -192,19 +193,21 @@ def wins_and_losses(contrasts: Sequence[ContrastResult]) -> Figure | None:
 
 
 def reliability(arms: Sequence[ArmRun]) -> Figure | None:
-    """Return estimated against observed coverage, one line per arm that fitted it; None when no arm did.
+    """Return estimated against observed probability, one line per arm that fitted one; None when no arm did.
 
-    Read from ``reliability`` in the manifest: a list of bins {"estimated", "observed", "n"}.
+    Legends state the expected calibration error. Read from ``reliability`` in the manifest: a list of bins
+    {"estimated", "observed", "n"}.
     """
     lines = []
     looks = styles([arm.name for arm in arms])
     for arm in arms:
-        bins = [b for b in arm.manifest.get("reliability") or []
-                if isinstance(b, dict) and is_number(b.get("estimated")) and is_number(b.get("observed"))]
-        if bins:
+        bins = complete_bins(arm.manifest.get("reliability") or [])
+        error = calibration_error(bins)
+        if error is not None:
             largest = max((b.get("n") or 1) for b in bins)
             lines.append({
-                "type": "scatter", "mode": "lines+markers", "name": one_line(arm.name),
+                "type": "scatter", "mode": "lines+markers",
+                "name": f"{one_line(arm.name)} (error {format_number(error)})",
                 "x": [b["estimated"] for b in bins], "y": [b["observed"] for b in bins],
                 "customdata": [b.get("n") for b in bins], "line": {"color": looks[arm.name][0], "width": 2},
                 "marker": {"symbol": looks[arm.name][1],
@@ -216,6 +219,6 @@ def reliability(arms: Sequence[ArmRun]) -> Figure | None:
                 "line": {"color": GREY, "dash": "dash", "width": 1.5}, "hoverinfo": "skip"}
     return {"data": [diagonal, *lines],
             "layout": layout(430, xaxis={"range": [-0.02, 1.02], "tickformat": ".1f",
-                                          "title": _title("estimated probability that the evidence is complete")},
+                                          "title": _title("estimated probability")},
                               yaxis={"range": [-0.02, 1.05], "tickformat": ".1f",
-                                     "title": _title("share of questions with complete evidence")})}
+                                     "title": _title("observed share")})}

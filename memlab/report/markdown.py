@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from memlab.evaluate.calibration_error import calibration_error
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.constant_k import CurvePoint
 from memlab.harness.results import ArmRun
@@ -64,7 +65,9 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
         parts += ["## Recall against context tokens", "Recall of each constant K:", _curve(comparison["constant_k"])]
     bins = [(arm.name, b) for arm in arms for b in arm.manifest.get("reliability") or []]
     if bins:
-        parts += ["## Reliability of the coverage estimate", table(
+        errors = [(arm.name, calibration_error(arm.manifest.get("reliability") or [])) for arm in arms]
+        parts += ["## Reliability of learned estimates", "Expected calibration error: " + ", ".join(
+            f"{escape(name)} {format_number(error)}" for name, error in errors if error is not None) + ".", table(
             ["arm", "estimated", "observed", "n"],
             [[escape(name), *(format_number(b.get(key)) for key in ("estimated", "observed", "n"))]
              for name, b in bins])]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from memlab.harness.results import ArmRun
@@ -75,3 +77,12 @@ def test_a_name_cannot_speak_plotlys_markup() -> None:
     assert figure is not None
     assert "<b>" not in figure["data"][0]["y"][0]
     assert "%{" not in figure["data"][0]["y"][0]
+
+
+def test_a_reliability_curve_states_its_calibration_error(arms: tuple[ArmRun, ...]) -> None:
+    (arm,) = (a for a in arms if a.name == "calibrated")
+    bins = [{"estimated": .2, "observed": .3, "n": 30}, {"estimated": .9, "observed": .8, "n": 10}, {"n": 5}]
+    drawn = figures.reliability([replace(arm, manifest={**arm.manifest, "reliability": bins})])
+    _, line = drawn["data"]
+    assert line["name"] == "calibrated (error 0.100)"
+    assert (line["x"], line["y"]) == ([.2, .9], [.3, .8])

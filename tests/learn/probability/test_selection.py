@@ -6,13 +6,16 @@ import polars as pl
 import pytest
 
 from memlab import run
+from memlab.errors import MemlabError
 from memlab.learn.probability.__main__ import main
 from memlab.learn.probability.model import save
 from memlab.learn.probability.selection import Marginal, reliability
 from memlab.learn.probability.stage import CrossFitProbability, LoadedProbability, fit_tables
+from memlab.memory import Memory, Session
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.learn.probability.worlds import world
+from tests.small import lexical, lives
 
 STORE = Store()
 FITTED = CrossFitProbability(depth=12)
@@ -78,3 +81,20 @@ def test_a_saved_fit_is_applied_by_the_command_that_names_it(tmp_path: Path) -> 
     folder, = tmp_path.glob("single/*/transferred-*")
     assert {"probability", "value", "shown_from"} <= set(pl.read_parquet(folder / "ranking.parquet").columns)
     assert main(lives) == 2
+
+
+def test_a_live_memory_selects_by_a_saved_fit_and_refuses_a_cross_fit(tmp_path: Path) -> None:
+    save(fit_tables(lexical().run(lives(lives=4).load(), Store())), tmp_path / "fit.json")
+    fitted = LoadedProbability(path=tmp_path / "fit.json")
+    said = [[("user", f"I bought plant number {day}, a fern."), ("assistant", "Nice!")] for day in range(1, 20)]
+    sessions = [Session(f"2023-05-{day:02}", turns) for day, turns in enumerate(said, 1)]
+    shown = {}
+    for tokens in (20, 500):
+        with Memory(tmp_path / "memory", lexical(select=Marginal(probability=fitted, tokens=tokens))) as memory:
+            for session in sessions if not len(memory) else ():
+                memory.add(session)
+            shown[tokens] = memory.search("Which plants did I buy?", now="2023-06-01")["text"].to_list()
+    assert 1 <= len(shown[20]) < len(shown[500])
+    assert "plant number" in shown[20][0]
+    with pytest.raises(MemlabError, match="choose a technique there that needs no labels"):
+        Memory(tmp_path / "other", lexical(select=Marginal(probability=FITTED)))
