@@ -79,7 +79,7 @@ class CrossFitProbability:
     reads: ClassVar = (*READS, "evidence", "gold")
     writes: ClassVar = ("ranking",)
 
-    folds: FoldCount = 10  # fewer where the data has fewer groups; all: leave one group out
+    folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
     by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
     seed: int = 0
     depth: Depth = 200  # ranks beyond have no estimate, and are never shown
