@@ -2,6 +2,7 @@
 
     python -m memlab.learn.reranker data=locomo data.path=FILE out_model=DIR              learns from all questions
     python -m memlab.learn.reranker data=locomo data.path=FILE out_model=DIR fold=1/3     keeps fold 1 of 3 apart
+    python -m memlab.learn.reranker ... out_model=DIR2 fold=2/3 device=cuda:1             beside it, on another GPU
     python -m memlab.learn.reranker out_model=DIR search/dense=none negatives=5 epochs=1  BM25's negatives alone
 
 Every setting of ``TrainConfig`` is given as setting=value. All other words configure the data and the first stage, as
@@ -58,7 +59,7 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, config: T
                           where="learn/reranker", fix="data with turn-level evidence, or a larger depth")
     data = TrainingSet.of(rows, config.limit, config.seed)
     settings = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)
-                if f.name not in ("out_model", "base", "checkpoint_seconds")}
+                if f.name not in ("out_model", "base", "checkpoint_seconds", "device")}
     base, held_out = files_digest(config.base_folder()), fold.held_out["key"].to_list()
     mark = spec_digest({"recipe": settings, "base": base, "held_out": held_out, "lessons": [
         data.queries, data.passages, data.query.tolist(), data.positive.tolist(),

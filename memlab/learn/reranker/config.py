@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from memlab.learn.reranker.examples import parse_fold
+from memlab.models.local.backend import Device
 from memlab.models.local.files import check_path, model_folder
 from memlab.runtime.home import bundled_encoder
 from memlab.stage import LocalPath, stage
@@ -22,7 +23,9 @@ class TrainConfig:
     negatives: number per positive. limit: maximum number of positives, drawn by seed. batch: positives per step.
     max_length: tokens per pair, kept with the model. rate: peak learning rate, reached after the share ``warmup`` of
     all steps, then falling to 0. precision: bf16 computes matrix products in half the bits (the weights stay fp32):
-    2.4 times as fast on a CPU with AVX512_BF16, slow on one without.
+    2.4 times as fast on a CPU with AVX512_BF16, slow on one without. device: auto is the first GPU, else the CPU;
+    cuda:1 is that GPU. One training takes one GPU: it is small, and the folds of a cross-fit are independent, so
+    several GPUs are used best by one fold on each.
     """
 
     out_model: LocalPath
@@ -40,6 +43,7 @@ class TrainConfig:
     decay: Annotated[float, Field(ge=0)] = 0.01
     precision: Literal["fp32", "bf16"] = "fp32"
     seed: Annotated[int, Field(ge=0)] = 0
+    device: Device = "auto"
     checkpoint_seconds: Annotated[float, Field(ge=0)] = 120.0
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ Gao, Dai & Callan, Rethink Training of BERT Rerankers in Multi-Stage Retrieval P
     loss = -log( exp s(q, p+) / (exp s(q, p+) + sum over negatives of exp s(q, p-)) )
 
 The random numbers of each step are drawn from (seed, step) alone, so that an interrupted training ends with the same
-weights as one without interruption, on one machine with one number of threads.
+weights as one without interruption, on one machine and device with one number of threads.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.learn.reranker.config import TrainConfig
-from memlab.models.local.backend import disable_progress_bars
-from memlab.models.local.batching import TokenRows, join, tokenise
+from memlab.models.local.backend import disable_progress_bars, resolve
+from memlab.models.local.batching import TokenRows, attempt, join, tokenise
 from memlab.models.local.cross_encoder import PairTemplate, cut_longest_first
 from memlab.models.protocols import Ints
 from memlab.runtime.files import atomic_path
@@ -92,7 +93,7 @@ class Trainer:
         source = str(config.base_folder())
         torch.manual_seed(config.seed)
         self.config, self.data = config, data
-        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = resolve(config.device, "fp32", "torch").devices[0]
         model = AutoModelForSequenceClassification.from_pretrained(source, num_labels=1)
         self.model: Any = model.float().to(self.device).train()
         self.tokenizer: Any = AutoTokenizer.from_pretrained(source)
@@ -112,12 +113,15 @@ class Trainer:
         self.losses: list[float] = []
 
     def train(self, checkpoint: Path, mark: str, watch: Watch | None = None) -> None:
-        """Take all remaining steps; raise MemlabError when the loss is no longer a number."""
+        """Take all remaining steps; raise MemlabError when the loss is no longer a number, or a step does not fit."""
         self._resume(checkpoint, mark)
         last = time.monotonic()
         with progress("fine-tuning", total=len(self.steps) - len(self.losses), unit="steps") as report:
             for step in range(len(self.losses), len(self.steps)):
-                loss = self._step(step)
+                loss = attempt(partial(self._step, step))
+                if loss is None:
+                    raise MemlabError(f"a step does not fit into the memory of {self.device}",
+                                      fix="a smaller batch or max_length, or fewer negatives")
                 if not np.isfinite(loss):
                     raise MemlabError(f"the loss of step {step + 1} is not a number", fix="a smaller rate")
                 self.losses.append(loss)
@@ -140,7 +144,7 @@ class Trainer:
         for group in self.optimiser.param_groups:
             group["lr"] = self._rate(step)
         rows = self.steps[step]                                                    # (b, 2 + negatives)
-        half = torch.autocast(self.device, torch.bfloat16, enabled=self.config.precision == "bf16")
+        half = torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.config.precision == "bf16")
         with half:
             logits = self._logits(np.repeat(rows[:, 0], rows.shape[1] - 1), rows[:, 1:].reshape(-1))
         logits = logits.reshape(len(rows), -1)                                     # (b, 1 + negatives)

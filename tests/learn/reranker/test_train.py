@@ -11,9 +11,11 @@ from safetensors.numpy import load_file
 
 from memlab.errors import MemlabError
 from memlab.learn.reranker import __main__
+from memlab.learn.reranker import train as train_module
 from memlab.learn.reranker.config import TrainConfig
 from memlab.learn.reranker.record import read
 from memlab.learn.reranker.train import Trainer, TrainingSet, batches
+from memlab.models.local.backend import Runtime
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.store import Store
 from tests.learn.reranker.worlds import DATA, LEXICAL, lives, tiny
@@ -204,4 +206,58 @@ def test_what_cannot_work_is_refused(base: Path, tmp_path: Path, capsys: pytest.
     trainer = Trainer(TrainingSet.of(toy(), None, 0), config)
     trainer.model.classifier.weight.data[:] = float("nan")
     with pytest.raises(MemlabError, match="not a number"):
+        trainer.train(tmp_path / "c", "mark")
+
+
+def test_one_training_takes_the_device_that_is_named(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A numbered device, as each of several folds is given its own, also in bf16."""
+    import torch
+
+    placed, real = [], torch.nn.Module.to
+    monkeypatch.setattr(train_module, "resolve", lambda device, *others: placed.append(device) or
+                        Runtime((device.replace("cuda", "cpu"),), "fp32", "torch"))
+    monkeypatch.setattr(torch.nn.Module, "to", lambda module, device: placed.append(device) or real(module, device))
+    config = TrainConfig(out_model=tmp_path / "m", base=base, negatives=2, epochs=1, precision="bf16", device="cuda:0")
+    trainer = Trainer(TrainingSet.of(toy(), None, 0), config)
+    trainer.train(tmp_path / "c", "mark")
+    assert placed == ["cuda:0", "cpu:0"]
+    assert np.isfinite(trainer.losses).all()
+
+
+def test_a_gpu_that_is_not_there_is_refused(base: Path, tmp_path: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    config = TrainConfig(out_model=tmp_path / "m", base=base, device="cuda:1")
+    with pytest.raises(MemlabError, match="device=cuda:1, but this process sees no GPU"):
+        Trainer(TrainingSet.of(toy(), None, 0), config)
+    with pytest.raises(ValidationError, match="device"):
+        TrainConfig(out_model=tmp_path / "m", base=base, device="gpu")
+
+
+def test_the_device_is_no_part_of_what_was_trained(base: Path, tmp_path: Path) -> None:
+    """A finished model is found again on a machine whose GPU has another number, or none."""
+    steps: list[int] = []
+    first = train(tmp_path / "m", base)
+    again = train(tmp_path / "m", base, lambda step, loss: steps.append(step), device="cpu")
+    assert again["mark"] == first["mark"]
+    assert steps == []
+    assert "device" not in first["recipe"]
+
+
+def test_a_step_that_does_not_fit_is_an_error_with_a_remedy(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    def full(*arguments: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    config = TrainConfig(out_model=tmp_path / "m", base=base, negatives=2, epochs=1)
+    trainer = Trainer(TrainingSet.of(toy(), None, 0), config)
+    monkeypatch.setattr(Trainer, "_logits", full)
+    with pytest.raises(MemlabError, match=r"(?s)a step does not fit into the memory of cpu.*a smaller batch"):
         trainer.train(tmp_path / "c", "mark")
