@@ -9,18 +9,19 @@ import polars as pl
 import pytest
 
 from memlab.data.build import Builder
+from memlab.harness.arm import refusal
 from memlab.pipeline import Pipeline
 from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, empty
 from tests.small import lives
-from tests.systems import ORACLES, PRESETS, PUBLISHED, TAINTED, clear, preset
+from tests.systems import FITTED, ORACLES, PRESETS, PUBLISHED, TAINTED, clear, preset
 from tests.test_leaks import found_sessions, fresh, planted, shuffled
 from tests.write.relations.worlds import told
 
 pytestmark = pytest.mark.slow
 
-BLIND = [name for name in PRESETS if name not in (*ORACLES, *TAINTED)]
+BLIND = [name for name in PRESETS if name not in (*ORACLES, *TAINTED, *FITTED)]
 
 
 def test_the_five_systems_their_corrections_and_the_controls_are_there() -> None:
@@ -47,7 +48,13 @@ def test_the_arm_that_shows_ids_is_the_only_tainted_one(tmp_path: Path) -> None:
     assert not one["context"].equals(two["context"])  # but the reader sees them
 
 
-@pytest.mark.parametrize("name", BLIND)
+@pytest.mark.parametrize("name", FITTED)
+def test_a_system_that_is_fitted_here_is_no_oracle_and_refuses_to_be_sharded(name: str) -> None:
+    assert not preset(name).uses_oracle()
+    assert "learns from all questions" in str(refusal(preset(name)))
+
+
+@pytest.mark.parametrize("name", [*BLIND, *FITTED])
 def test_what_is_said_on_a_later_day_is_out_of_reach(name: str, tmp_path: Path) -> None:
     future = planted(lives().load(), days=1)
     last = future["sessions"]["session"].max()
