@@ -54,8 +54,8 @@ def with_heights(contrast: Contrast, questions: pl.DataFrame, curve: pl.DataFram
     """Return both sides' questions with the column of the contrast's metric, and the range of tokens compared.
 
     ``curve`` is that of the arm, ``other`` that of the comparator, or None for constant K on the arm's own ranking. The
-    range is the contrast's, cut to what both curves cover; by default from K = 3 on. None where there is no such curve,
-    or nothing in common.
+    range is the contrast's, cut to what both curves cover; by default from the tokens of K = 3 to those of the largest
+    constant K. None where there is no such curve, or nothing in common.
     """
     metric = contrast.metric.removeprefix(METRIC)
     if curve is None or metric not in curve.columns:
@@ -70,8 +70,8 @@ def with_heights(contrast: Contrast, questions: pl.DataFrame, curve: pl.DataFram
     rule, constant = drawn(curve, RULE), drawn(curve, CONSTANT)
     against = drawn(curve, contrast.comparator) if other is None else drawn(other, RULE)
     low, high = shared_range((rule, against))
-    first = contrast.tokens or (float(constant.tokens[SMALLEST_K - 1].mean()), float("inf"))
-    low, high = max(low, first[0]), min(high, first[1])
+    asked = contrast.tokens or (float(constant.tokens[SMALLEST_K - 1].mean()), constant.span()[1])
+    low, high = max(low, asked[0]), min(high, asked[1])
     if low >= high:
         return None
     one, two = (rows.with_columns(pl.Series(contrast.metric, side.heights(low, high))) for side in (rule, against))

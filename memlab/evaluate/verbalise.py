@@ -11,7 +11,7 @@ from memlab.evaluate.curves import BY_CLASS, CONSTANT
 
 def sentence(row: ContrastResult) -> str:
     """Return the finding of a contrast in one sentence, with its figures and whether it is shown."""
-    arm, other = row["arm"], _other(row)
+    arm, other = row["arm"], opponent(row)
     if row["verdict"] == "no arm":
         return f"{arm} cannot be compared: it has no finished run."
     if row["verdict"] == "no comparator":
@@ -26,14 +26,14 @@ def sentence(row: ContrastResult) -> str:
                 "belong to one group, which gives no measure of chance.")
     facts = [f"{row['metric']}, {_count(row['n'], 'question')}"]
     if row["low"] is not None and row["high"] is not None:
-        facts.append(f"95 % interval {_bound(row, row['low'])} to {_bound(row, row['high'])}")
+        facts.append(f"95 % interval {bound(row, row['low'])} to {bound(row, row['high'])}")
     if row["wins"] is not None:
         facts.append(f"{_count(row['wins'], 'win')}, {_count(row['losses'], 'loss', 'losses')}")
     if row["tokens"] is not None:
         facts.append(f"mean over {row['tokens'][0]:,.0f} to {row['tokens'][1]:,.0f} tokens")
     if in_groups := agreement(row):
         facts.append(in_groups)
-    facts.append(f"p {_p(adjusted)} after Holm" if adjusted is not None else f"p {_p(p)}, uncorrected")
+    facts.append(f"p {p_value(adjusted)} after Holm" if adjusted is not None else f"p {p_value(p)}, uncorrected")
     return f"{arm} {_finding(row, difference)} {other} ({'; '.join(facts)}): {_ending(row)}"
 
 
@@ -51,7 +51,8 @@ def agreement(row: ContrastResult) -> str:
     return f"{sign} in {same} of {_count(row['groups'], 'group')}"
 
 
-def _other(row: ContrastResult) -> str:
+def opponent(row: ContrastResult) -> str:
+    """Return what the arm is compared with, in words."""
     names = {f"{row['arm']}.twin": "its token-matched twin", CONSTANT: "constant K at equal tokens",
              BY_CLASS: "the best constant K of each class at equal tokens"}
     return names.get(row["comparator"], row["comparator"])
@@ -85,15 +86,16 @@ def _size(row: ContrastResult, value: float) -> str:
     return f"{value:,.1f} {_unit(row)}" if _unit(row) != "points" else f"{100 * value:.1f} points"
 
 
-def _bound(row: ContrastResult, value: float) -> str:
-    bound = value if _unit(row) != "points" else 100 * value
-    return f"{bound:+,.1f}".replace("-", "−") if round(bound, 1) else "0.0"
+def bound(row: ContrastResult, value: float) -> str:
+    """Return one end of the interval with its sign, in the metric's unit."""
+    shown = value if _unit(row) != "points" else 100 * value
+    return f"{shown:+,.1f}".replace("-", "−") if round(shown, 1) else "0.0"
 
 
-def _p(p: float) -> str:
+def p_value(p: float) -> str:
     """Format a p-value.
 
-    >>> _p(.1404), _p(.0312), _p(.0000004), _p(1.0)
+    >>> p_value(.1404), p_value(.0312), p_value(.0000004), p_value(1.0)
     ('= .14', '= .031', '< .001', '= 1')
     """
     if p < 0.001:

@@ -17,6 +17,7 @@ from memlab.config.instantiate import part
 from memlab.config.overrides import RUN_SETTINGS
 from memlab.errors import Faults, MemlabError, MissingFiles
 from memlab.evaluate.contrast import Contrast
+from memlab.evaluate.curve_contrast import is_curve
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.build import build
 
@@ -28,6 +29,9 @@ NOT_IN_NAMES = (
 
 MOST_CONTRASTS = 3
 """Every further declared contrast costs the others power."""
+
+MOST_CURVES = 20
+"""Where all contrasts compare whole curves, a rule each: one family, with one correction for all of them."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +113,9 @@ def _contrasts(base: DictConfig, faults: list[str]) -> list[Contrast]:
             faults.append(f"contrasts[{i}]: {error}")
         except TypeError:
             faults.append(f"contrasts[{i}]: expected arm, comparator, metric and direction, given {fields}")
-    if len(contrasts) > MOST_CONTRASTS:
-        faults.append(f"contrasts: {len(contrasts)} are declared, at most {MOST_CONTRASTS} may be; what else is "
+    most = MOST_CURVES if all(is_curve(contrast.metric) for contrast in contrasts) else MOST_CONTRASTS
+    if len(contrasts) > most:
+        faults.append(f"contrasts: {len(contrasts)} are declared, at most {most} may be; what else is "
                       "compared is shown as exploratory")
     return contrasts
 

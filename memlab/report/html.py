@@ -14,6 +14,7 @@ from typing import Any
 
 from memlab.evaluate.compare import Comparison, finite
 from memlab.evaluate.contrast import ContrastResult
+from memlab.evaluate.winner import winner
 from memlab.harness.results import ArmRun
 from memlab.report import attribution, drill_down, figures, question_types, settings, view_model
 from memlab.text.display import clean, format_count, format_number, one_line
@@ -55,7 +56,7 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], extras: Extras | None =
     first, second = next(((one_line(c["arm"]), one_line(c["comparator"])) for c in comparison["contrasts"]), ("", ""))
     return _environment().get_template("report.html.j2").render(
         c=comparison, pairing=view_model.pairing(comparison), columns=columns, extras=extras, kinds=kinds,
-        rows=view_model.arm_rows(comparison),
+        rows=view_model.arm_rows(comparison), winner=winner(comparison["contrasts"]),
         declared=list(zip(declared, forest(comparison["contrasts"]))),
         classes=question_types.class_tables(arms), why=attribution.causes(arms), meanings=attribution.VIEW_MEANINGS,
         exploratory=exploratory, charts=charts, compared=view_model.compared_arms(comparison),

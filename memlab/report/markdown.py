@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from memlab.evaluate.calibration_error import calibration_error
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.constant_k import CurvePoint
+from memlab.evaluate.winner import winner
 from memlab.harness.results import ArmRun
 from memlab.report import attribution, question_types, settings, view_model
 from memlab.text.display import EMPTY, format_count, format_number, is_number, one_line
@@ -106,7 +107,8 @@ def _finding(comparison: Comparison, broken: Sequence[str]) -> str:
     quotes = [f"> **{heading}:** {escape(sentence)}" for heading, sentence in view_model.notices(comparison)]
     quotes += [f"> **Left out:** {escape(fault)}" for fault in broken]
     notes = [f"* {escape(note)}" for note in view_model.notes(comparison)]
-    blocks = ["\n".join(lines), _contrasts(comparison, "contrasts") if rows else "", "\n>\n".join(quotes),
+    first = winner(comparison["contrasts"])
+    blocks = [f"**{escape(first)}**" if first else "", "\n".join(lines), _contrasts(comparison, "contrasts") if rows else "", "\n>\n".join(quotes),
               "\n".join(notes)]
     return "\n\n".join(block.strip("\n") for block in blocks if block)
 

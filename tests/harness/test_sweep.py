@@ -53,10 +53,10 @@ def test_arms_of_a_sweep_are_called_by_what_was_swept() -> None:
 def test_an_experiment_is_its_arms_and_contrasts() -> None:
     sweep = read(["+exp=adaptive_k", *LEXICAL])
     assert [a.name for a in sweep.arms] == ["fixed_3", "fixed_5", "fixed_10", "fixed_20", "fixed_40", "by_type", "gap",
-                                            "budget", "calibrated", "oracle", "oracle_set"]
+                                            "budget", "calibrated", "marginal", "oracle", "oracle_set"]
     assert {a.experiment for a in sweep.arms} == {"adaptive_k"}
-    assert len(sweep.contrasts) == 3
-    assert sweep.contrasts[1] == Contrast("gap", "constant", "curve/selected/turn/recall_all", "greater")
+    assert len(sweep.contrasts) == 5
+    assert sweep.contrasts[3] == Contrast("gap", "constant", "curve/selected/turn/recall_all", "greater")
 
 
 def test_a_slot_given_narrows_an_experiment_to_the_same_arm() -> None:
@@ -131,6 +131,17 @@ def test_at_most_three_contrasts_are_declared() -> None:
     assert len(read([f"contrasts=[{one},{one},{one}]", *LEXICAL]).contrasts) == 3
     with pytest.raises(Faults, match="4 are declared, at most 3"):
         read([f"contrasts=[{one},{one},{one},{one}]", *LEXICAL])
+
+
+def test_a_family_of_rules_has_a_contrast_for_each_curve() -> None:
+    arms = read(["+exp=adaptive_k_all", *LEXICAL])
+    assert {c.arm for c in arms.contrasts} <= {a.name for a in arms.arms}
+    assert len(arms.contrasts) > 10
+    one = "{arm: a, comparator: constant, metric: curve/m}"
+    with pytest.raises(Faults, match="21 are declared, at most 20"):
+        read([f"contrasts=[{','.join([one] * 21)}]", *LEXICAL])
+    with pytest.raises(Faults, match="5 are declared, at most 3"):
+        read([f"contrasts=[{','.join([one] * 4)},{{arm: a, comparator: b, metric: m}}]", *LEXICAL])
 
 
 def test_models_that_are_not_here_stop_a_run_together_and_a_plan_not_at_all(
