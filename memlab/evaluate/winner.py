@@ -53,6 +53,5 @@ def _margin(row: ContrastResult, difference: float) -> str:
     if row["low"] is not None and row["high"] is not None:
         facts.append(f"95 % interval {bound(row, row['low'])} to {bound(row, row['high'])}")
     facts.append("nothing can be tested" if row["p_adjusted"] is None else f"p {p_value(row['p_adjusted'])} after Holm")
-    more = "more" if difference >= 0 else "fewer"
-    return (f"{abs(100 * difference):.1f} points {more} questions than {opponent(row).removesuffix(' at equal tokens')} "
-            f"({', '.join(facts)})")
+    more, other = "more" if difference >= 0 else "fewer", opponent(row).removesuffix(" at equal tokens")
+    return f"{abs(100 * difference):.1f} points {more} questions than {other} ({', '.join(facts)})"

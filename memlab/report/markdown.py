@@ -108,8 +108,8 @@ def _finding(comparison: Comparison, broken: Sequence[str]) -> str:
     quotes += [f"> **Left out:** {escape(fault)}" for fault in broken]
     notes = [f"* {escape(note)}" for note in view_model.notes(comparison)]
     first = winner(comparison["contrasts"])
-    blocks = [f"**{escape(first)}**" if first else "", "\n".join(lines), _contrasts(comparison, "contrasts") if rows else "", "\n>\n".join(quotes),
-              "\n".join(notes)]
+    blocks = [f"**{escape(first)}**" if first else "", "\n".join(lines),
+              _contrasts(comparison, "contrasts") if rows else "", "\n>\n".join(quotes), "\n".join(notes)]
     return "\n\n".join(block.strip("\n") for block in blocks if block)
 
 
