@@ -28,8 +28,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("list", help="list the data sets, and which files are here")
     command.set_defaults(run=_list)
-    command = commands.add_parser("fetch", help="download a benchmark's official file and verify it")
-    command.add_argument("name", help=", ".join(benchmarks.FILES))
+    command = commands.add_parser("fetch", help="download a benchmark's official files and verify them")
+    command.add_argument("name", help=", ".join([*benchmarks.FILES, *benchmarks.FOLDERS]))
     command.add_argument("--base", help="address of the folder that holds the file, such as a mirror")
     command.set_defaults(run=_fetch)
     command = commands.add_parser("check", help="describe a file or folder and list its faults")
@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command has this signature
-    names = sorted({*file_names("data"), *benchmarks.FILES})
+    names = sorted({*file_names("data"), *benchmarks.FILES, *benchmarks.FOLDERS})
     width = max(map(len, names))
     for name in names:
         if entry := benchmarks.FILES.get(name):
@@ -52,6 +52,12 @@ def _list(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command h
             place = benchmarks.data_folder() / entry.file
             state = f"here: {place}" if place.exists() else f"not here; python -m memlab.data fetch {name}"
             print(f"{name:<{width}}  {entry.licence}, {size}; {sanitise(state)}")
+        elif several := benchmarks.FOLDERS.get(name):
+            missing = several.missing(benchmarks.data_folder())
+            state = f"{missing} not here; python -m memlab.data fetch {name}" if missing else "all here"
+            print(f"{name:<{width}}  {several.licence}, {len(several.files)} files; {state}")
+        elif parts := [other for other in benchmarks.FOLDERS if other.startswith(f"{name}_")]:
+            print(f"{name:<{width}}  fetched by size: {', '.join(parts)}")
         else:
             print(f"{name:<{width}}  no file to fetch; see conf/data/{name}.yaml")
     return 0

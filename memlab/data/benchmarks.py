@@ -1,9 +1,13 @@
-"""The official benchmark files and LongMemEval's evaluation script: names, sources, sizes and checksums."""
+"""The official benchmark files and LongMemEval's evaluation script: names, sources, sizes and checksums.
+
+A benchmark is one file (``FILES``) or several (``FOLDERS``).
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from memlab.errors import MemlabError, did_you_mean
@@ -11,6 +15,15 @@ from memlab.errors import MemlabError, did_you_mean
 HUB = "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned/resolve/main"
 JUDGE = "https://raw.githubusercontent.com/xiaowu0162/LongMemEval/main/src/evaluation"
 LOCOMO = "https://raw.githubusercontent.com/snap-research/locomo/main/data"
+REALTALK = "https://raw.githubusercontent.com/danny911kr/REALTALK/HEAD/data"
+BEAM = "https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/HEAD"
+
+CHATS = ("1_Emi_Elise", "2_Kevin_Elise", "3_Kevin_Paola", "4_Emi_Paola", "5_Nicolas_Nebraas", "6_Vanessa_Nicolas",
+         "7_Nebraas_Vanessa", "8_Akib_Muhhamed", "9_Fahim_Akib", "10_Fahim_Muhhamed")
+"""The ten chats of REALTALK: number and speakers, as its files name them."""
+
+BEAM_CHATS = {"100K": 20, "500K": 35, "1M": 35, "10M": 10}
+"""Tokens of a chat -> number of chats, which count from 1."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +36,29 @@ class OfficialFile:
     size: int | None
     sha256: str | None
     licence: str
+
+
+@dataclass(frozen=True)
+class OfficialFolder:
+    """A benchmark of several files; nobody has published their checksums.
+
+    folder: its place below the data folder. files: for each file its paths below ``base`` and below ``folder``; the
+    first that the source has is the one that is used.
+    """
+
+    name: str
+    folder: str
+    base: str
+    files: tuple[tuple[str, ...], ...]
+    licence: str
+
+    def file(self, path: str) -> OfficialFile:
+        """Return one of its files."""
+        return OfficialFile(self.name, path, self.base, None, None, self.licence)
+
+    def missing(self, data: Path) -> int:
+        """Return the number of files that are not below the data folder."""
+        return sum(not any((data / self.folder / path).exists() for path in paths) for paths in self.files)
 
 
 FILES = {
@@ -41,11 +77,29 @@ FILES = {
 }
 
 
-def official(name: str) -> OfficialFile:
-    """Return the file of a benchmark; raise MemlabError with the nearest name for an unknown one."""
-    if name not in FILES:
-        raise MemlabError(f"there is no benchmark file '{name}'", fix=did_you_mean(name, FILES))
-    return FILES[name]
+def _beam(size: str, chats: int) -> OfficialFolder:
+    places = [f"chats/{size}/{number}" for number in range(1, chats + 1)]
+    files = [((f"{place}/chat_trunecated.json", f"{place}/chat.json"),  # spelt so
+              (f"{place}/probing_questions/probing_questions.json",)) for place in places]
+    return OfficialFolder(f"beam_{size.lower()}", "beam", BEAM, tuple(chain(*files)), "licence: see its data card")
+
+
+FOLDERS = {
+    f.name: f
+    for f in (
+        OfficialFolder("realtalk", "realtalk", REALTALK, tuple((f"Chat_{chat}.json",) for chat in CHATS),
+                       "no licence stated: for local use"),
+        *(_beam(size, chats) for size, chats in BEAM_CHATS.items()),
+    )
+}
+
+
+def official(name: str) -> OfficialFile | OfficialFolder:
+    """Return the file or files of a benchmark; raise MemlabError with the nearest name for an unknown one."""
+    known: dict[str, OfficialFile | OfficialFolder] = {**FILES, **FOLDERS}
+    if name not in known:
+        raise MemlabError(f"there is no benchmark file '{name}'", fix=did_you_mean(name, known))
+    return known[name]
 
 
 def data_folder() -> Path:
@@ -58,7 +112,7 @@ def find(name: str, path: Path | None, setting: str = "data.path") -> Path:
 
     Raises MemlabError with the way to get the file if there is none; ``setting`` names the setting of ``path``.
     """
-    entry = official(name)
+    entry = FILES[name]
     home = data_folder() / entry.file
     if path is None:
         candidates = [home.with_name(home.name + suffix) for suffix in ("", ".gz", ".xz")]

@@ -1,7 +1,8 @@
 """Downloads of official benchmark files, resumed after interruptions and verified by SHA-256.
 
 A download is written to ``NAME.part`` and renamed when its checksum is right. If nobody has published a checksum, that
-of the first download is written to ``NAME.sha256`` and verified from then on.
+of the first download is written to ``NAME.sha256`` and verified from then on. A benchmark of several files is
+downloaded file by file; what is there already is verified alone.
 """
 
 from __future__ import annotations
@@ -21,15 +22,43 @@ BASE = "MEMLAB_DATA_BASE"
 _TIMEOUT = httpx.Timeout(30.0)
 
 
-def fetch(name: str, *, base: str | None = None, folder: Path | None = None, quiet: bool = False) -> Path:
-    """Download a benchmark's file unless it is there, verify it and return its path.
+class NoSuchFile(MemlabError):
+    """The server has no such file (status 404)."""
 
-    ``base`` is the address of the folder that holds it (default: ``$MEMLAB_DATA_BASE``, then the official address).
-    Raises MemlabError if its checksum is wrong, or, with the place to put a copy by hand, if the download fails.
+
+def fetch(name: str, *, base: str | None = None, folder: Path | None = None, quiet: bool = False) -> Path:
+    """Download a benchmark's files unless they are there, verify them, and return the path of the file or the folder.
+
+    ``base`` is the address of the folder that holds them (default: ``$MEMLAB_DATA_BASE``, then the official address).
+    Raises MemlabError if a checksum is wrong, or, with the place to put a copy by hand, if a download fails.
     """
     entry = benchmarks.official(name)
-    target = (folder or benchmarks.data_folder()) / entry.file
-    url = f"{(base or os.environ.get(BASE) or entry.base).rstrip('/')}/{entry.file}"
+    home = folder or benchmarks.data_folder()
+    source = (base or os.environ.get(BASE) or entry.base).rstrip("/")
+    if isinstance(entry, benchmarks.OfficialFile):
+        return _fetch_file(entry, source, home / entry.file, quiet)
+    for paths in entry.files:
+        _fetch_first(entry, source, paths, home / entry.folder, quiet)
+    return home / entry.folder
+
+
+def _fetch_first(entry: benchmarks.OfficialFolder, source: str, paths: tuple[str, ...], home: Path,
+                 quiet: bool) -> None:
+    """Fetch the first of these paths that the source has; if one of them is here, verify it."""
+    here = [path for path in paths if (home / path).exists()]
+    *preferred, last = here[:1] or paths
+    for path in preferred:
+        try:
+            _fetch_file(entry.file(path), source, home / path, quiet)
+        except NoSuchFile:
+            continue
+        return
+    _fetch_file(entry.file(last), source, home / last, quiet)
+
+
+def _fetch_file(entry: benchmarks.OfficialFile, source: str, target: Path, quiet: bool) -> Path:
+    """Download one file unless it is there, verify it and return its path."""
+    url = f"{source}/{entry.file}"
     if not target.exists():
         part = target.with_name(target.name + ".part")
         try:
@@ -43,7 +72,7 @@ def fetch(name: str, *, base: str | None = None, folder: Path | None = None, qui
         except (httpx.HTTPError, httpx.InvalidURL) as fault:
             raise MemlabError(f"cannot be fetched ({fault})", where=url, fix=_by_hand(entry, target)) from fault
         except MemlabError as fault:
-            raise MemlabError(fault.what, where=fault.where, fix=_by_hand(entry, target)) from fault
+            raise type(fault)(fault.what, where=fault.where, fix=_by_hand(entry, target)) from fault
         except OSError as fault:
             raise MemlabError(f"cannot be written ({fault.strerror or fault})", where=str(part),
                               fix="free disk space or correct permissions, then run the same command again") from fault
@@ -55,16 +84,15 @@ def fetch(name: str, *, base: str | None = None, folder: Path | None = None, qui
     return target
 
 
-def checksum(name: str, target: Path) -> str | None:
+def checksum(entry: benchmarks.OfficialFile, target: Path) -> str | None:
     """Return the checksum that a file must have: the published one, else the one recorded at first download."""
     sidecar = target.with_name(target.name + ".sha256")
-    published = benchmarks.official(name).sha256
-    return published or (sidecar.read_text().split()[0] if sidecar.is_file() else None)
+    return entry.sha256 or (sidecar.read_text().split()[0] if sidecar.is_file() else None)
 
 
 def _verify(entry: benchmarks.OfficialFile, file: Path, target: Path) -> None:
     """Compare a file with its checksum, or record it; a wrong ``.part`` is removed, so that a retry starts over."""
-    expected, actual = checksum(entry.name, target), readers.sha256(file)
+    expected, actual = checksum(entry, target), readers.sha256(file)
     if expected is None:
         target.with_name(target.name + ".sha256").write_text(f"{actual}  {target.name}\n")
     elif actual != expected:
@@ -101,6 +129,8 @@ def _download(url: str, part: Path, quiet: bool) -> None:
         if reply.status_code == 416:
             part.unlink()
             raise MemlabError("the server refused to resume the unfinished download; it was removed", where=url)
+        if reply.status_code == 404:
+            raise NoSuchFile(f"the server answered 404 {reply.reason_phrase}", where=url)
         if reply.status_code not in (200, 206):
             raise MemlabError(f"the server answered {reply.status_code} {reply.reason_phrase}", where=url)
         resumed = reply.status_code == 206 and reply.headers.get("Content-Range", "").startswith(f"bytes {start}-")

@@ -161,7 +161,7 @@ class OfficialJudge(ChatJudge):
         return benchmarks.find("longmemeval_judge", self.script, setting="judge.script")
 
     def _prompts(self) -> OfficialPrompts:
-        path, expected = self._path(), benchmarks.official("longmemeval_judge").sha256
+        path, expected = self._path(), benchmarks.FILES["longmemeval_judge"].sha256
         if not self.any_version and (actual := sha256(path)) != expected:
             raise MemlabError(f"the checksum is {actual}, expected {expected}", where=str(path),
                               fix=f"{_FETCH}; or set judge.any_version=true, if the verdicts need not be comparable")

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from memlab.data import benchmarks
+from memlab.data.beam import SIZES, Beam
 from memlab.data.fetch import checksum, fetch
+from memlab.data.realtalk import RealTalk
 from memlab.errors import MemlabError
 
 BODY = bytes(range(256)) * 4000  # about 1 MB
@@ -26,6 +28,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        self.bodies: dict[str, bytes] = {}  # path -> body; if there are any, other paths do not exist
         self.asked: list[tuple[str, str | None]] = []
 
     @property
@@ -39,9 +42,12 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         wanted = self.headers.get("Range")
         self.server.asked.append((self.path, wanted))
-        body, start = self.server.body, 0
+        body, start = self.server.bodies.get(self.path.removeprefix("/files/"), self.server.body), 0
         if self.server.status:
             self.send_error(self.server.status)
+            return
+        if self.server.bodies and self.path.removeprefix("/files/") not in self.server.bodies:
+            self.send_error(404)
             return
         fresh = self.headers.get("If-Range") in (None, self.server.tag)
         if wanted and self.server.ranges and fresh:
@@ -168,11 +174,63 @@ def test_an_unknown_checksum_is_recorded_at_first_and_verified_afterwards(server
     path = fetch("longmemeval_m", base=server.base, folder=tmp_path, quiet=True)
     digest = hashlib.sha256(BODY).hexdigest()
     assert (tmp_path / f"{FILE}.sha256").read_text() == f"{digest}  {FILE}\n"
-    assert checksum("longmemeval_m", path) == digest
+    assert checksum(benchmarks.FILES["longmemeval_m"], path) == digest
     path.unlink()
     server.body = BODY + b"more"
     with pytest.raises(MemlabError, match=f"expected {digest}"):
         fetch("longmemeval_m", base=server.base, folder=tmp_path, quiet=True)
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+            and path.suffix != ".sha256"}
+
+
+def test_ten_chats_are_fetched_recorded_and_verified(server: Server, tmp_path: Path) -> None:
+    server.bodies = {f"Chat_{chat}.json": chat.encode() for chat in benchmarks.CHATS}
+    home = fetch("realtalk", base=server.base, folder=tmp_path, quiet=True)
+    assert home == tmp_path / "realtalk"
+    assert files_below(home) == server.bodies
+    assert [path.name for path in RealTalk(path=home)._files()] == [f"Chat_{chat}.json" for chat in benchmarks.CHATS]
+    server.asked.clear()
+    assert fetch("realtalk", base=server.base, folder=tmp_path, quiet=True) == home
+    assert not server.asked  # all is there and as recorded
+    first = home / "Chat_1_Emi_Elise.json"
+    first.write_text("changed")
+    with pytest.raises(MemlabError, match="expected " + hashlib.sha256(b"1_Emi_Elise").hexdigest()):
+        fetch("realtalk", base=server.base, folder=tmp_path, quiet=True)
+    first.unlink()
+    fetch("realtalk", base=server.base, folder=tmp_path, quiet=True)
+    assert [path for path, _ in server.asked] == ["/files/Chat_1_Emi_Elise.json"]
+    del server.bodies["Chat_2_Kevin_Elise.json"]
+    (home / "Chat_2_Kevin_Elise.json").unlink()
+    with pytest.raises(MemlabError, match=r"answered 404 .*put it at .*realtalk/Chat_2_Kevin_Elise\.json"):
+        fetch("realtalk", base=server.base, folder=tmp_path, quiet=True)
+
+
+def test_a_chat_of_beam_is_the_shortened_file_where_there_is_one(server: Server, tmp_path: Path) -> None:
+    for number in range(1, 11):
+        place = f"chats/10M/{number}"
+        server.bodies |= {f"{place}/chat.json": b"whole", f"{place}/probing_questions/probing_questions.json": b"{}"}
+    server.bodies["chats/10M/3/chat_trunecated.json"] = b"short"
+    home = fetch("beam_10m", base=server.base, folder=tmp_path, quiet=True)
+    wanted = {path: body for path, body in server.bodies.items() if path != "chats/10M/3/chat.json"}
+    assert files_below(home) == wanted
+    assert len(Beam(size="10M", path=home)._folders()) == 10
+    server.asked.clear()
+    fetch("beam_10m", base=server.base, folder=tmp_path, quiet=True)
+    assert not server.asked
+    server.status = 500  # another fault than "no such file" is told
+    (home / "chats/10M/1/chat.json").unlink()
+    with pytest.raises(MemlabError, match=r"answered 500 .*chat_trunecated"):
+        fetch("beam_10m", base=server.base, folder=tmp_path, quiet=True)
+
+
+def test_the_sizes_of_beam_are_those_that_are_read() -> None:
+    assert tuple(benchmarks.BEAM_CHATS) == SIZES
+    assert {f"beam_{size.lower()}" for size in SIZES} < set(benchmarks.FOLDERS)
+    for size, chats in benchmarks.BEAM_CHATS.items():
+        assert len(benchmarks.FOLDERS[f"beam_{size.lower()}"].files) == 2 * chats
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from memlab.config.instantiate import make_dataset
+from memlab.data import benchmarks
 from memlab.data.__main__ import main
 from memlab.text.display import sanitise
 from tests.data.official_records import conversation, record
@@ -26,6 +27,13 @@ def test_list_names_the_benchmarks_and_where_they_are(memlab_home: Path, capsys:
     printed = capsys.readouterr().out
     assert f"here: {memlab_home}/data/locomo10.json" in printed
     assert "not here; python -m memlab.data fetch longmemeval_m" in printed
+    assert "10 files; 10 not here; python -m memlab.data fetch realtalk" in printed
+    assert "fetched by size: beam_100k, beam_500k, beam_1m, beam_10m" in printed
+    (memlab_home / "data" / "realtalk").mkdir()
+    for chat in benchmarks.CHATS:
+        (memlab_home / "data" / "realtalk" / f"Chat_{chat}.json").touch()
+    main(["list"])
+    assert "10 files; all here" in capsys.readouterr().out
 
 
 def test_check_tells_the_benchmark_and_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
