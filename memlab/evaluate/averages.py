@@ -12,6 +12,10 @@ from memlab.evaluate.per_question import metric_names
 COSTS = ("context/tokens", "selected/k", "answer/prompt_tokens", "answer/completion_tokens", "answer/dropped")
 """Metrics that are amounts; their average is named ``..._mean``."""
 
+PRINTED = tuple(f"{level}/{metric}" for level in ("turn", "session")
+                for metric in ("ndcg@10", "recall@10", "mrr@10", "recall_any@1"))
+"""Metrics that other benchmarks print, and that have macro averages too; recall_any@1 is their hit@1."""
+
 
 def mean(values: Iterable[float]) -> float | None:
     """Return the mean by the exactly rounded sum, which does not depend on order; None for no values.
@@ -55,7 +59,8 @@ def view(questions: pl.DataFrame, name: str) -> tuple[pl.DataFrame, str]:
 def averages(questions: pl.DataFrame) -> dict[str, float]:
     """Average a per-question frame: overall, ``type=.../`` and ``clean/``; metrics that no question has are left out.
 
-    ``questions`` counts the rows, ``questions/scored`` those that count in retrieval averages.
+    ``questions`` counts the rows, ``questions/scored`` those that count in retrieval averages. The figures of
+    ``macro_averages`` are among them.
     """
     figures: dict[str, float] = {}
     for prefix, rows in views(questions):
@@ -65,4 +70,28 @@ def averages(questions: pl.DataFrame) -> dict[str, float]:
             value = mean(rows[metric].drop_nulls())
             if value is not None:
                 figures[prefix + averaged_name(metric)] = value
+    return figures | {name: value for name, (value, _) in macro_averages(questions).items()}
+
+
+def macro_averages(questions: pl.DataFrame) -> dict[str, tuple[float, int]]:
+    """Average the metrics of ``PRINTED`` in two steps: name -> (mean of the parts' means, questions that define it).
+
+    ``macro/type/...`` is the mean over question types, ``macro/corpus/...`` over conversations; each is left out where
+    there are fewer than two parts, or where every part has one question. The plain figure is the mean over questions,
+    called micro. The macro figures of MTEB's LMEB tasks (Zhao et al., arXiv 2603.12572) are those over types: a task
+    such as LoCoMo has one subset for each type, and the score of a task is the unweighted mean of its subsets.
+
+    >>> rows = pl.DataFrame({"category": ["a", "a", "b"], "corpus": [0, 1, 2], "turn/ndcg@10": [1.0, 0.0, 1.0]})
+    >>> macro_averages(rows)
+    {'macro/type/turn/ndcg@10': (0.75, 3)}
+    """
+    figures = {}
+    for part, column in (("type", "category"), ("corpus", "corpus")):
+        for metric in (m for m in PRINTED if m in questions.columns):
+            rows = questions.drop_nulls([column, metric])
+            parts = rows.partition_by(column)
+            if 1 < len(parts) < rows.height:
+                average = mean(value for one in parts if (value := mean(one[metric])) is not None)
+                if average is not None:
+                    figures[f"macro/{part}/{metric}"] = average, rows.height
     return figures

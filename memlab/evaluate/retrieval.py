@@ -56,13 +56,16 @@ def precision(ranks: Ranks, k: int) -> Values:
     return _defined(ranks, (_first_of_rank(np.sort(ranks)) & (np.sort(ranks) <= k)).sum(axis=1) / k)
 
 
-def reciprocal_rank(ranks: Ranks) -> Values:
-    """Return 1 / rank of the first evidence, 0 where none is retrieved; its mean is the MRR (Voorhees, TREC-8, 1999).
+def reciprocal_rank(ranks: Ranks, k: float = np.inf) -> Values:
+    """Return 1 / rank of the first evidence, 0 where none is among the first k.
 
-    >>> reciprocal_rank(np.array([[4.0, 2.0], [np.inf, np.nan]]))
-    array([0.5, 0. ])
+    Its mean is the MRR, with a cut the MRR@k (Voorhees, TREC-8, 1999).
+
+    >>> reciprocal_rank(np.array([[4.0, 2.0], [np.inf, np.nan]])), reciprocal_rank(np.array([[11.0]]), 10)
+    (array([0.5, 0. ]), array([0.]))
     """
-    return _defined(ranks, 1 / np.where(np.isnan(ranks), np.inf, ranks).min(axis=1))
+    first = np.where(np.isnan(ranks), np.inf, ranks).min(axis=1)
+    return _defined(ranks, np.where(first <= k, 1 / first, 0.0))
 
 
 def ndcg(ranks: Ranks, k: int) -> Values:
@@ -104,7 +107,7 @@ def _defined(ranks: Ranks, values: Values) -> Values:
 
 def standard_metrics(ranks: Ranks, prefix: str) -> dict[str, Values]:
     """Return all standard metrics of one level, named as in metrics.json."""
-    columns = {f"{prefix}/mrr": reciprocal_rank(ranks)}
+    columns = {f"{prefix}/mrr": reciprocal_rank(ranks), f"{prefix}/mrr@10": reciprocal_rank(ranks, 10)}
     for k in KS:
         columns |= {f"{prefix}/recall_any@{k}": recall_any(ranks, k), f"{prefix}/recall_all@{k}": recall_all(ranks, k),
                     f"{prefix}/recall@{k}": recall(ranks, k), f"{prefix}/ndcg@{k}": ndcg(ranks, k),

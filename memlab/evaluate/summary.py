@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from memlab.evaluate.answers import judge_columns
-from memlab.evaluate.averages import COSTS, averaged_name, mean, views
+from memlab.evaluate.averages import COSTS, averaged_name, macro_averages, mean, views
 from memlab.evaluate.grouped_mean import grouped_mean
 from memlab.evaluate.intervals import Interval, bca, wilson
 from memlab.evaluate.per_question import metric_names
@@ -49,7 +49,8 @@ def headline(columns: list[str]) -> list[str]:
 def summary(questions: pl.DataFrame, seed: int = 0) -> dict[str, Estimate]:
     """Return the estimates of an arm, with the names of metrics.json.
 
-    All metrics over all questions; the ``headline`` ones also by type and without label errors.
+    All metrics over all questions; the ``headline`` ones also by type and without label errors. Macro averages have no
+    interval.
     """
     estimates: dict[str, Estimate] = {}
     shown = headline(questions.columns)
@@ -58,6 +59,8 @@ def summary(questions: pl.DataFrame, seed: int = 0) -> dict[str, Estimate]:
         for metric, (value, interval, n) in intervals(rows, names, seed).items():
             low, high = interval if interval else (None, None)
             estimates[prefix + averaged_name(metric)] = {"value": value, "low": low, "high": high, "n": n}
+    for name, (value, n) in macro_averages(questions).items():
+        estimates[name] = {"value": value, "low": None, "high": None, "n": n}
     return estimates
 
 

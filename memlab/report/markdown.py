@@ -11,6 +11,8 @@ from memlab.evaluate.constant_k import CurvePoint
 from memlab.evaluate.winner import winner
 from memlab.harness.results import ArmRun
 from memlab.report import attribution, question_types, settings, view_model
+from memlab.report.turn_metrics import COLUMNS as TURN_COLUMNS
+from memlab.report.turn_metrics import LEGEND, turn_metrics
 from memlab.text.display import EMPTY, format_count, format_number, is_number, one_line
 
 LISTED = 25
@@ -56,6 +58,9 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
     if view_model.contrast_rows(comparison, "exploratory"):
         parts += ["### Exploratory, where any question differs (no correction: to be confirmed elsewhere)",
                   _contrasts(comparison, "exploratory")]
+    if turns := turn_metrics(comparison):
+        parts += ["## Turns, as other benchmarks print them", table(
+            ["arm", *TURN_COLUMNS], [[escape(name), *cells] for name, cells in turns]) + "\n" + LEGEND]
     kinds = view_model.types(arms)
     if kinds:
         parts += ["## By question type", _types(comparison, arms, kinds)]

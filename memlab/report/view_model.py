@@ -32,8 +32,9 @@ PREFERRED = ("selected/session/recall_all", "selected/turn/recall_all", "session
 """Metrics that fill the arms table after those of the contrasts."""
 
 ALONE = ("session/recall_any@1", "session/recall_any@5", "session/recall_all@5", "session/recall_all@10",
-         "session/ndcg@10", "turn/recall_all@10", "turn/ndcg@10", "selected/session/recall_all",
-         "selected/turn/recall_all")
+         "session/ndcg@10", "turn/recall_all@10", "turn/ndcg@10", "macro/type/turn/ndcg@10",
+         "macro/corpus/turn/ndcg@10", "turn/recall@10", "turn/mrr@10", "turn/recall_any@1",
+         "selected/session/recall_all", "selected/turn/recall_all")
 """Metrics of an arm that was run alone, one per line."""
 
 COLUMNS = 6
@@ -94,7 +95,8 @@ def metric_columns(comparison: Comparison) -> list[str]:
     available = _metrics(comparison)
     wanted = [*(c["metric"] for c in comparison["contrasts"]), *judge_metrics(comparison), *PREFERRED]
     chosen = [m for m in dict.fromkeys(wanted) if m in available and m not in APART]
-    return (chosen or sorted(m for m in available if "=" not in m and m not in APART))[:COLUMNS]
+    return (chosen or sorted(m for m in available if "=" not in m and m not in APART and not m.startswith("macro/"))
+            )[:COLUMNS]
 
 
 def judge_metrics(comparison: Comparison) -> list[str]:

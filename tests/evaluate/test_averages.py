@@ -4,8 +4,9 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.evaluate.averages import averages, mean
+from memlab.evaluate.averages import averages, macro_averages, mean
 from memlab.evaluate.per_question import ABOUT, metric_names, per_question
+from memlab.evaluate.summary import summary
 
 
 def test_rows_describe_the_question_and_hold_every_metric(make_random_world) -> None:
@@ -30,6 +31,24 @@ def test_averages_overall_by_type_and_without_label_errors(make_random_world) ->
     assert "context/tokens" not in figures
     assert not [name for name in averages(rows) if name.startswith("clean/")]
     assert all(isinstance(v, float | int) and v == v for v in figures.values())
+
+
+def test_macro_averages_are_means_of_means() -> None:
+    """Types a (2 questions that count: .5 and 1), b (one: 0); conversations 0 (.5), 1 (1 and 0)."""
+    rows = pl.DataFrame({"category": ["a", "a", "b", "b", None], "corpus": [0, 1, 1, 1, 0],
+                         "turn/ndcg@10": [.5, 1.0, 0.0, None, None], "turn/mrr": [1.0] * 5})
+    assert macro_averages(rows) == {"macro/type/turn/ndcg@10": (.375, 3), "macro/corpus/turn/ndcg@10": (.5, 3)}
+    assert macro_averages(rows.with_columns(category=pl.lit("a"), corpus=pl.int_range(5))) == {}
+
+
+def test_macro_averages_stand_among_all_figures(make_random_world) -> None:
+    rows = per_question(make_random_world(0))
+    figures, kinds = averages(rows), rows.drop_nulls(["category", "turn/mrr@10"])
+    of_types = [figures[f"type={kind}/turn/mrr@10"] for kind in kinds["category"].unique()]
+    assert len(of_types) > 1
+    assert figures["macro/type/turn/mrr@10"] == mean(of_types)
+    estimate = summary(rows)["macro/type/turn/mrr@10"]
+    assert estimate == {"value": figures["macro/type/turn/mrr@10"], "low": None, "high": None, "n": kinds.height}
 
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1), st.randoms())

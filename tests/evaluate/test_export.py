@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ir_measures import RR, P, R, nDCG
+from ir_measures import RR, P, R, Success, nDCG
 
 from memlab.evaluate.export import escape, unit_names, write_qrels, write_run
 from memlab.evaluate.retrieval import KS, retrieval
@@ -32,7 +32,7 @@ def test_standard_metrics_equal_those_of_ir_measures(make_random_world, tmp_path
     write_qrels(tables, tmp_path / "qrels.txt")
     run = list(ir_measures.read_trec_run(str(tmp_path / "run.trec")))
     qrels = list(ir_measures.read_trec_qrels(str(tmp_path / "qrels.txt")))
-    names = {RR: f"{level}/mrr"}
+    names = {RR: f"{level}/mrr", RR @ 10: f"{level}/mrr@10", Success @ 1: f"{level}/recall_any@1"}
     for k in KS:
         names |= {R @ k: f"{level}/recall@{k}", nDCG @ k: f"{level}/ndcg@{k}", P @ k: f"{level}/precision@{k}"}
     ours = retrieval(tables)

@@ -30,6 +30,7 @@ def test_formulas_by_hand() -> None:
     same(r.recall(FOUND, 5), [2 / 3, 1, NAN, 0])
     same(r.precision(FOUND, 5), [2 / 5, 1 / 5, NAN, 0])
     same(r.reciprocal_rank(FOUND), [1, 1 / 2, NAN, 0])
+    same(r.reciprocal_rank(FOUND, 1), [1, 0, NAN, 0])
     ideal = 1 + 1 / np.log2(3) + 1 / np.log2(4)
     same(r.ndcg(FOUND, 5), [(1 + 1 / np.log2(5)) / ideal, 1 / np.log2(3), NAN, 0])
     same(r.ndcg(FOUND, 1), [1, 0, NAN, 0])
@@ -141,7 +142,9 @@ def test_against_plain_loops(make_random_world, seed: int) -> None:
                 ("turn", turns, {(e["session"], e["turn"]) for e in gold if e["turn"] is not None})):
             for k in (1, 5, 10):
                 hit = [x in wanted for x in listed[:k]]
-                expected = {
+                at = hit.index(True) + 1 if any(hit) else None
+                expected = {f"{prefix}/mrr@10": 1 / at if at else 0.0} if k == 10 else {}
+                expected |= {
                     f"{prefix}/recall@{k}": sum(hit) / max(len(wanted), 1),
                     f"{prefix}/precision@{k}": sum(hit) / k,
                     f"{prefix}/recall_all@{k}": float(sum(hit) == len(wanted)),
