@@ -34,7 +34,7 @@ COMMANDS = ("data/__main__.py", "data/fetch.py", "data/show.py", "data/inspect.p
 """Commands and their parts inside those folders, which no stage imports."""
 
 LIBRARIES = ("numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers", "faiss-cpu",
-             "faiss-gpu", "faiss-gpu-cuvs", "PyStemmer", "hydra-core", "pydantic", "wandb", "FlagEmbedding")
+             "faiss-gpu", "faiss-gpu-cuvs", "PyStemmer", "hydra-core", "pydantic", "wandb", "FlagEmbedding", "lightgbm")
 
 
 @functools.cache

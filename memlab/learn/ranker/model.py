@@ -1,0 +1,153 @@
+"""Ranking model: LightGBM's LambdaMART over the features of (question, turn) pairs; its fit, scores, and JSON file.
+
+LambdaMART (Burges, MSR-TR-2010-82) adds trees whose gradients are the pairs of evidence and other turns, weighted by
+what swapping them changes in nDCG. All functions are pure: a calibrator can refit without any of the folds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError, model_validator
+
+from memlab.errors import MemlabError
+from memlab.learn.ranker.trees import Tree, lightgbm, predict, trees_of
+from memlab.stage import Names, stage
+
+FORMAT = "memlab-ranker-1"
+MAX_BYTES = 64 * 2**20
+"""Largest file that is read."""
+
+Scores = NDArray[np.float64]
+
+
+@stage
+class Recipe:
+    """Settings of a fit. pool: first candidates of each question that are learned from, evidence or not."""
+
+    trees: Annotated[int, Field(ge=1, le=5000)] = 120
+    leaves: Annotated[int, Field(ge=2, le=1024)] = 15
+    rate: Annotated[float, Field(gt=0, le=1)] = 0.08
+    share: Annotated[float, Field(gt=0, le=1)] = 0.3  # features that each tree may use, drawn by seed
+    smallest_leaf: Annotated[int, Field(ge=1)] = 50
+    l2: Annotated[float, Field(ge=0)] = 1.0
+    truncation: Annotated[int, Field(ge=1)] = 20  # pairs count if one of them is among so many first
+    pool: Annotated[int, Field(ge=2)] = 80
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+@stage
+class RankModel:
+    """A fitted model. depth: first candidates that it scores; data: names of the data sets that it was fitted on."""
+
+    format: str
+    level: Literal["turn"]
+    depth: Annotated[int, Field(ge=1)]
+    features: Names
+    trees: Annotated[tuple[Tree, ...], Field(strict=False, max_length=5000)]
+    recipe: Recipe
+    data: Names
+    questions: Annotated[int, Field(ge=1)]
+
+    @model_validator(mode="after")
+    def _matches_this_version(self) -> RankModel:
+        if self.format != FORMAT:
+            raise ValueError(f"made by another version: expected format {FORMAT}")
+        if len(set(self.features)) != len(self.features) or not self.features:
+            raise ValueError("the names of the features are not distinct")
+        if any(max(tree.split_feature) >= len(self.features) for tree in self.trees):
+            raise ValueError("a tree asks for a feature that has no name")
+        return self
+
+
+def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recipe,
+        data: tuple[str, ...] = ()) -> RankModel:
+    """Fit on the rows of ``features``, those of a question together and best first; label (n,) is 1 for evidence.
+
+    Questions without evidence among the first ``recipe.pool`` teach nothing. The order of the questions is that of the
+    rows, so it must not depend on their numbers. Raises MemlabError if no question is left.
+    """
+    names = [c for c in frame.columns if c not in ("question", "unit")]
+    question = frame["question"].to_numpy()
+    place = frame.select(pl.int_range(pl.len()).over("question")).to_series().to_numpy()
+    used = place < recipe.pool
+    used &= np.isin(question, np.unique(question[used & (label > 0)]))
+    if not used.any():
+        raise MemlabError("no question has evidence among its candidates to fit on", where="learn/ranker",
+                          fix="data with turn-level evidence, or a ranking that finds it")
+    asked = question[used]
+    sizes = np.diff([0, *(np.flatnonzero(np.diff(asked)) + 1), len(asked)])
+    library = lightgbm()
+    settings = {
+        "objective": "lambdarank", "num_leaves": recipe.leaves, "learning_rate": recipe.rate,
+        "feature_fraction": recipe.share, "min_data_in_leaf": recipe.smallest_leaf, "lambda_l2": recipe.l2,
+        "lambdarank_truncation_level": recipe.truncation, "max_bin": 127, "seed": recipe.seed, "verbosity": -1,
+        "deterministic": True, "force_col_wise": True, "num_threads": 1}  # waiting threads cost 3 x on a busy machine
+    x = frame.select(names).to_numpy().astype(np.float64)[used]
+    rows = library.Dataset(x, label[used], group=sizes, params={"verbosity": -1})
+    fitted = library.train(settings, rows, recipe.trees)
+    return RankModel(format=FORMAT, level="turn", depth=depth, features=tuple(names),
+                     trees=trees_of(fitted.model_to_string()), recipe=recipe, data=data, questions=len(sizes))
+
+
+def inputs(model: RankModel, frame: pl.DataFrame) -> NDArray[np.float64]:
+    """Return the model's features of these rows, (n, features); raise MemlabError for a feature that is missing."""
+    missing = [name for name in model.features if name not in frame.columns]
+    if missing:
+        raise MemlabError(f"the fit needs {len(missing)} features that this ranking lacks (the first: '{missing[0]}')",
+                          where="learn/ranker", fix="use the searches that it was fitted with, or fit anew")
+    return frame.select(model.features).to_numpy().astype(np.float64)
+
+
+def apply(model: RankModel, frame: pl.DataFrame) -> Scores:
+    """Return the model's score of each row of ``features``, shape (n,)."""
+    return predict(model.trees, inputs(model, frame))
+
+
+def contributions(model: RankModel, frame: pl.DataFrame) -> NDArray[np.float64]:
+    """Return what each feature adds to each row's score, (n, features + 1); the last column is the mean score."""
+    return predict(model.trees, inputs(model, frame), contributions=True)
+
+
+def crossfit(frame: pl.DataFrame, label: NDArray[np.int32], fold: NDArray[np.int32], depth: int,
+             recipe: Recipe) -> Scores:
+    """Return each row's score by a model that was fitted on the rows of the other folds, shape (n,)."""
+    scores = np.zeros(frame.height)
+    for held_out in np.unique(fold):
+        mine = fold == held_out
+        model = fit(frame.filter(~mine), label[~mine], depth, recipe)
+        scores[mine] = apply(model, frame.filter(mine))
+    return scores
+
+
+def save(model: RankModel, path: Path) -> None:
+    """Write a fit as JSON."""
+    path.write_text(json.dumps(dataclasses.asdict(model), separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def load(path: Path) -> RankModel:
+    """Read a fit; raise MemlabError if the file is missing, damaged, or of another version."""
+    fix = "fit one with python -m memlab.learn.ranker"
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise MemlabError("is too large for a ranking model", where=str(path), fix=fix)
+        return RankModel(**_fields(json.loads(path.read_text(encoding="utf-8"))))
+    except OSError as error:
+        raise MemlabError(f"cannot be read ({error.strerror})", where=str(path), fix=fix) from error
+    except (ValueError, TypeError, RecursionError) as error:  # not JSON, not a fit, or of another version
+        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        raise MemlabError(f"is not a ranking model: {reason}", where=str(path), fix=fix) from error
+
+
+def _fields(content: Any) -> dict[str, Any]:
+    """Return the fields of a model, with its trees and recipe as objects; raise TypeError or ValueError."""
+    if not isinstance(content, dict) or not isinstance(content.get("trees"), list):
+        raise ValueError("it has no trees")
+    return {**content, "trees": tuple(Tree(**tree) for tree in content["trees"]),
+            "recipe": Recipe(**content.get("recipe", {}))}

@@ -1,0 +1,118 @@
+"""Learned fusion: a first ranking by weights, whose head is re-scored by trees fitted on gold.
+
+    python -m memlab.run system=best_learned data=...                        cross-fitted: each question by other folds
+    python -m memlab.learn.ranker data=... out=FILE                          fits on all questions, saves FILE
+    python -m memlab.run system=best_learned rank.score.model=FILE data=...  this data's gold is not used
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from memlab.data.groups import GroupBy
+from memlab.data.numbering import question_digests
+from memlab.learn.folds import FoldCount, folds
+from memlab.learn.labels import evidence_units
+from memlab.learn.ranker.features import FUSED, NEEDED, features
+from memlab.learn.ranker.model import Recipe, Scores, apply, crossfit, load
+from memlab.rank.rerank import below
+from memlab.rank.score import Score
+from memlab.rank.units import ranked
+from memlab.stage import LocalPath, spec, stage
+from memlab.store import Store
+from memlab.tables import DIGITS, Tables
+
+
+@stage
+class LearnedScore(Score):
+    """Rank turns as ``Score`` does, then re-score the first ``depth`` of each question by a fitted model.
+
+    The weighted score stays as the signal ``linear``; turns beyond the depth follow in its order, and it orders turns
+    that the trees cannot tell apart. Without ``model`` each question is scored by a fit on the other folds
+    (memlab.learn.folds), which depends neither on its labels nor on those of questions that share its evidence. With
+    it, no gold of this data is used.
+    """
+
+    writes: ClassVar = ("units", "ranking")
+
+    model: LocalPath | None = None  # a file of `python -m memlab.learn.ranker`; null: cross-fitted on this data's gold
+    depth: Annotated[int, Field(ge=2)] = 200  # first units that are re-scored; a saved fit brings its own
+    folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
+    by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
+    recipe: Recipe = Recipe()
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Tables that it receives: gold only where it is fitted on these questions."""
+        needed = dict.fromkeys((*Score.reads, *NEEDED))
+        gold = ("evidence", "gold") if self.model is None else ()
+        return (*(name for name in needed if name not in self.writes), *gold)
+
+    @model_validator(mode="after")
+    def _readable(self) -> LearnedScore:
+        if self.model is not None:
+            load(self.model)
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        """Describe the settings, and the content of the fit in place of its path."""
+        fields = {name: spec(getattr(self, name)) for name in self.__dataclass_fields__ if name != "model"}
+        fit = None if self.model is None else hashlib.blake2b(self.model.read_bytes(), digest_size=16).hexdigest()
+        return {"is": "memlab.learn.ranker.stage.LearnedScore", **fields, "fit": fit}
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return ``units`` (all turns) and ``ranking``, with the signal ``linear``."""
+        first = self.first(tables, store)
+        if not first["ranking"].height:
+            return first
+        if self.model is not None:
+            fitted = load(self.model)
+            frame = features(tables.updated(first), fitted.depth)
+            return first.updated({"ranking": rescored(first["ranking"], frame, apply(fitted, frame), fitted.depth)})
+        frame, label = candidates(tables.updated(first), self.depth)
+        fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.recipe.seed, self.by)
+        fold = frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")["fold"]
+        scores = crossfit(frame, label, fold.to_numpy(), self.depth, self.recipe)
+        return first.updated({"ranking": rescored(first["ranking"], frame, scores, self.depth)})
+
+    def first(self, tables: Tables, store: Store) -> Tables:
+        """Return ``units`` and the ``ranking`` by weights, its score also as the signal ``linear``."""
+        made = super().run(tables, store)
+        return made.updated({"ranking": made["ranking"].with_columns(pl.col("score").alias(FUSED))})
+
+
+def candidates(tables: Tables, depth: int) -> tuple[pl.DataFrame, NDArray[np.int32]]:
+    """Return the features of the first ``depth`` turns of each question, and which are evidence, (n,).
+
+    Questions are in the order of the digests of their texts and corpora. Those that do not count in retrieval averages
+    have no evidence here.
+    """
+    frame = features(tables, depth)
+    order = question_digests(tables["questions"], tables["turns"]).select(
+        "question", pl.col("digest").rank("ordinal").alias("\0order"))
+    frame = frame.join(order, on="question", how="left", maintain_order="left").sort(
+        "\0order", maintain_order=True).drop("\0order")
+    known = tables["evidence"].filter(pl.col("turn").is_not_null()).join(
+        tables["gold"].filter("scored"), on="question", how="semi")
+    evidence = evidence_units(frame, tables["units"], known).with_columns(label=pl.lit(1, pl.Int32))
+    label = frame.select("question", "unit").join(evidence, on=["question", "unit"], how="left",
+                                                  maintain_order="left")["label"].fill_null(0)
+    return frame, label.to_numpy()
+
+
+def rescored(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: int) -> pl.DataFrame:
+    """Return the ranking with the rows of ``frame`` by these scores (n,), and those beyond ``depth`` behind them.
+
+    Equal scores keep their order: each rank of the first ranking costs one unit of the last digit.
+    """
+    learned = frame.select("question", "unit", pl.Series("learned", scores))
+    head = ranking.filter(pl.col("rank") <= depth).join(learned, on=["question", "unit"], maintain_order="left")
+    head = head.with_columns(pl.col("learned") - pl.col("rank") * 10.0**-DIGITS).with_columns(
+        pl.col("learned").alias("score")).drop("learned")
+    return ranked(pl.concat([head, below(head, ranking.filter(pl.col("rank") > depth))], how="diagonal"))

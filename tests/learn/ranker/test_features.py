@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import math
+from datetime import datetime
+
+import polars as pl
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.learn.ranker.features import features
+from memlab.tables import Tables, frame, text_hash, texts_frame
+
+SAID = ["Ann went to Rome in May", "I like it", "Did Bob buy 3 books?", "Yes, in Rome"]
+ASKED = "When did Ann go to Rome on 3 May 2023?"
+
+
+def world(level: str = "turn") -> Tables:
+    """One conversation of two sessions of two turns; the ranking has three of them, the last beyond the depth of 2."""
+    texts = texts_frame([*SAID, ASKED])
+    return Tables(
+        texts=texts,
+        questions=frame("questions", {"question": [0], "corpus": [0], "text_id": [text_hash(ASKED)],
+                                      "asked_on": [datetime(2023, 6, 1)]}),
+        turns=frame("turns", {"corpus": [0] * 4, "session": [0, 0, 1, 1], "turn": [0, 1, 0, 1],
+                              "role": ["user", "assistant", "user", "user"], "speaker": ["Ann", None, "Bob", "Bob"],
+                              "text_id": [text_hash(text) for text in SAID]}),
+        sessions=frame("sessions", {"corpus": [0, 0], "session": [0, 1],
+                                    "said_on": [datetime(2023, 5, 3), datetime(2023, 5, 10)]}),
+        units=frame("units", {"unit": range(4), "corpus": [0] * 4, "session": [0, 0, 1, 1],
+                              "turns": [[0], [1], [0], [1]], "level": [level] * 4}),
+        ranking=frame("ranking", {"question": [0] * 3, "unit": [0, 3, 1], "score": [5.0, 3.0, 1.0], "rank": [1, 2, 3],
+                                  "selected": [False] * 3, "lane:turn": [None, 2.0, 8.0]}),
+    )
+
+
+def row(unit: int, **tables: pl.DataFrame) -> dict[str, float]:
+    made = features(world().updated(tables), depth=2)
+    return made.filter(pl.col("unit") == unit).row(0, named=True)
+
+
+def test_signals_are_standardised_over_the_head_and_neighbours_are_those_of_the_session() -> None:
+    assert features(world(), depth=2)["unit"].to_list() == [0, 3]
+    one = row(0)
+    assert (one["z linear"], row(3)["z linear"]) == (1, -1)       # mean 4, deviation 1
+    assert one["z linear +1"] == -3                               # unit 1, beyond the depth: (1 - 4) / 1
+    assert one["z linear -1"] is None
+    assert row(3)["z linear -1"] is None                          # the turn before it was not found
+    assert (one["below linear"], row(3)["below linear"]) == (0, 2)
+    assert one["z lane:turn"] == 0                                # no hit: the lowest of the head, which is constant
+    assert row(3)["rank linear"] == pytest.approx(math.log(3))
+
+
+def test_the_turn_and_its_neighbours() -> None:
+    one, last = row(0), row(3)
+    assert (one["speaker named"], last["speaker named"]) == (1, 0)
+    assert (one["time word"], last["time word"]) == (0, 0)
+    assert last["ends with ? -1"] == 1
+    assert one["words"] == pytest.approx(math.log(7))
+    assert (one["place share"], last["place share"]) == (0, 1)
+    assert (one["asks when"], one["asks where"]) == (1, 0)
+
+
+def test_words_that_are_shared_count_by_their_rarity_among_the_candidates() -> None:
+    one, last = row(0), row(3)
+    # terms asked: ann, go, rome, 3, may, 2023, on is a stop word; rome is in both candidates, ann and may in one
+    once, both, never = math.log(1 + 2 / 1), math.log(1 + 2 / 2), math.log(1 + 2 / .5)
+    total = 2 * once + both + 3 * never
+    assert one["word overlap"] == pytest.approx((2 * once + both) / total)
+    assert last["word overlap"] == pytest.approx(both / total)
+    assert last["word below"] == pytest.approx(2 * once / total)
+    assert one["word alone"] == pytest.approx(2 * once + both / 2)
+    assert last["word overlap -1"] == pytest.approx(never / total)  # the 3 of its neighbour
+    assert last["word joined"] == pytest.approx((both + never) / total)
+    assert (one["word count"], one["word asked"], one["word missed"]) == (3, 6, 3)
+    assert one["name count"] == 2  # Rome and May; Ann speaks
+
+
+def test_dates_are_compared_with_the_day_that_the_question_names() -> None:
+    one, last = row(0), row(3)
+    assert (one["days from named"], last["days from named"]) == (0, pytest.approx(math.log(8)))
+    assert (one["days after named"], last["days after named"]) == (0, 7)
+    assert (one["date place"], last["date place"]) == (0, 1)
+    assert last["age"] == pytest.approx(math.log(23))
+
+
+def test_nothing_depends_on_the_numbers_of_questions_or_on_other_corpora() -> None:
+    tables = world()
+    later = tables.updated({name: tables[name].with_columns(pl.lit(9, pl.Int32).alias("question"))
+                            for name in ("questions", "ranking")})
+    assert features(later, 2).drop("question").equals(features(tables, 2).drop("question"))
+    other = frame("turns", {"corpus": [5], "session": [0], "turn": [0], "role": ["user"], "speaker": ["Rome"],
+                            "text_id": [text_hash(SAID[0])]})
+    assert features(tables.updated({"turns": pl.concat([tables["turns"], other])}), 2).equals(features(tables, 2))
+
+
+def test_sessions_are_refused() -> None:
+    with pytest.raises(MemlabError, match="ranks turns"):
+        features(world("session"), depth=2)

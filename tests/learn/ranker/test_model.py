@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.learn.ranker.model import Recipe, apply, contributions, crossfit, fit, load, save
+
+RECIPE = Recipe(trees=20, smallest_leaf=5, share=1.0)
+
+
+def world(seed: int = 0, questions: int = 60, pool: int = 20) -> tuple[pl.DataFrame, np.ndarray]:
+    """Candidates whose evidence has the highest ``good``; ``noise`` tells nothing."""
+    rng = np.random.default_rng(seed)
+    n = questions * pool
+    frame = pl.DataFrame({"question": np.repeat(np.arange(questions), pool), "unit": np.arange(n),
+                          "good": rng.normal(size=n), "noise": rng.normal(size=n)})
+    best = pl.col("good").rank("ordinal", descending=True).over("question") <= 2
+    return frame, frame.select(best.cast(pl.Int32)).to_series().to_numpy()
+
+
+def test_evidence_comes_first_on_questions_that_the_fit_has_not_seen() -> None:
+    frame, label = world()
+    model = fit(frame, label, depth=20, recipe=RECIPE, data=("lives",))
+    other, truth = world(seed=1)
+    scored = other.with_columns(score=pl.Series(apply(model, other)), label=pl.Series(truth))
+    firsts = scored.sort("score", descending=True).group_by("question").first()
+    assert firsts["label"].mean() > .9
+    assert (model.questions, model.data, model.features) == (60, ("lives",), ("good", "noise"))
+
+
+def test_a_question_teaches_neither_itself_nor_its_fold() -> None:
+    frame, label = world()
+    fold = (frame["question"].to_numpy() % 3).astype(np.int32)
+    before = crossfit(frame, label, fold, 20, RECIPE)
+    changed = np.where(fold == 1, 1 - label, label).astype(np.int32)
+    after = crossfit(frame, changed, fold, 20, RECIPE)
+    assert (before[fold == 1] == after[fold == 1]).all()
+    assert (before[fold == 0] != after[fold == 0]).any()
+
+
+def test_candidates_beyond_the_pool_teach_nothing() -> None:
+    frame, label = world()
+    recipe = Recipe(trees=5, smallest_leaf=5, pool=10)
+    beyond = np.arange(len(label)) % 20 >= 10
+    assert fit(frame, label, 20, recipe) == fit(frame, np.where(beyond, 1 - label, label), 20, recipe)
+
+
+def test_a_saved_fit_gives_the_same_scores(tmp_path: Path) -> None:
+    frame, label = world()
+    model = fit(frame, label, 20, RECIPE)
+    save(model, tmp_path / "fit.json")
+    assert load(tmp_path / "fit.json") == model
+    assert (apply(load(tmp_path / "fit.json"), frame) == apply(model, frame)).all()
+    assert (apply(model, frame.select("question", "unit", "noise", "good")) == apply(model, frame)).all()
+
+
+def test_contributions_sum_to_the_score() -> None:
+    frame, label = world()
+    model = fit(frame, label, 20, RECIPE)
+    parts = contributions(model, frame)
+    assert np.allclose(parts.sum(axis=1), apply(model, frame))
+    assert np.abs(parts[:, 0]).mean() > 5 * np.abs(parts[:, 1]).mean()
+
+
+def test_nothing_to_learn_and_missing_features_are_named() -> None:
+    frame, label = world()
+    with pytest.raises(MemlabError, match="no question has evidence"):
+        fit(frame, np.zeros_like(label), 20, RECIPE)
+    with pytest.raises(MemlabError, match="good"):
+        apply(fit(frame, label, 20, RECIPE), frame.drop("good"))
+
+
+def damaged(content: dict[str, Any], how: str) -> Any:
+    tree = content["trees"][0]
+    match how:
+        case "format":
+            content["format"] = "memlab-ranker-0"
+        case "level":
+            content["level"] = "word"
+        case "feature":
+            tree["split_feature"][0] = 10**6
+        case "cycle":
+            tree["left_child"][0] = 0
+        case "type":
+            tree["threshold"] = "1 2 3"
+        case "foreign":
+            return {"trees": [1], "recipe": 3}
+        case "extra":
+            content["more"] = 1
+        case "nan":
+            tree["leaf_value"][0] = float("nan")
+        case "names":
+            content["features"] = ["good", "good"]
+        case "list":
+            return [content]
+        case "recipe":
+            content["recipe"] = {"trees": True}
+        case "no data":
+            del content["data"]
+    return content
+
+
+@pytest.mark.parametrize("how", ["format", "level", "feature", "cycle", "type", "foreign", "extra", "nan", "names",
+                                 "list", "recipe", "no data"])
+def test_a_damaged_file_is_named(how: str, tmp_path: Path) -> None:
+    frame, label = world()
+    file = tmp_path / "fit.json"
+    save(fit(frame, label, 20, RECIPE), file)
+    load(file)
+    file.write_text(json.dumps(damaged(json.loads(file.read_text()), how)))
+    with pytest.raises(MemlabError, match="is not a ranking model") as error:
+        load(file)
+    assert str(file) in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[" * 100_000, b"null", b"tree\nversion=v4\n"])
+def test_what_is_no_json_of_a_model_is_named(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "fit.json").write_bytes(content)
+    with pytest.raises(MemlabError, match="is not a ranking model"):
+        load(tmp_path / "fit.json")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match="cannot be read"):
+        load(tmp_path / "fit.json")
