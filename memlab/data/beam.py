@@ -64,17 +64,21 @@ class Beam(Subset):
         for corpus, folder in enumerate(self._folders()):
             build.corpus(corpus=corpus, name=f"{self.size}/{folder.name}")
             places, asked_on = _sessions(build, corpus, _chat_file(folder))
-            path = _questions_file(folder)
-            abilities = readers.whole(path, dict)
-            for ability in abilities:
-                if ability not in ABILITIES:
-                    raise MemlabError(f"'{ability}' is no ability of BEAM", where=str(path),
-                                      fix="give the official file")
-                for index, item in enumerate(readers.need(abilities, ability, list, str(path))):
-                    _question(build, number, corpus, item, f"{path}, field {ability}[{index}]", ability, places,
-                              asked_on, f"{self.size}/{folder.name}:{ability}:{index}")
-                    number += 1
+            for ability, index, item, where in _questions(_questions_file(folder)):
+                _question(build, number, corpus, item, where, ability, places, asked_on,
+                          f"{self.size}/{folder.name}:{ability}:{index}")
+                number += 1
         return self.cut(build.tables())
+
+    def ambiguous(self) -> list[str]:
+        """Return the names of the questions that cite an id of several messages, and so are not scored."""
+        names = []
+        for folder in self._folders():
+            places, _ = _sessions(Builder(), 0, _chat_file(folder))
+            names += [f"{self.size}/{folder.name}:{ability}:{index}"
+                      for ability, index, item, where in _questions(_questions_file(folder))
+                      if any(len(places.get(id_, [])) > 1 for id_ in cited_ids(item.get("source_chat_ids"), where))]
+        return names
 
     def identity(self) -> dict[str, Any]:
         """Return the size, the checksums of the files and the options."""
@@ -117,6 +121,16 @@ def _questions_file(folder: Path) -> Path:
     if not path.is_file():
         raise MemlabError("no such file", where=str(path), fix="copy or fetch the chat again")
     return path
+
+
+def _questions(path: Path) -> Iterator[tuple[str, int, dict[str, Any], str]]:
+    """Yield (ability, index within it, question, place) of a chat."""
+    abilities = readers.whole(path, dict)
+    for ability in abilities:
+        if ability not in ABILITIES:
+            raise MemlabError(f"'{ability}' is no ability of BEAM", where=str(path), fix="give the official file")
+        for index, item in enumerate(readers.need(abilities, ability, list, str(path))):
+            yield ability, index, item, f"{path}, field {ability}[{index}]"
 
 
 def _batches(value: Any, where: str) -> Iterator[tuple[dict[str, Any], str]]:

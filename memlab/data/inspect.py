@@ -34,7 +34,7 @@ def inspect(path: Path) -> Finding:
         raise MemlabError("no such file or folder", where=str(path))
     try:
         if data := _of_several_files(path):
-            return Finding(data.name, _facts(data.load()))
+            return Finding(data.name, [*_facts(data.load()), *_ambiguous(data)])
     except MemlabError as fault:
         return Finding("unreadable", problems=[str(fault)])
     documents = path.is_dir() and not (path / jsonl.SESSIONS).exists()
@@ -63,6 +63,13 @@ def _of_several_files(path: Path) -> Dataset | None:
         if any(next(place.glob("*/chat*.json"), None) for place in places):
             return Beam(size=size, path=path)
     return None
+
+
+def _ambiguous(data: Dataset) -> list[str]:
+    """Count the questions of BEAM whose evidence cannot be told apart."""
+    names = data.ambiguous() if isinstance(data, Beam) else []
+    return [f"{len(names)} questions that cite an id of several messages, not scored: {', '.join(names[:5])}"
+            + (", ..." if len(names) > 5 else "")] if names else []
 
 
 def _variant(path: Path) -> Literal["oracle", "s", "m"]:
