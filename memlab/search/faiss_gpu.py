@@ -2,7 +2,8 @@
 
 A GPU returns at most 2,048 vectors per query. An index is therefore cut into parts, one per GPU or more where more
 candidates are wanted, and each part is searched for its own best. FAISS's replicas are not used, since they refuse
-search parameters.
+search parameters. Searches filtered by date stay on the CPU: some versions of ``GpuIndexIVF`` ignore a selector
+without an error, and would return memories that were said after the question.
 """
 
 from __future__ import annotations

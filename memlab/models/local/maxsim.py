@@ -19,9 +19,10 @@ from memlab.models.local.batching import attempt
 from memlab.models.protocols import Floats, Ints, Role
 
 Products = Literal["fp32", "fp16"]
-"""The number format of inner products. Half the bits are several times as fast on a GPU. TF32 would be a switch of the
-whole process, which rotary position embeddings of an encoder that runs at the same time would not survive, and bf16
-keeps three bits fewer, where unit vectors need no range."""
+"""The number format of inner products. Half the bits are several times as fast on a GPU. fp16 moves MiniLM's scores by
+1.1e-4 at most (60 questions and 300 turns of LoCoMo, on a CPU), less than an encoder in fp16 does. bf16 keeps three
+bits fewer, and unit vectors do not need its range. TF32 would be a switch of the whole process, also for the rotary
+position embeddings of an encoder that runs at the same time, which need all bits."""
 
 Block = tuple[Ints, Any, Any]
 """Positions (b,), token vectors (b, length, dim) as a tensor, and which of them count (b, length) as a tensor."""
