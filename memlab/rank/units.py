@@ -83,5 +83,5 @@ def signals_of(ranking: pl.DataFrame) -> list[str]:
     return [c for c in ranking.columns if c not in SCHEMAS["ranking"] and c not in MEASURED]
 
 
-MEASURED = frozenset({"tokens", "coverage", "unreachable", "probability", "value", "shown_from"})
+MEASURED = frozenset({"tokens", "coverage", "unreachable", "probability", "value", "shown_from", "cut_cost"})
 """Columns of a ranking that describe a unit's cost or a cut, not its relevance."""

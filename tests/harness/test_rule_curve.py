@@ -13,6 +13,7 @@ from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.learn.probability.nucleus import CalibratedTopP
 from memlab.learn.probability.selection import Marginal
 from memlab.learn.probability.stage import CrossFitProbability
+from memlab.learn.truncation.stage import LearnedTruncation
 from memlab.pipeline import apply
 from memlab.rank.adaptive_k import AdaptiveK
 from memlab.rank.select import Budget, ByType, Fixed, Gap
@@ -43,7 +44,8 @@ def curve_of(select, tables: Tables, store: Store) -> pl.DataFrame | None:
 @pytest.mark.parametrize("select", [ByType(), Gap(), Budget(tokens=300),
                                     LearnedK(coverage=CrossFitCoverage(level="turn", folds=2)),
                                     Marginal(probability=CrossFitProbability(folds=2)), AdaptiveK(), TopP(),
-                                    CalibratedTopP(probability=CrossFitProbability(folds=2)), ConformalSelect()],
+                                    CalibratedTopP(probability=CrossFitProbability(folds=2)), ConformalSelect(),
+                                    LearnedTruncation(folds=2, epochs=4)],
                          ids=lambda select: type(select).__name__)
 def test_every_adaptive_rule_has_a_curve_of_its_settings(select, tables: Tables, store: Store) -> None:
     curve = curve_of(select, tables, store)
