@@ -45,7 +45,7 @@ def curve_of(select, tables: Tables, store: Store) -> pl.DataFrame | None:
                                     LearnedK(coverage=CrossFitCoverage(level="turn", folds=2)),
                                     Marginal(probability=CrossFitProbability(folds=2)), AdaptiveK(), TopP(),
                                     CalibratedTopP(probability=CrossFitProbability(folds=2)), ConformalSelect(),
-                                    LearnedTruncation(folds=2, epochs=4)],
+                                    LearnedTruncation(folds=2)],
                          ids=lambda select: type(select).__name__)
 def test_every_adaptive_rule_has_a_curve_of_its_settings(select, tables: Tables, store: Store) -> None:
     curve = curve_of(select, tables, store)
