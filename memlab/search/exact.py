@@ -26,7 +26,7 @@ CELLS = 1 << 28
 """Products in a GPU's memory at a time (1 GB in fp32)."""
 
 SLACK, NEAR = 64, 1e-5
-"""Vectors beyond the depth that a GPU brings back, and the most by which its fp32 products may be off."""
+"""Vectors beyond the depth that a GPU brings back, and by how much its fp32 products are at least taken to be off."""
 
 Neighbours = list[tuple[Ints, Scores]]
 """For each query the positions (m,) of vectors and their inner products (m,), in no set order."""
@@ -108,7 +108,8 @@ class ExactOnDevice:
     """Exact search on a torch device: each block of vectors is sent once per search, or once for all if all fit.
 
     Products and the choice of the best stay on the device in fp32. Only positions come back, and their products are
-    computed again on the CPU. A query whose cut the device's rounding could have moved is searched again, deeper.
+    computed again on the CPU. A query whose cut the device's rounding could have moved is searched again, deeper; the
+    rounding is measured on the products that came back, since a library may have switched TF32 on.
     """
 
     vectors: Vectors
@@ -127,7 +128,8 @@ class ExactOnDevice:
                 neighbours[row] = at, scores
                 if len(at) < visible[row]:
                     cut = float(np.partition(scores, len(at) - depth)[len(at) - depth])
-                    if products.min() > cut - NEAR * max(1.0, abs(cut)):
+                    off = 2 * float(np.abs(products[products > -np.inf] - scores).max())  # large where TF32 is on
+                    if products.min() > cut - max(NEAR * max(1.0, abs(cut)), off):
                         deeper.append(row)
             rows, count = np.array(deeper, np.int64), 4 * count
         return neighbours

@@ -136,3 +136,17 @@ def test_filters_by_date_stay_on_the_device(fake_gpu: None, monkeypatch: pytest.
     found = Flat(block=1000).open(vectors, None).search(queries, visible, 5)
     assert all((at < limit).all() for (at, _), limit in zip(found, visible))
     assert back == [40 * (5 + exact.SLACK)] * 2  # products and positions of all queries
+
+
+def test_a_gpu_that_rounds_coarsely_changes_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TF32 can be on in the process: more vectors than are brought back at first lie within its rounding."""
+    real = exact.ExactOnDevice._send
+    monkeypatch.setattr(exact.ExactOnDevice, "_send", lambda self, *bounds: real(self, *bounds).bfloat16().float())
+    rng = np.random.default_rng(0)
+    centre = rng.standard_normal(64)
+    vectors = (centre + .05 * rng.standard_normal((2000, 64))).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    queries, visible = (centre / np.linalg.norm(centre))[None].astype(np.float32), np.array([1500])
+    (at, scores), = exact.ExactOnDevice(vectors, 256, "cpu").search(queries, visible, 10)
+    (true, best), = Exact(vectors).search(queries, visible, 10)
+    assert at[topk(scores, at, 10)].tolist() == true[topk(best, true, 10)].tolist()
