@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from memlab.config.compose import compose
-from memlab.config.instantiate import construct
+from memlab.config.defaults import find_class
+from memlab.config.instantiate import CONF, construct
 from memlab.errors import MemlabError
 from memlab.learn.folds import folds, shared_sessions
 from tests.shared_evidence import world
@@ -43,6 +46,21 @@ def test_one_setting_reaches_every_cross_fitted_stage() -> None:
         stage = construct(part, "learn", faults)
         assert (stage.folds, stage.by) == ("all", "corpus")
     assert not faults
+
+
+def test_every_file_of_a_cross_fitted_stage_takes_its_folds_from_there() -> None:
+    checked = []
+    for path in sorted(CONF.rglob("*.yaml")):
+        node = OmegaConf.load(path)
+        target = str(node.get("_target_", "")) if OmegaConf.is_dict(node) else ""
+        cls = find_class(target, "", []) if target.startswith("memlab.learn.") else None
+        if cls is None or "folds" not in {field.name for field in dataclasses.fields(cls)}:
+            continue
+        plain = OmegaConf.to_container(node)
+        assert plain["by"] == "${learn.by}", path
+        assert plain["folds"] == ("all" if path.stem == "cross_fit_weight" else "${learn.folds}"), path
+        checked.append(path.stem)
+    assert len(checked) >= 5
 
 
 def test_sessions_in_haystacks_of_two_folds_are_shared() -> None:
