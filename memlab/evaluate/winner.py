@@ -12,8 +12,8 @@ from memlab.evaluate.verbalise import bound, opponent, p_value
 def winner(contrasts: Sequence[ContrastResult]) -> str:
     """Return which rule wins among the declared curve contrasts, by how much and how surely; "" without such contrasts.
 
-    A rule wins if all its contrasts are shown and no other such rule is shown to be ahead of it. Of several, the one
-    with the largest difference is named first.
+    A rule wins if all its contrasts are shown, other than those with a rule that wins without it, and no such rule is
+    shown to be ahead of it. Of several, the one with the largest difference is named first.
     """
     rules: dict[str, list[ContrastResult]] = {}
     for row in contrasts:
@@ -21,8 +21,11 @@ def winner(contrasts: Sequence[ContrastResult]) -> str:
             rules.setdefault(row["arm"], []).append(row)
     if not rules:
         return ""
-    ahead = {arm: rows for arm, rows in rules.items() if all(row["verdict"] == "shown" for row in rows)}
-    beaten = {row["comparator"] for rows in ahead.values() for row in rows}
+    surely = {arm for arm, rows in rules.items() if all(row["verdict"] == "shown" for row in rows)}
+    ahead = {arm: rows for arm, rows in rules.items() if any(row["verdict"] == "shown" for row in rows) and all(
+        row["verdict"] == "shown" or row["comparator"] in surely and row["verdict"] in ("open", "likely")
+        for row in rows)}
+    beaten = {row["comparator"] for rows in ahead.values() for row in rows if row["verdict"] == "shown"}
     winners = sorted(ahead.keys() - beaten, key=lambda arm: (-_largest(rules[arm]), arm))
     if winners:
         first, others = winners[0], [*winners[1:], *sorted(ahead.keys() & beaten)]
@@ -53,5 +56,6 @@ def _margin(row: ContrastResult, difference: float) -> str:
     if row["low"] is not None and row["high"] is not None:
         facts.append(f"95 % interval {bound(row, row['low'])} to {bound(row, row['high'])}")
     facts.append("nothing can be tested" if row["p_adjusted"] is None else f"p {p_value(row['p_adjusted'])} after Holm")
+    facts += [] if row["verdict"] == "shown" else ["not shown"]
     more, other = "more" if difference >= 0 else "fewer", opponent(row).removesuffix(" at equal tokens")
     return f"{abs(100 * difference):.1f} points {more} questions than {other} ({', '.join(facts)})"

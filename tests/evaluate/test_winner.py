@@ -30,6 +30,15 @@ def test_a_rule_that_is_beaten_by_a_winner_comes_second_whatever_its_difference(
     assert winner(rows).endswith("Also shown to beat what it is compared with: b.")
 
 
+def test_a_second_winner_that_is_not_told_apart_is_no_obstacle() -> None:
+    rows = [row("a", "constant", .09, "shown"), row("a", "b", .004, "open"), row("b", "constant", .08, "shown")]
+    assert winner(rows).startswith("a wins: at equal tokens it finds complete evidence in 9.0 points more")
+    assert "0.4 points more questions than b (95 % interval −0.6 to +1.4, p = .012 after Holm, not shown)" in winner(
+        rows)
+    assert winner(rows).endswith("Also shown to beat what it is compared with: b.")
+    assert winner([*rows[:1], row("a", "b", -.03, "opposite"), rows[2]]).startswith("b wins")
+
+
 @pytest.mark.parametrize("second", ["open", "likely", "opposite", "no comparator"])
 def test_one_contrast_that_is_not_shown_is_no_win(second) -> None:
     difference = None if second == "no comparator" else .01
@@ -47,7 +56,7 @@ def test_the_nearest_is_the_likeliest_and_a_loss_is_called_one() -> None:
 
 def test_without_groups_nothing_is_tested_and_without_curves_nothing_is_said() -> None:
     one = row("a", "constant", .01, "open", low=None, high=None, p=None, p_adjusted=None)
-    assert winner([one]).endswith("constant K (nothing can be tested).")
+    assert winner([one]).endswith("constant K (nothing can be tested, not shown).")
     assert winner([row("a", "constant", None, "undefined")]) == "No rule could be compared over its whole curve."
     assert winner([{**one, "metric": "selected/turn/recall_all"}]) == ""
     assert winner([]) == ""
