@@ -7,6 +7,7 @@ ranking and corpus, so that a part of the corpora gives the same features as the
 from __future__ import annotations
 
 import polars as pl
+from polars import selectors as cs
 
 from memlab.errors import MemlabError
 from memlab.learn.ranker.dates import date_features
@@ -15,7 +16,7 @@ from memlab.learn.ranker.texts import question_features, turn_features
 from memlab.rank.units import signals_of
 from memlab.tables import SESSION, Tables
 
-NEEDED = ("ranking", "units", "questions", "turns", "texts", "sessions")
+NEEDED = ("ranking", "units", "questions", "queries", "turns", "texts", "sessions")
 """Tables that the features are made from."""
 
 FUSED = "linear"
@@ -24,11 +25,17 @@ FUSED = "linear"
 PAIR = ["question", "unit"]
 
 
-def features(tables: Tables, depth: int) -> pl.DataFrame:
+def features(tables: Tables, depth: int, alone: bool = False) -> pl.DataFrame:
     """Return (question, unit, one Float32 column per feature) for the first ``depth`` turns of each question.
 
-    Rows are in the order of the ranking. Raises MemlabError if the units are not turns.
+    Rows are in the order of the ranking. Where a control searches with another question's words, its text is that of
+    the question here too. ``alone`` leaves only what the turn tells by itself and the question by itself. Raises
+    MemlabError if the units are not turns.
     """
+    wrong = tables["queries"].filter(pl.col("kind") == "wrong").select("question", pl.col("text_id").alias("other"))
+    asked = tables["questions"].join(wrong, on="question", how="left", maintain_order="left")
+    tables = tables.updated({"questions": asked.with_columns(
+        pl.coalesce("other", "text_id").alias("text_id")).drop("other")})
     ranking, units = tables["ranking"], tables["units"]
     if not units["level"].eq("turn").all():
         raise MemlabError("learned fusion ranks turns; these units are of another level", where="learn/ranker",
@@ -36,8 +43,11 @@ def features(tables: Tables, depth: int) -> pl.DataFrame:
     placed = ranking.join(units.select("unit", *SESSION, pl.col("turns").list.first().alias("turn")), on="unit",
                           maintain_order="left")
     head = placed.filter(pl.col("rank") <= depth)
-    parts = [signal_features(placed, depth), turn_features(head, tables), question_features(head, tables),
-             overlap_features(head, tables), date_features(head, tables)]
+    parts = [turn_features(head, tables), question_features(head, tables)]
+    if alone:
+        parts[0] = parts[0].drop(cs.starts_with("speaker named"))
+    else:
+        parts += [signal_features(placed, depth), overlap_features(head, tables), date_features(head, tables)]
     rows = pl.concat([head.select(PAIR), *parts], how="horizontal")
     return rows.with_columns(pl.exclude(PAIR).cast(pl.Float32))
 

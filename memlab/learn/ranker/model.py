@@ -38,7 +38,7 @@ class Recipe:
     smallest_leaf: Annotated[int, Field(ge=1)] = 50
     l2: Annotated[float, Field(ge=0)] = 1.0
     truncation: Annotated[int, Field(ge=1)] = 20  # pairs count if one of them is among so many first
-    pool: Annotated[int, Field(ge=2)] = 80
+    pool: Annotated[int, Field(ge=2)] = 200
     seed: Annotated[int, Field(ge=0)] = 0
 
 

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from typing import Annotated, Any, ClassVar
 
@@ -46,6 +47,7 @@ class LearnedScore(Score):
     folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
     by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
     recipe: Recipe = Recipe()
+    alone: bool = False  # control: features of the turn alone and the question alone, with no signal and no shared word
 
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -73,9 +75,9 @@ class LearnedScore(Score):
             return first
         if self.model is not None:
             fitted = load(self.model)
-            frame = features(tables.updated(first), fitted.depth)
+            frame = features(tables.updated(first), fitted.depth, self.alone)
             return first.updated({"ranking": rescored(first["ranking"], frame, apply(fitted, frame), fitted.depth)})
-        frame, label = candidates(tables.updated(first), self.depth)
+        frame, label = candidates(tables.updated(first), self.depth, self.alone)
         fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.recipe.seed, self.by)
         fold = frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")["fold"]
         scores = crossfit(frame, label, fold.to_numpy(), self.depth, self.recipe)
@@ -84,16 +86,25 @@ class LearnedScore(Score):
     def first(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` and the ``ranking`` by weights, its score also as the signal ``linear``."""
         made = super().run(tables, store)
-        return made.updated({"ranking": made["ranking"].with_columns(pl.col("score").alias(FUSED))})
+        return made.updated({"ranking": with_linear(made["ranking"])})
+
+    def linear(self) -> Score:
+        """Return the first step alone, as a stage."""
+        return Score(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Score)})  # type: ignore[arg-type]
 
 
-def candidates(tables: Tables, depth: int) -> tuple[pl.DataFrame, NDArray[np.int32]]:
+def with_linear(ranking: pl.DataFrame) -> pl.DataFrame:
+    """Return a ranking with its score as the signal ``linear`` as well."""
+    return ranking.with_columns(pl.col("score").alias(FUSED))
+
+
+def candidates(tables: Tables, depth: int, alone: bool = False) -> tuple[pl.DataFrame, NDArray[np.int32]]:
     """Return the features of the first ``depth`` turns of each question, and which are evidence, (n,).
 
     Questions are in the order of the digests of their texts and corpora. Those that do not count in retrieval averages
     have no evidence here.
     """
-    frame = features(tables, depth)
+    frame = features(tables, depth, alone)
     order = question_digests(tables["questions"], tables["turns"]).select(
         "question", pl.col("digest").rank("ordinal").alias("\0order"))
     frame = frame.join(order, on="question", how="left", maintain_order="left").sort(

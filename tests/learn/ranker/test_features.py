@@ -24,6 +24,7 @@ def world(level: str = "turn") -> Tables:
         turns=frame("turns", {"corpus": [0] * 4, "session": [0, 0, 1, 1], "turn": [0, 1, 0, 1],
                               "role": ["user", "assistant", "user", "user"], "speaker": ["Ann", None, "Bob", "Bob"],
                               "text_id": [text_hash(text) for text in SAID]}),
+        queries=frame("queries", {"query": [0], "question": [0], "kind": ["original"], "text_id": [text_hash(ASKED)]}),
         sessions=frame("sessions", {"corpus": [0, 0], "session": [0, 1],
                                     "said_on": [datetime(2023, 5, 3), datetime(2023, 5, 10)]}),
         units=frame("units", {"unit": range(4), "corpus": [0] * 4, "session": [0, 0, 1, 1],
@@ -86,11 +87,26 @@ def test_dates_are_compared_with_the_day_that_the_question_names() -> None:
 def test_nothing_depends_on_the_numbers_of_questions_or_on_other_corpora() -> None:
     tables = world()
     later = tables.updated({name: tables[name].with_columns(pl.lit(9, pl.Int32).alias("question"))
-                            for name in ("questions", "ranking")})
+                            for name in ("questions", "ranking", "queries")})
     assert features(later, 2).drop("question").equals(features(tables, 2).drop("question"))
     other = frame("turns", {"corpus": [5], "session": [0], "turn": [0], "role": ["user"], "speaker": ["Rome"],
                             "text_id": [text_hash(SAID[0])]})
     assert features(tables.updated({"turns": pl.concat([tables["turns"], other])}), 2).equals(features(tables, 2))
+
+
+def test_a_control_that_asks_another_question_is_given_its_words() -> None:
+    wrong = world()["queries"].with_columns(kind=pl.lit("wrong"), text_id=pl.lit(text_hash(SAID[1])))
+    one = row(0, queries=wrong)
+    assert (one["word overlap"], one["asks when"], one["speaker named"], one["names a date"]) == (0, 0, 0, 0)
+    assert one["z linear"] == row(0)["z linear"]
+
+
+def test_alone_neither_a_signal_nor_a_shared_word_is_left() -> None:
+    left = features(world(), 2, alone=True)
+    kept = {"question", "unit", "words", "digit", "asks when", "place"}
+    assert kept <= set(left.columns)
+    shared = ("z ", "linear", "lane", "overlap", "named", "date")
+    assert not [c for c in left.columns if any(word in c for word in shared)]
 
 
 def test_sessions_are_refused() -> None:

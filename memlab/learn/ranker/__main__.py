@@ -1,0 +1,110 @@
+"""Fit learned fusion on one or several data sets, or explain a ranking by a saved fit.
+
+    python -m memlab.learn.ranker data=locomo data.path=FILE out=FIT.json
+    python -m memlab.learn.ranker data=locomo data.path=FILE data=longmemeval_s data.path=FILE out=FIT.json
+    python -m memlab.learn.ranker explain question="When did Ann move?" model=FIT.json data=locomo data.path=FILE
+
+Each word ``data=...`` opens a data set; ``data.*`` behind it belongs to it. All other words are those of memlab.run and
+hold for every data set; without ``system=`` or ``rank/score=`` the ranking is that of ``system=best_learned``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import Faults, MemlabError
+from memlab.harness.arm import Arm
+from memlab.harness.arm import load as load_data
+from memlab.harness.sweep import Sweep, read
+from memlab.learn.ranker.explain import explain, importances
+from memlab.learn.ranker.model import fit, load, save
+from memlab.learn.ranker.stage import LearnedScore, candidates, with_linear
+from memlab.store import store_at
+from memlab.tables import Tables
+
+
+def split(words: Sequence[str]) -> list[list[str]]:
+    """Return the words of each data set; those that belong to none belong to all.
+
+    >>> split(["seed=1", "data=locomo", "data.path=a", "system=best", "data=synthetic"])
+    [['seed=1', 'system=best', 'data=locomo', 'data.path=a'], ['seed=1', 'system=best', 'data=synthetic']]
+    """
+    common = [word for word in words if not word.startswith(("data=", "data."))]
+    parts: list[list[str]] = []
+    for word in words:
+        if word.startswith("data=") or word.startswith("data.") and not parts:
+            parts.append([])
+        if word.startswith(("data=", "data.")):
+            parts[-1].append(word)
+    return [common + part for part in parts or [[]]]
+
+
+def first_stage(words: Sequence[str]) -> tuple[LearnedScore, Arm, Tables]:
+    """Return the stage that these words configure, its arm, and all tables after its first step."""
+    if not any(word.startswith(("system=", "rank/score=")) for word in words):
+        words = [*words, "system=best_learned"]
+    sweep: Sweep = read(list(words))
+    if len(sweep.arms) != 1:
+        raise MemlabError("one ranking is learned at a time; several values were given", fix="one value each")
+    arm = sweep.arms[0]
+    score = arm.pipeline.score
+    if not isinstance(score, LearnedScore):
+        raise MemlabError("the slot rank.score holds no learned fusion",
+                          fix="system=best_learned or rank/score=learned")
+    store = store_at(sweep.settings.store)
+    start = arm.pipeline.replace(score=score.linear())
+    tables = start.run(load_data(arm.dataset), store, until="score")
+    return score, arm, tables.updated({"ranking": with_linear(tables["ranking"])})
+
+
+def train(words: Sequence[str], out: Path) -> str:
+    """Fit on the data sets that the words name, save the fit, and return a line about it."""
+    frames, labels, names, offset = [], [], [], 0
+    for part in split(words):
+        score, arm, tables = first_stage(part)
+        frame, label = candidates(tables, score.depth, score.alone)
+        frames.append(frame.with_columns(pl.col("question") + offset))
+        offset += int(tables["questions"]["question"].to_numpy().max()) + 1
+        labels.append(label)
+        names.append(arm.dataset.name)
+    if len({tuple(frame.columns) for frame in frames}) > 1:
+        raise MemlabError("the rankings of these data sets have other lanes", where="learn/ranker",
+                          fix="use searches that all of them have")
+    model = fit(pl.concat(frames), np.concatenate(labels), score.depth, score.recipe, tuple(names))
+    save(model, out)
+    return (f"fitted on {model.questions:,} questions of {', '.join(names)}: {len(model.trees)} trees over "
+            f"{len(model.features)} features: {out}\n" + importances(model))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or {"-h", "--help"} & set(words):
+        print(__doc__)
+        return 0
+    mine = {key: next((w.partition("=")[2] for w in words if w.startswith(f"{key}=")), "")
+            for key in ("out", "question", "model")}
+    others = [w for w in words if w.partition("=")[0] not in mine and w != "explain"]
+    try:
+        if "explain" in words:
+            if not mine["question"] or not mine["model"]:
+                raise MemlabError("a question and a fit are needed", fix='question="..." model=FIT.json')
+            model = load(Path(mine["model"]))
+            print(explain(model, first_stage(others)[2], mine["question"]))
+        elif not mine["out"]:
+            raise MemlabError("no file for the fit is given", fix="out=FIT.json")
+        else:
+            print(train(others, Path(mine["out"])))
+    except MemlabError as error:
+        print(f"memlab: {error}", file=sys.stderr)
+        return 2 if isinstance(error, Faults) else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Importances of a fit's features, and the contributions that put a turn where it stands."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from memlab.errors import MemlabError
+from memlab.learn.ranker.features import PAIR, features
+from memlab.learn.ranker.model import RankModel, apply, contributions
+from memlab.tables import SESSION, Tables, with_text
+from memlab.text.display import one_line
+
+
+def importances(model: RankModel, most: int = 15) -> str:
+    """Return a table of the features that most rows are split by: the share of all rows that a split has seen."""
+    seen = np.zeros(len(model.features))
+    for tree in model.trees:
+        np.add.at(seen, list(tree.split_feature), tree.internal_count)
+    share = seen / max(seen.sum(), 1)
+    order = np.lexsort((np.arange(len(share)), -share))[:most]
+    return "\n".join(f"{share[i]:7.1%}  {model.features[i]}" for i in order if share[i] > 0)
+
+
+def explain(model: RankModel, tables: Tables, question: str, most: int = 8, turns: int = 3) -> str:
+    """Return why the first turns of a question stand first: what each feature adds to their scores.
+
+    ``question`` is the text of a question, or a part of only one. Raises MemlabError for any other.
+    """
+    asked = with_text(tables["questions"], tables["texts"])
+    chosen = asked.filter(pl.col("text") == question)
+    if not chosen.height:
+        chosen = asked.filter(pl.col("text").str.to_lowercase().str.contains(question.lower(), literal=True))
+    if chosen.height != 1:
+        raise MemlabError(f"{chosen.height} questions have this text", where="question",
+                          fix="give the words of one question of these data")
+    own = tables.updated({"ranking": tables["ranking"].join(chosen, on="question", how="semi")})
+    frame = features(own, model.depth)
+    if not frame.height:
+        raise MemlabError("nothing was found for this question", where="question")
+    scores, parts = apply(model, frame), contributions(model, frame)
+    order = np.argsort(-scores, kind="stable")[:turns]
+    lines = [one_line(chosen["text"][0])]
+    said = with_text(own["units"].select("unit", *SESSION, pl.col("turns").list.first().alias("turn")).join(
+        own["turns"], on=[*SESSION, "turn"]), own["texts"])
+    texts = dict(said.join(frame.select(PAIR), on="unit", how="semi").select("unit", "text").iter_rows())
+    for rank, row in enumerate(order, 1):
+        text = one_line(texts[frame["unit"][int(row)]])[:160]
+        lines.append(f"\n{rank}. score {scores[row]:.2f}, {row + 1} by weights: {text}")
+        by_size = np.argsort(-np.abs(parts[row, :-1]), kind="stable")[:most]
+        lines += [f"   {parts[row, i]:+.2f}  {model.features[i]} = {_value(frame[model.features[i]][int(row)])}"
+                  for i in by_size]
+    return "\n".join(lines)
+
+
+def _value(value: float | None) -> str:
+    return "none" if value is None else f"{value:.2f}"
