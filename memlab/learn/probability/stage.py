@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
@@ -73,10 +72,11 @@ class CrossFitProbability:
     """Estimate each question's units by a model fitted on the other folds (memlab.learn.folds).
 
     The estimate depends neither on the label of the question nor on those of questions that share its evidence.
-    Questions that do not count in retrieval averages are estimated, not fitted on.
+    Questions that do not count in retrieval averages are estimated, not fitted on. On a ranking that is cross-fitted
+    itself, the scores of the other folds have seen the fold (memlab.learn.probability.nested avoids it).
     """
 
-    reads: ClassVar = (*READS, "evidence", "gold")
+    reads: ClassVar[tuple[str, ...]] = (*READS, "evidence", "gold")
     writes: ClassVar = ("ranking",)
 
     folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
@@ -97,16 +97,25 @@ class CrossFitProbability:
 
     def _by_fold(self, tables: Tables) -> Iterator[pl.DataFrame]:
         """Yield, for each fold, all rows with ``probability`` by a model of the others, and with ``held_out``."""
-        rows, matrix = features(tables, self.depth)
         fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
-        fold = rows.join(fold_of, on="question", how="left", maintain_order="left")["fold"].to_numpy()
-        known = labels(rows.with_row_index("row"), tables).select("row", "held")
-        place, held = known["row"].to_numpy(), known["held"].to_numpy()
-        for part in np.unique(fold):
+        fold_of = fold_of.join(tables["ranking"], on="question", how="semi")
+        last = None
+        for part, ranking in self.rankings(tables, fold_of):
+            if ranking is not last:
+                last = ranking
+                rows, matrix = features(tables.updated({"ranking": ranking}), self.depth)
+                fold = rows.join(fold_of, on="question", how="left", maintain_order="left")["fold"].to_numpy()
+                known = labels(rows.with_row_index("row"), tables).select("row", "held")
+                place, held = known["row"].to_numpy(), known["held"].to_numpy()
             others = fold[place] != part
             model = fit(matrix[place[others]], held[others], self.l2)
             yield rows.with_columns(pl.Series("probability", model.estimates(matrix)),
                                     pl.Series("held_out", fold == part))
+
+    def rankings(self, tables: Tables, fold_of: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Yield each fold of (question, fold), and the ranking that its model is fitted on and applied to."""
+        for part in fold_of["fold"].unique().sort():
+            yield part, tables["ranking"]
 
     def valued(self, tables: Tables, value: Value, min_k: int) -> pl.DataFrame:
         """Return (question, unit, probability, value, shown_from); thresholds by their cost on the other folds.
