@@ -22,7 +22,7 @@ from tests.chats import ScriptedChat
 from tests.search.world import Overlap, WordEmbedder
 
 PRESETS = sorted(path.stem for path in (CONF / "system").glob("*.yaml"))
-ORACLES, TAINTED, FITTED = ("oracle",), ("rag_v1_tainted",), ("opsem",)
+ORACLES, TAINTED, FITTED = ("oracle",), ("rag_v1_tainted",), ("best_learned", "opsem")
 PUBLISHED = [name for name in PRESETS if name.startswith(("rag_v1", "elizaos", "memorystack", "gimli", "oltramem"))]
 
 
