@@ -47,9 +47,16 @@ def techniques(slot: str) -> list[tuple[str, Pipeline]]:
             names.append(path.stem)
     made = []
     for name in names:
-        (one,) = read(["search/dense=none", "track=none", f"{slot}={name}"]).arms
-        made.append((name, one.pipeline))
+        pipeline = of_technique(slot, name)
+        if not any(GOLD & set(stage.reads) for _, stage in pipeline.stages()):  # a file may stand on one that may see it
+            made.append((name, pipeline))
     return made
+
+
+def of_technique(slot: str, name: str) -> Pipeline:
+    """The pipeline of the defaults, without vectors, with this technique in this slot."""
+    (one,) = read(["search/dense=none", "track=none", f"{slot}={name}"]).arms
+    return one.pipeline
 
 
 def with_models() -> Pipeline:

@@ -62,14 +62,14 @@ def test_an_experiment_and_one_of_its_arms(tmp_path: Path, capsys: pytest.Captur
     assert "• gap " in alone
     assert "• by_type " in alone  # declared, and said to be missing
     one = json.loads((tmp_path / "runs/adaptive_k/synthetic/comparison.json").read_text())
-    assert {"by_type", "calibrated"} <= set(one["missing"])
+    assert {"marginal", "by_type", "calibrated"} <= set(one["missing"])
     assert main(words(tmp_path, "+exp=adaptive_k", "rank/select=fixed_10,by_type")) == 0
     told = capsys.readouterr().out
     assert "adaptive_k on synthetic: 2 arms\n" in told
     assert folders(tmp_path, "adaptive_k/synthetic") == ["by_type", "by_type.twin", "fixed_10", "gap", "gap.twin"]
     comparison = json.loads((tmp_path / "runs/adaptive_k/synthetic/comparison.json").read_text())
     tested = {c["arm"]: c["p"] for c in comparison["contrasts"]}
-    assert set(tested) == {"by_type", "gap", "calibrated"}
+    assert set(tested) == {"marginal", "by_type", "gap", "calibrated"}
     assert tested["by_type"] is not None
     assert tested["gap"] is not None  # its twin was found among finished runs
     assert tested["calibrated"] is None
@@ -79,7 +79,7 @@ def test_a_plan_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     line = ["+exp=adaptive_k", *LIVES, "track=none", f"out={tmp_path}/runs", f"store={tmp_path}/store"]
     assert main([*line, "plan=true"]) == 0
     told = capsys.readouterr().out
-    assert told.count("to run") == 11
+    assert told.count("to run") == 12
     assert "texts" in told
     assert not (tmp_path / "runs").exists()
     assert not list((tmp_path / "store").rglob("*.parquet"))
@@ -112,7 +112,7 @@ def test_help_shows_how_to_call_it_slots_and_settings(capsys: pytest.CaptureFixt
     assert main(["--help"]) == 0
     told = capsys.readouterr().out
     assert "python -m memlab.run +exp=adaptive_k" in told
-    assert "rank/select: budget" in told
+    assert "rank/select: adaptive_k_gap, " in told
     assert "plan: false" in told
     assert main(["-h", "rank/select=gapp"]) == 2
     assert "did you mean 'gap'?" in capsys.readouterr().out
