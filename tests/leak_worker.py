@@ -48,7 +48,7 @@ def techniques(slot: str) -> list[tuple[str, Pipeline]]:
     made = []
     for name in names:
         pipeline = of_technique(slot, name)
-        if not any(GOLD & set(stage.reads) for _, stage in pipeline.stages()):  # a file may stand on one that may see it
+        if not any(GOLD & set(stage.reads) for _, stage in pipeline.stages()):  # a file may build on such a one
             made.append((name, pipeline))
     return made
 
