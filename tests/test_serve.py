@@ -151,12 +151,12 @@ def test_ready_is_a_reply_not_a_port(env: Path, model: Path, monkeypatch: pytest
     ("memory", ["there is not enough memory", "CUDA out of memory. Tried to allocate 2 GiB", "--max-len"]),
     ("port", ["the port is taken"]),
     ("template", ["answers no request", "you must provide a chat template", "--runner pooling"]),
-    ("silent", ["not ready after 2 s", "| starting", "--timeout"])])
+    ("silent", ["not ready after 6 s", "| starting", "--timeout"])])
 def test_what_goes_wrong_is_told_and_leaves_nothing(mode: str, told: list[str], env: Path, model: Path,
                                                     monkeypatch: pytest.MonkeyPatch,
                                                     capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FAKE_VLLM", mode)
-    assert serve(model, env, "--timeout", "1.5" if mode == "silent" else "60") == 1
+    assert serve(model, env, "--timeout", "6" if mode == "silent" else "60") == 1
     shown = capsys.readouterr()
     assert shown.out == ""
     for part in told:
@@ -196,7 +196,7 @@ def test_a_dead_server_is_recognised(env: Path, model: Path, capsys: pytest.Capt
     assert serve(model, env) == 0
     server, = records.servers()
     os.killpg(server.pid, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(server.pid)] if psutil.pid_exists(server.pid) else [], timeout=5)
+    psutil.wait_procs([psutil.Process(server.pid)] if psutil.pid_exists(server.pid) else [], timeout=60)
     capsys.readouterr()
     assert main(["list"]) == 0
     assert "no server runs" in capsys.readouterr().out
@@ -227,8 +227,8 @@ def test_a_signal_ends_the_whole_family(number: int, mode: str, env: Path, model
         assert len(family) == (2 if mode == "family" else 1)
         command.send_signal(number)
         command.send_signal(number)  # impatience changes nothing
-        assert command.wait(40) == 0
-        assert not psutil.wait_procs(family, timeout=10)[1]  # a killed process ends when a busy machine lets it
+        assert command.wait(120) == 0
+        assert not psutil.wait_procs(family, timeout=60)[1]  # a killed process ends when a busy machine lets it
         assert not server.file.exists()
         assert "Traceback" not in command.stderr.read()
 
@@ -236,13 +236,13 @@ def test_a_signal_ends_the_whole_family(number: int, mode: str, env: Path, model
 def test_a_signal_while_starting_ends_the_server(env: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_VLLM", "silent")
     with begin(model, env) as command:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not (running := records.servers()):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert running[0].task == ""
         command.send_signal(signal.SIGTERM)
-        assert command.wait(30) == 0
+        assert command.wait(120) == 0
     assert not psutil.pid_exists(running[0].pid)
     assert records.servers() == []
 
@@ -252,14 +252,14 @@ def test_a_server_in_the_foreground_is_stopped_from_elsewhere(env: Path, model: 
         assert command.stdout is not None
         command.stdout.readline()
         assert main(["stop"]) == 0
-        assert command.wait(30) == 0
+        assert command.wait(120) == 0
     assert list(records.folder().iterdir()) == []
 
 
 def test_a_server_that_dies_later_is_told(env: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_VLLM", "mortal")
     with begin(model, env) as command:
-        out, err = command.communicate(timeout=30)
+        out, err = command.communicate(timeout=120)
     assert command.returncode == 1
     assert out.startswith("chat=server")
     assert "the server ended (status 1)" in err
@@ -348,13 +348,16 @@ def test_one_of_two_servers_is_killed_in_mid_run_and_nothing_is_lost(
         assert serve(model, env, "--port", str(process.free_port(0))) == 0
     first, second = records.servers()
     asked = [Prompt((Message("user", f"question {i}"),)) for i in range(200)]
-    found = []
+
+    def heard(server: records.Server) -> int:
+        return sum(len(path.read_text().splitlines()) for path in tmp_path.glob(f"*-{server.port}.jsonl"))
+
+    found, killed = [], False
     for at, reply in OpenAIChat(model="tiny", url="auto", concurrency=4).complete(asked):
         found.append((at, reply.text))
-        if len(found) == 60:
+        if not killed and min(heard(first), heard(second)) >= 20:
             os.killpg(first.pid, signal.SIGKILL)
+            killed = True
+    assert killed
     assert sorted(found) == [(i, f"You said: question {i}") for i in range(200)]
-    notes = {path.stem.rpartition("-")[2]: len(path.read_text().splitlines()) for path in tmp_path.glob("*.jsonl")}
-    assert notes[str(first.port)] >= 10
-    assert notes[str(second.port)] >= 140
-    assert sum(notes.values()) <= 200 + 4 + 2  # what was under way, and each server's first request
+    assert heard(first) + heard(second) <= 200 + 4 + 2  # what was under way, and each server's first request

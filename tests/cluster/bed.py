@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 def command(*line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run ``slurm/testbed/testbed``."""
-    return subprocess.run([str(SCRIPT), *line, "--dir", str(folder)], capture_output=True, text=True, timeout=180)
+    return subprocess.run([str(SCRIPT), *line, "--dir", str(folder)], capture_output=True, text=True, timeout=3000)
 
 
-def wait_until(condition: Callable[[], T], seconds: float = 60, what: str = "") -> T:
+def wait_until(condition: Callable[[], T], seconds: float = 300, what: str = "") -> T:
     """Return the first true value of ``condition()``; fail after ``seconds``."""
     end = time.monotonic() + seconds
     while not (value := condition()):
@@ -47,13 +47,13 @@ class Bed:
 
     def ask(self, *line: str) -> str:
         """Return the output of one of SLURM's programs."""
-        done = subprocess.run(line, capture_output=True, text=True, timeout=60, env=self.environ)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=300, env=self.environ)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
     def accepts(self, *line: str) -> bool:
         """Return whether SLURM accepts a command; just after a restart the controller refuses some."""
-        return subprocess.run(line, capture_output=True, timeout=60, env=self.environ).returncode == 0
+        return subprocess.run(line, capture_output=True, timeout=300, env=self.environ).returncode == 0
 
     @property
     def environ(self) -> dict[str, str]:
@@ -72,7 +72,7 @@ class Bed:
         """Submit a shell script; return the job's id. What it prints is appended to ``log``."""
         own = ["--parsable", f"--output={log}", "--open-mode=append", *options]
         done = subprocess.run(["sbatch", *own], input=f"#!/bin/bash\n{script}\n", text=True, capture_output=True,
-                              timeout=60, env=self.environ, cwd=log.parent)
+                              timeout=300, env=self.environ, cwd=log.parent)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -85,7 +85,7 @@ class Bed:
         """Return the state of a job by the controller, such as ``RUNNING``."""
         return self.job(job)["JobState"]
 
-    def ended(self, job: str, seconds: float = 120) -> str:
+    def ended(self, job: str, seconds: float = 600) -> str:
         """Wait for the end of a job; return its last state."""
         wait_until(lambda: self.state(job) in ENDED, seconds, f"the end of job {job}")
         return self.state(job)
@@ -101,7 +101,7 @@ class Bed:
         for name in [name for name, state in self.nodes().items() if state != "idle"]:
             self.do("node", name, "on")
         wait_until(lambda: self.accepts("scancel", "--user=root") and not self.ask("squeue", "-h"), what="no job left")
-        wait_until(lambda: set(self.nodes().values()) == {"idle"}, 60, "idle nodes")
+        wait_until(lambda: set(self.nodes().values()) == {"idle"}, 300, "idle nodes")
 
 
 def command_line(module: str, *words: str, root: Path) -> list[str]:
@@ -110,7 +110,7 @@ def command_line(module: str, *words: str, root: Path) -> list[str]:
             f"store={root}/store"]
 
 
-def memlab(module: str, *words: str, root: Path, seconds: float = 300,
+def memlab(module: str, *words: str, root: Path, seconds: float = 1200,
            **variables: str) -> subprocess.CompletedProcess[str]:
     """Run ``python -m memlab.<module>`` on tiny lives in ``root``, with all files below it."""
     return subprocess.run(command_line(module, *words, root=root), cwd=root, capture_output=True, text=True,

@@ -40,7 +40,7 @@ class Shell:
                      "PYTHONPATH": os.pathsep.join(filter(None, paths))})
         return self
 
-    def ended(self, seconds: float = 240) -> int:
+    def ended(self, seconds: float = 900) -> int:
         """Wait for its end; return its exit status."""
         assert self.running is not None
         return self.running.wait(seconds)
@@ -60,7 +60,7 @@ class Shell:
 
     def reached(self, *names: str) -> None:
         """Wait until jobs have reached their faults, such as ``arms-0.1``: the second start of task 0."""
-        wait_until(lambda: self.exited() or all((self.root / "faults" / name).exists() for name in names), 120,
+        wait_until(lambda: self.exited() or all((self.root / "faults" / name).exists() for name in names), 600,
                    f"a job at {names}; {self.output}")
         assert not self.exited(), self.output
 

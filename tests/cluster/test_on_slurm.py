@@ -130,7 +130,7 @@ def test_a_newcomer_walks_the_page_line_by_line(testbed: Bed, tmp_path: Path) ->
     for number, line in enumerate(lines):
         lines[number] = f"echo '+ {number}'; {line} || echo \"line {number} ended with $?\""
     done = subprocess.run(["bash", "-c", "\n".join(lines)], cwd=tmp_path, env=environment, capture_output=True,
-                          text=True, timeout=900)
+                          text=True, timeout=3600)
     output = done.stdout + done.stderr
     status = next(n for n, line in enumerate(commands()) if "memlab.status" in line)
     ended = {int(n): int(code) for n, code in re.findall(r"line (\d+) ended with (\d+)", output)}

@@ -67,7 +67,8 @@ def test_arms_that_die_are_shown_as_what_they_died_of_and_the_same_line_does_onl
     in_the_way.unlink()
     shell.remove_faults("arms-1", "arms-2", "arms-3", "arms-4")
     shell.start()
-    again = wait_until(lambda: len(list(sweeps(tmp_path / "runs"))) == 2 and shell.jobs("arms"), 60, "the second sweep")
+    again = wait_until(lambda: len(list(sweeps(tmp_path / "runs"))) == 2 and shell.jobs("arms"),
+                       what="the second sweep")
     assert not list(in_the_way.parent.glob("*.failed.txt"))  # the status must show how an arm ends now
     assert shell.ended() == 0, shell.output
     assert [job.step.arms for job in again] == [(0,), (1,), (2,), (3,), (4,)]
@@ -95,7 +96,7 @@ def test_jobs_that_run_out_of_time_are_preempted_or_lose_their_node_go_on_from_t
     node, dead = (testbed.job(job)["NodeList"] for job in (yields, dies))
     testbed.do("node", dead, "off")
     testbed.submit("true", f"--nodelist={node}", "--exclusive", log=tmp_path / "high")
-    wait_until(lambda: {testbed.job(job)["Restarts"] for job in (yields, dies)} == {"1"}, 120,
+    wait_until(lambda: {testbed.job(job)["Restarts"] for job in (yields, dies)} == {"1"}, 600,
                "both arms queued again")  # an arm that may go on before SLURM stops it can end first
     shell.remove_faults("arms-0", "arms-1")
     assert shell.ended() == 0, shell.output
@@ -123,11 +124,11 @@ def test_what_was_submitted_runs_though_the_source_is_edited_and_the_controller_
     for part in ("memlab", "conf"):
         shutil.copytree(PACKAGE.parent / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
     asked = ("-m", "rank.select.k=3,4", LEXICAL)
-    busy = [testbed.submit("sleep 600", f"--nodelist={node}", "--exclusive", log=tmp_path / node)
+    busy = [testbed.submit("sleep 3600", f"--nodelist={node}", "--exclusive", log=tmp_path / node)
             for node in testbed.nodes()]
     wait_until(lambda: {testbed.state(job) for job in busy} == {"RUNNING"})
     shell = Shell(tmp_path, asked, copy).start()
-    wait_until(lambda: shell.exited() or "report: queued" in shell.output, 60, "submitted jobs")
+    wait_until(lambda: shell.exited() or "report: queued" in shell.output, 300, "submitted jobs")
     with (copy / "memlab" / "pipeline.py").open("a") as out:
         out.write('\nraise RuntimeError("edited after the submission")\n')
     with (copy / "conf" / "config.yaml").open("a") as out:
@@ -135,10 +136,10 @@ def test_what_was_submitted_runs_though_the_source_is_edited_and_the_controller_
 
     saved = testbed.folder / "state" / "job_state"  # a killed controller knows only what it had saved
     since = saved.stat().st_mtime_ns
-    wait_until(lambda: saved.stat().st_mtime_ns > since, 30, "a saved queue")
+    wait_until(lambda: saved.stat().st_mtime_ns > since, 300, "a saved queue")
     testbed.do("controller", "off")
     waiting = "SLURM: squeue does not answer; waiting"
-    wait_until(lambda: shell.exited() or waiting in shell.output, 90, "a shell that waits")
+    wait_until(lambda: shell.exited() or waiting in shell.output, 600, "a shell that waits")
     testbed.do("controller", "on")
     wait_until(lambda: testbed.accepts("scancel", *busy))
     assert shell.ended() == 0, shell.output
@@ -176,7 +177,7 @@ def test_a_full_disk_costs_what_was_being_written_and_the_same_line_finishes(tes
     with small_disk(tmp_path / "runs") as disk:
         shell.fault("arms-1", "wait")
         shell.start().reached("arms-1.0")
-        wait_until(lambda: shell.arms()["k=3"].state == "done", 60, "the other arm")
+        wait_until(lambda: shell.arms()["k=3"].state == "done", 300, "the other arm")
         much = filled(disk)
         shell.remove_faults("arms-1")
         assert shell.ended() == 1
@@ -206,7 +207,7 @@ def test_two_sweeps_of_the_same_second_both_end_well(testbed: Bed, tmp_path: Pat
     both[0].fault("submit", "wait")
     for number, shell in enumerate(both):
         shell.start(f"log{number}")
-    wait_until(lambda: len(list((tmp_path / "faults").iterdir())) == 3, 60, "two shells about to submit")
+    wait_until(lambda: len(list((tmp_path / "faults").iterdir())) == 3, 300, "two shells about to submit")
     both[0].remove_faults("submit")
     assert [shell.ended() for shell in both] == [0, 0], [shell.output for shell in both]
     made = list(sweeps(tmp_path / "runs"))

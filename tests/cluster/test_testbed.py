@@ -22,7 +22,7 @@ HOG = "x = bytearray(600_000_000); import time; time.sleep(20)"
 STUBBORN = """
 echo start $SLURM_RESTART_COUNT
 [ -n "$SLURM_RESTART_COUNT" ] && exit 0
-sleep 60 & wait
+sleep 3600 & wait
 """
 """Ends at once when it is started again."""
 
@@ -52,9 +52,10 @@ def test_three_nodes_are_idle_and_the_line_for_a_shell_is_all_that_up_prints(tes
 
 
 def test_a_job_sees_the_gpus_that_it_asked_for_and_no_other_job_gets_them(testbed: Bed, tmp_path: Path) -> None:
-    jobs = [testbed.submit("echo $CUDA_VISIBLE_DEVICES; sleep 3", "--gres=gpu:1", "--nodelist=n2",
-                           log=tmp_path / f"{i}.log") for i in range(3)]
+    script = "echo $CUDA_VISIBLE_DEVICES; until [ -e go ]; do sleep .1; done"
+    jobs = [testbed.submit(script, "--gres=gpu:1", "--nodelist=n2", log=tmp_path / f"{i}.log") for i in range(3)]
     wait_until(lambda: [testbed.state(job) for job in jobs] == ["RUNNING", "RUNNING", "PENDING"])
+    (tmp_path / "go").touch()
     assert [testbed.ended(job) for job in jobs] == ["COMPLETED"] * 3
     assert {(tmp_path / f"{i}.log").read_text() for i in (0, 1)} == {"0\n", "1\n"}
 
@@ -91,13 +92,13 @@ def test_a_job_of_the_spare_partition_yields_and_runs_again(testbed: Bed, tmp_pa
 
 @pytest.mark.parametrize("ways", [["restart"], ["off", "on"]])
 def test_the_queue_survives_the_controller(testbed: Bed, tmp_path: Path, ways: list[str]) -> None:
-    runs = testbed.submit("sleep 60", log=tmp_path / "runs")
+    runs = testbed.submit("sleep 3600", log=tmp_path / "runs")
     waits = testbed.submit("true", "--hold", log=tmp_path / "waits")
     wait_until(lambda: testbed.state(runs) == "RUNNING")
     if "off" in ways:
         saved = testbed.folder / "state" / "job_state"   # a killed controller knows only what it had saved
         since = saved.stat().st_mtime_ns
-        wait_until(lambda: saved.stat().st_mtime_ns > since, 30, "a saved queue")
+        wait_until(lambda: saved.stat().st_mtime_ns > since, 300, "a saved queue")
     for way in ways:
         testbed.do("controller", way)
     assert (testbed.state(runs), testbed.state(waits)) == ("RUNNING", "PENDING")

@@ -17,6 +17,10 @@ import psutil
 from memlab.serving import records
 
 Rule = Callable[[list[dict[str, str]]], str]
+Gate = Callable[[int], bool]
+
+GATE_SECONDS = 60.0
+"""Longest time for which a gate holds a reply back, so that a test that fails does not hang."""
 
 
 def echo(messages: list[dict[str, str]]) -> str:
@@ -39,6 +43,7 @@ class ChatServer:
         self.takes_schemas = True
         self.logprobs = False  # gives -0.5 for every word, where asked
         self.mute = False  # takes requests and says nothing, as a node that lost its power
+        self.gate: Gate | None = None  # holds the reply to the n-th request back until gate(n) is true
         self.window: int | None = None
         self.die_after: int | None = None
         self.most = self._now = 0
@@ -75,14 +80,21 @@ class ChatServer:
 
         self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()
-        assert ready.wait(5)
+        assert ready.wait(60)
 
     def stop(self) -> None:
         """Die: every connection is cut."""
         if self._thread.is_alive():
             assert self._loop is not None
             self._loop.call_soon_threadsafe(self._end.set)
-        self._thread.join(5)
+        self._thread.join(60)
+
+    def wait_until_left(self) -> None:
+        """Return when every connection is closed by the client, so that no further request can come in."""
+        end = time.monotonic() + GATE_SECONDS
+        while self._open:
+            assert time.monotonic() < end, "a connection is still open"
+            time.sleep(0.01)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
@@ -122,9 +134,15 @@ class ChatServer:
         self._now += 1
         self.most = max(self.most, self._now)
         try:
+            await self._wait_at_gate(len(self.requests))
             return await self._fulfil(request, writer)
         finally:
             self._now -= 1
+
+    async def _wait_at_gate(self, number: int) -> None:
+        end = time.monotonic() + GATE_SECONDS
+        while self.gate is not None and not self.gate(number) and time.monotonic() < end:
+            await asyncio.sleep(0.002)
 
     async def _fulfil(self, request: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
         fault = self.faults.pop(0) if self.faults else ""

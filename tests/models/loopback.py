@@ -66,7 +66,7 @@ def serving() -> Iterator[Loopback]:
             if fault == "429":
                 status, extra = 429, {"Retry-After": "0.2"}
             elif fault == "slow":
-                time.sleep(0.6)
+                time.sleep(3)
             elif fault == "few":
                 items.pop()
             elif fault == "twice":

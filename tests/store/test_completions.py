@@ -23,7 +23,7 @@ from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.store import Store
 from memlab.store.__main__ import info, main, prune, verify
-from memlab.store.completions import decode, encode
+from memlab.store.completions import decode, encode, lines
 from memlab.tables import Notes
 from tests.chats import ScriptedChat
 from tests.models.chatserver import serving
@@ -209,19 +209,23 @@ Store(Path(sys.argv[1])).completions(OpenAIChat(model="tiny", url=sys.argv[2], c
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_a_killed_run_repeats_no_finished_request(tmp_path: Path, how: signal.Signals) -> None:
-    with serving(delay=0.05) as server:
+    with serving() as server:
+        server.gate = lambda number: number <= 12
         run = begin(ASK, tmp_path, server.url)
-        while len(server.requests) < 12:
+        end = time.monotonic() + 120
+        while sum(1 for file in files(tmp_path) for _ in lines(file)) < 12:
+            assert time.monotonic() < end, "12 replies are not stored"
             time.sleep(0.01)
         os.kill(run.pid, how)
-        run.communicate(timeout=20)
+        run.communicate(timeout=50)  # at once, not when the next reply comes
+        server.gate = None
+        server.wait_until_left()
         sent = len(server.requests)
-        server.delay = 0.0
         store = Store(tmp_path)
         found = store.completions(OpenAIChat(model="tiny", url=server.url), prompts(60))
         assert [c.text for c in found] == [f"You said: question {i}" for i in range(60)]
-        assert store.found["completions"] >= sent - 8  # besides what was under way, or just coming in
-        assert len(server.requests) == sent + 60 - store.found["completions"]
+        assert store.found["completions"] == 12 >= sent - 4  # besides what was under way
+        assert len(server.requests) == sent + 60 - 12
 
 
 def test_a_server_killed_and_restarted_gives_the_same_and_a_second_run_asks_nothing(

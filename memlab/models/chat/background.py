@@ -14,11 +14,19 @@ Item = TypeVar("Item")
 Emit = Callable[[Item], Awaitable[None]]
 
 _FULL_WAIT = 0.01  # seconds between looks at a queue whose reader lags behind
+_LONGEST_WAIT = 3600.0  # seconds; any limit will do
 
 
 @dataclass(frozen=True)
 class _End:
     error: BaseException | None
+
+
+def _wait_for(ready: queue.SimpleQueue[Item]) -> Item:
+    """Return the next item. Importing polars makes Ctrl-C wait for the end of a wait that has no time limit."""
+    while True:
+        with suppress(queue.Empty):
+            return ready.get(timeout=_LONGEST_WAIT)
 
 
 def background(work: Callable[[Emit[Item]], Coroutine[Any, Any, None]], queue_size: int) -> Iterator[Item]:
@@ -70,7 +78,7 @@ def background(work: Callable[[Emit[Item]], Coroutine[Any, Any, None]], queue_si
     thread = threading.Thread(target=run, name="memlab-background", daemon=True)
     thread.start()
     try:
-        while not isinstance(items := ready.get(), _End):
+        while not isinstance(items := _wait_for(ready), _End):
             for item in items:
                 consumed += 1
                 yield item

@@ -30,7 +30,7 @@ def strike(name: str, start: object, faults: Path) -> None:
         held = bytearray(700_000_000)
         time.sleep(20)  # SLURM looks every second where the kernel does not
         del held
-    end = time.monotonic() + 180  # nothing is left behind by a test that failed
+    end = time.monotonic() + 900  # nothing is left behind by a test that failed
     while asked.exists() and time.monotonic() < end:
         time.sleep(0.05)
 

@@ -32,7 +32,7 @@ def test_an_item_is_there_while_the_work_goes_on() -> None:
 
     async def work(emit: Emit[str]) -> None:
         await emit("first")
-        assert await asyncio.to_thread(seen.wait, 5)
+        assert await asyncio.to_thread(seen.wait, 60)
         await emit("second")
 
     items = background(work, queue_size=1)

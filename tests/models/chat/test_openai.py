@@ -98,6 +98,7 @@ def test_what_is_sent(server: ChatServer) -> None:
 
 def test_requests_at_a_time_are_bounded() -> None:
     with serving(delay=0.02) as server:
+        server.gate = lambda _: len(server.requests) >= 5  # all five before the first reply
         texts(chat(server, concurrency=5), prompts(40))
         assert server.most == 5
 
@@ -118,8 +119,8 @@ def test_a_passing_fault_changes_nothing(server: ChatServer, fault: str) -> None
 
 def test_a_hanging_reply_is_asked_for_again(server: ChatServer) -> None:
     server.faults = ["hang"]
-    assert texts(chat(server, timeout=0.3), prompts(5)) == EXPECTED[:5]
-    assert len(server.requests) == 6
+    assert texts(chat(server, timeout=0.5, concurrency=1), prompts(5)) == EXPECTED[:5]
+    assert server.requests.count(server.requests[0]) >= 2  # more where a slow machine takes half a second for others
 
 
 def test_retry_after_holds_everybody_back() -> None:
@@ -150,14 +151,33 @@ def test_a_request_that_kills_its_connection_ends_the_run_in_the_end(server: Cha
         one(chat(server, retries=2), prompt("hi"))
 
 
-def test_a_server_that_dies_in_mid_run_is_waited_for(server: ChatServer, capsys: pytest.CaptureFixture[str]) -> None:
+def start_when_missed(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> threading.Thread:
+    """Start a server again, in another thread, as soon as a client has probed it in vain."""
+    missed, alive = threading.Event(), connection.Connection.alive
+
+    async def probed(self: connection.Connection) -> bool:
+        result = await alive(self)
+        if not result:
+            missed.set()
+        return result
+
+    def restart() -> None:
+        if missed.wait(60):
+            server.stop()
+            server.start()
+
+    monkeypatch.setattr(connection.Connection, "alive", probed)
+    thread = threading.Thread(target=restart, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_server_that_dies_in_mid_run_is_waited_for(server: ChatServer, monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
     server.die_after = 15
-    restarted = threading.Timer(0.6, lambda: (server.stop(), server.start()))
-    found = {}
-    for at, completion in chat(server, concurrency=4).complete(prompts(40)):
-        if not found:
-            restarted.start()
-        found[at] = completion.text
+    missed = start_when_missed(server, monkeypatch)
+    found = {at: completion.text for at, completion in chat(server, concurrency=4).complete(prompts(40))}
+    missed.join()
     assert [found[i] for i in range(40)] == EXPECTED
     assert server.probes == 1
     assert len(server.requests) <= 40 + 4 + 1  # only what was under way is asked again
@@ -196,7 +216,7 @@ def test_an_address_where_nothing_has_ever_listened_ends_the_run_soon(
     start = time.monotonic()
     with pytest.raises(MemlabError) as raised:
         texts(chat(server, patience=60.0), prompts(40))
-    assert 0.2 <= time.monotonic() - start < 5
+    assert 0.2 <= time.monotonic() - start < 50  # and not the patience of 60 s
     assert "no server is there (ConnectError" in str(raised.value)
     assert str(raised.value).endswith(
         "start the server (`python -m memlab.serve tiny`) or set chat.url; running (`python -m memlab.serve list`): "
@@ -207,17 +227,16 @@ def test_an_address_where_nothing_has_ever_listened_ends_the_run_soon(
 def test_a_server_that_is_being_started_here_is_waited_for(
         server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "UNREACHABLE_WAIT", 0.0)
-    with serving() as another:  # so that the client's own start takes no part of the time
-        texts(chat(another), prompts(1))
     server.stop()
     note(server.url, "k")
-    threading.Timer(0.6, server.start).start()
+    start_when_missed(server, monkeypatch)
     assert texts(chat(server), prompts(5)) == EXPECTED[:5]
 
 
-def test_a_server_that_comes_up_meanwhile_is_used(server: ChatServer) -> None:
+def test_a_server_that_comes_up_meanwhile_is_used(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "UNREACHABLE_WAIT", 30.0)
     server.stop()
-    threading.Timer(0.3, server.start).start()
+    start_when_missed(server, monkeypatch)
     assert texts(chat(server), prompts(5)) == EXPECTED[:5]
 
 
@@ -227,7 +246,7 @@ def test_a_server_that_has_answered_before_is_waited_for_in_the_next_call(
     model = chat(server)
     assert texts(model, prompts(5)) == EXPECTED[:5]
     server.stop()
-    threading.Timer(0.4, server.start).start()
+    start_when_missed(server, monkeypatch)
     assert texts(model, prompts(5)) == EXPECTED[:5]
 
 
@@ -373,10 +392,8 @@ def test_leaving_early_ends_the_requests() -> None:
         next(iter(replies))
         replies.close()  # type: ignore[attr-defined]
         assert not [t for t in threading.enumerate() if t.name == "memlab-background"]
-        time.sleep(0.2)  # the server reads what was on its way
-        sent = len(server.requests)
-        time.sleep(0.3)
-        assert len(server.requests) == sent < 40
+        server.wait_until_left()
+        assert len(server.requests) < 40
 
 
 def test_a_slow_reader_holds_the_requests_back(server: ChatServer) -> None:

@@ -40,7 +40,7 @@ def test_passing_faults_are_retried(world: Loopback, fault: str) -> None:
 
 def test_a_timeout_is_retried(world: Loopback) -> None:
     world.faults = ["slow"]
-    with service(world, timeout=0.3) as client:
+    with service(world, timeout=1.0) as client:
         client.post(BODY)
     assert len(world.bodies) == 2
 

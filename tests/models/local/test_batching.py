@@ -50,7 +50,7 @@ def test_join_of_nothing_is_empty() -> None:
 
 
 def test_spread_uses_all_workers_and_keeps_job_with_result() -> None:
-    both = threading.Barrier(2, timeout=20)  # passes only if two jobs run at the same time
+    both = threading.Barrier(2, timeout=60)  # passes only if two jobs run at the same time
 
     def worker(job: int) -> int:
         both.wait()
@@ -137,7 +137,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
 
 
 def test_two_lanes_prepare_a_batch_while_another_is_computed() -> None:
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=60)
 
     def work(model: Model, batch: np.ndarray) -> int:
         both.wait()
@@ -149,7 +149,7 @@ def test_two_lanes_prepare_a_batch_while_another_is_computed() -> None:
 
 def test_every_device_gets_a_batch_before_one_gets_a_second() -> None:
     used: dict[int, Model] = {}
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=60)
 
     def work(model: Model, batch: np.ndarray) -> int:
         used[int(batch[0])] = model

@@ -110,11 +110,11 @@ def test_any_words_give_distinct_rewrites_or_none(text: str, words: list[str], m
     assert len(distinct(question, found, most)) <= most
 
 
-def test_rules_take_less_than_10_ms_a_question() -> None:
+def test_rules_take_milliseconds() -> None:
     tables = asked(*(f"Where did I buy car number {n} after the trip to the doctor?" for n in range(200)))
     start = time.perf_counter()
     done(RuleExpand(statement=True, most=3), tables)
-    assert time.perf_counter() - start < 200 * .010
+    assert time.perf_counter() - start < 200 * .050  # .1 ms each on an idle core
 
 
 @pytest.mark.parametrize(("question", "expected"), [

@@ -209,5 +209,5 @@ def test_any_text_gives_memories_that_name_their_turns(text: str, into: str) -> 
 def test_endless_turns_take_no_endless_time(text: str) -> None:
     start = time.perf_counter()
     out = after(RulesExtract(), talk([("user", text)]))
-    assert time.perf_counter() - start < 5
+    assert time.perf_counter() - start < 20  # .3 s on an idle core
     assert all(len(key) < 450 for key in written(out)[1:])
