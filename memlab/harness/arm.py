@@ -170,7 +170,8 @@ class Arm:
             "models": {slot: models for slot, stage in self.pipeline.stages() if (models := origins(stage))},
             "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(),
             "truncated": truncated_share(self.pipeline, tables, store), "constant_k": _constant_k(tables),
-            "reliability": bins, "calibration_error": calibration_error(bins), "told": note_counts(tables["notes"])}
+            "reliability": bins, "calibration_error": calibration_error(bins), "importances": importances(tables),
+            "told": note_counts(tables["notes"])}
 
     def _write(self, folder: Path, tables: Tables, questions: pl.DataFrame, curve: pl.DataFrame | None) -> None:
         """Write the run folder under a temporary name and rename it: two processes may finish one arm at once."""
@@ -191,8 +192,7 @@ class Arm:
         write_answers(tables, folder)
         frames = {"ranking": kept, "context": tables["context"], "questions": questions, "ids": tables["ids"],
                   "shown": snippets(kept, tables), "classes": tables["classes"]}
-        if "attribution" in tables and tables["attribution"].height:
-            frames["attribution"] = tables["attribution"]
+        frames |= {name: tables[name] for name in ("attribution", "reasons") if name in tables and tables[name].height}
         for name, frame in frames.items():
             buffer = io.BytesIO()
             frame.write_parquet(buffer)
@@ -214,6 +214,14 @@ def safe(name: str) -> str:
 def reliability(select: Stage, tables: Tables) -> list[dict[str, float]]:
     """Return a learned selection's estimates and outcomes by bin; empty if nothing was learned."""
     return select.reliability(tables) if isinstance(select, Learned) else []
+
+
+def importances(tables: Tables, most: int = 20) -> list[dict[str, str | float]]:
+    """Return the features that a learned ranking gains most by, with their shares of all gain; empty for others."""
+    if "importances" not in tables:
+        return []
+    table = tables["importances"].with_columns((pl.col("gain") / pl.col("gain").sum()).round(4).alias("share"))
+    return table.head(most).to_dicts()
 
 
 def note_counts(notes: pl.DataFrame) -> dict[str, dict[str, int]]:

@@ -34,7 +34,7 @@ class Score(Scorer):
     """
 
     reads: ClassVar = ("hits", "queries", "memories", "sessions", "turns")
-    writes: ClassVar = ("units", "ranking")
+    writes: ClassVar[tuple[str, ...]] = ("units", "ranking")
 
     level: Level = "auto"  # turn, session or memory; auto: the finest that the memories tell apart
 

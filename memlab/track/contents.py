@@ -14,8 +14,8 @@ from memlab.text.display import clean
 ROWS, LETTERS = 2_000, 500
 """Rows of the per-question table and letters of a text in it; the artifact holds all rows and columns."""
 
-CURVES = ("constant_k", "reliability")
-"""Parts of a manifest that are curves, not settings."""
+CURVES = ("constant_k", "reliability", "importances")
+"""Parts of a manifest that are curves or tables, not settings."""
 
 
 def config(arm: ArmRun) -> dict[str, Any]:

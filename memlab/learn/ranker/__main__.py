@@ -21,7 +21,7 @@ from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.arm import load as load_data
 from memlab.harness.sweep import Sweep, read
-from memlab.learn.ranker.explain import explain, importances
+from memlab.learn.ranker.explain import describe_importances, explain
 from memlab.learn.ranker.model import fit, load, save
 from memlab.learn.ranker.stage import LearnedScore, candidates, with_linear
 from memlab.store import store_at
@@ -78,7 +78,7 @@ def train(words: Sequence[str], out: Path) -> str:
     model = fit(pl.concat(frames), np.concatenate(labels), score.depth, score.recipe, tuple(names))
     save(model, out)
     return (f"fitted on {model.questions:,} questions of {', '.join(names)}: {len(model.trees)} trees over "
-            f"{len(model.features)} features: {out}\n" + importances(model))
+            f"{len(model.features)} features: {out}\n" + describe_importances(model))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

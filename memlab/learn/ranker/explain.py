@@ -8,18 +8,15 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.learn.ranker.features import PAIR, features
 from memlab.learn.ranker.model import RankModel, apply, contributions
+from memlab.learn.ranker.reasons import importances
 from memlab.tables import SESSION, Tables, with_text
 from memlab.text.display import one_line
 
 
-def importances(model: RankModel, most: int = 15) -> str:
-    """Return a table of the features that most rows are split by: the share of all rows that a split has seen."""
-    seen = np.zeros(len(model.features))
-    for tree in model.trees:
-        np.add.at(seen, list(tree.split_feature), tree.internal_count)
-    share = seen / max(seen.sum(), 1)
-    order = np.lexsort((np.arange(len(share)), -share))[:most]
-    return "\n".join(f"{share[i]:7.1%}  {model.features[i]}" for i in order if share[i] > 0)
+def describe_importances(model: RankModel, most: int = 15) -> str:
+    """Return a table of the features whose splits gain most: their shares of the gain of all splits."""
+    gains = importances([(np.zeros(0, np.bool_), model)])
+    return "\n".join(f"{gain / gains['gain'].sum():7.1%}  {feature}" for feature, gain in gains.head(most).iter_rows())
 
 
 def explain(model: RankModel, tables: Tables, question: str, most: int = 8, turns: int = 3) -> str:

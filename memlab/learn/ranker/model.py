@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -44,7 +45,10 @@ class Recipe:
 
 @stage
 class RankModel:
-    """A fitted model. depth: first candidates that it scores; data: names of the data sets that it was fitted on."""
+    """A fitted model. depth: first candidates that it scores; data: names of the data sets that it was fitted on.
+
+    gains: what the splits by each feature gained in the loss, (features,); empty in files of earlier versions.
+    """
 
     format: str
     level: Literal["turn"]
@@ -54,6 +58,7 @@ class RankModel:
     recipe: Recipe
     data: Names
     questions: Annotated[int, Field(ge=1)]
+    gains: Annotated[tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
     def _matches_this_version(self) -> RankModel:
@@ -61,6 +66,8 @@ class RankModel:
             raise ValueError(f"made by another version: expected format {FORMAT}")
         if len(set(self.features)) != len(self.features) or not self.features:
             raise ValueError("the names of the features are not distinct")
+        if self.gains and len(self.gains) != len(self.features):
+            raise ValueError("there is not one gain for each feature")
         if any(max(tree.split_feature) >= len(self.features) for tree in self.trees):
             raise ValueError("a tree asks for a feature that has no name")
         return self
@@ -93,7 +100,8 @@ def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recip
     rows = library.Dataset(x, label[used], group=sizes, params={"verbosity": -1})
     fitted = library.train(settings, rows, recipe.trees)
     return RankModel(format=FORMAT, level="turn", depth=depth, features=tuple(names),
-                     trees=trees_of(fitted.model_to_string()), recipe=recipe, data=data, questions=len(sizes))
+                     trees=trees_of(fitted.model_to_string()), recipe=recipe, data=data, questions=len(sizes),
+                     gains=tuple(float(gain) for gain in fitted.feature_importance("gain")))
 
 
 def inputs(model: RankModel, frame: pl.DataFrame) -> NDArray[np.float64]:
@@ -115,13 +123,21 @@ def contributions(model: RankModel, frame: pl.DataFrame) -> NDArray[np.float64]:
     return predict(model.trees, inputs(model, frame), contributions=True)
 
 
+Fits = Sequence[tuple[NDArray[np.bool_], RankModel]]
+"""Models, and the rows (n,) that each of them scores; each row has one model."""
+
+
 def crossfit(frame: pl.DataFrame, label: NDArray[np.int32], fold: NDArray[np.int32], depth: int,
-             recipe: Recipe) -> Scores:
-    """Return each row's score by a model that was fitted on the rows of the other folds, shape (n,)."""
+             recipe: Recipe) -> Fits:
+    """Return the rows of each fold, with a model that was fitted on the rows of the other folds."""
+    parts = [fold == held_out for held_out in np.unique(fold)]
+    return [(mine, fit(frame.filter(~mine), label[~mine], depth, recipe)) for mine in parts]
+
+
+def apply_fits(fits: Fits, frame: pl.DataFrame) -> Scores:
+    """Return each row's score by its own model, shape (n,)."""
     scores = np.zeros(frame.height)
-    for held_out in np.unique(fold):
-        mine = fold == held_out
-        model = fit(frame.filter(~mine), label[~mine], depth, recipe)
+    for mine, model in fits:
         scores[mine] = apply(model, frame.filter(mine))
     return scores
 

@@ -21,13 +21,14 @@ from memlab.data.numbering import question_digests
 from memlab.learn.folds import FoldCount, folds
 from memlab.learn.labels import evidence_units
 from memlab.learn.ranker.features import FUSED, NEEDED, features
-from memlab.learn.ranker.model import Recipe, Scores, apply, crossfit, load
+from memlab.learn.ranker.model import Fits, Recipe, Scores, apply_fits, crossfit, load
+from memlab.learn.ranker.reasons import importances, reasons
 from memlab.rank.rerank import below
 from memlab.rank.score import Score
 from memlab.rank.units import ranked
 from memlab.stage import LocalPath, spec, stage
 from memlab.store import Store
-from memlab.tables import DIGITS, Tables
+from memlab.tables import DIGITS, Tables, empty
 
 
 @stage
@@ -40,7 +41,7 @@ class LearnedScore(Score):
     it, no gold of this data is used.
     """
 
-    writes: ClassVar = ("units", "ranking")
+    writes: ClassVar = ("units", "ranking", "importances", "reasons")
 
     model: LocalPath | None = None  # a file of `python -m memlab.learn.ranker`; null: cross-fitted on this data's gold
     depth: Annotated[int, Field(ge=2)] = 200  # first units that are re-scored; a saved fit brings its own
@@ -69,19 +70,25 @@ class LearnedScore(Score):
         return {"is": "memlab.learn.ranker.stage.LearnedScore", **fields, "fit": fit}
 
     def run(self, tables: Tables, store: Store) -> Tables:
-        """Return ``units`` (all turns) and ``ranking``, with the signal ``linear``."""
+        """Return ``units`` (all turns), ``ranking`` with the signal ``linear``, ``importances`` and ``reasons``."""
         first = self.first(tables, store)
         if not first["ranking"].height:
-            return first
+            return first.updated({name: empty(name) for name in ("importances", "reasons")})
+        frame, fits, depth = self._fits(tables.updated(first))
+        ranking = rescored(first["ranking"], frame, apply_fits(fits, frame), depth)
+        return first.updated({"ranking": ranking, "importances": importances(fits),
+                              "reasons": reasons(ranking, first["units"], frame, fits)})
+
+    def _fits(self, tables: Tables) -> tuple[pl.DataFrame, Fits, int]:
+        """Return the features of the first turns of each question, the models that score them, and the depth."""
         if self.model is not None:
             fitted = load(self.model)
-            frame = features(tables.updated(first), fitted.depth, self.alone)
-            return first.updated({"ranking": rescored(first["ranking"], frame, apply(fitted, frame), fitted.depth)})
-        frame, label = candidates(tables.updated(first), self.depth, self.alone)
+            frame = features(tables, fitted.depth, self.alone)
+            return frame, [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
+        frame, label = candidates(tables, self.depth, self.alone)
         fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.recipe.seed, self.by)
         fold = frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")["fold"]
-        scores = crossfit(frame, label, fold.to_numpy(), self.depth, self.recipe)
-        return first.updated({"ranking": rescored(first["ranking"], frame, scores, self.depth)})
+        return frame, crossfit(frame, label, fold.to_numpy(), self.depth, self.recipe), self.depth
 
     def first(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` and the ``ranking`` by weights, its score also as the signal ``linear``."""

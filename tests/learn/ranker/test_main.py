@@ -8,7 +8,7 @@ import pytest
 from memlab import run
 from memlab.errors import MemlabError
 from memlab.learn.ranker.__main__ import main, split
-from memlab.learn.ranker.explain import explain, importances
+from memlab.learn.ranker.explain import describe_importances, explain
 from memlab.learn.ranker.model import fit, load
 from memlab.learn.ranker.stage import candidates
 from memlab.tables import with_text
@@ -69,9 +69,9 @@ def test_a_text_of_no_question_is_refused() -> None:
         explain(model, first(), "no such words")
 
 
-def test_shares_of_the_splits_sum_to_one() -> None:
+def test_shares_of_the_gain_sum_to_one() -> None:
     model = fit(*candidates(first(), 40), 40, RECIPE)
-    shares = [float(line.split("%")[0]) for line in importances(model, most=1000).splitlines()]
+    shares = [float(line.split("%")[0]) for line in describe_importances(model, most=1000).splitlines()]
     assert sum(shares) == pytest.approx(100, abs=len(shares) * .06)
     assert shares == sorted(shares, reverse=True)
     assert pl.Series(shares).min() > 0 or len(shares) > 20

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.learn.ranker.model import Recipe, apply, contributions, crossfit, fit, load, save
+from memlab.learn.ranker.model import Recipe, apply, apply_fits, contributions, crossfit, fit, load, save
 
 RECIPE = Recipe(trees=20, smallest_leaf=5, share=1.0)
 
@@ -37,9 +37,9 @@ def test_evidence_comes_first_on_questions_that_the_fit_has_not_seen() -> None:
 def test_a_question_teaches_neither_itself_nor_its_fold() -> None:
     frame, label = world()
     fold = (frame["question"].to_numpy() % 3).astype(np.int32)
-    before = crossfit(frame, label, fold, 20, RECIPE)
+    before = apply_fits(crossfit(frame, label, fold, 20, RECIPE), frame)
     changed = np.where(fold == 1, 1 - label, label).astype(np.int32)
-    after = crossfit(frame, changed, fold, 20, RECIPE)
+    after = apply_fits(crossfit(frame, changed, fold, 20, RECIPE), frame)
     assert (before[fold == 1] == after[fold == 1]).all()
     assert (before[fold == 0] != after[fold == 0]).any()
 
@@ -101,13 +101,17 @@ def damaged(content: dict[str, Any], how: str) -> Any:
             return [content]
         case "recipe":
             content["recipe"] = {"trees": True}
+        case "gains":
+            content["gains"] = [1.0]
+        case "negative":
+            content["gains"] = [1.0, -1.0]
         case "no data":
             del content["data"]
     return content
 
 
 @pytest.mark.parametrize("how", ["format", "level", "feature", "cycle", "type", "foreign", "extra", "nan", "names",
-                                 "list", "recipe", "no data"])
+                                 "list", "recipe", "no data", "gains", "negative"])
 def test_a_damaged_file_is_named(how: str, tmp_path: Path) -> None:
     frame, label = world()
     file = tmp_path / "fit.json"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from memlab import run
 from memlab.data.numbering import renumber
 from memlab.errors import MemlabError
 from memlab.harness.arm import refusal
+from memlab.harness.results import read_arm
 from memlab.learn.folds import folds
 from memlab.learn.ranker.model import apply, fit, load, save
 from memlab.learn.ranker.stage import LearnedScore, candidates, rescored
@@ -115,6 +117,14 @@ def test_the_command_cross_fits(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run.main(words(tmp_path, "rank/score=learned", "rank.score.recipe.trees=3", "rank.score.depth=20")) == 0
     manifests = list((tmp_path / "runs").rglob("ranking.parquet"))
     assert "linear" in pl.read_parquet(manifests[0]).columns
+    folder = manifests[0].parent
+    shown = json.loads((folder / "manifest.json").read_text())["importances"]
+    assert 0 < len(shown) <= 20
+    assert set(shown[0]) == {"feature", "gain", "share"}
+    assert 0 < sum(row["share"] for row in shown) <= 1.001
+    reasons = read_arm(folder).reasons
+    assert reasons is not None
+    assert set(reasons["question"]) == set(pl.read_parquet(manifests[0])["question"])
 
 
 def test_lives_have_labels() -> None:

@@ -1,0 +1,68 @@
+"""Importances of the features of fits, and the reasons for which they rank the first turn before the second.
+
+The share of a feature in a score is its Shapley value (``memlab.learn.ranker.trees.predict``): the shares of all
+features add up to the score, and their differences between two turns to the lead of one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from memlab.learn.ranker.features import PAIR
+from memlab.learn.ranker.model import Fits, contributions
+from memlab.tables import DIGITS, SCHEMAS
+
+TOP = 5
+"""Features named for each question; the others are summed up in one row."""
+
+
+def importances(fits: Fits) -> pl.DataFrame:
+    """Return the table ``importances``: features with a gain, summed over the fits, largest first."""
+    gains: dict[str, float] = {}
+    for _, model in fits:
+        for name, gain in zip(model.features, model.gains):
+            gains[name] = gains.get(name, 0.0) + gain
+    table = pl.DataFrame({"feature": list(gains), "gain": list(gains.values())}, schema=SCHEMAS["importances"])
+    return table.filter(pl.col("gain") > 0).with_columns(pl.col("gain").round(DIGITS)).sort(
+        "gain", "feature", descending=[True, False])
+
+
+def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fits: Fits) -> pl.DataFrame:
+    """Return the table ``reasons`` for all questions with two turns among the rows of ``frame``, the features.
+
+    For each question the ``TOP`` features with the largest differences between the first and the second turn, largest
+    first and ties in the order of the features, then the sum of all others.
+    """
+    turns = units.select("unit", "session", pl.col("turns").list.first().alias("turn"))
+    rows = ranking.filter(pl.col("rank") <= 2).select(*PAIR, "rank").join(turns, on="unit").join(
+        frame.select(PAIR).with_row_index("row"), on=PAIR).sort("question", "rank")
+    first, second = (rows.filter(pl.col("rank") == rank).drop("rank", "unit") for rank in (1, 2))
+    pairs = first.join(second, on="question", suffix="_other", maintain_order="left")
+    if not pairs.height:
+        return pl.DataFrame(schema=SCHEMAS["reasons"])
+    at, other = pairs["row"].to_numpy(), pairs["row_other"].to_numpy()
+    parts: list[pl.DataFrame] = []
+    for mine, model in fits:
+        chosen = mine[at]
+        if chosen.any():
+            lead = contributions(model, frame[at[chosen]]) - contributions(model, frame[other[chosen]])
+            parts.append(_largest(pairs.filter(chosen), frame, np.round(lead[:, :-1], DIGITS), model.features))
+    return pl.concat(parts).sort("question", maintain_order=True)
+
+
+def _largest(pairs: pl.DataFrame, frame: pl.DataFrame, lead: np.ndarray, features: tuple[str, ...]) -> pl.DataFrame:
+    """Return the rows of these pairs (m,); lead (m, features) is what each feature adds to the lead of the first."""
+    order = np.argsort(-np.abs(lead), axis=1, kind="stable")[:, :TOP]
+    values = frame.select(features)
+    one, two = values[pairs["row"].to_numpy()].to_numpy(), values[pairs["row_other"].to_numpy()].to_numpy()
+    rows = []
+    for i, about in enumerate(pairs.select("question", "session", "turn", "session_other", "turn_other").iter_rows()):
+        named = [j for j in order[i] if lead[i, j]]
+        rows += [(*about, features[j], _number(one[i, j]), _number(two[i, j]), float(lead[i, j])) for j in named]
+        rows.append((*about, None, None, None, round(float(lead[i].sum() - lead[i, named].sum()), DIGITS)))
+    return pl.DataFrame(rows, schema=SCHEMAS["reasons"], orient="row")
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

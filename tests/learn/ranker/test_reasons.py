@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab.learn.ranker.model import apply, contributions, crossfit, fit, load, save
+from memlab.learn.ranker.reasons import TOP, importances, reasons
+from memlab.learn.ranker.stage import candidates
+from memlab.store import Store
+from memlab.tables import Tables
+from tests.learn.ranker.test_model import RECIPE, world
+from tests.learn.ranker.worlds import first, learned, searched
+
+
+def result(**settings: object) -> Tables:
+    stage = learned(**settings)
+    return stage.run(searched().only(stage.reads), Store())
+
+
+def ranked(scores: np.ndarray, frame: pl.DataFrame) -> pl.DataFrame:
+    place = pl.col("score").rank("ordinal", descending=True).over("question").cast(pl.Int32)
+    return frame.select("question", "unit", pl.Series("score", scores)).with_columns(place.alias("rank"))
+
+
+def units(frame: pl.DataFrame) -> pl.DataFrame:
+    """Unit n is turn n of session n + 100."""
+    return frame.select("unit", (pl.col("unit") + 100).cast(pl.Int32).alias("session"),
+                        pl.concat_list(pl.col("unit").cast(pl.Int32)).alias("turns"))
+
+
+def test_contributions_add_up_to_the_lead_of_the_first_turn() -> None:
+    frame, label = world()
+    frame = frame.with_columns(pl.col("question", "unit").cast(pl.Int32))
+    fold = (frame["question"].to_numpy() % 3).astype(np.int32)
+    fits = crossfit(frame, label, fold, 20, RECIPE)
+    scores = np.zeros(frame.height)
+    for mine, model in fits:
+        scores[mine] = apply(model, frame.filter(mine))
+    ranking = ranked(scores, frame)
+    table = reasons(ranking, units(frame), frame, fits)
+    for question in (0, 1, 2, 59):
+        mine = ranking.filter(pl.col("question") == question).sort("rank").head(2)
+        one, two = mine["unit"].to_list()
+        shown = table.filter(pl.col("question") == question)
+        assert shown.select("session", "turn", "other_session", "other_turn").unique().rows() == [
+            (one + 100, one, two + 100, two)]
+        assert shown["contribution"].sum() == pytest.approx(mine["score"][0] - mine["score"][1], abs=1e-5)
+        (model,) = (model for rows, model in fits if rows[one])
+        parts = contributions(model, frame)
+        for feature, value, other, contribution in shown.drop_nulls("feature").select(
+                "feature", "value", "other_value", "contribution").iter_rows():
+            at = model.features.index(feature)
+            assert (value, other) == (frame[feature][one], frame[feature][two])
+            assert contribution == pytest.approx(parts[one, at] - parts[two, at], abs=1e-5)
+
+
+def test_a_run_has_the_largest_five_of_each_question_then_the_rest() -> None:
+    made = result()
+    table, top = made["reasons"], made["ranking"].filter(pl.col("rank") == 1)
+    assert set(table["question"]) == set(top["question"])
+    places = top.join(made["units"], on="unit").select(
+        "question", "session", pl.col("turns").list.first().alias("turn"))
+    assert table.unique("question").join(places, on=["question", "session", "turn"]).height == places.height
+    for _, rows in table.group_by("question"):
+        assert 1 <= rows.height <= TOP + 1
+        assert rows["feature"].is_null().to_list() == [False] * (rows.height - 1) + [True]
+        sizes = rows["contribution"].abs().to_list()[:-1]
+        assert sizes == sorted(sizes, reverse=True)
+        assert 0 not in sizes
+
+
+def test_a_question_with_one_candidate_has_no_reason() -> None:
+    frame, label = world()
+    frame = frame.with_columns(pl.col("question", "unit").cast(pl.Int32))
+    model = fit(frame, label, 20, RECIPE)
+    kept = ((pl.col("question") > 0) | (pl.col("unit") == 0))
+    part = frame.filter(kept)
+    ranking = ranked(apply(model, part), part)
+    table = reasons(ranking, units(frame), part, [(np.ones(part.height, bool), model)])
+    assert set(table["question"]) == set(range(1, 60))
+    assert reasons(ranking.head(0), units(frame), part, []).is_empty()
+
+
+def test_gains_are_summed_over_the_fits() -> None:
+    frame, label = world()
+    fold = (frame["question"].to_numpy() % 2).astype(np.int32)
+    fits = crossfit(frame, label, fold, 20, RECIPE)
+    expected = sum(model.gains[model.features.index("good")] for _, model in fits)
+    table = importances(fits)
+    assert table["feature"][0] == "good"
+    assert table["gain"][0] == pytest.approx(expected)
+    assert table["gain"].to_list() == sorted(table["gain"], reverse=True)
+    none = dataclasses.replace(fits[0][1], gains=(0.0, 3.0))
+    assert importances([(fits[0][0], none)]).rows() == [("noise", 3.0)]
+
+
+def test_a_saved_fit_has_its_importances_and_one_of_an_earlier_version_none(tmp_path: Path) -> None:
+    model = fit(*candidates(first(), 40), 40, learned().recipe)
+    save(model, tmp_path / "fit.json")
+    content = json.loads((tmp_path / "fit.json").read_text())
+    assert result(model=tmp_path / "fit.json")["importances"].equals(importances([(np.ones(1, bool), model)]))
+    del content["gains"]
+    (tmp_path / "old.json").write_text(json.dumps(content))
+    assert load(tmp_path / "old.json").trees == model.trees
+    old = result(model=tmp_path / "old.json")
+    assert old["importances"].is_empty()
+    assert old["reasons"].height
