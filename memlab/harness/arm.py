@@ -82,6 +82,8 @@ class Arm:
     out: Path
     seed: int
     config: str
+    command: str = ""
+    """The line that started the run, without secrets, for its manifest."""
 
     def digest(self) -> str:
         """Return the digest of all that can change a result: stages, models, data and source, but no path or device."""
@@ -164,7 +166,8 @@ class Arm:
         """Return the part of the manifest that depends on the arm and its tables, not on time and machine."""
         bins = reliability(self.pipeline.select, tables)
         return {
-            "arm": self.name, "experiment": self.experiment, "digest": self.digest(), "seed": self.seed,
+            "arm": self.name, "experiment": self.experiment, "command": self.command,
+            "digest": self.digest(), "seed": self.seed,
             "dataset": self.dataset.name, "data": self.dataset.identity(),
             "notes": self.dataset.notes(), "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
             "models": {slot: models for slot, stage in self.pipeline.stages() if (models := origins(stage))},

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curve_contrast import is_curve
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.build import build
+from memlab.runtime.redaction import redact
 
 NOT_IN_NAMES = (
     *(setting.name for setting in RUN_SETTINGS if not setting.in_name), "data", "track", "exp", "hydra", "attribute",
@@ -50,16 +53,26 @@ class Sweep:
     """Name of an arm of a plan -> why it cannot run here: the files of a model are missing."""
 
 
+def command_line(words: Sequence[str], multirun: bool = False) -> str:
+    """Return the line that these words belong to, for a shell, without the keys in it.
+
+    >>> command_line(["data=locomo", "data.path=my file.json", "chat.url=https://me:secret@host/v1"])
+    "python -m memlab.run data=locomo 'data.path=my file.json' chat.url=https://***@host/v1"
+    """
+    return redact(f"python -m memlab.run {'-m ' * multirun}{shlex.join(words)}".strip(), os.environ)
+
+
 def read(words: list[str], multirun: bool = False) -> Sweep:
     """Compose every arm of a command line and construct its objects; raise Faults with all that is wrong."""
     configs, faults = compose(words, multirun)
     if configs is None:
         raise Faults(faults)
+    command = command_line(words, multirun)
     arms: list[Arm] = []
     left_out: dict[str, str] = {}
     for config in configs.arms:
         try:
-            arms.append(arm_of(config, configs.swept))
+            arms.append(replace(arm_of(config, configs.swept), command=command))
         except Faults as error:
             if ablation.swaps_part(config):  # a part that cannot stand where the others are
                 left_out[str(config.ablate)] = error.faults[0]

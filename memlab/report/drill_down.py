@@ -17,8 +17,8 @@ import polars as pl
 from memlab.harness.results import ArmRun
 from memlab.text.display import clean, is_number, one_line
 
-BUDGET = 4_000_000
-"""Bytes of JSON; with plotly's 4.8 MB a page stays under 10 MB."""
+BUDGET = 60_000_000
+"""Bytes of JSON before it is packed: what a phone's browser can hold."""
 
 SHOWN, SIGNALS, LETTERS = 20, 8, 320
 """Units per question, signals per unit, letters per text."""
@@ -30,7 +30,7 @@ _FIXED = {"question", "unit", "level", "session", "turns", "tokens", "score", "r
 
 
 def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], budget: int = BUDGET) -> dict[str, Any]:
-    """Collect the questions with every arm's ranking, evidence, selection and cut.
+    """Collect the questions with every arm's ranking, evidence, selection and cut, up to ``budget`` bytes of JSON.
 
     Rankings are shared between arms: an arm's entry has the number of one, and its own selection as a string with a 0
     or 1 for each row. A row is [unit, session, date, tokens, score, gold, text number, signals...].
@@ -54,7 +54,8 @@ def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], budget: int = BUD
         out.append(entry)
     return {"arms": [{"name": one_line(a.name), "oracle": a.oracle} for a in arms], "metrics": list(metrics),
             "signals": [one_line(s) for s in signals], "texts": list(texts),
-            "questions": sorted(out, key=lambda e: e["q"]), "left_out": left_out}
+            "questions": sorted(out, key=lambda e: e["q"]), "left_out": left_out,
+            "bytes": spent}
 
 
 def _heads(arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[dict[str, Any]]:

@@ -22,7 +22,10 @@ from memlab.text.display import format_number, one_line
 BLUE, VERMILLION, GREY, INK = "#0072B2", "#D55E00", "#9AA0A6", "#24292f"
 PALETTE = (BLUE, VERMILLION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5B5B5B", "#8C6BB1")
 SYMBOLS = ("circle", "square", "triangle-up", "cross", "star", "pentagon", "triangle-down", "hexagon")
-HEAT = [[0.0, "#f4f7fa"], [0.25, "#cfdfee"], [0.5, "#a3c6e2"], [0.75, "#3f86bb"], [1.0, "#08436f"]]
+HEAT = [[0.0, "#f4f7fa"], [0.5, "#c3d9ec"], [1.0, "#86b6dc"]]
+"""Light blues: dark figures on them keep a contrast of at least 6 : 1."""
+
+ON_HEAT = "#1f2328"
 
 SPAN = 0.2
 """Smallest range of a heat map's colours, so that a spread of a point or two does not look large."""
@@ -62,7 +65,7 @@ def heat_map(arms: Sequence[ArmRun], metrics: Sequence[str]) -> dict[str, Figure
                 "zmin": min(min(values), max(values) - SPAN), "zmax": max(values),
                 "y": [one_line(arm.name) for arm in arms], "colorscale": HEAT, "xgap": 3, "ygap": 3,
                 "text": [[format_number(v) if v is not None else "" for v in row] for row in z],
-                "texttemplate": "%{text}",
+                "texttemplate": "%{text}", "textfont": {"color": ON_HEAT},
                 "hovertemplate": "%{y}<br>%{x}<br><b>%{text}</b><extra></extra>", "hoverongaps": False,
                 "colorbar": {"thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}},
             }],
@@ -101,7 +104,7 @@ def recall_against_tokens(comparison: Comparison, metrics: Sequence[str]) -> dic
                  "x": [p["tokens"] for p in line], "y": [p["value"] for p in line],
                  "text": _sparse([f"K {p['k']}" for p in line], line),
                  "customdata": [p["k"] for p in line],
-                 "textposition": "top left", "textfont": {"size": 10, "color": "#6e7781"}, "cliponaxis": False,
+                 "textposition": "top left", "textfont": {"size": 10, "color": "#57606a"}, "cliponaxis": False,
                  "line": {"color": GREY, "width": 2}, "marker": {"size": 4, "color": GREY},
                  "hovertemplate": "constant K = %{customdata}<br>%{x:,.0f} tokens<br><b>%{y:.3f}</b><extra></extra>"}
         rules = [_rule_line(name, drawn[metric], looks[name][0]) for name, drawn in comparison["rule_curves"].items()

@@ -1,7 +1,7 @@
 """The report as one HTML file that needs no network: styles, script, plotly and data travel inside it.
 
-Text of benchmarks and models is escaped by jinja2 where it becomes markup, and by ``_json`` where it becomes data,
-which the script only ever sets as text. A content policy in the page forbids every request.
+Text of benchmarks and models is escaped by jinja2 where it becomes markup. Where it becomes data it is packed, and the
+script only ever sets it as text. A content policy in the page forbids every request.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.winner import winner
 from memlab.harness.results import ArmRun
 from memlab.report import attribution, drill_down, figures, question_types, settings, view_model
+from memlab.report.packed import pack
 from memlab.report.turn_metrics import COLUMNS as TURN_COLUMNS
 from memlab.report.turn_metrics import LEGEND, turn_metrics
 from memlab.text.display import clean, format_count, format_number, one_line
 from memlab.text.unicode import replace_surrogates
+
+QUESTIONS = 5_500_000
+"""Most characters of the packed questions; with plotly's 2 MB a page stays under 8 MB."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,21 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], extras: Extras | None =
         notices=view_model.notices(comparison), notes=view_model.notes(comparison),
         type_tables={m: list(zip([a.name for a in arms],
                                  view_model.by_type(arms, m, [k for k, _ in kinds]))) for m in heat},
-        shared=shared, differing=differing, settings=settings.by_value(arms),
+        shared=shared, differing=differing, commands=view_model.commands(arms), settings=settings.by_value(arms),
         configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],
-        chart_data=_json(charts),
-        drill_data=_json({**drill_down.drill_down(arms, columns), "first": first, "second": second}),
-        plotly=_raw(_plotly()), css=_raw(_template("report.css")), script=_raw(_template("report.js")))
+        chart_data=pack(_json(charts)), drill_data=_questions(arms, columns, first, second), plotly=_plotly(),
+        css=_raw(_template("report.css")), script=_raw(_template("report.js")))
+
+
+def _questions(arms: Sequence[ArmRun], columns: Sequence[str], first: str, second: str) -> str:
+    """Return the packed data of the questions, of fewer of them where all would take more than ``QUESTIONS``."""
+    budget = drill_down.BUDGET
+    while True:
+        data = drill_down.drill_down(arms, columns, budget)
+        packed = pack(_json({**data, "first": first, "second": second}))
+        if len(packed) <= QUESTIONS:
+            return packed
+        budget = int(min(budget, data["bytes"]) * QUESTIONS / len(packed) * 0.98)
 
 
 def forest(contrasts: Sequence[ContrastResult]) -> list[Forest | None]:
@@ -94,22 +108,20 @@ def forest(contrasts: Sequence[ContrastResult]) -> list[Forest | None]:
     return out
 
 
-def _json(value: Any) -> Any:
-    """Return JSON for a script element: no character that could end it or start markup."""
+def _json(value: Any) -> str:
+    """Return JSON without NaN or infinity, which become null, and without halves of characters."""
     write = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         text = write(value)
     except ValueError:  # NaN or infinity; replacing them in every case would take a third of the page's time
         text = write(finite(value))
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return _raw(replace_surrogates(text))
+    return replace_surrogates(text)
 
 
 def _raw(text: str) -> Any:
     from markupsafe import Markup
 
-    return Markup(text)  # noqa: S704  (our own files, plotly's, and JSON that _json made safe)
+    return Markup(text)  # noqa: S704  (our own files)
 
 
 @cache
@@ -138,4 +150,4 @@ def _template(name: str) -> str:
 def _plotly() -> str:
     from plotly.offline import get_plotlyjs
 
-    return str(get_plotlyjs())
+    return pack(str(get_plotlyjs()))

@@ -177,7 +177,8 @@ def _questions(comparison: Comparison, arms: Sequence[ArmRun]) -> str:
 
 def _provenance(arms: Sequence[ArmRun], older: Sequence[str]) -> str:
     shared, differing = view_model.manifests(arms)
-    parts = [table(["shared by all arms", ""], [[code(k), escape(v)] for k, v in shared.items()], 2)]
+    parts = [f"Made by {', '.join(map(code, lines))}.\n" for lines in [view_model.commands(arms)] if lines]
+    parts.append(table(["shared by all arms", ""], [[code(k), escape(v)] for k, v in shared.items()], 2))
     if differing:
         parts.append(table(["differing", *(escape(a.name) for a in arms)],
                            [[code(k), *map(escape, v.values())] for k, v in differing.items()]))

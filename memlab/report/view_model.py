@@ -25,6 +25,7 @@ from memlab.text.display import (
     format_p,
     format_signed,
     is_number,
+    one_line,
 )
 
 PREFERRED = ("selected/session/recall_all", "selected/turn/recall_all", "session/recall_all@5",
@@ -43,7 +44,7 @@ COLUMNS = 6
 GROUPED = 3
 """Arms with one comparator from which on they are summed up as all others."""
 
-ELSEWHERE = ("arm", "notes", "reliability", "constant_k")
+ELSEWHERE = ("arm", "command", "notes", "reliability", "constant_k")
 """Parts of a manifest that the report shows in a section of their own."""
 
 APART = ("selected/k", "context/tokens", "selected/k_mean", "context/tokens_mean")
@@ -314,3 +315,8 @@ def manifests(arms: Sequence[ArmRun]) -> tuple[dict[str, str], dict[str, dict[st
     rows = transpose({arm.name: flat({k: v for k, v in arm.manifest.items() if k not in ELSEWHERE}) for arm in arms})
     shared = {name: next(iter(row.values())) for name, row in rows.items() if len(set(row.values())) == 1}
     return shared, {name: row for name, row in rows.items() if name not in shared}
+
+
+def commands(arms: Sequence[ArmRun]) -> list[str]:
+    """Return the distinct lines that started the arms, in the arms' order; runs of older versions have none."""
+    return list(dict.fromkeys(one_line(line) for arm in arms if (line := str(arm.manifest.get("command") or ""))))

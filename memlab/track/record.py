@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from memlab.harness.results import failure_file
 from memlab.runtime.files import read_json, write_json
+from memlab.runtime.redaction import redact
 
 MARKER = "published.json"
 """Lies in a run folder that was published; delete it to publish again."""
@@ -24,16 +24,6 @@ FAILED = ".failed.published.json"
 
 LINES, LETTERS = 30, 4_000
 """Length of a traceback's end that is published; all of it lies beside the run folder."""
-
-_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-_SECRETS = (
-    re.compile(r"(?i)(\bbearer\s+)[^\s,;'\")}]+"),
-    re.compile(r"(?i)((?:[\w-]*(?:key|token|secret|passw(?:or)?d)|authorization)['\"]?\s*[=:]\s*)(?!bearer\b)[^\s,;)}]+"),
-    re.compile(r"(://)[^/\s:@]+:[^/\s@]+(?=@)"),
-    re.compile(r"()\b(?:sk|pk|hf|ghp|gho|glpat|xox[abp])[-_][\w-]{8,}"),
-    re.compile(r"()\b[0-9a-fA-F]{40,}\b"),
-)
-
 
 @dataclass(frozen=True)
 class PublishRecord:
@@ -96,19 +86,3 @@ def failure_tail(folder: Path, environment: Mapping[str, str] | None = None) -> 
     text = failure_file(folder).read_text(encoding="utf-8", errors="replace")
     lines = redact(text, os.environ if environment is None else environment).strip().splitlines()
     return "\n".join(lines[-LINES:])[-LETTERS:]
-
-
-def redact(text: str, environment: Mapping[str, str]) -> str:
-    """Replace keys: values of environment variables that are named like one, and text in the form of one.
-
-    >>> redact("Authorization: Bearer abc.def, api_key=hello99 at https://me:pw@host/v1", {})
-    'Authorization: Bearer ***, api_key=*** at https://***@host/v1'
-    >>> redact("rejected 'opensesame'", {"MY_API_KEY": "opensesame"})
-    "rejected '***'"
-    """
-    for name, value in environment.items():
-        if _NAMES.search(name) and len(value) >= 6:  # noqa: PLR2004  (shorter ones would replace common words)
-            text = text.replace(value, "***")
-    for form in _SECRETS:
-        text = form.sub(r"\1***", text)
-    return text

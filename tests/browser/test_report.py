@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,16 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def page(browser: Any, report: ReportFiles) -> Any:
-    browser.get(report.html.as_uri())
+    return opened(browser, report)
+
+
+def opened(browser: Any, report: ReportFiles, address: str = "") -> Any:
+    """Load the page afresh and wait until it has unpacked and drawn everything."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get("about:blank")
+    browser.get(report.html.as_uri() + address)
+    WebDriverWait(browser, 60).until(lambda page: page.execute_script("return document.documentElement.dataset.ready"))
     return browser
 
 
@@ -138,3 +149,144 @@ def test_another_metric_redraws_the_heat_map(page: Any) -> None:
     after = page.execute_script(cells)
     assert len(before) == len(after) == 36
     assert before != after
+
+
+def sizes(page: Any) -> dict[str, tuple[int, int]]:
+    """Width and height of each chart's drawing."""
+    found = page.execute_script(
+        "return [...document.querySelectorAll('.chart')].map(e => [e.id, e.querySelector('svg.main-svg')"
+        ".getBoundingClientRect()]).map(([id, box]) => [id, box.width, box.height])")
+    return {name: (width, height) for name, width, height in found}
+
+
+def test_charts_keep_their_height_when_the_window_changes(page: Any) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    before = sizes(page)
+    try:
+        for width in (700, 1100, 700):
+            page.set_window_size(width, 900)
+            WebDriverWait(page, 20).until(lambda p: width - 120 < sizes(p)["chart-tokens"][0] <= width)  # noqa: B023
+            now = sizes(page)
+            assert {name: size[1] for name, size in now.items()} == {name: size[1] for name, size in before.items()}
+    finally:
+        page.set_window_size(1280, 1700)
+    WebDriverWait(page, 20).until(lambda p: sizes(p) == before)
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen_and_the_legend_lies_below(
+        browser: Any, report: ReportFiles) -> None:
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                            {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True})
+    try:
+        page = opened(browser, report)
+        assert page.execute_script("return document.documentElement.scrollWidth") == 390
+        plot, legend = (page.execute_script(
+            f"return document.querySelector('#chart-tokens {part}').getBoundingClientRect().toJSON()")
+            for part in (".xy .plot, #chart-tokens .cartesianlayer", ".legend"))
+        assert legend["top"] >= plot["bottom"]
+        assert plot["width"] > 250
+        frame = page.find_element("id", "chart-heat")
+        assert int(frame.get_property("scrollWidth")) > int(frame.get_property("clientWidth"))  # it scrolls inside
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of an rgb(...) colour (WCAG 2.2)."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+SMALL_PRINT = """
+const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
+  if (!/^rgba\\(.*, 0\\)$/.test(c)) return c; } return 'rgb(255, 255, 255)'; };
+const all = 'p, li, small, dt, dd, th, td, .chip, .id, .scale span, .badge, summary, .tool, label';
+return [...document.querySelectorAll(all)].filter((e) => e.offsetParent && e.textContent.trim())
+  .map((e) => [getComputedStyle(e).color, behind(e), e.outerHTML.slice(0, 80)]);
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_by_day_and_by_night(browser: Any, report: ReportFiles, scheme: str) -> None:
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                            {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    try:
+        page = opened(browser, report, "#?open=3")
+        paper = luminance(page.execute_script("return getComputedStyle(document.body).backgroundColor"))
+        assert (paper > 0.5) == (scheme == "light")
+        pairs = page.execute_script(SMALL_PRINT)
+        assert len(pairs) > 200
+        for ink, ground, where in pairs:
+            low, high = sorted((luminance(ink), luminance(ground)))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground, where)
+        axis = page.execute_script("return getComputedStyle(document.querySelector('#chart-tokens .xtick text')).fill")
+        assert abs(luminance(axis) - paper) > 0.3
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_an_address_leads_back_to_what_was_on_the_page(page: Any, browser: Any, report: ReportFiles) -> None:
+    next(h for h in heads_of(page) if "tokens" in h.text).find_element("tag name", "button").click()
+    choose(page, "f-a", "gap")
+    choose(page, "f-b", "fixed_10")
+    page.find_element("id", "f-differ").click()
+    page.find_element("css selector", "#list .row").click()
+    metric = page.find_element("css selector", "select[data-chart=heat]").find_elements("tag name", "option")[1]
+    metric.click()
+    questions, metric_name = listed(page), metric.text
+    opened_one = page.find_element("css selector", "#list .row[aria-expanded=true]").text
+    order = [th.get_attribute("data-sort") for th in css(page, "#arms-table tbody th")]
+    address = page.current_url.removeprefix(report.html.as_uri())
+    assert address.startswith("#?")
+
+    again = opened(browser, report, address)
+    assert listed(again) == questions
+    assert again.find_element("css selector", "#list .row[aria-expanded=true]").text == opened_one
+    assert [th.get_attribute("data-sort") for th in css(again, "#arms-table tbody th")] == order
+    assert again.find_element("css selector", "select[data-chart=heat]").get_attribute("value") == metric_name
+    assert "arm=gap" in again.current_url
+
+
+@pytest.mark.parametrize("address", ["#?open=x.9999&arm=nobody&by=&arms-table=99.up&tokens=no&type=<b>", "#?%zz", "#?"])
+def test_an_address_that_fits_nothing_opens_the_page_as_it_is(browser: Any, report: ReportFiles, address: str) -> None:
+    page = opened(browser, report, address)
+    assert css(page, "#chart-tokens svg.main-svg")
+    assert page.get_log("browser") == []
+
+
+def saved(page: Any, folder: Path, name: str) -> bytes:
+    """Wait for a download, and return what it holds."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(page, 30).until(lambda _: (folder / name).is_file() and (folder / name).stat().st_size)
+    return (folder / name).read_bytes()
+
+
+def test_tables_and_charts_are_saved_as_files(page: Any, report: ReportFiles, tmp_path: Path) -> None:
+    page.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    name = f"{report.comparison['experiment']}-on-{report.comparison['data']}"
+    for label in ("CSV", "LaTeX"):
+        page.find_element("css selector", "#arms .tools").find_element("xpath", f"button[.='{label}']").click()
+    rows = list(csv.reader(saved(page, tmp_path, f"{name}-arms.csv").decode().splitlines()))
+    arms = report.comparison["arms"]
+    assert [row[0].split()[0] for row in rows[1:]] == list(arms)
+    column = rows[0].index("tokens")
+    assert [float(row[column].replace(",", "")) for row in rows[1:]] == [
+        pytest.approx(arm["tokens_mean"], abs=0.6) for arm in arms.values()]
+    assert any(head.endswith(": 95 % interval") for head in rows[0])
+    lines = saved(page, tmp_path, f"{name}-arms.tex").decode().splitlines()
+    body = lines[lines.index("\\midrule") + 1:lines.index("\\bottomrule")]
+    assert len(body) == len(arms)
+    assert {line.count(" & ") for line in body} == {len(heads_of(page)) - 1}
+    assert all(line.endswith("\\\\") for line in body)
+    assert any("fixed\\_10" in line for line in body)
+    for label, begins in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
+        page.find_element("css selector", "#cost .tools").find_element("xpath", f"button[.='{label}']").click()
+        assert saved(page, tmp_path, f"{name}-tokens.{label.lower()}").startswith(begins)
+    assert page.get_log("browser") == []
+
+
+def heads_of(page: Any) -> list[Any]:
+    return css(page, "#arms-table thead th")

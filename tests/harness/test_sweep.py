@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -37,6 +38,14 @@ def names(*words: str, multirun: bool = False) -> list[str]:
 ])
 def test_one_arm_is_called_by_what_it_changes(words: list[str], name: str) -> None:
     assert names(*words) == [name]
+
+
+def test_the_command_is_known_to_every_arm_without_its_keys_and_changes_no_digest() -> None:
+    words = ["rank.select.k=3,5", "chat.url=https://me:secret@host/v1", *LEXICAL]
+    arms = read(words, multirun=True).arms
+    assert {arm.command for arm in arms} == {
+        "python -m memlab.run -m rank.select.k=3,5 chat.url=https://***@host/v1 " + " ".join(LEXICAL)}
+    assert [arm.digest() for arm in arms] == [replace(arm, command="").digest() for arm in arms]
 
 
 def test_defaults_alone_are_called_so() -> None:

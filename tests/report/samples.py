@@ -35,6 +35,8 @@ FILLER = [
 ]
 HOSTILE = ("</script><script>window.broken = 1</script> <img src=x onerror='window.broken = 1'> \x1b[31mred\x1b[0m "
            "\u202eesrever\u202c a|b \u2028 null\x00 & שלום עולם")
+COMMAND = "python -m memlab.run +exp=adaptive_k <b>"
+
 ARMS = {"fixed_10": "fixed k = 10", "fixed_5": "fixed k = 5", "gap": "largest gap", "by_type": "by question class",
         "calibrated": "coverage >= .9", "oracle": "smallest complete K"}
 CONTRASTS = (("gap", "fixed_10", "selected/session/recall_all"),
@@ -146,7 +148,7 @@ def _write(path: Path, arm: str, ranking: list[dict[str, Any]], shown: list[dict
     declared = "".join(f"- {{arm: {one}, comparator: {other}, metric: {metric}}}\n" for one, other, metric in CONTRASTS)
     (path / "config.yaml").write_text(f"# {ARMS[arm]}\nrank:\n  select:\n    _target_: {target}\n"
                                       f"contrasts:\n{declared}")
-    manifest = {"arm": arm, "experiment": "adaptive_k", "data": {"name": "synthetic", "seed": 0},
+    manifest = {"arm": arm, "experiment": "adaptive_k", "command": COMMAND, "data": {"name": "synthetic", "seed": 0},
                 "digest": path.name.rpartition("-")[2], "dataset": "synthetic",
                 "finished": "2026-11-21T22:10:00", "commit": "3f1c2ab", "dirty": False, "seeds": [0],
                 "total_seconds": 3.2 + len(arm) / 10,

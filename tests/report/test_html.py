@@ -10,8 +10,10 @@ import pytest
 
 from memlab.evaluate.contrast import UNKNOWN
 from memlab.harness.results import ArmRun
+from memlab.report import html as report_html
 from memlab.report.build import ReportFiles
-from memlab.report.html import _json, forest, page
+from memlab.report.html import _json, _questions, forest, page
+from memlab.report.packed import unpack
 
 
 class Reader(html.parser.HTMLParser):
@@ -54,7 +56,7 @@ def test_hostile_text_makes_no_element_and_stays_readable_as_data(text: str, rea
     assert read.tags.count("script") == 4  # two of data, plotly, ours
     assert "img" not in read.tags
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2028\u2029]", text.split("<script>")[0])
-    drill = json.loads(read.data["drill"])
+    drill = json.loads(unpack(read.data["drill"]))
     question = next(q for q in drill["questions"] if q["q"] == 3)
     assert "</script><script>window.broken = 1</script>" in question["text"]
     assert "שלום עולם" in question["text"]
@@ -65,15 +67,16 @@ def test_hostile_text_makes_no_element_and_stays_readable_as_data(text: str, rea
 def test_the_file_is_one_asks_for_nothing_and_is_small(text: str, read: Reader) -> None:
     assert read.addresses == []
     assert "default-src 'none'" in text
-    assert text.count("plotly.js v") == 1
-    assert len(text.encode()) < 10_000_000
+    assert "plotly.js v" in unpack(read.data["plotly"])
+    assert len(text.encode()) < 3_000_000
 
 
 def test_every_section_is_there(read: Reader, text: str, report: ReportFiles) -> None:
     for name in ("finding", "arms", "types", "cost", "paired", "reliability", "questions", "provenance"):
         assert f'<section id="{name}"' in text
-    charts = json.loads(read.data["charts"])
+    charts = json.loads(unpack(read.data["charts"]))
     assert all(charts[name] for name in ("paired", "reliability", "heat", "tokens"))
+    assert "python -m memlab.run +exp=adaptive_k &lt;b&gt;</pre>" in text
     assert "budget has no finished run" in text
     assert "looks at gold</span>" in text
     assert "the opposite of what was claimed is shown." in text
@@ -88,11 +91,22 @@ def test_names_are_escaped_wherever_they_stand(report: ReportFiles, arms: tuple[
     assert "img" not in reader.tags
 
 
-def test_json_in_a_script_holds_no_character_that_ends_it() -> None:
-    value = {"a": "</script><!-- & \u2028\u2029", "b": [math.nan, math.inf, 1.5], "c": "\ud800"}
-    text = str(_json(value))
-    assert not set(text) & set("<>&\u2028\u2029")
-    assert json.loads(text) == {"a": value["a"], "b": [None, None, 1.5], "c": "?"}
+def test_json_has_no_number_and_no_character_that_a_browser_cannot_read() -> None:
+    value = {"a": "</script>&\u2028", "b": [math.nan, math.inf, 1.5], "c": "\ud800"}
+    assert json.loads(_json(value)) == {"a": value["a"], "b": [None, None, 1.5], "c": "?"}
+
+
+def test_questions_are_left_out_only_where_they_take_too_much(
+        arms: tuple[ArmRun, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = ["session/recall_all@5"]
+    whole = json.loads(unpack(_questions(arms, columns, "", "")))
+    assert whole["left_out"] == 0
+    monkeypatch.setattr(report_html, "QUESTIONS", 6_000)
+    packed = _questions(arms, columns, "", "")
+    part = json.loads(unpack(packed))
+    assert len(packed) <= 6_000
+    assert 0 < len(part["questions"]) < len(whole["questions"])
+    assert len(part["questions"]) + part["left_out"] == len(whole["questions"])
 
 
 def test_intervals_lie_on_one_scale_and_amounts_on_their_own() -> None:

@@ -9,6 +9,7 @@ import pytest
 from memlab.harness.results import ArmRun
 from memlab.report import settings
 from memlab.report.build import ReportFiles
+from memlab.report.packed import unpack
 from memlab.text.display import EMPTY
 
 
@@ -75,7 +76,7 @@ def test_the_page_and_the_document_show_what_differs(report: ReportFiles) -> Non
     assert 'id="chart-settings"' in html
     assert "<b>by_type</b>: by_type" in html.partition('id="settings"')[2].partition("</section>")[0]
     assert "**by_type**: by_type" in markdown.partition("## Settings")[2]
-    charts = json.loads(html.partition('id="charts">')[2].partition("</script>")[0])
+    charts = json.loads(unpack(html.partition('id="charts">')[2].partition("</script>")[0]))
     assert len(charts["settings"]["data"]) == len(report.comparison["arms"])
 
 

@@ -1,7 +1,7 @@
 "use strict";
-// Draws the charts, sorts the tables and runs the drill-down. Data becomes text nodes only, never markup.
-(function () {
-  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+// Sorts and exports the tables, unpacks and draws the charts, and runs the drill-down. Data becomes text nodes only,
+// never markup. What is chosen stands in the address, so that it can be sent to others.
+(async function () {
   const byId = (id) => document.getElementById(id);
   function el(tag, className, text) {
     const node = document.createElement(tag);
@@ -9,49 +9,179 @@
     if (text !== undefined) node.textContent = text;
     return node;
   }
+  function button(label, act, title) {
+    const node = el("button", "tool", label);
+    node.type = "button";
+    if (title) node.title = title;
+    node.addEventListener("click", act);
+    return node;
+  }
+  const slug = (text) => text.trim().replace(/[^\w.-]+/g, "-").replace(/^-+|-+$/g, "");
+  const base = slug(document.title.split("·")[0]);
 
-  // ---- charts
-  const charts = read("charts");
-  const config = { displayModeBar: false, responsive: true };
-  function draw(name, figure) {
-    const target = byId("chart-" + name);
-    if (target && figure) Plotly.react(target, figure.data, figure.layout, config);
+  // ---- the address: #?key=value&... holds every choice that differs from the page as it was opened first
+  const chosen = new URLSearchParams(location.hash.startsWith("#?") ? location.hash.slice(2) : "");
+  function remember(changes) {
+    for (const [key, value] of Object.entries(changes)) {
+      if (value === "" || value === null || value === undefined) chosen.delete(key); else chosen.set(key, value);
+    }
+    const all = chosen.toString();
+    if (all || location.hash.startsWith("#?")) history.replaceState(null, "", all ? `#?${all}` : "#questions");
   }
-  for (const name of ["heat", "tokens", "why"]) {
-    const select = document.querySelector(`select[data-chart=${name}]`);
-    if (!select) continue;
-    select.addEventListener("change", () => draw(name, charts[name][select.value]));
-    draw(name, charts[name][select.value]);
-  }
-  draw("paired", charts.paired);
-  draw("reliability", charts.reliability);
-  draw("settings", charts.settings);
+  addEventListener("hashchange", () => { if (location.hash.startsWith("#?")) location.reload(); });
 
   // ---- sortable tables
+  const number = (text) => parseFloat(text.replace("−", "-").replace("+", "").replace("<", "").replaceAll(",", ""));
+  function sort(table, column, order) {
+    const heads = [...table.tHead.rows[0].cells];
+    const numeric = heads[column].classList.contains("num");
+    heads.forEach((other) => other.removeAttribute("aria-sort"));
+    heads[column].setAttribute("aria-sort", order);
+    const sign = order === "ascending" ? 1 : -1;
+    const key = (row) => row.cells[column].dataset.sort ?? row.cells[column].textContent.trim();
+    const rows = [...table.tBodies[0].rows].sort((a, b) => {
+      if (!numeric) return sign * key(a).localeCompare(key(b));
+      const [x, y] = [number(key(a)), number(key(b))];
+      return isNaN(x) || isNaN(y) ? isNaN(x) - isNaN(y) : sign * (x - y);
+    });
+    table.tBodies[0].append(...rows);
+  }
   for (const table of document.querySelectorAll("table.sortable")) {
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
-      const numeric = head.classList.contains("num");
+      const first = head.classList.contains("num") ? "descending" : "ascending";
       const now = head.getAttribute("aria-sort");
-      const order = now ? (now === "ascending" ? "descending" : "ascending") : numeric ? "descending" : "ascending";
-      heads.forEach((other) => other.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", order);
-      const sign = order === "ascending" ? 1 : -1;
-      const key = (row) => row.cells[column].dataset.sort ?? row.cells[column].textContent.trim();
-      const number = (text) => parseFloat(text.replace("−", "-").replace("+", "").replace("<", "").replaceAll(",", ""));
-      const rows = [...table.tBodies[0].rows].sort((a, b) => {
-        if (!numeric) return sign * key(a).localeCompare(key(b));
-        const [x, y] = [number(key(a)), number(key(b))];
-        return isNaN(x) || isNaN(y) ? isNaN(x) - isNaN(y) : sign * (x - y);
-      });
-      table.tBodies[0].append(...rows);
+      const order = now ? (now === "ascending" ? "descending" : "ascending") : first;
+      sort(table, column, order);
+      if (table.id) remember({ [table.id]: `${column}.${order}` });
     }));
+    const [column, order] = (table.id && chosen.get(table.id) || "").split(".");
+    if (heads[+column] && ["ascending", "descending"].includes(order)) sort(table, +column, order);
+  }
+
+  // ---- tables as CSV and LaTeX
+  function save(name, type, text) {
+    const link = el("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = `${base}-${slug(name)}`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+  // A cell's text, its small print, and its marks of significance.
+  function parts(cell) {
+    const copy = cell.cloneNode(true);
+    const small = copy.querySelector("small");
+    const before = small && small === copy.querySelector("button, th, td")?.firstElementChild && small.nextSibling;
+    const marks = [...copy.querySelectorAll("abbr")].map((mark) => mark.textContent).join("");
+    const print = small ? small.textContent.trim() : "";
+    copy.querySelectorAll("small, abbr").forEach((node) => node.remove());
+    const text = copy.textContent.trim().replace(/\s+/g, " ");
+    return { text: before ? `${print}/${text}` : text, small: before ? "" : print, marks };
+  }
+  const grid = (table) => [...table.rows].map((row) => [...row.cells].map(parts));
+  function csv(table) {
+    const rows = grid(table);
+    const printed = rows[0].map((_, i) => rows.slice(1).some((row) => row[i]?.small));
+    // A cell that begins like a formula gets an apostrophe: spreadsheets would run it.
+    const field = (text) => `"${(/^[=+@\t]|^-(?![\d.])/.test(text) ? "'" + text : text).replaceAll('"', '""')}"`;
+    return rows.map((row, at) => row.flatMap((cell, i) => {
+      const head = at === 0 && cell.small ? `${cell.text} (${cell.small})` : cell.text;
+      return printed[i] ? [head, at ? cell.small : `${head}: 95 % interval`] : [head];
+    }).map(field).join(",")).join("\r\n") + "\r\n";
+  }
+  const TEX = { "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "<": "$<$", ">": "$>$",
+    "−": "$-$", "▲": "$\\blacktriangle$", "▼": "$\\blacktriangledown$", "△": "$\\triangle$", "▽": "$\\triangledown$", "–": "--" };
+  const tex = (text) => text.replace(/[\\~^<>−▲▼△▽–&%$#_{}]/g, (char) => TEX[char] ?? `\\${char}`);
+  function latex(table) {
+    const rows = grid(table);
+    const numeric = [...table.rows[0].cells].map((cell) => cell.classList.contains("num"));
+    const line = (row) => row.map((cell) => tex(cell.text) + (cell.marks ? `\\textsuperscript{${tex(cell.marks)}}` : "")).join(" & ") + " \\\\";
+    return ["% needs booktabs and amssymb; the intervals are in the CSV", `\\begin{tabular}{${numeric.map((is) => is ? "r" : "l").join("")}}`,
+      "\\toprule", line(rows[0]), "\\midrule", ...rows.slice(1).map(line), "\\bottomrule", "\\end{tabular}", ""].join("\n");
+  }
+  for (const table of document.querySelectorAll("table.export")) {
+    const name = table.dataset.name;
+    const tools = el("p", "tools");
+    tools.append(button("CSV", () => save(`${name}.csv`, "text/csv", csv(table)), `Save "${name}" as CSV`),
+      button("LaTeX", () => save(`${name}.tex`, "text/x-tex", latex(table)), `Save "${name}" as LaTeX`));
+    (table.closest(".scroll") ?? table).after(tools);
+  }
+
+  // ---- charts
+  async function unpack(id) {
+    const bytes = Uint8Array.from(atob(byId(id).textContent), (char) => char.charCodeAt(0));
+    byId(id).textContent = "";
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  }
+  if (!("DecompressionStream" in window)) {
+    byId("too-old").hidden = false;
+    return;
+  }
+  const charts = JSON.parse(await unpack("charts"));
+  const library = document.createElement("script");
+  library.textContent = await unpack("plotly");
+  document.head.append(library);
+  const dark = matchMedia("(prefers-color-scheme: dark)"), narrow = matchMedia("(max-width: 640px)");
+  // A chart's colours by day, and what stands for them by night.
+  const NIGHT = { "#24292f": "#e8e6e1", "#57606a": "#b4bac1", "#6e7781": "#a0a7ae", "#e9e7e1": "#363b42", "#c9c6bd": "#565c64",
+    "rgba(255,255,255,0.7)": "rgba(30,33,38,0.7)", "#0072B2": "#4ba3db", "#5B5B5B": "#b9b9b9", "#8C6BB1": "#b195d3" };
+  // Narrower than this a chart scrolls.
+  const least = { settings: (figure) => 110 * figure.data[0].x.length, why: () => 640, heat: (figure) => 190 + 104 * figure.data[0].x.length };
+  function adapt(figure, night, small) {
+    let text = JSON.stringify(figure);
+    if (night) for (const [day, other] of Object.entries(NIGHT)) text = text.replaceAll(day, other);
+    const { data, layout } = JSON.parse(text);
+    if (small && layout.legend && layout.legend.orientation !== "h") {
+      layout.legend = { ...layout.legend, orientation: "h", x: 0, y: -0.22, yanchor: "top" };
+      layout.margin = { ...layout.margin, l: 48, r: 8 };
+      layout.height += 22 * data.length;
+    }
+    if (small) {
+      layout.font.size = 11;
+      for (const line of data) if (line.mode === "lines+markers+text") line.mode = "lines+markers";
+    }
+    return { data, layout };
+  }
+  const drawn = {};
+  function draw(name, figure) {
+    const frame = byId("chart-" + name);
+    if (!frame || !figure) return;
+    drawn[name] = figure;
+    const small = narrow.matches && !(name in least);
+    const { data, layout } = adapt(figure, dark.matches, small);
+    const target = frame.firstElementChild ?? frame.appendChild(el("div"));
+    target.style.minWidth = `${least[name]?.(figure) ?? 0}px`;
+    target.style.height = `${layout.height}px`; // the container decides: plotly shrinks a chart whose container has no height
+    Plotly.react(target, data, layout, { displayModeBar: false, responsive: true });
+  }
+  function redraw() { for (const [name, figure] of Object.entries(drawn)) draw(name, figure); }
+  for (const media of [dark, narrow]) media.addEventListener("change", redraw);
+  for (const name of ["heat", "tokens", "why"]) {
+    const select = document.querySelector(`select[data-chart=${name}]`);
+    if (!select) continue;
+    if (charts[name][chosen.get(name)]) select.value = chosen.get(name);
+    select.addEventListener("change", () => { remember({ [name]: select.value }); draw(name, charts[name][select.value]); });
+    draw(name, charts[name][select.value]);
+  }
+  for (const name of ["paired", "reliability", "settings"]) draw(name, charts[name]);
+  for (const frame of document.querySelectorAll(".chart")) {
+    const name = frame.id.replace("chart-", "");
+    const tools = el("p", "tools");
+    for (const format of ["png", "svg"]) {
+      tools.append(button(format.toUpperCase(), () => {
+        const { data, layout } = adapt(drawn[name], false, false);
+        const width = Math.max(frame.firstElementChild.clientWidth, 800);
+        Plotly.downloadImage({ data, layout: { ...layout, width, paper_bgcolor: "#fff" } },
+          { format, width, height: layout.height, scale: format === "png" ? 2 : 1, filename: `${base}-${name}` });
+      }, `Save this chart as ${format.toUpperCase()}`));
+    }
+    frame.after(tools);
   }
 
   // ---- drill-down
-  const drill = read("drill");
+  const drill = JSON.parse(await unpack("drill"));
   const PAGE = 40;
-  const state = { shown: PAGE, open: new Set() };
+  const state = { shown: PAGE, open: new Set((chosen.get("open") ?? "").split(".").filter(Boolean).map(Number)) };
   const controls = { text: byId("f-text"), type: byId("f-type"), a: byId("f-a"), b: byId("f-b"),
     metric: byId("f-metric"), differ: byId("f-differ") };
   function fill(select, labels, chosen) {
@@ -67,11 +197,18 @@
     const index = drill.arms.findIndex((arm) => arm.name === name);
     return index < 0 ? fallback : index;
   };
-  fill(controls.a, names, indexOf(drill.first, 0));
-  fill(controls.b, names, indexOf(drill.second, Math.min(1, names.length - 1)));
-  fill(controls.metric, drill.metrics, 0);
+  fill(controls.a, names, indexOf(chosen.get("arm"), indexOf(drill.first, 0)));
+  fill(controls.b, names, indexOf(chosen.get("against"), indexOf(drill.second, Math.min(1, names.length - 1))));
+  fill(controls.metric, drill.metrics, Math.max(0, drill.metrics.indexOf(chosen.get("by"))));
   for (const type of [...new Set(drill.questions.map((q) => q.type))].filter(Boolean).sort()) {
     controls.type.append(el("option", "", type));
+  }
+  controls.text.value = chosen.get("text") ?? "";
+  controls.type.value = chosen.get("type") ?? "";
+  controls.differ.checked = chosen.get("differ") === "1";
+  function rememberFilters() {
+    remember({ text: controls.text.value, type: controls.type.value, differ: controls.differ.checked ? "1" : "",
+      arm: drill.arms[+controls.a.value].name, against: drill.arms[+controls.b.value].name, by: drill.metrics[+controls.metric.value] });
   }
   if (drill.left_out) {
     byId("f-left").hidden = false;
@@ -169,6 +306,13 @@
     const sides = el("div", "sides");
     for (const arm of new Set([+controls.a.value, +controls.b.value])) sides.append(side(question, arm));
     box.append(sides);
+    const link = el("a", "link", "Link to this question");
+    link.href = `#?${new URLSearchParams({ arm: drill.arms[+controls.a.value].name, against: drill.arms[+controls.b.value].name, open: question.q })}`;
+    link.addEventListener("click", (event) => { // the page is there already: only the address changes
+      event.preventDefault();
+      history.replaceState(null, "", link.href);
+    });
+    box.append(link);
     return box;
   }
 
@@ -189,6 +333,7 @@
       if (state.open.delete(question.q)) li.lastChild.remove();
       else { state.open.add(question.q); li.append(detail(question)); }
       row.setAttribute("aria-expanded", String(state.open.has(question.q)));
+      remember({ open: [...state.open].join(".") });
     });
     li.append(row);
     if (open) li.append(detail(question));
@@ -205,8 +350,13 @@
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
   // "input" for the text field: "change" would fire when it loses focus, and rebuild the list under the click.
   for (const [name, control] of Object.entries(controls)) {
-    control.addEventListener(name === "text" ? "input" : "change", () => { state.shown = PAGE; refresh(); });
+    control.addEventListener(name === "text" ? "input" : "change", () => { state.shown = PAGE; rememberFilters(); refresh(); });
   }
   byId("more").addEventListener("click", () => { state.shown += PAGE; refresh(); });
+  const place = matching().findIndex((question) => state.open.has(question.q));
+  if (place >= state.shown) state.shown = place + 1;
   refresh();
+  if (place >= 0) byId("list").children[place].scrollIntoView();
+  else if (location.hash.startsWith("#?")) byId("questions").scrollIntoView();
+  document.documentElement.dataset.ready = "true";
 })();
