@@ -27,7 +27,7 @@ from memlab.harness.arm import Arm
 from memlab.harness.build import build
 from memlab.harness.manifest import COMMIT, PACKAGE, commit
 from memlab.runtime.files import read_json, write_json
-from memlab.runtime.home import store_root
+from memlab.runtime.home import shipped, store_root
 
 SWEEPS = ".sweeps"
 """Folder of submitted sweeps below the root of the runs."""
@@ -137,10 +137,8 @@ def take_snapshot(arms: Sequence[Arm], words: Sequence[str], store: str | None, 
 def _copy_source(snapshot: Snapshot) -> None:
     shutil.copytree(PACKAGE, snapshot.source / "memlab", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(CONF, snapshot.source / "conf")
-    serve = PACKAGE.parent / SERVE
-    if serve.is_file():
-        (snapshot.source / SERVE).parent.mkdir()
-        shutil.copy2(serve, snapshot.source / SERVE)
+    (snapshot.source / SERVE).parent.mkdir()
+    shutil.copy2(shipped(SERVE), snapshot.source / SERVE)
     (snapshot.source / COMMIT).write_text(json.dumps(commit()), encoding="utf-8")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
@@ -17,10 +16,11 @@ from pydantic import ValidationError
 
 from memlab.config.defaults import find_class, with_defaults
 from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime.home import shipped
 from memlab.text.display import sanitise
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
-"""The configuration folder; it is beside the package, so memlab is installed with ``pip install -e``."""
+CONF = shipped("conf")
+"""The configuration folder: beside the package in a clone, inside it when memlab was installed from a wheel."""
 
 
 def construct(node: Any, where: str, faults: list[str]) -> Any:

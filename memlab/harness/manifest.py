@@ -34,8 +34,9 @@ COMMANDS = ("data/__main__.py", "data/fetch.py", "data/show.py", "data/inspect.p
             "learn/reranker/config.py", "learn/reranker/train.py", "scenarios/report.py")
 """Commands and their parts inside those folders, which no stage imports."""
 
-LIBRARIES = ("numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers", "faiss-cpu",
-             "faiss-gpu", "faiss-gpu-cuvs", "PyStemmer", "hydra-core", "pydantic", "wandb", "FlagEmbedding", "lightgbm")
+LIBRARIES = ("memlab", "numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers",
+             "faiss-cpu", "faiss-gpu", "faiss-gpu-cuvs", "PyStemmer", "hydra-core", "pydantic", "wandb",
+             "FlagEmbedding", "lightgbm")
 
 
 @functools.cache
@@ -89,7 +90,7 @@ def _processor() -> str:
 def commit() -> dict[str, Any]:
     """Return the commit of this checkout, or of the checkout that this is a copy of, and whether files differ from it.
 
-    Both are null outside a checkout.
+    Both are null outside a checkout, also where memlab is installed below a folder of somebody's own checkout.
     """
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", str(PACKAGE.parent), *words],  # noqa: S603, S607 (fixed words, user's git)
@@ -99,6 +100,8 @@ def commit() -> dict[str, Any]:
     if (PACKAGE.parent / COMMIT).is_file():
         return read_json(PACKAGE.parent / COMMIT)
     try:
+        if Path(git("rev-parse", "--show-toplevel")).resolve() != PACKAGE.parent.resolve():
+            return {"commit": None, "dirty": None}
         return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--", "memlab", "conf"))}
     except (OSError, subprocess.SubprocessError):
         return {"commit": None, "dirty": None}

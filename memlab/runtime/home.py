@@ -1,9 +1,24 @@
-"""Folders: ``$MEMLAB_HOME``, where memlab keeps what it makes, and that of the encoder inside a Python package."""
+"""Folders: ``$MEMLAB_HOME``, where memlab keeps what it makes; what memlab ships; the encoder in a Python package."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+"""The folder of memlab's source."""
+
+
+def shipped(name: str) -> Path:
+    """Return the path of a file or folder that memlab ships beside its source, such as ``conf``.
+
+    A wheel has it inside the package; in a clone, and in the snapshot of a sweep, it is beside the package.
+
+    >>> (shipped("conf") / "config.yaml").is_file()
+    True
+    """
+    inside = PACKAGE / name
+    return inside if inside.exists() else PACKAGE.parent / name
 
 
 def home() -> Path:

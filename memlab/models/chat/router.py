@@ -16,6 +16,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from memlab.errors import MemlabError
 from memlab.models.chat import connection
@@ -25,6 +26,7 @@ from memlab.models.chat.connection import ChatSettings
 from memlab.models.chat.failures import ServerUnavailable
 from memlab.models.chat.protocol import Completion, Prompt
 from memlab.models.http.backoff import LONGEST_WAIT
+from memlab.runtime.home import shipped
 from memlab.runtime.progress import clock
 from memlab.serving import records
 
@@ -83,7 +85,13 @@ def _digest(text: str, key: bytes = b"") -> bytes:
 
 def start_advice(model: str) -> str:
     """Return how to start a server of a model."""
-    return f"`python -m memlab.serve {model}` on this machine, `sbatch slurm/serve.sbatch {model}` on a cluster"
+    return f"`python -m memlab.serve {model}` on this machine, `sbatch {_script()} {model}` on a cluster"
+
+
+def _script() -> Path:
+    """Return the path of the script that serves a model on a cluster, as short as the current folder allows."""
+    name = "slurm/serve.sbatch"
+    return Path(name) if Path(name).is_file() else shipped(name)
 
 
 def describe_records(model: str) -> str:
