@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from memlab.harness.results import ArmRun
+from memlab.report.learned import packed_reasons
 from memlab.text.display import clean, is_number, one_line
 
 BUDGET = 60_000_000
@@ -33,17 +34,19 @@ def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], budget: int = BUD
     """Collect the questions with every arm's ranking, evidence, selection and cut, up to ``budget`` bytes of JSON.
 
     Rankings are shared between arms: an arm's entry has the number of one, and its own selection as a string with a 0
-    or 1 for each row. A row is [unit, session, date, tokens, score, gold, text number, signals...].
+    or 1 for each row. A row is [unit, session, date, tokens, score, gold, text number, signals...]. With learned fusion
+    an entry has the reasons of ``memlab.report.learned.packed_reasons``.
     """
     signals = list(dict.fromkeys(c for arm in arms for c in arm.ranking.columns if c not in _FIXED))[:SIGNALS]
     units = _units(arms, signals)
     heads = _heads(arms, metrics)
+    features, reasons = packed_reasons(arms)
     texts: dict[str, int] = {}
     out: list[dict[str, Any]] = []
     spent, left_out = 0, 0
     for head in sorted(heads, key=lambda h: (not h["differs"], h["q"])):
         stored = len(texts)
-        entry = _entry(head, units, texts)
+        entry = {**_entry(head, units, texts), **({"reasons": reasons[head["q"]]} if head["q"] in reasons else {})}
         size = _bytes(entry) + sum(_bytes(t) + 1 for t in islice(texts, stored, None))
         if spent + size > budget:
             for text in list(islice(texts, stored, None)):
@@ -53,7 +56,7 @@ def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], budget: int = BUD
         spent += size
         out.append(entry)
     return {"arms": [{"name": one_line(a.name), "oracle": a.oracle} for a in arms], "metrics": list(metrics),
-            "signals": [one_line(s) for s in signals], "texts": list(texts),
+            "signals": [one_line(s) for s in signals], "texts": list(texts), "features": features,
             "questions": sorted(out, key=lambda e: e["q"]), "left_out": left_out,
             "bytes": spent}
 

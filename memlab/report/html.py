@@ -16,7 +16,7 @@ from memlab.evaluate.compare import Comparison, finite
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.winner import winner
 from memlab.harness.results import ArmRun
-from memlab.report import attribution, drill_down, figures, question_types, settings, view_model
+from memlab.report import attribution, drill_down, figures, learned, question_types, settings, view_model
 from memlab.report.packed import pack
 from memlab.report.turn_metrics import COLUMNS as TURN_COLUMNS
 from memlab.report.turn_metrics import LEGEND, turn_metrics
@@ -65,6 +65,7 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], extras: Extras | None =
         rows=view_model.arm_rows(comparison), winner=winner(comparison["contrasts"]),
         declared=list(zip(declared, forest(comparison["contrasts"]))),
         classes=question_types.class_tables(arms), why=attribution.causes(arms), meanings=attribution.VIEW_MEANINGS,
+        importances=learned.importance_tables(arms), importance_legend=learned.LEGEND,
         turns=turn_metrics(comparison), turn_columns=TURN_COLUMNS, turn_legend=LEGEND,
         exploratory=exploratory, charts=charts, compared=view_model.compared_arms(comparison),
         notices=view_model.notices(comparison), notes=view_model.notes(comparison),

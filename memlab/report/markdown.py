@@ -10,7 +10,7 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.constant_k import CurvePoint
 from memlab.evaluate.winner import winner
 from memlab.harness.results import ArmRun
-from memlab.report import attribution, question_types, settings, view_model
+from memlab.report import attribution, learned, question_types, settings, view_model
 from memlab.report.turn_metrics import COLUMNS as TURN_COLUMNS
 from memlab.report.turn_metrics import LEGEND, turn_metrics
 from memlab.text.display import EMPTY, format_count, format_number, is_number, one_line
@@ -77,6 +77,11 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
             ["arm", "estimated", "observed", "n"],
             [[escape(name), *(format_number(b.get(key)) for key in ("estimated", "observed", "n"))]
              for name, b in bins])]
+    importances = learned.importance_tables(arms)
+    if importances:
+        parts += ["## Feature importances", *map(_importances, importances), learned.LEGEND]
+    if reason := learned.example(arms):
+        parts.append(_reason(*reason))
     causes = attribution.causes(arms)
     if causes:
         parts += ["## Why answers are wrong", *map(_causes, causes)]
@@ -98,6 +103,17 @@ def _classes(classes: question_types.ClassTable) -> str:
     return escape(classes.words) + ".\n\n" + table(head, [
         [escape(kind), *map(str, counts), EMPTY if fit is None else str(fit), str(n)]
         for kind, counts, fit, n in classes.rows])
+
+
+def _importances(importances: learned.ImportanceTable) -> str:
+    return escape(importances.arms) + ":\n\n" + table(
+        ["feature", "share of the gain"], [[escape(name), share] for name, share, _ in importances.rows])
+
+
+def _reason(arm: str, question: str, reason: learned.Reason) -> str:
+    head = ["feature", "in the first turn", "in the second", "adds to the lead"]
+    return (f"For one question of {escape(arm)}, “{escape(question)}”: {escape(reason.words)}.\n\n"
+            + table(head, [[escape(cell) for cell in row] for row in learned.cells(reason)]))
 
 
 def _causes(causes: attribution.CauseTable) -> str:

@@ -44,7 +44,7 @@ COLUMNS = 6
 GROUPED = 3
 """Arms with one comparator from which on they are summed up as all others."""
 
-ELSEWHERE = ("arm", "command", "notes", "reliability", "constant_k")
+ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k")
 """Parts of a manifest that the report shows in a section of their own."""
 
 APART = ("selected/k", "context/tokens", "selected/k_mean", "context/tokens_mean")

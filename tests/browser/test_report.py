@@ -119,6 +119,26 @@ def test_a_question_opens_with_answer_evidence_and_cut(page: Any, report: Report
     assert css(page, "#list .detail") == []
 
 
+def test_a_question_tells_why_its_first_turn_is_ahead_in_learned_fusion(page: Any, report: ReportFiles) -> None:
+    choose(page, "f-a", "gap")
+    choose(page, "f-b", "fixed_10")
+    page.find_element("id", "f-text").send_keys("#7")
+    page.find_element("css selector", "#list .row").click()
+    left, right = css(page, "#list .sides > div")
+    assert right.find_elements("css selector", ".reason") == []
+    (box,) = left.find_elements("css selector", ".reason")
+    gap = next(arm for arm in finished_arms(report.html.parent).arms if arm.name == "gap")
+    table = gap.ranking.filter(question=7).sort("rank")
+    summary = box.find_element("tag name", "summary")
+    assert f"session {table['session'][0]}, turn 0 is ahead of session {table['session'][1]}, turn 0" in summary.text
+    summary.click()
+    rows = [row.text for row in box.find_elements("css selector", "tbody tr")]
+    assert [row.split()[:2] for row in rows] == [["z", "dense"], ["z", "lexical"], ["<img", "src=x"], ["all", "others"]]
+    assert rows[3].endswith("+0.25")
+    assert len(box.find_elements("css selector", ".bar")) == 4
+    assert page.execute_script("return window.broken === undefined && document.images.length === 0")
+
+
 def test_hostile_text_is_shown_and_never_runs(page: Any) -> None:
     page.find_element("id", "f-text").send_keys("#3")
     page.find_element("css selector", "#list .row").click()

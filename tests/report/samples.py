@@ -42,6 +42,10 @@ ARMS = {"fixed_10": "fixed k = 10", "fixed_5": "fixed k = 5", "gap": "largest ga
 CONTRASTS = (("gap", "fixed_10", "selected/session/recall_all"),
              ("by_type", "fixed_5", "selected/session/recall_all"))
 UNITS = 30
+LEARNED = ("gap", "by_type")
+"""Arms that show importances and reasons as learned fusion leaves them."""
+
+FEATURES = ("z dense", "z lexical", "<img src=x onerror='window.broken = 2'> a|b \u202e")
 
 
 def make_runs(folder: Path, questions: int = 60, seed: int = 7, arms: tuple[str, ...] = tuple(ARMS),
@@ -164,7 +168,25 @@ def _write(path: Path, arm: str, ranking: list[dict[str, Any]], shown: list[dict
             {"estimated": float(np.mean([bins[i][0] for i in at])),
              "observed": float(np.mean([bins[i][1] for i in at])), "n": len(at)}
             for at in (np.flatnonzero(place == b) for b in range(5)) if len(at)]
+    if arm in LEARNED:
+        manifest["importances"] = [{"feature": name, "gain": gain, "share": gain / 20}
+                                   for name, gain in zip(FEATURES, (10.0, 5.0, 1.0))]
+        _reasons(ranking).write_parquet(path / "reasons.parquet")
     (path / "manifest.json").write_text(json.dumps(manifest))
+
+
+def _reasons(ranking: list[dict[str, Any]]) -> pl.DataFrame:
+    """Why the first unit of each question is before the second: its two signals, and a third that is foreign text."""
+    rows = []
+    for one, two in zip((r for r in ranking if r["rank"] == 1), (r for r in ranking if r["rank"] == 2)):
+        about = one["question"], one["session"], 0, two["session"], 0
+        for feature, signal in zip(FEATURES, ("dense:turn", "lexical:session", "tokens")):
+            rows.append((*about, feature, one[signal], None if signal == "tokens" else two[signal],
+                         round(one[signal] - two[signal], 6)))
+        rows.append((*about, None, None, None, 0.25))
+    names = ("question", "session", "turn", "other_session", "other_turn")
+    return pl.DataFrame(rows, schema={**dict.fromkeys(names, pl.Int32), "feature": pl.String, **dict.fromkeys(
+        ("value", "other_value", "contribution"), pl.Float64)}, orient="row")
 
 
 def means(table: pl.DataFrame) -> dict[str, float]:
