@@ -27,6 +27,7 @@ STYLES = {
     "top_p": ("#b5261e", "dot", 2), "conformal_mass": ("#b5261e", "dash", 1), "by_type": ("#8a4fbf", "solid", 2),
     "adaptive_k_gap": ("#d98200", "solid", 1), "adaptive_k_moving_average": ("#d98200", "dot", 1),
     "adaptive_k_second_difference": ("#d98200", "dash", 1),
+    "cluster_gap": ("#c2468b", "solid", 1),
 }
 WIDTH, HEIGHT = 1400, 480
 """Pixels of the figure, and of each row of two panels."""
