@@ -6,6 +6,7 @@ from typing import TypedDict
 
 import polars as pl
 
+from memlab.evaluate.answer_words import ANSWER_WORDS
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import (
     BY_CLASS,
@@ -22,6 +23,9 @@ from memlab.evaluate.curves import (
 Range = tuple[float, float]
 NAMES = (CONSTANT, BY_CLASS)
 
+METRICS = (value_column("turn"), value_column("session"), ANSWER_WORDS)
+"""What a curve may show, the finest first."""
+
 
 def is_curve(metric: str) -> bool:
     """Return whether a metric's name asks for a comparison of whole curves."""
@@ -30,11 +34,11 @@ def is_curve(metric: str) -> bool:
 
 def curve_metric(curve: pl.DataFrame) -> str:
     """Return the name of the finest comparison that an arm's curve allows."""
-    return METRIC + next(c for c in (value_column("turn"), value_column("session")) if c in curve.columns)
+    return METRIC + next(c for c in METRICS if c in curve.columns)
 
 
 class RulePoint(TypedDict):
-    """One setting of a rule's knob: its mean tokens, and the mean of a ``selected/...`` metric."""
+    """One setting of a rule's knob: its mean tokens, and the mean of a metric of ``METRICS``."""
 
     tokens: float
     value: float
@@ -43,7 +47,7 @@ class RulePoint(TypedDict):
 def mean_points(curve: pl.DataFrame) -> dict[str, list[RulePoint]]:
     """Return metric -> the rule's mean points by tokens, over the questions that count."""
     rows = curve.filter(pl.col("rule") == RULE)
-    metrics = [c for c in (value_column("session"), value_column("turn")) if c in rows.columns]
+    metrics = [c for c in reversed(METRICS) if c in rows.columns]
     means = rows.group_by("point").agg(pl.col("tokens").mean(), pl.col(metrics).drop_nans().mean()).sort("tokens")
     return {metric: [{"tokens": tokens, "value": value} for tokens, value in means.select("tokens", metric).iter_rows()
                      if value is not None] for metric in metrics}
@@ -58,7 +62,9 @@ def with_heights(contrast: Contrast, questions: pl.DataFrame, curve: pl.DataFram
     constant K. None where there is no such curve, or nothing in common.
     """
     metric = contrast.metric.removeprefix(METRIC)
-    if curve is None or metric not in curve.columns:
+    if curve is None or metric not in curve.columns or (other is not None and metric not in other.columns):
+        return None
+    if other is None and curve.filter(pl.col("rule") == contrast.comparator).is_empty():
         return None
     defined = curve.filter(pl.col("rule") == CONSTANT, pl.col("point") == 0).drop_nulls(metric).drop_nans(metric)
     rows = questions.join(defined.select("question"), on="question", how="semi").sort("question")

@@ -66,6 +66,8 @@ def _finding(row: ContrastResult, difference: float) -> str:
     if measure in ("recall_all", "recall_any"):
         extent = "complete" if measure == "recall_all" else "some"
         return f"finds {extent} evidence in {size} {'more' if up else 'fewer'} questions than"
+    if measure == "answer_words":
+        return f"shows {size} {'more' if up else 'less'} of the answers' words than"
     if measure == "recall":
         return f"finds {size} {'more' if up else 'less'} of the evidence than"
     if measure == "tokens":

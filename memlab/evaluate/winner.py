@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memlab.evaluate.answer_words import ANSWER_WORDS
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.curve_contrast import is_curve
 from memlab.evaluate.verbalise import bound, opponent, p_value
@@ -30,13 +31,13 @@ def winner(contrasts: Sequence[ContrastResult]) -> str:
     if winners:
         first, others = winners[0], [*winners[1:], *sorted(ahead.keys() & beaten)]
         also = f" Also shown to beat what it is compared with: {', '.join(others)}." if others else ""
-        return f"{first} wins: at equal tokens it finds complete evidence in {_margins(rules[first])}.{also}"
+        return f"{first} wins: at equal tokens it {_margins(rules[first])}.{also}"
     measured = [arm for arm, rows in rules.items() if any(row["difference"] is not None for row in rows)]
     if not measured:
         return "No rule could be compared over its whole curve."
     nearest = max(measured, key=lambda arm: (min(_rank(row) for row in rules[arm]), _largest(rules[arm])))
     return ("No rule is shown to beat what it is compared with at equal tokens. The nearest is "
-            f"{nearest}, which finds complete evidence in {_margins(rules[nearest])}.")
+            f"{nearest}, which {_margins(rules[nearest])}.")
 
 
 def _largest(rows: Sequence[ContrastResult]) -> float:
@@ -48,7 +49,13 @@ def _rank(row: ContrastResult) -> int:
 
 
 def _margins(rows: Sequence[ContrastResult]) -> str:
-    return ", and in ".join(_margin(row, row["difference"]) for row in rows if row["difference"] is not None)
+    """Return what the rule finds, and by how much more or less than each of its comparators."""
+    finds, join = ("shows ", ", and ") if _in_words(rows[0]) else ("finds complete evidence in ", ", and in ")
+    return finds + join.join(_margin(row, row["difference"]) for row in rows if row["difference"] is not None)
+
+
+def _in_words(row: ContrastResult) -> bool:
+    return row["metric"].endswith(ANSWER_WORDS)
 
 
 def _margin(row: ContrastResult, difference: float) -> str:
@@ -57,5 +64,7 @@ def _margin(row: ContrastResult, difference: float) -> str:
         facts.append(f"95 % interval {bound(row, row['low'])} to {bound(row, row['high'])}")
     facts.append("nothing can be tested" if row["p_adjusted"] is None else f"p {p_value(row['p_adjusted'])} after Holm")
     facts += [] if row["verdict"] == "shown" else ["not shown"]
-    more, other = "more" if difference >= 0 else "fewer", opponent(row).removesuffix(" at equal tokens")
-    return f"{abs(100 * difference):.1f} points {more} questions than {other} ({', '.join(facts)})"
+    more, fewer = ("more of the answers' words", "less of the answers' words") if _in_words(row) else (
+        "more questions", "fewer questions")
+    other = opponent(row).removesuffix(" at equal tokens")
+    return f"{abs(100 * difference):.1f} points {more if difference >= 0 else fewer} than {other} ({', '.join(facts)})"

@@ -27,6 +27,7 @@ from memlab.evaluate.noop import KEPT_RANKS
 from memlab.evaluate.per_question import per_question
 from memlab.harness import manifest
 from memlab.harness.rule_curve import rule_curve
+from memlab.harness.shown_curve import Prunes, shown_curve
 from memlab.harness.snippets import snippets
 from memlab.harness.truncation import truncated_share
 from memlab.models.protocols import origins
@@ -149,6 +150,8 @@ class Arm:
         return folder
 
     def _curve(self, tables: Tables, questions: pl.DataFrame, store: Store) -> pl.DataFrame | None:
+        if isinstance(self.pipeline.pack, Prunes):
+            return shown_curve(self.pipeline.select, self.pipeline.pack, tables, store)
         groups = dict(questions.select("question", "group").iter_rows())
         return rule_curve(self.pipeline.select, tables, groups, store) if self.adaptive() else None
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -47,16 +48,17 @@ def partitions(line: Line, most: int) -> list[list[int]]:
     size = np.arange(n + 1)[None, :] - np.arange(n + 1)[:, None]
     inside = squares[None, :] - squares[:, None] - (sums[None, :] - sums[:, None]) ** 2 / np.maximum(size, 1)
     spread = np.where(size > 0, np.round(inside, 2 * DIGITS), np.inf)  # of numbers i + 1 to j, by (i, j)
-    best, starts, found = spread[0], [], []
+    best = spread[0]
+    starts: list[NDArray[np.intp]] = []
+    found: list[list[int]] = []
     for _ in range(2, most + 1):
         total = best[:, None] + spread
         starts.append(total.argmin(axis=0))
         best = total.min(axis=0)
-        bounds, end = [], n
+        bounds = [n]
         for start in reversed(starts):
-            end = int(start[end])
-            bounds.insert(0, end)
-        found.append(bounds)
+            bounds.insert(0, int(start[bounds[0]]))
+        found.append(bounds[:-1])
     return found
 
 
@@ -92,6 +94,12 @@ def cluster_gap(scores: Line, most_clusters: int) -> int:
     return int(place[score.argmax()])
 
 
+@lru_cache(maxsize=20_000)
+def _remembered(scores: bytes, most_clusters: int) -> int:
+    """Return the cut of these scores; each point of a curve asks for it again."""
+    return cluster_gap(np.frombuffer(scores), most_clusters)
+
+
 @stage
 class ClusterGap:
     """Cut at the best gap between clusters of the scores, and show ``buffer`` more units."""
@@ -113,6 +121,6 @@ class ClusterGap:
         """Return the ranking with ``selected``."""
         lists = tables["ranking"].filter(pl.col("rank") <= self.depth).sort("question", "rank").group_by(
             "question", maintain_order=True).agg("score")
-        found = [cluster_gap(scores.to_numpy(), self.most_clusters) for scores in lists["score"]]
+        found = [_remembered(scores.to_numpy().tobytes(), self.most_clusters) for scores in lists["score"]]
         k = [min(place + self.buffer, self.depth) for place in found]
         return cut(tables["ranking"], lists.select("question", pl.Series("k", k, pl.Int32)))

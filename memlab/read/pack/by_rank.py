@@ -83,7 +83,7 @@ class SelectedPack:
     so evidence is shown whole or not at all. ``value`` must be that of ``read.measure``.
     """
 
-    reads: ClassVar = PACK_READS
+    reads: ClassVar[tuple[str, ...]] = PACK_READS
     writes: ClassVar = PACK_WRITES
     shown_by: ClassVar[list[str]] = CHRONOLOGICAL
 
