@@ -58,8 +58,8 @@ def held_words(shown: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
     split = texts.select("id", pl.col("text").str.to_lowercase().str.extract_all(r"\S+").alias("raw")).explode(
         "raw").drop_nulls().unique()
     raw = split.select(pl.col("raw").unique())
-    stems = raw.with_columns(pl.Series("word", [locomo_stems(word) for word in raw["raw"]], pl.List(pl.String))).explode(
-        "word").join(wanted.select("word").unique(), on="word", how="semi")
+    stemmed = pl.Series("word", [locomo_stems(word) for word in raw["raw"]], pl.List(pl.String))
+    stems = raw.with_columns(stemmed).explode("word").join(wanted.select("word").unique(), on="word", how="semi")
     holding = split.join(stems, on="raw").select("id", "word").unique()
     rows = shown.select("row", "question", "text").join(texts, on="text").select("row", "question", "id")
     return rows.join(holding, on="id").join(wanted, on=["question", "word"]).select("row", "question", "word")
@@ -82,7 +82,7 @@ class AnswerWords:
 
 
 def answer_words(shown: pl.DataFrame, wanted: pl.DataFrame) -> AnswerWords:
-    """Return the words of ``wanted`` in ``shown`` (row from 0, question, text); questions in the order of their number."""
+    """Return the words of ``wanted`` in ``shown`` (row from 0, question, text); questions are sorted by number."""
     words = wanted.sort("question", "word").with_row_index("piece")
     held = held_words(shown, wanted).join(words, on=["question", "word"])
     place = words.select(pl.col("question").rank("dense") - 1).to_series().to_numpy().astype(np.int64)

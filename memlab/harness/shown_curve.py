@@ -47,8 +47,9 @@ def shown_curve(select: Stage, pack: Prunes, tables: Tables, store: Store) -> pl
         else (rule.run(tables, store)["ranking"] for rule in knob()))
     assert isinstance(pack, Stage)
     curves = {RULE: (rankings, pack), CONSTANT: (constant_rankings(ranking), pack.whole())}
+    columns = "tokens", ANSWER_WORDS
     return pl.concat([
-        points.select(pl.lit(name).alias("rule"), "question", pl.lit(i, pl.Int32).alias("point"), "tokens", ANSWER_WORDS)
+        points.select(pl.lit(name).alias("rule"), "question", pl.lit(i, pl.Int32).alias("point"), *columns)
         for name, (some, by) in curves.items()
         for i, points in enumerate(_points(some, by, wanted, tables, store))])
 

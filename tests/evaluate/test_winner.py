@@ -60,3 +60,11 @@ def test_without_groups_nothing_is_tested_and_without_curves_nothing_is_said() -
     assert winner([row("a", "constant", None, "undefined")]) == "No rule could be compared over its whole curve."
     assert winner([{**one, "metric": "selected/turn/recall_all"}]) == ""
     assert winner([]) == ""
+
+
+def test_a_curve_of_the_answers_words_is_told_in_words() -> None:
+    words = {"metric": "curve/shown/answer_words"}
+    rows = [row("marginal", "constant", .083, "shown", **words), row("half", "constant", -.011, "open", **words)]
+    assert winner(rows) == ("marginal wins: at equal tokens it shows 8.3 points more of the answers' words than "
+                            "constant K (95 % interval +7.3 to +9.3, p = .012 after Holm).")
+    assert "half, which shows 1.1 points less of the answers' words than constant K" in winner(rows[1:])

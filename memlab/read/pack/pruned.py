@@ -33,8 +33,8 @@ PARTS = {"turn": pl.Int32, "lead": pl.String, "sentence": pl.String, "space": pl
 def split(text: str, names: frozenset[str]) -> list[tuple[int, str, str, str]]:
     r"""Split what turns say into sentences: (turn, lead, sentence, the space behind it).
 
-    A turn begins with its speaker, "Ann: ", one of ``names``; that is its lead. A sentence ends at a full stop, question
-    or exclamation mark before a space, or at a line break.
+    A turn begins with its speaker, "Ann: ", one of ``names``; that is its lead. A sentence ends at a full stop, a
+    question or exclamation mark before a space, or at a line break.
 
     >>> split("Ann: Hi! It rained.\n\nBen: Oh.", frozenset({"Ann", "Ben"}))
     [(0, 'Ann: ', 'Hi!', ' '), (0, 'Ann: ', 'It rained.', '\n\n'), (1, 'Ben: ', 'Oh.', '')]
