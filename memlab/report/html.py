@@ -16,7 +16,7 @@ from memlab.evaluate.compare import Comparison, finite
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.winner import winner
 from memlab.harness.results import ArmRun
-from memlab.report import attribution, drill_down, figures, learned, question_types, settings, view_model
+from memlab.report import attribution, drill_down, figures, learned, provenance, question_types, settings, view_model
 from memlab.report.packed import pack
 from memlab.report.turn_metrics import COLUMNS as TURN_COLUMNS
 from memlab.report.turn_metrics import LEGEND, turn_metrics
@@ -58,7 +58,7 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], extras: Extras | None =
               "paired": figures.wins_and_losses(comparison["contrasts"] or comparison["exploratory"][:12]),
               "reliability": figures.reliability(arms), "why": attribution.sankey(arms),
               "settings": settings.parallel(comparison, arms)}
-    shared, differing = view_model.manifests(arms)
+    shared, differing = provenance.manifests(arms)
     first, second = next(((one_line(c["arm"]), one_line(c["comparator"])) for c in comparison["contrasts"]), ("", ""))
     return _environment().get_template("report.html.j2").render(
         c=comparison, pairing=view_model.pairing(comparison), columns=columns, extras=extras, kinds=kinds,
@@ -71,7 +71,7 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], extras: Extras | None =
         notices=view_model.notices(comparison), notes=view_model.notes(comparison),
         type_tables={m: list(zip([a.name for a in arms],
                                  view_model.by_type(arms, m, [k for k, _ in kinds]))) for m in heat},
-        shared=shared, differing=differing, commands=view_model.commands(arms), settings=settings.by_value(arms),
+        shared=shared, differing=differing, commands=provenance.commands(arms), settings=settings.by_value(arms),
         configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],
         chart_data=pack(_json(charts)), drill_data=_questions(arms, columns, first, second), plotly=_plotly(),
         css=_raw(_template("report.css")), script=_raw(_template("report.js")))

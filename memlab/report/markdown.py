@@ -10,7 +10,7 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.constant_k import CurvePoint
 from memlab.evaluate.winner import winner
 from memlab.harness.results import ArmRun
-from memlab.report import attribution, learned, question_types, settings, view_model
+from memlab.report import attribution, learned, provenance, question_types, settings, view_model
 from memlab.report.turn_metrics import COLUMNS as TURN_COLUMNS
 from memlab.report.turn_metrics import LEGEND, turn_metrics
 from memlab.text.display import EMPTY, format_count, format_number, is_number, one_line
@@ -192,8 +192,8 @@ def _questions(comparison: Comparison, arms: Sequence[ArmRun]) -> str:
 
 
 def _provenance(arms: Sequence[ArmRun], older: Sequence[str]) -> str:
-    shared, differing = view_model.manifests(arms)
-    parts = [f"Made by {', '.join(map(code, lines))}.\n" for lines in [view_model.commands(arms)] if lines]
+    shared, differing = provenance.manifests(arms)
+    parts = [f"Made by {', '.join(map(code, lines))}.\n" for lines in [provenance.commands(arms)] if lines]
     parts.append(table(["shared by all arms", ""], [[code(k), escape(v)] for k, v in shared.items()], 2))
     if differing:
         parts.append(table(["differing", *(escape(a.name) for a in arms)],

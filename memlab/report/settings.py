@@ -7,7 +7,7 @@ from math import isfinite
 
 from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
-from memlab.report import view_model
+from memlab.report import provenance, view_model
 from memlab.report.figures import GREY, INK, Figure, escape_markup, layout, styles
 from memlab.text.display import EMPTY, format_count, format_number, one_line
 
@@ -32,7 +32,7 @@ def differing(arms: Sequence[ArmRun]) -> dict[str, dict[str, str]]:
 
     A setting that an arm does not have is ``EMPTY``.
     """
-    rows = view_model.transpose({arm.name: view_model.flat({
+    rows = provenance.transpose({arm.name: provenance.flat({
         k: v for k, v in arm.settings.items() if k not in ELSEWHERE + SHARED}) for arm in arms})
     return {name: row for name, row in rows.items() if len(set(row.values())) > 1}
 

@@ -64,13 +64,6 @@ def test_types_counts_scored_questions_only(arms: tuple[ArmRun, ...]) -> None:
     assert view_model.by_type(arms, "session/recall_all@5", kinds)[0] == pytest.approx([by_kind[k] for k in kinds])
 
 
-def test_manifests_are_split_into_shared_and_differing(arms: tuple[ArmRun, ...]) -> None:
-    shared, differing = view_model.manifests(arms)
-    assert shared["versions.torch"] == "2.13.0"
-    assert set(differing["total_seconds"]) == {arm.name for arm in arms}
-    assert not any(name.startswith(("reliability", "constant_k")) for name in [*shared, *differing])
-
-
 def test_without_contrasts_metrics_are_still_shown() -> None:
     comparison = json.loads('{"contrasts": [], "arms": {"a": {"metrics": {"turn/mrr": {}, "type=x/turn/mrr": {}}}}}')
     assert view_model.metric_columns(comparison) == ["turn/mrr"]

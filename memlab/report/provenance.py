@@ -1,0 +1,51 @@
+"""The manifests of a report's arms: what all arms share, what differs, and the commands that started them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from memlab.harness.results import ArmRun
+from memlab.text.display import EMPTY, one_line
+
+ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k")
+"""Parts of a manifest that the report shows in a section of their own."""
+
+
+def flat(value: Any, prefix: str = "") -> dict[str, str]:
+    """Flatten a manifest to dotted names and short texts.
+
+    >>> flat({"versions": {"polars": "1.2"}, "seeds": [1, 2]})
+    {'versions.polars': '1.2', 'seeds': '1, 2'}
+    """
+    if isinstance(value, dict):
+        return {k: v for name, inner in value.items()
+                for k, v in flat(inner, f"{prefix}.{name}" if prefix else str(name)).items()}
+    if isinstance(value, list | tuple) and any(isinstance(v, dict | list) for v in value):
+        return {prefix: f"{len(value)} entries"}
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else _plain(value)
+    return {prefix: text if len(text) <= 300 else text[:297] + "..."}
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: EMPTY}[value]
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def transpose(tables: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Turn arm -> name -> value into name -> arm -> value; what an arm does not have is ``EMPTY``."""
+    names = dict.fromkeys(name for table in tables.values() for name in table)
+    return {name: {arm: table.get(name, EMPTY) for arm, table in tables.items()} for name in names}
+
+
+def manifests(arms: Sequence[ArmRun]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """Split the manifests into what all arms share and what differs: name -> value, name -> arm -> value."""
+    rows = transpose({arm.name: flat({k: v for k, v in arm.manifest.items() if k not in ELSEWHERE}) for arm in arms})
+    shared = {name: next(iter(row.values())) for name, row in rows.items() if len(set(row.values())) == 1}
+    return shared, {name: row for name, row in rows.items() if name not in shared}
+
+
+def commands(arms: Sequence[ArmRun]) -> list[str]:
+    """Return the distinct lines that started the arms, in the arms' order; runs of older versions have none."""
+    return list(dict.fromkeys(one_line(line) for arm in arms if (line := str(arm.manifest.get("command") or ""))))
