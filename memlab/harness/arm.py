@@ -37,7 +37,7 @@ from memlab.runtime.files import atomic_dir, is_stale, os_errors, write_json
 from memlab.runtime.leak_guard import OutOfReach
 from memlab.stage import Stage, spec, spec_digest
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import GOLD, Tables
 
 _LOADED: dict[str, Tables] = OutOfReach()
 _constant_k = by_order(constant_k)
@@ -239,7 +239,10 @@ def note_counts(notes: pl.DataFrame) -> dict[str, dict[str, int]]:
 def refusal(pipeline: Pipeline) -> str | None:
     """Return why an arm cannot be sharded; None if it can."""
     for slot, stage in pipeline.between(None, LAST_RANKED):
-        if type(stage).__module__.startswith("memlab.learn."):
+        module = type(stage).__module__
+        # a saved fit reads no gold; the controls of a reranker draw questions of other corpora
+        fitted = GOLD & set(stage.reads) or module.startswith("memlab.learn.reranker.")
+        if module.startswith("memlab.learn.") and fitted:
             return (f"{slot}: {type(stage).__name__} learns from all questions, which no shard has; choose another "
                     "technique there, or shards=1")
     return None

@@ -12,7 +12,7 @@ from memlab.config.compose import compose
 from memlab.config.defaults import find_class
 from memlab.config.instantiate import CONF, construct
 from memlab.errors import MemlabError
-from memlab.learn.folds import folds, shared_sessions
+from memlab.learn.folds import folds, in_folds, shared_sessions
 from tests.shared_evidence import world
 
 
@@ -72,6 +72,9 @@ def test_sessions_in_haystacks_of_two_folds_are_shared() -> None:
     assert shared_sessions(questions, turns, parted)["shared"].to_list() == [False, True, True, False]
     together = parted.with_columns(fold=pl.lit(0))
     assert not shared_sessions(questions, turns, together)["shared"].any()
+    rows = pl.DataFrame({"corpus": [1, 0, 0], "session": [0, 0, 1]}, schema_overrides=dict.fromkeys(
+        ("corpus", "session"), pl.Int32))
+    assert in_folds(rows, questions, turns, parted).tolist() == [[True, True, True], [True, False, True]]
 
 
 @settings(max_examples=30, deadline=None)

@@ -18,8 +18,8 @@ from pydantic import model_validator
 from memlab.errors import MemlabError
 from memlab.learn.probability.stage import CrossFitProbability
 from memlab.learn.ranker.features import FUSED, NEEDED
-from memlab.learn.ranker.model import Scores, apply, fit
-from memlab.learn.ranker.stage import LearnedScore, candidates, rescored
+from memlab.learn.ranker.model import Scores, apply, fit, without
+from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks, rescored
 from memlab.rank.select import need
 from memlab.rank.units import ranked
 from memlab.stage import stage
@@ -57,17 +57,18 @@ class NestedProbability(CrossFitProbability):
         if len(parts) < 3:
             raise MemlabError(f"{len(parts)} folds leave no data without two of them", where="learn/probability=nested",
                               fix="use learn.folds=5 or more, on data with at least three groups of questions")
-        without: dict[tuple[int, int], Scores] = {}  # (left out, scored): the scores of the rows of ``scored``
+        shared = in_haystacks(frame, tables, fold_of)
+        scores_of: dict[tuple[int, int], Scores] = {}  # (left out, scored): the scores of the rows of ``scored``
         for pair in combinations(parts, 2):
-            seen = ~np.isin(fold, pair)
-            model = fit(frame.filter(seen), label[seen], self.ranker.depth, self.ranker.recipe)
+            kept = without(label, fold, shared, *pair)
+            model = fit(frame, label, self.ranker.depth, self.ranker.recipe, kept=kept)
             for left_out, scored in (pair, pair[::-1]):
-                without[left_out, scored] = apply(model, frame.filter(fold == scored))
+                scores_of[left_out, scored] = apply(model, frame.filter(fold == scored))
         for part in parts:
             scores = np.zeros(frame.height)
             for other in parts:
                 if other != part:
-                    scores[fold == other] = without[part, other]
+                    scores[fold == other] = scores_of[part, other]
             own = fold_of.filter(pl.col("fold") == part)
             nested = rescored(first, frame, scores, self.ranker.depth).join(own, on="question", how="anti")
             yield part, pl.concat([shown.join(own, on="question", how="semi"), nested.select(shown.columns)])

@@ -74,16 +74,17 @@ class RankModel:
 
 
 def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recipe,
-        data: tuple[str, ...] = ()) -> RankModel:
+        data: tuple[str, ...] = (), kept: NDArray[np.bool_] | None = None) -> RankModel:
     """Fit on the rows of ``features``, those of a question together and best first; label (n,) is 1 for evidence.
 
-    Questions without evidence among the first ``recipe.pool`` teach nothing. The order of the questions is that of the
+    ``kept`` (n,) are the rows that may be learned from, all by default; places in the pool count every row. Questions
+    without evidence among the first ``recipe.pool`` teach nothing. The order of the questions is that of the
     rows, so it must not depend on their numbers. Raises MemlabError if no question is left.
     """
     names = [c for c in frame.columns if c not in ("question", "unit")]
     question = frame["question"].to_numpy()
     place = frame.select(pl.int_range(pl.len()).over("question")).to_series().to_numpy()
-    used = place < recipe.pool
+    used = (place < recipe.pool) & (np.ones(len(label), bool) if kept is None else kept)
     used &= np.isin(question, np.unique(question[used & (label > 0)]))
     if not used.any():
         raise MemlabError("no question has evidence among its candidates to fit on", where="learn/ranker",
@@ -96,7 +97,7 @@ def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recip
         "feature_fraction": recipe.share, "min_data_in_leaf": recipe.smallest_leaf, "lambda_l2": recipe.l2,
         "lambdarank_truncation_level": recipe.truncation, "max_bin": 127, "seed": recipe.seed, "verbosity": -1,
         "deterministic": True, "force_col_wise": True, "num_threads": 1}  # waiting threads cost 3 x on a busy machine
-    x = frame.select(names).to_numpy().astype(np.float64)[used]
+    x = frame.filter(used).select(names).to_numpy().astype(np.float64)
     rows = library.Dataset(x, label[used], group=sizes, params={"verbosity": -1})
     fitted = library.train(settings, rows, recipe.trees)
     return RankModel(format=FORMAT, level="turn", depth=depth, features=tuple(names),
@@ -128,10 +129,13 @@ Fits = Sequence[tuple[NDArray[np.bool_], RankModel]]
 
 
 def crossfit(frame: pl.DataFrame, label: NDArray[np.int32], fold: NDArray[np.int32], depth: int,
-             recipe: Recipe) -> Fits:
-    """Return the rows of each fold, with a model that was fitted on the rows of the other folds."""
-    parts = [fold == held_out for held_out in np.unique(fold)]
-    return [(mine, fit(frame.filter(~mine), label[~mine], depth, recipe)) for mine in parts]
+             recipe: Recipe, shared: NDArray[np.bool_] | None = None) -> Fits:
+    """Return the rows of each fold, with a model that was fitted on the rows of the other folds.
+
+    ``shared`` (folds, n) tells which rows are in a fold's haystacks too (memlab.learn.folds.in_folds).
+    """
+    return [(fold == held_out, fit(frame, label, depth, recipe, kept=without(label, fold, shared, held_out)))
+            for held_out in np.unique(fold)]
 
 
 def apply_fits(fits: Fits, frame: pl.DataFrame) -> Scores:
@@ -140,6 +144,15 @@ def apply_fits(fits: Fits, frame: pl.DataFrame) -> Scores:
     for mine, model in fits:
         scores[mine] = apply(model, frame.filter(mine))
     return scores
+
+
+def without(label: NDArray[np.int32], fold: NDArray[np.int32], shared: NDArray[np.bool_] | None,
+            *held_out: int) -> NDArray[np.bool_]:
+    """Return the rows to fit on without some folds, (n,): those of other folds, and no negative that they share."""
+    kept = ~np.isin(fold, held_out)
+    if shared is not None:
+        kept &= (label > 0) | ~shared[list(held_out)].any(axis=0)
+    return kept
 
 
 def save(model: RankModel, path: Path) -> None:

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from memlab.data.groups import GroupBy
 from memlab.data.numbering import question_digests
-from memlab.learn.folds import FoldCount, folds
+from memlab.learn.folds import FoldCount, folds, in_folds
 from memlab.learn.labels import evidence_units
 from memlab.learn.ranker.features import FUSED, NEEDED, features
 from memlab.learn.ranker.model import Fits, Recipe, Scores, apply_fits, crossfit, load
@@ -28,7 +28,7 @@ from memlab.rank.score import Score
 from memlab.rank.units import ranked
 from memlab.stage import LocalPath, spec, stage
 from memlab.store import Store
-from memlab.tables import DIGITS, Tables, empty
+from memlab.tables import DIGITS, SESSION, Tables, empty
 
 
 @stage
@@ -38,7 +38,7 @@ class LearnedScore(Score):
     The weighted score stays as the signal ``linear``; turns beyond the depth follow in its order, and it orders turns
     that the trees cannot tell apart. Without ``model`` each question is scored by a fit on the other folds
     (memlab.learn.folds), which depends neither on its labels nor on those of questions that share its evidence. With
-    it, no gold of this data is used.
+    it, no gold of this data is used. Sessions that the haystacks of another fold share are no negatives of its fit.
     """
 
     writes: ClassVar = ("units", "ranking", "importances", "reasons")
@@ -88,7 +88,8 @@ class LearnedScore(Score):
         frame, label = candidates(tables, self.depth, self.alone)
         fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.recipe.seed, self.by)
         fold = frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")["fold"]
-        return frame, crossfit(frame, label, fold.to_numpy(), self.depth, self.recipe), self.depth
+        shared = in_haystacks(frame, tables, fold_of)
+        return frame, crossfit(frame, label, fold.to_numpy(), self.depth, self.recipe, shared), self.depth
 
     def first(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` and the ``ranking`` by weights, its score also as the signal ``linear``."""
@@ -122,6 +123,13 @@ def candidates(tables: Tables, depth: int, alone: bool = False) -> tuple[pl.Data
     label = frame.select("question", "unit").join(evidence, on=["question", "unit"], how="left",
                                                   maintain_order="left")["label"].fill_null(0)
     return frame, label.to_numpy()
+
+
+def in_haystacks(frame: pl.DataFrame, tables: Tables, fold_of: pl.DataFrame) -> NDArray[np.bool_]:
+    """Return whether the session of each row (question, unit) is in a haystack of each fold as well, (folds, n)."""
+    sessions = frame.select("unit").join(tables["units"].select("unit", *SESSION), on="unit", how="left",
+                                         maintain_order="left")
+    return in_folds(sessions, tables["questions"], tables["turns"], fold_of)
 
 
 def rescored(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: int) -> pl.DataFrame:

@@ -44,6 +44,22 @@ def test_a_question_teaches_neither_itself_nor_its_fold() -> None:
     assert (before[fold == 0] != after[fold == 0]).any()
 
 
+def test_a_negative_that_the_held_out_fold_shares_teaches_nothing() -> None:
+    frame, label = world()
+    fold = (frame["question"].to_numpy() % 3).astype(np.int32)
+    shared = np.zeros((3, len(label)), bool)
+    shared[1, :400] = True
+    before = apply_fits(crossfit(frame, label, fold, 20, RECIPE, shared), frame)
+    bad = pl.Series(shared[1] & (label == 0) & (fold != 1))
+    moved = frame.with_columns(good=pl.when(bad).then(9.0).otherwise("good"))
+    after = apply_fits(crossfit(moved, label, fold, 20, RECIPE, shared), moved)
+    assert (before[fold == 1] == after[fold == 1]).all()
+    assert (apply_fits(crossfit(moved, label, fold, 20, RECIPE), moved)[fold == 1] != before[fold == 1]).any()
+    evidence = pl.Series(shared[1] & (label > 0) & (fold != 1))
+    moved = frame.with_columns(good=pl.when(evidence).then(-9.0).otherwise("good"))
+    assert (apply_fits(crossfit(moved, label, fold, 20, RECIPE, shared), moved)[fold == 1] != before[fold == 1]).any()
+
+
 def test_candidates_beyond_the_pool_teach_nothing() -> None:
     frame, label = world()
     recipe = Recipe(trees=5, smallest_leaf=5, pool=10)

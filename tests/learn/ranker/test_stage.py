@@ -13,8 +13,8 @@ from memlab.errors import MemlabError
 from memlab.harness.arm import refusal
 from memlab.harness.results import read_arm
 from memlab.learn.folds import folds
-from memlab.learn.ranker.model import apply, fit, load, save
-from memlab.learn.ranker.stage import LearnedScore, candidates, rescored
+from memlab.learn.ranker.model import apply, apply_fits, crossfit, fit, load, save
+from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks, rescored
 from memlab.rank.score import Score
 from memlab.stage import spec_digest
 from memlab.store import Store
@@ -109,8 +109,42 @@ def test_a_damaged_fit_is_named_before_anything_runs(tmp_path: Path) -> None:
         LearnedScore(model=tmp_path / "fit.json")
 
 
-def test_shards_have_not_all_questions() -> None:
+def test_shards_have_not_all_questions_and_a_saved_fit_needs_none(tmp_path: Path) -> None:
     assert "learns from all questions" in str(refusal(LEXICAL.replace(score=LearnedScore())))
+    save(fit(*candidates(first(), 40), 40, RECIPE), tmp_path / "fit.json")
+    saved = LearnedScore(model=tmp_path / "fit.json")
+    assert refusal(LEXICAL.replace(score=saved)) is None
+    whole = result(saved, searched())
+    half = searched()["questions"].filter(pl.col("corpus") < 2)
+    names = ("questions", "queries", "hits", "sessions", "turns", "memories")
+    part = searched().updated({name: searched()[name].join(half, on="question", how="semi")
+                               if "question" in searched()[name].columns else searched()[name] for name in names})
+    part = part.updated({"hits": searched()["hits"].join(part["queries"], on="query", how="semi")})
+    assert result(saved, part).equals(whole.join(half, on="question", how="semi"))
+
+
+def test_a_session_that_the_held_out_fold_shares_is_no_negative() -> None:
+    tables = first()
+    sides = folds(tables["questions"], tables["evidence"], tables["turns"], 5)
+    frame, label = candidates(tables, 40)
+    own = frame.join(sides, on="question", how="left", maintain_order="left")["fold"].to_numpy()
+    assert in_haystacks(frame, tables, sides).sum() == frame.height  # each life has its own sessions
+    even = pl.col("session") % 2 == 0
+    copied = tables["turns"].with_columns(  # even sessions of one length have one content
+        pl.when(even).then(pl.lit("user")).otherwise("role").alias("role"),
+        pl.when(even).then(pl.lit("")).otherwise("text_id").alias("text_id"))
+    alike = tables.updated({"turns": copied})
+    shared = in_haystacks(frame, alike, sides)
+    assert frame.height < shared.sum() < shared.size
+    assert shared[own, np.arange(len(own))].all()
+    frame, label = candidates(alike, 40)
+    sides = folds(alike["questions"], alike["evidence"], alike["turns"], 5)
+    own = frame.join(sides, on="question", how="left", maintain_order="left")["fold"].to_numpy()
+    scores = apply_fits(crossfit(frame, label, own, 40, RECIPE, in_haystacks(frame, alike, sides)), frame)
+    after = result(learned(), alike)
+    assert after.equals(rescored(first()["ranking"], frame, scores, 40))
+    plain = apply_fits(crossfit(frame, label, own, 40, RECIPE), frame)
+    assert not after.equals(rescored(first()["ranking"], frame, plain, 40))
 
 
 def test_the_command_cross_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
