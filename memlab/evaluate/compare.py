@@ -18,6 +18,7 @@ from memlab.evaluate.noop import OUTPUTS, identical
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import Estimate, headline, summary
 from memlab.evaluate.verbalise import grouping_in_words, sentence
+from memlab.evaluate.verdict import Recommendation, verdict
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Comparison(TypedDict):
     constant_k: dict[str, list[CurvePoint]]
     rule_curves: dict[str, dict[str, list[RulePoint]]]
     missing: list[str]
+    verdict: Recommendation | None
 
 
 def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast], *,
@@ -110,8 +112,18 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         "constant_k": dict(constant_k or {}),
         "rule_curves": {name: mean_points(arm.curve) for name, arm in arms.items() if arm.curve is not None},
         "missing": sorted({*missing, *named} - set(arms)),
+        "verdict": recommend(arms, contrasts),
     })
     return comparison
+
+
+def recommend(arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast]) -> Recommendation | None:
+    """Recommend one of the arms; those that look at gold, tainted ones and twins are no candidates."""
+    candidates = {name: arm for name, arm in arms.items()
+                  if not (arm.oracle or arm.tainted or name.endswith(".twin"))}
+    columns = list(dict.fromkeys(name for arm in candidates.values() for name in arm.questions.columns))
+    return verdict({name: arm.questions for name, arm in candidates.items()},
+                   [arm.ranking for arm in candidates.values()], contrasts, judge_columns(columns))
 
 
 def _groups(arms: Mapping[str, ArmResult]) -> int:

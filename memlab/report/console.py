@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from memlab.evaluate.compare import Comparison
-from memlab.evaluate.winner import winner
-from memlab.report import view_model
+from memlab.report import opening, view_model
 from memlab.text.display import format_count, format_duration, format_interval, format_number, one_line
 
 if TYPE_CHECKING:
@@ -96,11 +95,11 @@ def _title(comparison: Comparison) -> Text:
 
 
 def _print_findings(comparison: Comparison, console: Console) -> None:
-    """Print which rule wins, the contrasts in words, the notices and the notes."""
+    """Print the verdict, the contrasts in words, the notices and the notes."""
     from rich.text import Text
 
-    if first := winner(comparison["contrasts"]):
-        console.print(Text(one_line(first), style="bold"))
+    for i, sentence in enumerate(opening.opening(comparison)):
+        console.print(Text(one_line(sentence), style="bold" if i == 0 else "default"))
     for contrast in view_model.contrast_rows(comparison):
         console.print(Text("• ").append(one_line(contrast.words), style=_STYLES[contrast.tone]))
     for heading, sentence in view_model.notices(comparison):

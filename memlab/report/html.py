@@ -14,9 +14,18 @@ from typing import Any
 
 from memlab.evaluate.compare import Comparison, finite
 from memlab.evaluate.contrast import ContrastResult
-from memlab.evaluate.winner import winner
 from memlab.harness.results import ArmRun
-from memlab.report import attribution, drill_down, figures, learned, provenance, question_types, settings, view_model
+from memlab.report import (
+    attribution,
+    drill_down,
+    figures,
+    learned,
+    opening,
+    provenance,
+    question_types,
+    settings,
+    view_model,
+)
 from memlab.report.packed import pack
 from memlab.report.turn_metrics import COLUMNS as TURN_COLUMNS
 from memlab.report.turn_metrics import LEGEND, turn_metrics
@@ -62,7 +71,7 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], extras: Extras | None =
     first, second = next(((one_line(c["arm"]), one_line(c["comparator"])) for c in comparison["contrasts"]), ("", ""))
     return _environment().get_template("report.html.j2").render(
         c=comparison, pairing=view_model.pairing(comparison), columns=columns, extras=extras, kinds=kinds,
-        rows=view_model.arm_rows(comparison), winner=winner(comparison["contrasts"]),
+        rows=view_model.arm_rows(comparison), opening=opening.opening(comparison), tiers=opening.tiers(comparison),
         declared=list(zip(declared, forest(comparison["contrasts"]))),
         classes=question_types.class_tables(arms), why=attribution.causes(arms), meanings=attribution.VIEW_MEANINGS,
         importances=learned.importance_tables(arms), importance_legend=learned.LEGEND,

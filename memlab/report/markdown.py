@@ -8,15 +8,17 @@ from collections.abc import Iterable, Sequence
 from memlab.evaluate.calibration_error import calibration_error
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.constant_k import CurvePoint
-from memlab.evaluate.winner import winner
 from memlab.harness.results import ArmRun
-from memlab.report import attribution, learned, provenance, question_types, settings, view_model
+from memlab.report import attribution, learned, opening, provenance, question_types, settings, view_model
 from memlab.report.turn_metrics import COLUMNS as TURN_COLUMNS
 from memlab.report.turn_metrics import LEGEND, turn_metrics
 from memlab.text.display import EMPTY, format_count, format_number, is_number, one_line
 
 LISTED = 25
 """Questions named for each contrast; all of them lie in questions.parquet."""
+
+TIERS = ("Arms on one line cannot be told apart from the first of the line. This ranking was not declared before the "
+         "run; its p are corrected over the arms.")
 
 
 def escape(text: object) -> str:
@@ -128,8 +130,12 @@ def _finding(comparison: Comparison, broken: Sequence[str]) -> str:
     quotes = [f"> **{heading}:** {escape(sentence)}" for heading, sentence in view_model.notices(comparison)]
     quotes += [f"> **Left out:** {escape(fault)}" for fault in broken]
     notes = [f"* {escape(note)}" for note in view_model.notes(comparison)]
-    first = winner(comparison["contrasts"])
-    blocks = [f"**{escape(first)}**" if first else "", "\n".join(lines),
+    sentences = [escape(sentence) for sentence in opening.opening(comparison)]
+    verdict = "\n>\n".join(f"> **{line}**" if i == 0 else f"> {line}" for i, line in enumerate(sentences))
+    tiers = "\n".join(
+        f"{tier}. " + ", ".join(f"{escape(name)} {value} ({tokens} tokens)" for name, value, tokens in row)
+        for tier, row in opening.tiers(comparison))
+    blocks = [verdict, f"{tiers}\n\n{TIERS}" if tiers else "", "\n".join(lines),
               _contrasts(comparison, "contrasts") if rows else "", "\n>\n".join(quotes), "\n".join(notes)]
     return "\n\n".join(block.strip("\n") for block in blocks if block)
 

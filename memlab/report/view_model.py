@@ -55,12 +55,13 @@ _SIGNS = {("up", "contrasts"): "▲", ("down", "contrasts"): "▼",
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure as text, its interval, its marks with their meaning in words, and the number to sort by."""
+    """A figure as text, its interval, its marks with their meaning, the number to sort by, and if it is the highest."""
 
     text: str
     detail: str = ""
     marks: tuple[tuple[str, str], ...] = ()
     value: float | None = None
+    best: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,13 +166,14 @@ def arm_rows(comparison: Comparison) -> list[ArmRow]:
     """Return the rows of the arms table: the metric columns, then tokens, K and seconds."""
     columns = metric_columns(comparison)
     unchanged = {n["arm"]: n["comparator"] for n in comparison["noop"] if changed_nothing(n)}
-    rows = []
+    rows, top = [], best_cells(comparison)
     for name, arm in comparison["arms"].items():
-        cells = []
+        cells, system = [], not (arm["oracle"] or arm["tainted"])
         for metric in columns:
             estimate = arm["metrics"].get(metric)
             cells.append(Cell(format_number(estimate["value"]), format_interval(estimate["low"], estimate["high"]),
-                              marks(comparison, name, metric), estimate["value"]) if estimate else Cell(EMPTY))
+                              marks(comparison, name, metric), estimate["value"],
+                              system and top.get(metric) == estimate["value"]) if estimate else Cell(EMPTY))
         cells += [Cell(write(value), value=value) for value, write in (
             (arm["tokens_mean"], format_count), (arm["selected_k_mean"], format_count),
             (arm["seconds"], format_duration))]
@@ -277,3 +279,14 @@ def by_type(arms: Sequence[ArmRun], metric: str, categories: Sequence[str]) -> l
     """Return the values of a metric, one row per arm and one column per type; None where undefined."""
     return [[value if is_number(value := arm.metrics.get(f"type={category}/{metric}")) else None
              for category in categories] for arm in arms]
+
+
+def best_cells(comparison: Comparison) -> dict[str, float]:
+    """Return metric column -> its highest value among arms that do not look at gold, where arms differ in it."""
+    out = {}
+    for metric in metric_columns(comparison):
+        values = [arm["metrics"][metric]["value"] for arm in comparison["arms"].values()
+                  if metric in arm["metrics"] and not arm["oracle"] and not arm["tainted"]]
+        if len(set(values)) > 1 and not is_cost(metric):
+            out[metric] = max(values)
+    return out

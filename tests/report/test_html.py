@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import html.parser
+import io
 import json
 import math
 import re
 from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from memlab.evaluate.contrast import UNKNOWN
 from memlab.harness.results import ArmRun
 from memlab.report import html as report_html
+from memlab.report import view_model
 from memlab.report.build import ReportFiles
+from memlab.report.console import print_comparison
 from memlab.report.html import _json, _questions, forest, page
 from memlab.report.packed import unpack
 
@@ -133,3 +137,31 @@ def test_a_report_of_one_arm_without_contrasts_says_so(report: ReportFiles, arms
     assert "1 arm," in text
     assert '<section id="cost"' not in text
     assert '<section id="paired"' not in text
+
+
+def test_the_page_the_document_and_the_terminal_begin_with_the_verdict(report: ReportFiles) -> None:
+    found = report.comparison["verdict"]
+    assert found is not None
+    first = f"Use {found['ranking'][0]['arm']}: "
+    assert found["words"][0].startswith(first)
+    text, markdown = report.html.read_text(), report.markdown.read_text()
+    assert text.index(f'<p class="first">{first}') < text.index('<article class="contrast')
+    assert markdown.index(f"> **{first}") < markdown.index("| arm |")
+    out = io.StringIO()
+    print_comparison(report.comparison, Console(file=out, width=200))
+    assert first in out.getvalue()
+    tiers = text.partition('<ol class="tiers">')[2].partition("</ol>")[0]
+    assert [tiers.count(f"<b>{place['arm']}</b>") for place in found["ranking"]] == [1] * len(found["ranking"])
+    assert tiers.count("<li>") == found["ranking"][-1]["tier"]
+
+
+def test_the_highest_figure_of_a_column_is_bold_and_none_of_an_arm_that_looks_at_gold(report: ReportFiles) -> None:
+    columns = view_model.metric_columns(report.comparison)
+    rows = {row.name: row for row in view_model.arm_rows(report.comparison)}
+    for at, metric in enumerate(columns):
+        values = {name: arm["metrics"][metric]["value"] for name, arm in report.comparison["arms"].items()
+                  if not arm["oracle"] and metric in arm["metrics"]}
+        highest = {name for name in values if values[name] == max(values.values())}
+        top = highest if len(set(values.values())) > 1 else set()
+        assert {name for name, row in rows.items() if row.cells[at].best} == top
+    assert any(cell.best for row in rows.values() for cell in row.cells)

@@ -1,0 +1,204 @@
+"""The verdict of a comparison: which arm to use, how surely, and which cheaper arm is as good.
+
+Arms are ranked by one metric and put into tiers. A tier is led by its best arm; an arm belongs to it unless the leader
+is shown to be ahead, by the paired t-test over groups with Holm's correction over all arms that the leader is compared
+with. Rules that are compared over whole curves have
+no tiers: what a rule finds depends on its budget, and ``memlab.evaluate.winner`` names the rule that wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+import polars as pl
+
+from memlab.evaluate.averages import COSTS, view
+from memlab.evaluate.contrast import ALPHA, Contrast, ContrastResult, measure
+from memlab.evaluate.curve_contrast import is_curve
+from memlab.evaluate.noop import KEPT_RANKS
+from memlab.evaluate.statistics import holm
+from memlab.evaluate.verbalise import p_value
+
+MARGIN = 0.02
+"""A cheaper arm is as good if the 95 % interval of its difference excludes a loss of this size: 2 points."""
+
+PRICE = 0.5
+"""A cheaper arm shows at most this share of the best arm's tokens."""
+
+WHOLE = 0.9
+"""If at least this share of the questions is shown every candidate, selections cannot differ."""
+
+CHOICES = ("selected/turn/recall_all", "selected/session/recall_all", "turn/ndcg@10", "session/ndcg@10")
+"""Metrics to rank arms by where no contrast is declared and no answer is judged, in this order."""
+
+
+class Rival(TypedDict):
+    """Another arm against the best one: its difference (rival less best), interval and p after Holm."""
+
+    arm: str
+    tokens: float | None
+    difference: float
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+class Place(TypedDict):
+    """One arm's place in the ranking."""
+
+    arm: str
+    tier: int
+    value: float
+    tokens: float | None
+
+
+class Recommendation(TypedDict):
+    """The ranking by ``metric``, best first, and what the best arm's rivals are worth.
+
+    ``tied`` are those that it is not shown to be ahead of, ``behind`` is the nearest of the others, ``cheaper`` the
+    cheapest of the ``cheap`` arms with at most half of its tokens that is as good. ``whole`` is the share of questions
+    that every arm shows all candidates for, where it is at least ``WHOLE``. ``words`` says it all in sentences.
+    """
+
+    metric: str
+    ranking: list[Place]
+    tied: list[Rival]
+    behind: Rival | None
+    cheaper: Rival | None
+    cheap: int
+    whole: float | None
+    words: list[str]
+
+
+def verdict(frames: Mapping[str, pl.DataFrame], rankings: Sequence[pl.DataFrame | None],
+            contrasts: Sequence[Contrast], judged: Sequence[str] = ()) -> Recommendation | None:
+    """Rank the arms and test them against the best; None with fewer than two, no metric for all of them, or curves.
+
+    ``frames`` has the per-question frame of each candidate, ``rankings`` their rankings (None where there is none);
+    ``judged`` names the judges' metrics. Ties in value are broken by fewer tokens, then by name.
+    """
+    if any(is_curve(c.metric) for c in contrasts):
+        return None
+    metric = next((name for name in _metrics(contrasts, judged)
+                   if all(_mean(frame, name) is not None for frame in frames.values())), None)
+    if metric is None or len(frames) < 2:  # noqa: PLR2004  (a comparison needs two)
+        return None
+    values = {name: _mean(frame, metric) or 0.0 for name, frame in frames.items()}
+    tokens = {name: _mean(frame, "context/tokens") for name, frame in frames.items()}
+    order = sorted(frames, key=lambda name: (-values[name], tokens[name] or 0.0, name))
+    ranking: list[Place] = []
+    waiting, rivals, tier = order, list[Rival](), 0
+    while waiting:
+        leader, rest = waiting[0], waiting[1:]
+        tier += 1
+        against = _against(leader, rest, frames, metric, tokens)
+        rivals = rivals or against
+        apart = {rival["arm"] for rival in against if rival["p"] is not None and rival["p"] <= ALPHA}
+        ranking += [{"arm": name, "tier": tier, "value": values[name], "tokens": tokens[name]}
+                    for name in waiting if name not in apart]
+        waiting = [name for name in rest if name in apart]
+    first_tier = {place["arm"] for place in ranking if place["tier"] == 1}
+    price = tokens[order[0]]
+    cheap = [] if price is None else [
+        rival for rival in rivals if rival["tokens"] is not None and rival["tokens"] <= PRICE * price]
+    good = [rival for rival in cheap if rival["low"] is not None and rival["low"] > -MARGIN]
+    found: Recommendation = {
+        "metric": metric, "ranking": ranking, "tied": [r for r in rivals if r["arm"] in first_tier],
+        "behind": next((r for r in rivals if r["arm"] not in first_tier), None),
+        "cheaper": min(good, key=lambda r: (r["tokens"] or 0.0, r["arm"]), default=None), "cheap": len(cheap),
+        "whole": _whole(rankings), "words": []}
+    return {**found, "words": words(found)}
+
+
+def words(found: Recommendation) -> list[str]:
+    """Return the verdict in sentences: which arm, how sure, and which one is as good at half the price."""
+    if found["whole"] is not None:
+        return [f"Nothing can be compared: {100 * found['whole']:.0f} % of the questions are shown every candidate, "
+                "since the budget holds the whole memory. Fix: show less (rank.select.tokens, rank.select.k), or take "
+                "data with longer histories."]
+    best, others = found["ranking"][0], len(found["ranking"]) - 1
+    sentences = [f"Use {best['arm']}: {_finds(found['metric'], best['value'])}{_at(best['tokens'])}."]
+    if found["tied"]:
+        names = ", ".join(f"{rival['arm']} ({_size(rival)})" for rival in found["tied"])
+        sentences.append(f"How sure: it is not shown to be ahead of {names}.")
+    if behind := found["behind"]:
+        p = "" if behind["p"] is None else f", p {p_value(behind['p'])} after Holm over {others}"
+        rest = others - len(found["tied"])
+        ahead = f"ahead of {'all' if rest == others else 'the other'} {rest}" if rest > 1 else "ahead of the other arm"
+        sentences.append(f"{'It' if found['tied'] else 'How sure: it'} is shown to be {ahead}; the nearest is "
+                         f"{behind['arm']} ({_size(behind)}{p}).")
+    if cheaper := found["cheaper"]:
+        sentences.append(f"As good at half the price: {cheaper['arm']}{_at(cheaper['tokens'])}, {_size(cheaper)}; the "
+                         f"interval excludes a loss of {100 * MARGIN:.0f} points.")
+    elif found["cheap"]:
+        sentences.append(f"As good at half the price: none of the {found['cheap']} with at most half of its tokens; "
+                         f"for each a loss of {100 * MARGIN:.0f} points is possible." if found["cheap"] > 1 else
+                         "As good at half the price: the one with at most half of its tokens may lose more than "
+                         f"{100 * MARGIN:.0f} points.")
+    return sentences
+
+
+def _finds(metric: str, value: float) -> str:
+    """Return what a value means.
+
+    >>> _finds("selected/turn/recall_all", .858), _finds("turn/ndcg@10", .7)
+    ('all evidence turns are shown for 85.8 % of the questions', 'turn/ndcg@10 is 0.700')
+    """
+    level = {"selected/turn/recall_all": "turns", "selected/session/recall_all": "sessions"}.get(metric)
+    if level:
+        return f"all evidence {level} are shown for {100 * value:.1f} % of the questions"
+    return f"{metric} is {value:.3f}"
+
+
+def _at(tokens: float | None) -> str:
+    return "" if tokens is None else f" at {tokens:,.0f} tokens each"
+
+
+def _size(rival: Rival) -> str:
+    """Return a difference in points with its interval.
+
+    >>> _size({"arm": "a", "tokens": None, "difference": -.0042, "low": -.015, "high": .0066, "p": 1.0})
+    '−0.4 points, 95 % interval −1.5 to +0.7'
+    """
+    def points(value: float) -> str:
+        return f"{100 * value:+.1f}".replace("-", "−") if round(100 * value, 1) else "0.0"
+
+    interval = "" if rival["low"] is None or rival["high"] is None else (
+        f", 95 % interval {points(rival['low'])} to {points(rival['high'])}")
+    return f"{points(rival['difference'])} points{interval}"
+
+
+def _metrics(contrasts: Sequence[Contrast], judged: Sequence[str]) -> list[str]:
+    costs = tuple(f"/{cost}" for cost in COSTS)
+    return [m for m in dict.fromkeys([*(c.metric for c in contrasts), *judged, *CHOICES])
+            if not m.removesuffix("_mean").endswith(costs) and m not in COSTS]
+
+
+def _mean(questions: pl.DataFrame, metric: str) -> float | None:
+    rows, column = view(questions, metric)
+    value = rows[column].drop_nulls().mean() if column in rows.columns else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _against(leader: str, others: Sequence[str], frames: Mapping[str, pl.DataFrame], metric: str,
+             tokens: Mapping[str, float | None]) -> list[Rival]:
+    rows: list[ContrastResult] = [
+        measure(Contrast(other, leader, metric), frames[other], frames[leader], alpha=ALPHA, seed=0, declared=False)
+        for other in others]
+    adjusted = holm([1.0 if row["p"] is None else row["p"] for row in rows])
+    return [{"arm": row["arm"], "tokens": tokens[row["arm"]], "difference": row["difference"] or 0.0,
+             "low": row["low"], "high": row["high"], "p": None if row["p"] is None else p}
+            for row, p in zip(rows, adjusted)]
+
+
+def _whole(rankings: Sequence[pl.DataFrame | None]) -> float | None:
+    """Return the smallest share, over arms, of questions that are shown all their candidates; None if unknown."""
+    shares = []
+    for ranking in rankings:
+        if ranking is None or ranking.is_empty() or "selected" not in ranking.columns:
+            return None
+        all_shown = pl.col("selected").all() & (pl.len() < KEPT_RANKS)  # a run folder keeps no more ranks
+        shares.append(ranking.group_by("question").agg(all_shown.alias("whole"))["whole"].mean())
+    smallest = min((share for share in shares if isinstance(share, float)), default=None)
+    return smallest if smallest is not None and smallest >= WHOLE else None
