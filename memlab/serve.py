@@ -140,7 +140,7 @@ def _one(servers: Sequence[records.Server], name: str | None) -> records.Server:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m memlab.serve", description="Serve a model with vLLM.",
+    parser = argparse.ArgumentParser(prog="memlab serve", description="Serve a model with vLLM.",
                                      epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
     add: Any = parser.add_argument
     add("model", nargs="?", metavar="MODEL")

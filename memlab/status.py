@@ -19,17 +19,18 @@ from memlab.cluster.slurm_states import JobState
 from memlab.cluster.snapshot import Snapshot, sweeps
 from memlab.cluster.status import ArmStatus, arm_statuses, job_states
 from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime.flags import as_flags
 
 COLOURS = {"done": "green", "running": "cyan", "queued": "yellow", "failed": "red", "lost": "red"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the status of the newest sweep of each experiment."""
-    parser = argparse.ArgumentParser(prog="python -m memlab.status", description=__doc__)
+    parser = argparse.ArgumentParser(prog="memlab status", description=__doc__)
     parser.add_argument("exp", nargs="?", help="name of an experiment; all of them unless given")
     parser.add_argument("--out", type=Path, default=Path("runs"), help="root of the run folders (default runs)")
     words = sys.argv[1:] if argv is None else argv
-    args = parser.parse_args([f"--{word}" if word.startswith("out=") else word for word in words])
+    args = parser.parse_args(as_flags(words, {"out": "--out"}))
     try:
         snapshots = newest(args.out, args.exp)
         if not snapshots:

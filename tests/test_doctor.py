@@ -51,7 +51,18 @@ def test_a_missing_package_is_named_with_the_command_and_fails(installed: Instal
     assert doctor.main([]) == 1
     out = capsys.readouterr().out
     assert "not installed: ijson" in out
-    assert "-> pip install -e ." in out
+    assert "-> pip install 'memlab[cpu]'" in out
+
+
+def test_missing_configuration_fails_with_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "conf" / "data").mkdir(parents=True)
+    monkeypatch.setattr(doctor, "shipped", lambda name: tmp_path / name)
+    assert doctor.main([]) == 1
+    out = capsys.readouterr().out
+    assert f"{tmp_path}/conf lacks config.yaml, embedder, exp, rank/select, serve" in out
+    assert "-> pip install --force-reinstall --no-deps memlab" in out
+    assert "Missing: configuration." in out
 
 
 def test_both_faiss_wheels_are_a_clash(installed: Installed) -> None:
@@ -67,7 +78,7 @@ def test_optional_parts_are_notes_with_their_command(installed: Installed, monke
     monkeypatch.setattr(doctor.shutil, "which", lambda name: "/bin/x" if name == "sbatch" else None)
     checks = list(doctor.extras())
     assert all(c.state != "missing" for c in checks)
-    assert one(iter(checks), "FlagEmbedding").fix == "pip install -e '.[flag]'"
+    assert one(iter(checks), "FlagEmbedding").fix == "pip install 'memlab[flag]'"
     assert "pins its own torch" in one(iter(checks), "vLLM").finding
     assert "only sbatch" in one(iter(checks), "slurm").finding
 

@@ -104,8 +104,8 @@ def test_nothing_imports_a_command() -> None:
     assert {(module, *imports(module) & commands) for module in modules() if imports(module) & commands} == set()
 
 
-def test_the_root_holds_at_most_fourteen_files() -> None:
-    assert len(list(PACKAGE.glob("*.py"))) <= 14
+def test_the_root_holds_at_most_fifteen_files() -> None:
+    assert len(list(PACKAGE.glob("*.py"))) <= 15
 
 
 def test_tests_mirror_the_package() -> None:

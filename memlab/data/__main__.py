@@ -10,12 +10,14 @@ from pathlib import Path
 from memlab.config.instantiate import file_names, make_dataset
 from memlab.data import benchmarks
 from memlab.errors import MemlabError
+from memlab.runtime.flags import as_flags
 from memlab.text.display import sanitise, sanitise_lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 1 after a message about what is wrong."""
-    options = _parser().parse_args(arguments)
+    words = as_flags(sys.argv[1:] if arguments is None else arguments, {"data": "--data", "data.path": "--path"})
+    options = _parser().parse_args(words)
     try:
         return int(options.run(options))
     except MemlabError as fault:
@@ -24,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m memlab.data", description="Benchmark files.")
+    parser = argparse.ArgumentParser(prog="memlab data", description="Benchmark files.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("list", help="list the data sets, and which files are here")
     command.set_defaults(run=_list)

@@ -28,7 +28,7 @@ _SHOWN = 5  # ids named before "and n more"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0 if all is well, 1 with a message if not."""
-    parser = argparse.ArgumentParser(prog="python -m memlab.judge", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="memlab judge", description=__doc__.split("\n")[0])
     parser.add_argument("file", type=Path, help="JSONL of question_id and hypothesis")
     command.add_arguments(parser)
     parser.add_argument("--sheet", type=Path, metavar="CSV", help="also write a sheet for labels by hand")

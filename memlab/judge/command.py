@@ -10,10 +10,13 @@ from pathlib import Path
 
 from memlab.config.instantiate import file_names, make_dataset, options
 from memlab.errors import Faults, MemlabError, did_you_mean
+from memlab.runtime.flags import as_flags
 from memlab.stage import Stage
 from memlab.tables import Tables
 from memlab.text.display import sanitise_lines
 
+_FLAGS = {"data": "--data", "data.path": "--path", "judge": "--judge", "chat": "--chat", "judge_chat": "--chat",
+          "chat.": "--chat.", "judge_chat.": "--chat.", "store": "--store", "out": "--out", "seed": "--seed"}
 _CHAT = re.compile(r"judge(?:\.judges\[\d+\])?\.chat\.")
 
 
@@ -55,10 +58,11 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None,
         work: Callable[[argparse.Namespace, dict[str, str]], int]) -> int:
     """Call ``work(options, chat fields)`` with the parsed command line and return its exit status.
 
-    A MemlabError is printed to standard error without control characters; the status is then 1.
+    Settings as ``memlab.run`` takes them (data=locomo data.path=FILE) stand for the flags. A MemlabError is printed to
+    standard error without control characters; the status is then 1.
     """
     try:
-        fields, words = chat_fields(sys.argv[1:] if arguments is None else arguments)
+        fields, words = chat_fields(as_flags(sys.argv[1:] if arguments is None else arguments, _FLAGS))
         return work(parser.parse_args(words), fields)
     except MemlabError as fault:
         print(sanitise_lines(str(fault)), file=sys.stderr)

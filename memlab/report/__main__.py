@@ -18,7 +18,7 @@ from memlab.report.console import print_comparison
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Build one report for every folder with finished arms; exit status 1 if there is none or one fails."""
-    parser = argparse.ArgumentParser(prog="python -m memlab.report", description=__doc__,
+    parser = argparse.ArgumentParser(prog="memlab report", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, help="runs/<experiment>/<data>, or a folder above")
     parser.add_argument("--seed", type=int, default=0, help="seed of the resamples behind the intervals (default 0)")

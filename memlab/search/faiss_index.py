@@ -275,7 +275,7 @@ def _faiss() -> Any:
         import faiss
     except ImportError:
         raise MemlabError("this index needs FAISS, which is not installed", where="search.dense.index",
-                          fix="pip install -e '.[cpu]'") from None
+                          fix="pip install 'memlab[cpu]'") from None
     return faiss
 
 

@@ -23,6 +23,7 @@ import polars as pl
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.files import TEMPORARY, is_stale
+from memlab.runtime.flags import as_flags
 from memlab.runtime.home import store_root
 from memlab.store import completions
 from memlab.store.segments import DAMAGED, IDENTITY, load, read, segment_names, write
@@ -177,8 +178,8 @@ def _show(root: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return its exit status (1 if ``verify`` finds damage, 2 for a mistake in the command)."""
-    given = [a if not a.startswith("store=") else "--" + a for a in (sys.argv[1:] if arguments is None else arguments)]
-    parser = argparse.ArgumentParser(prog="python -m memlab.store", description="Maintain a store of model results.")
+    given = as_flags(sys.argv[1:] if arguments is None else arguments, {"store": "--store"})
+    parser = argparse.ArgumentParser(prog="memlab store", description="Maintain a store of model results.")
     parser.add_argument("command", choices=["info", "verify", "compact", "prune"],
                         help="info: what is stored; verify: check the digest of every segment; compact: merge small "
                              "segments; prune: remove stale temporary files and damaged segments")

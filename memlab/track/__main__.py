@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _publish(words: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m memlab.track", description=__doc__,
+    parser = argparse.ArgumentParser(prog="memlab track", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, help="a folder with runs below it, such as runs/adaptive_k")
     parser.add_argument("--mode", choices=("offline", "online"), default="offline")
@@ -44,7 +44,7 @@ def _publish(words: Sequence[str]) -> int:
 
 
 def _sync(words: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m memlab.track sync", description=sync.__doc__)
+    parser = argparse.ArgumentParser(prog="memlab track sync", description=sync.__doc__)
     parser.add_argument("runs", type=Path, nargs="?", default=Path("runs"), help="default: runs")
     parser.add_argument("--project", help="default: that of the offline run")
     parser.add_argument("--entity", help="default: that of the offline run, else your own account")

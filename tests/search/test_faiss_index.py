@@ -134,7 +134,7 @@ def test_misfit_parameters_name_the_remedy() -> None:
 
 def test_without_faiss_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MemlabError, match=r"pip install -e '\.\[cpu\]'"):
+    with pytest.raises(MemlabError, match=r"pip install 'memlab\[cpu\]'"):
         SQ8(exact_below=0).open(data()[0], None)
 
 

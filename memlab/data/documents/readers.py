@@ -139,7 +139,7 @@ def _library(module: str, package: str) -> Any:
         return importlib.import_module(module)
     except ImportError as fault:
         raise MemlabError(f"reading it needs {package}",
-                          fix="pip install -c constraints.txt -e '.[documents]' in memlab's folder") from fault
+                          fix="pip install 'memlab[documents]'") from fault
 
 
 def _table(table: Any) -> str:

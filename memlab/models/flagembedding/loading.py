@@ -1,6 +1,6 @@
 """The base of models that FlagEmbedding runs: loading, one copy per device, and the digest of the weights.
 
-FlagEmbedding is an extra (``pip install -e '.[flag]'``) and is imported when a model loads. It runs the first batch
+FlagEmbedding is an extra (``pip install 'memlab[flag]'``) and is imported when a model loads. It runs the first batch
 of every call twice, to find a batch size that fits, so each call gets a long block of texts sorted by length.
 """
 
@@ -39,7 +39,7 @@ def flag_embedding() -> Any:
     try:
         package = importlib.import_module("FlagEmbedding")
     except ImportError as error:
-        raise MemlabError(f"FlagEmbedding cannot be imported ({error})", fix="pip install -e '.[flag]'") from error
+        raise MemlabError(f"FlagEmbedding cannot be imported ({error})", fix="pip install 'memlab[flag]'") from error
     for name in _WITH_BARS:  # its progress bars would be drawn over memlab's own
         module: Any = importlib.import_module(name)
         module.tqdm, module.trange = lambda items, **_: items, lambda *bounds, **_: range(*bounds)

@@ -184,7 +184,7 @@ def test_a_missing_library_is_named_with_its_extra(tmp_path, monkeypatch):
     (tmp_path / "b.docx").write_bytes(b"PK")
     with pytest.raises(Faults) as caught:
         Documents(path=tmp_path).load()
-    assert [f"{n}: reading it needs {p}. Fix: pip install -c constraints.txt -e '.[documents]' in memlab's folder"
+    assert [f"{n}: reading it needs {p}. Fix: pip install 'memlab[documents]'"
             for n, p in (("a.pdf", "pypdf"), ("b.docx", "python-docx"))] == caught.value.faults
 
 

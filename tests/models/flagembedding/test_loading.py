@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("FlagEmbedding", reason="FlagEmbedding is not installed (pip install -e '.[flag]')")
+pytest.importorskip("FlagEmbedding", reason="FlagEmbedding is not installed (pip install 'memlab[flag]')")
 
 import torch  # noqa: E402  (only where FlagEmbedding is)
 from pydantic import ValidationError  # noqa: E402
@@ -213,7 +213,7 @@ def test_identity_names_weights_not_paths(folders: dict[str, Path], tmp_path: Pa
 
 def test_a_missing_package_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "FlagEmbedding", None)
-    with pytest.raises(MemlabError, match=r"pip install -e '\.\[flag\]'"):
+    with pytest.raises(MemlabError, match=r"pip install 'memlab\[flag\]'"):
         flag_embedding()
 
 

@@ -1,0 +1,94 @@
+"""The command ``memlab``; its subcommands are modules, which ``python -m memlab.NAME`` runs too.
+
+Modules are imported when their command runs, so that help and version cost no import of torch, polars or Hydra.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from memlab import __version__
+from memlab.errors import did_you_mean
+
+COMMANDS = {
+    "run": ("memlab.run", "run an arm, a sweep or a declared experiment, and report it"),
+    "report": ("memlab.report.__main__", "build the report of finished runs again"),
+    "data": ("memlab.data.__main__", "list, fetch, check and show benchmarks and your own data"),
+    "ask": ("memlab.ask", "one question in the terminal: ranking, signals, context, answer"),
+    "judge": ("memlab.judge.__main__", "score answers of your own system"),
+    "serve": ("memlab.serve", "start, list and stop model servers"),
+    "submit": ("memlab.submit", "submit a sweep to a cluster and return at once"),
+    "status": ("memlab.status", "show the state of submitted sweeps"),
+    "store": ("memlab.store.__main__", "inspect and maintain stored vectors, scores and replies"),
+    "track": ("memlab.track.__main__", "publish finished runs to W&B"),
+    "doctor": ("memlab.doctor", "check what this machine can run, and what is missing"),
+}
+"""Name of a subcommand -> module with its ``main``, and what it does in one line."""
+
+SLOW = ("run", "ask", "submit", "report", "judge")
+"""Commands that import for more than a second: they print a line first."""
+
+USAGE = """usage: memlab COMMAND [key=value ...] [--flag ...]
+
+memlab: what makes retrieval for long-term conversational memory work
+
+{commands}
+
+  memlab COMMAND --help   describe a command
+  memlab --version        print the version
+
+key=value sets configuration (rank.select.k=5, data=locomo, +exp=adaptive_k); --flag sets a command's own options.
+`python -m memlab.COMMAND` does the same as `memlab COMMAND`."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a subcommand; return its exit status, or 2 if there is none of that name."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
+    if not words or words[0] in ("-h", "--help"):
+        print(usage())
+        return 0
+    if words[0] in ("-V", "--version"):
+        print(f"memlab {__version__}")
+        return 0
+    name, *rest = words
+    if name not in COMMANDS:
+        print(f"memlab: {unknown(name)}", file=sys.stderr)
+        return 2
+    if "--version" in rest:
+        return main(["--version"])
+    announce(name, rest)
+    module = importlib.import_module(COMMANDS[name][0])
+    return int(module.main(rest))
+
+
+def usage() -> str:
+    """Return the page of ``memlab --help``."""
+    width = max(map(len, COMMANDS))
+    return USAGE.format(commands="\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()))
+
+
+def unknown(word: str) -> str:
+    """Return what is wrong with a word that is no subcommand.
+
+    >>> unknown("rnu")[:50]
+    "there is no command 'rnu'; did you mean 'run'? (kn"
+    >>> unknown("+exp=adaptive_k")
+    "'+exp=adaptive_k' is a setting and no command; write memlab run +exp=adaptive_k"
+    """
+    if "=" in word:
+        return f"'{word}' is a setting and no command; write memlab run {word}"
+    return f"there is no command '{word}'; {did_you_mean(word, COMMANDS)}"
+
+
+def announce(name: str, words: Sequence[str]) -> None:
+    """Print one line on a terminal before a command imports its libraries."""
+    if name in SLOW and sys.stderr.isatty() and not {"-h", "--help"} & {*words}:
+        print(f"memlab {__version__} {name} is starting", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,104 @@
+"""The command ``memlab``: its subcommands, what it says of a wrong one, and how soon it answers."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pty
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import memlab
+from memlab import __main__ as cli
+from tests.test_structure import ROOT
+
+HEAVY = ("numpy", "polars", "torch", "scipy", "hydra", "omegaconf", "pydantic", "rich", "transformers")
+
+
+def test_the_command_on_the_path_is_this_one() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    module, _, name = scripts["memlab"].partition(":")
+    assert getattr(importlib.import_module(module), name) is cli.main
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
+def test_help_lists_each_command_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words) == 0
+    page = capsys.readouterr().out
+    for name, (_, text) in cli.COMMANDS.items():
+        assert any(line.split(maxsplit=1) == [name, text] for line in page.splitlines()), name
+    assert max(map(len, page.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("words", [["--version"], ["-V"], ["run", "--version"]])
+def test_the_version_is_printed(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words) == 0
+    assert capsys.readouterr().out == f"memlab {memlab.__version__}\n"
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_each_command_has_a_module_with_a_main_and_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status = cli.main(["help", name])
+    except SystemExit as ended:  # argparse
+        status = ended.code
+    assert status == 0
+    assert "python -m memlab" in (page := capsys.readouterr().out) or f"memlab {name}" in page
+
+
+@pytest.mark.parametrize(("word", "answer"), [
+    ("reprot", "there is no command 'reprot'; did you mean 'report'?"),
+    ("xyzzy", "there is no command 'xyzzy'; known: ask, data"),
+    ("+exp=adaptive_k", "write memlab run +exp=adaptive_k"),
+    ("rank.select.k=5", "write memlab run rank.select.k=5")])
+def test_a_wrong_command_is_answered_with_the_nearest(word: str, answer: str, capsys: pytest.CaptureFixture[str]
+                                                      ) -> None:
+    assert cli.main([word]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert answer in err
+
+
+def test_words_and_exit_status_are_those_of_the_module(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["report", str(tmp_path)]) == 1
+    assert f"no finished run under {tmp_path}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", ["--help", "--version", "rnu"])
+def test_help_and_version_take_less_than_a_second_of_processor_time(word: str) -> None:
+    code = (f"import resource, sys; sys.argv = ['memlab', {word!r}]; from memlab.__main__ import main; main();"
+            f"print(*{{*{HEAVY}}} & {{*sys.modules}}, resource.getrusage(resource.RUSAGE_SELF)[0], sep='\\n')")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    *heavy, seconds = done.stdout.splitlines()
+    assert float(seconds) < 1
+    assert not {*heavy} & {*HEAVY}
+
+
+def test_python_dash_m_memlab_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "memlab", "--version"], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == f"memlab {memlab.__version__}\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [["memlab.run"], ["memlab", "run"]])
+def test_a_terminal_shows_a_line_before_libraries_are_imported(form: list[str], tmp_path: Path) -> None:
+    """The first line comes in less than a third of the time to the first line of the answer."""
+    leader, follower = pty.openpty()
+    start = time.perf_counter()
+    run = subprocess.Popen([sys.executable, "-m", *form, "nothing=1", f"out={tmp_path}"], cwd=ROOT, stderr=follower,
+                           stdout=subprocess.PIPE, text=True)
+    os.close(follower)
+    line = os.read(leader, 200).decode()
+    first = time.perf_counter() - start
+    assert run.stdout
+    run.stdout.readline()
+    whole = time.perf_counter() - start
+    run.communicate()
+    os.close(leader)
+    assert line.startswith(f"memlab {memlab.__version__} run is starting")
+    assert first < whole / 3
