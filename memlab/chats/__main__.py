@@ -1,0 +1,97 @@
+"""Command that imports a chat export: ``python -m memlab.chats FILE_OR_FOLDER [--format auto] [--out FOLDER]``."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from memlab.chats.folder import SESSIONS, write_folder
+from memlab.chats.formats import FORMATS, ChatExport, load
+from memlab.chats.sessions import ChatSession, parse_cut, to_sessions
+from memlab.chats.source import MAX_MB
+from memlab.chats.whatsapp_dates import DateOrder
+from memlab.errors import MemlabError
+from memlab.text.display import sanitise, sanitise_lines
+
+_DATES = {"auto": None, "day-first": DateOrder.DAY_FIRST, "month-first": DateOrder.MONTH_FIRST,
+          "year-first": DateOrder.YEAR_FIRST}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Import an export; return 0, or 1 after a message about what is wrong."""
+    options = _parser().parse_args(arguments)
+    try:
+        _import(options)
+    except MemlabError as fault:
+        print(sanitise_lines(str(fault)), file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m memlab.chats", description="Import a chat export into a folder that data=custom reads.",
+        epilog="formats: " + "; ".join(f"{f.name} ({f.title})" for f in FORMATS))
+    parser.add_argument("path", type=Path, help="the export: a file, a folder, or a zip")
+    parser.add_argument("--format", default="auto", metavar="NAME", help="format of the export (default: auto)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder to write (default: ./chats-FORMAT)")
+    parser.add_argument("--corpus", metavar="NAME", help="name of the corpus (default: the format)")
+    parser.add_argument("--split", default="auto", metavar="WHERE",
+                        help="sessions: conversation, day, or hours of silence such as 4h (default: auto, which cuts "
+                             "Slack channels and WhatsApp chats by days, and leaves other conversations whole)")
+    parser.add_argument("--timezone", default="UTC", metavar="NAME",
+                        help="time zone of the dates, such as Europe/Rome (default: UTC; WhatsApp's are local)")
+    parser.add_argument("--dates", choices=_DATES, default="auto", help="order of WhatsApp's dates (default: auto)")
+    parser.add_argument("--max-mb", type=float, default=MAX_MB, metavar="N",
+                        help=f"limit of the chats' size, unpacked (default: {MAX_MB:g})")
+    parser.add_argument("--replace", action="store_true", help="replace other sessions in the folder")
+    return parser
+
+
+def _import(options: argparse.Namespace) -> None:
+    try:
+        zone = ZoneInfo(options.timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise MemlabError(f"there is no time zone '{options.timezone:.40}'", where="--timezone",
+                          fix="give a name such as Europe/Rome") from None
+    if not 0 < options.max_mb < 1e6:
+        raise MemlabError("expected a size in MB", where="--max-mb", fix=f"give a number such as {MAX_MB:g}")
+    cut = parse_cut(options.split)
+    export = load(options.path, options.format, options.max_mb, _DATES[options.dates])
+    sessions = to_sessions(export.conversations, cut, zone, export.tally)
+    if not sessions:
+        raise MemlabError("there is no message in it", where=str(options.path))
+    folder = options.out or Path(f"chats-{export.format.name}")
+    written = write_folder(folder, options.corpus or export.format.name, sessions, replace=options.replace)
+    print(f"{sanitise(str(options.path))}: {export.format.title}")
+    for line in _facts(export, sessions, options.timezone):
+        print(f"  {sanitise(line)}")
+    print(f"{'written' if written else 'unchanged'}: {sanitise(str(folder / SESSIONS))}")
+    print(f'next: python -m memlab.ask data=custom data.path={sanitise(shlex.quote(str(folder)))} "your question"')
+
+
+def _facts(export: ChatExport, sessions: list[ChatSession], timezone: str) -> list[str]:
+    turns = [turn for session in sessions for turn in session.turns]
+    days = [session.said_on for session in sessions if session.said_on]
+    span = f", from {min(days):%Y-%m-%d} to {max(days):%Y-%m-%d}" if days else ""
+    facts = [f"{len(sessions):,} sessions, {len(turns):,} turns, {sum(len(t.text) for t in turns):,} characters{span}"]
+    speakers = Counter(turn.speaker or turn.role for turn in turns)
+    listed = ", ".join(f"{name} {count:,}" for name, count in sorted(speakers.items(), key=lambda s: (-s[1], s[0]))[:8])
+    facts.append(f"turns: {listed}" + (f", and {len(speakers) - 8:,} more speakers" if len(speakers) > 8 else ""))
+    if any(m.said_on and m.said_on.tzinfo for c in export.conversations for m in c.messages):
+        facts.append(f"times are in {timezone}" + ("; --timezone changes it" if timezone == "UTC" else ""))
+    facts += [f"{count:,} {what}" for what, count in sorted(export.tally.counts.items())]
+    facts += export.tally.remarks
+    if export.others:
+        facts.append(f"{len(export.others):,} files without chats left out: {', '.join(export.others[:4])}"
+                     + (", ..." if len(export.others) > 4 else ""))
+    return facts
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Conversations as all readers of exports return them, and the tally of what was left out."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Literal, Protocol
+
+from memlab.chats.source import ExportFile
+
+Role = Literal["user", "assistant"]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class ChatMessage:
+    """A message; ``said_on`` has a time zone, or none if the export states local times; None if it states no time."""
+
+    role: Role
+    text: str
+    speaker: str | None = None
+    said_on: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Messages in order.
+
+    title: the vendor's, or the first words. started_on: used where the first message has no time. endless: whether it
+    is a channel or chat that goes on for years, to be cut by days.
+    """
+
+    title: str
+    messages: Sequence[ChatMessage]
+    started_on: datetime | None = None
+    endless: bool = False
+
+
+@dataclass
+class Tally:
+    """Counts of what was left out or changed, and remarks for the user."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    remarks: list[str] = field(default_factory=list)
+
+    def add(self, what: str, count: int = 1) -> None:
+        """Count something, in words that follow a number."""
+        if count:
+            self.counts[what] += count
+
+
+class ExportFormat(Protocol):
+    """A reader of one vendor's export."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    def matches(self, file: ExportFile) -> bool:
+        """Return whether a file has this format, by its structure."""
+        ...
+
+    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
+        """Return the conversations of an export; raise MemlabError naming file and field where it is damaged."""
+        ...
+
+
+def text_of(value: object) -> str:
+    """Return a text without blanks at its ends; "" for anything else."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def object_of(value: object) -> dict[str, Any]:
+    """Return a JSON object; empty for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_of(value: object) -> list[dict[str, Any]]:
+    """Return the JSON objects of a list; empty for anything else."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def epoch(value: object) -> datetime | None:
+    """Return the moment of seconds since 1970, as number or text, in UTC; None for anything else.
+
+    >>> epoch("1709286000.000100").isoformat(), epoch(None), epoch(1e300)
+    ('2024-03-01T09:40:00+00:00', None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        seconds = float(value)
+        return _EPOCH + timedelta(seconds=int(seconds)) if math.isfinite(seconds) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def iso(value: object) -> datetime | None:
+    """Return the moment of an ISO text; one without a time zone stays local; None for anything else.
+
+    >>> iso("2024-03-01T09:40:00.123Z").isoformat(), iso("soon")
+    ('2024-03-01T09:40:00+00:00', None)
+    """
+    try:
+        return datetime.fromisoformat(value).replace(microsecond=0) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def merge_assistant(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """Join what the assistant said in several messages (around its tool calls) to one turn, with the first's time."""
+    merged: list[ChatMessage] = []
+    for message in messages:
+        if merged and message.role == "assistant" == merged[-1].role and message.speaker == merged[-1].speaker:
+            merged[-1] = replace(merged[-1], text=f"{merged[-1].text}\n{message.text}")
+        else:
+            merged.append(message)
+    return merged
+
+
+def first_words(messages: Iterable[ChatMessage], width: int = 40) -> str:
+    """Return the beginning of the first text as a title."""
+    text = " ".join(next((m.text for m in messages if m.text), "").split())
+    return text if len(text) <= width else text[:width].rsplit(" ", 1)[0]

@@ -1,0 +1,104 @@
+"""Messages as OpenAI's API takes them: ``{"role": "user", "content": ...}``, in JSON or JSONL.
+
+A file is a list of messages, an object with ``messages``, a list of such objects or lists, or one of these on each
+line of a .jsonl. Dates are read where they are: ``created_at``, ``create_time``, ``timestamp`` or ``date``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from memlab.chats.content import flatten, tool_calls
+from memlab.chats.conversation import ChatMessage, Conversation, Tally, epoch, first_words, iso, objects_of, text_of
+from memlab.chats.source import ExportFile
+from memlab.errors import MemlabError
+
+_DATES = ("created_at", "create_time", "timestamp", "date")
+_LEFT_OUT = {"system", "developer", "tool", "function"}
+_OTHER_LOGS = {"sessionId", "parentUuid", "payload"}
+
+
+class Messages:
+    """One session for each list of messages."""
+
+    name: ClassVar = "messages"
+    title: ClassVar = 'messages with "role" and "content"'
+
+    def matches(self, file: ExportFile) -> bool:
+        """Return whether the file's first entry is a message, or holds a list of messages."""
+        entries = _entries(file)
+        return bool(entries) and _is_conversation(entries[0][1]) or _is_message(entries[0][1] if entries else None)
+
+    def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
+        """Return the conversations; raise MemlabError naming file and entry where one is no message."""
+        read = []
+        for file in filter(self.matches, files):
+            entries = _entries(file)
+            if _is_message(entries[0][1]):
+                read.append(_conversation({"messages": [value for _, value in entries], "title": file.stem},
+                                          file.name, tally))
+                continue
+            for place, value in entries:
+                if not _is_conversation(value):
+                    raise MemlabError('expected a list of messages, or an object with "messages"',
+                                      where=f"{file.name}, {place}", fix="correct or remove it")
+                holder = value if isinstance(value, dict) else {"messages": value}
+                read.append(_conversation(holder, f"{file.name}, {place}", tally))
+        return read
+
+
+def read_message(value: Mapping[str, Any], tally: Tally, where: str) -> ChatMessage | None:
+    """Return one message; None for instructions, tools' results and blank ones; raise MemlabError if it is none."""
+    role = value.get("role")
+    if not isinstance(role, str) or "content" not in value and "tool_calls" not in value:
+        raise MemlabError('expected an object with "role" and "content"', where=where,
+                          fix='write {"role": "user", "content": "..."}')
+    if role in _LEFT_OUT:
+        tally.add("instructions left out" if role in ("system", "developer") else "results of tools left out")
+        return None
+    if role not in ("user", "assistant"):
+        raise MemlabError(f"there is no role '{role:.40}'", where=where, fix="write user or assistant")
+    content = value.get("content")
+    if content is not None and not isinstance(content, str | list):
+        raise MemlabError("expected text or a list of parts", where=f"{where}, field content")
+    text = "\n".join(part for part in [flatten(content, tally), *tool_calls(value.get("tool_calls"))] if part)
+    speaker = text_of(value.get("name")) or None
+    return ChatMessage("user" if role == "user" else "assistant", text, speaker, _moment(value)) if text else None
+
+
+def _moment(value: Mapping[str, Any]) -> datetime | None:
+    for key in _DATES:
+        if moment := iso(value.get(key)) or epoch(value.get(key)):
+            return moment
+    return None
+
+
+def _entries(file: ExportFile) -> list[tuple[str, Any]]:
+    """Return (place, value) of the outermost entries."""
+    if file.ending == ".jsonl":
+        return [(f"line {number}", value) for number, value in file.content or []]
+    if isinstance(file.content, list):
+        return [(f"entry {index}", value) for index, value in enumerate(file.content)]
+    return [("the object", file.content)] if isinstance(file.content, dict) else []
+
+
+def _is_message(value: object) -> bool:
+    return (isinstance(value, dict) and isinstance(value.get("role"), str)
+            and ("content" in value or "tool_calls" in value) and not _OTHER_LOGS & value.keys())
+
+
+def _is_conversation(value: object) -> bool:
+    messages = value.get("messages") if isinstance(value, dict) else value
+    return isinstance(messages, list) and bool(messages) and _is_message(messages[0])
+
+
+def _conversation(holder: dict[str, Any], where: str, tally: Tally) -> Conversation:
+    messages = holder["messages"]
+    if len(objects_of(messages)) < len(messages):
+        raise MemlabError("there is an entry that is no message", where=where, fix="correct or remove it")
+    kept = [m for index, value in enumerate(messages)
+            if (m := read_message(value, tally, f"{where}, message {index}"))]
+    title = next((name for key in ("title", "name", "id") if (name := text_of(holder.get(key)))), "")
+    return Conversation(title or first_words(kept), kept, _moment(holder))

@@ -1,0 +1,118 @@
+"""Sessions made of conversations: one for each, or one for each day or stretch without a pause; named and dated."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, tzinfo
+
+from memlab.chats.conversation import ChatMessage, Conversation, Tally
+from memlab.errors import MemlabError
+from memlab.text.unicode import printable_line, replace_surrogates
+
+NAME_WIDTH = 80
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where a conversation is cut into sessions.
+
+    days: at midnight. pause: where nobody wrote for so long. Neither: nowhere. ``endless_only`` leaves conversations
+    that end whole, and cuts channels and chats.
+    """
+
+    days: bool = False
+    pause: timedelta | None = None
+    endless_only: bool = False
+
+
+def parse_cut(text: str) -> Cut:
+    """Read a cut: auto, conversation, day, or hours of silence.
+
+    >>> parse_cut("4h").pause, parse_cut("auto").endless_only
+    (datetime.timedelta(seconds=14400), True)
+    """
+    named = {"auto": Cut(days=True, endless_only=True), "conversation": Cut(), "day": Cut(days=True)}
+    if text in named:
+        return named[text]
+    if re.fullmatch(r"[1-9][0-9]{0,5}h", text):
+        return Cut(pause=timedelta(hours=int(text[:-1])))
+    raise MemlabError(f"'{text:.40}' is no cut", where="--split",
+                      fix="give auto, conversation, day, or hours of silence such as 4h")
+
+
+@dataclass(frozen=True)
+class ChatSession:
+    """A session to write; ``said_on`` is the local time of its first message, None if the export states no time."""
+
+    name: str
+    said_on: datetime | None
+    turns: tuple[ChatMessage, ...]
+
+
+def to_sessions(conversations: Iterable[Conversation], cut: Cut, zone: tzinfo, tally: Tally) -> list[ChatSession]:
+    """Return the sessions in the order of time, those without a date first; each name occurs once.
+
+    zone: time zone of the dates; times that an export states without a zone stay as they are. Counts sessions that run
+    over several days, messages without a date, and conversations without a message.
+    """
+    parts: list[tuple[Conversation, datetime | None, tuple[ChatMessage, ...]]] = []
+    for conversation in conversations:
+        messages = [replace(m, text=replace_surrogates(m.text), said_on=_local(m.said_on, zone),
+                            speaker=m.speaker and printable_line(m.speaker)) for m in conversation.messages]
+        tally.add("conversations without a message left out", not messages)
+        for part in _cut(messages, cut, conversation.endless):
+            dates = [m.said_on for m in part if m.said_on]
+            start = dates[0] if dates else _local(conversation.started_on, zone)
+            tally.add("sessions that run over several days, dated by their first message (--split day cuts them)",
+                      len({moment.date() for moment in dates}) > 1)
+            parts.append((conversation, start, tuple(part)))
+    tally.add("sessions without a date, which every question may see", sum(start is None for _, start, _ in parts))
+    parts.sort(key=lambda part: (str(part[1] or ""), part[0].title, [m.text for m in part[2]]))
+    counts: Counter[str] = Counter()
+    sessions = []
+    for conversation, start, turns in parts:
+        name = _name(conversation.title, start)
+        counts[name] += 1
+        while counts[name] > 1 and counts[f"{name} ({counts[name]})"]:  # a title may end in such a number
+            counts[name] += 1
+        unique = name if counts[name] == 1 else f"{name} ({counts[name]})"
+        counts[unique] += counts[name] > 1
+        sessions.append(ChatSession(unique, start, turns))
+    return sessions
+
+
+def _local(moment: datetime | None, zone: tzinfo) -> datetime | None:
+    if moment is None or moment.tzinfo is None:
+        return moment
+    try:
+        return moment.astimezone(zone).replace(tzinfo=None)
+    except OverflowError:
+        return None
+
+
+def _name(title: str, start: datetime | None) -> str:
+    """Return the day and the title.
+
+    >>> _name("Lisbon\\n trip", datetime(2024, 3, 1, 9))
+    '2024-03-01 Lisbon trip'
+    """
+    label = printable_line(replace_surrogates(title))[:NAME_WIDTH].strip()
+    return " ".join(filter(None, [f"{start:%Y-%m-%d}" if start else "", label])) or "chat"
+
+
+def _cut(messages: Sequence[ChatMessage], cut: Cut, endless: bool) -> list[list[ChatMessage]]:
+    """Return the parts of a conversation; a message without a date stays with the one before it."""
+    parts: list[list[ChatMessage]] = []
+    last: datetime | None = None
+    for message in messages:
+        apart = bool(last and message.said_on and (endless or not cut.endless_only) and (
+            cut.days and message.said_on.date() != last.date()
+            or cut.pause is not None and message.said_on - last >= cut.pause))
+        if apart or not parts:
+            parts.append([])
+        parts[-1].append(message)
+        last = message.said_on or last
+    return parts

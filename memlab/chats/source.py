@@ -1,0 +1,166 @@
+"""Files of an export: one file, a folder or a zip, read into memory within limits; nothing is unpacked to the disk."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from memlab.errors import MemlabError
+
+ENDINGS = (".json", ".jsonl", ".txt")
+MAX_MB = 1000.0
+MAX_FILES = 200_000
+
+
+@dataclass(frozen=True)
+class ExportFile:
+    """A file of an export.
+
+    name: path inside the export, with ``/``. content: the value of a .json, the list of (line number, value) of a
+    .jsonl, the text of a .txt; None if the file cannot be read. fault: the reason, for the user. cut: whether the
+    last line of a .jsonl was left out because it is incomplete.
+    """
+
+    name: str
+    content: Any = None
+    fault: MemlabError | None = None
+    cut: bool = False
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folders and ending."""
+        return PurePosixPath(self.name).stem
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder that holds the file; empty at the top."""
+        return PurePosixPath(self.name).parent.name
+
+    @property
+    def ending(self) -> str:
+        """The ending of the name in small letters, with its dot."""
+        return PurePosixPath(self.name).suffix.lower()
+
+
+def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
+    """Read the .json, .jsonl and .txt files of an export, in the order of their names.
+
+    ``max_mb``: limit of all these files together, unpacked, in MB. A file that cannot be read keeps its fault. Raises
+    MemlabError where the export as a whole cannot be read, is too large or holds no such file.
+    """
+    limit = int(max_mb * 1e6)
+    try:
+        if path.is_dir():
+            raw = list(_of_folder(path, limit))
+        elif not path.is_file():
+            raise MemlabError("there is no such file or folder", where=str(path))
+        elif path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
+            raw = list(_of_zip(path, limit))
+        else:
+            raw = [(path.name, _limited(path, limit, _too_large(str(path), limit)))]
+    except OSError as fault:
+        raise MemlabError(f"it cannot be read ({fault.strerror or fault})", where=str(path),
+                          fix="check its permissions") from fault
+    if not raw:
+        raise MemlabError(f"there is no file in it that ends in {', '.join(ENDINGS)}", where=str(path),
+                          fix="give the export as the vendor sent it")
+    return [parse(name, data) for name, data in sorted(raw)]
+
+
+def parse(name: str, data: bytes) -> ExportFile:
+    """Return the file with its content, or with its fault."""
+    try:
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError as fault:
+        return _damaged(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
+    if name.lower().endswith(".txt"):
+        return ExportFile(name, text)
+    if name.lower().endswith(".jsonl"):
+        return _lines(name, text)
+    try:
+        return ExportFile(name, json.loads(text))
+    except ValueError as fault:
+        if name.lower().endswith(".json") or not text.strip():
+            return _damaged(name, f"this is not JSON, or it is cut off ({str(fault)[:80]})", "copy the export again")
+        return ExportFile(name, text)
+    except RecursionError:
+        return _damaged(name, "its JSON is nested too deeply", "give the export as the vendor sent it")
+
+
+def _lines(name: str, text: str) -> ExportFile:
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    values = []
+    for number, line in lines:
+        try:
+            values.append((number, json.loads(line)))
+        except ValueError as fault:
+            if number == lines[-1][0] and number > 1 and not text.endswith("\n"):  # the writer was interrupted
+                return ExportFile(name, values, cut=True)
+            return _damaged(name, f"this is not JSON ({str(fault)[:80]})", "correct or remove the line", number)
+        except RecursionError:
+            return _damaged(name, "its JSON is nested too deeply", "remove the line", number)
+    return ExportFile(name, values)
+
+
+def _damaged(name: str, what: str, fix: str, line: int | None = None) -> ExportFile:
+    return ExportFile(name, fault=MemlabError(what, where=name if line is None else f"{name}, line {line}", fix=fix))
+
+
+def _limited(path: Path, limit: int, error: MemlabError) -> bytes:
+    """Return a file's bytes; raise ``error`` if there are more than ``limit``."""
+    with path.open("rb") as stream:
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise error
+    return data
+
+
+def _too_large(where: str, limit: int) -> MemlabError:
+    return MemlabError(f"there are more than {limit / 1e6:,.0f} MB of chats in it", where=where,
+                       fix="import parts of it, or raise --max-mb")
+
+
+def _is_hidden(parts: tuple[str, ...]) -> bool:
+    return "__MACOSX" in parts or any(part.startswith(".") and part != ".." for part in parts)
+
+
+def _of_folder(folder: Path, limit: int) -> Iterator[tuple[str, bytes]]:
+    left = limit
+    for count, path in enumerate(folder.rglob("*")):
+        if count > MAX_FILES:
+            raise MemlabError(f"there are more than {MAX_FILES:,} files in it", where=str(folder),
+                              fix="give the folder of the export itself")
+        inner = path.relative_to(folder)
+        if (path.suffix.lower() in ENDINGS and not _is_hidden(inner.parts) and not path.is_symlink()
+                and path.is_file()):
+            data = _limited(path, left, _too_large(str(folder), limit))
+            left -= len(data)
+            yield inner.as_posix().encode(errors="replace").decode(), data
+
+
+def _of_zip(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a zip; sizes are measured while unpacking, since a zip may state any size."""
+    left = limit
+    try:
+        with zipfile.ZipFile(path) as packed:
+            entries = [entry for entry in packed.infolist() if not entry.is_dir()]
+            if len(entries) > MAX_FILES:
+                raise MemlabError(f"there are more than {MAX_FILES:,} files in it", where=str(path))
+            for entry in entries:
+                parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
+                if PurePosixPath(entry.filename).suffix.lower() not in ENDINGS or _is_hidden(parts):
+                    continue
+                with packed.open(entry) as stream:
+                    data = stream.read(left + 1)
+                left -= len(data)
+                if left < 0:
+                    raise _too_large(str(path), limit)
+                yield entry.filename.replace("\\", "/"), data
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as fault:
+        raise MemlabError(f"the zip is damaged, or protected ({str(fault)[:80] or type(fault).__name__})",
+                          where=str(path), fix="download it again, or unpack it and give the folder") from fault

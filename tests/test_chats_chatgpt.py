@@ -1,0 +1,112 @@
+"""ChatGPT's export: the tree of messages, branches, tools, pictures, hidden messages, and several files in a zip."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlab.errors import MemlabError
+from tests.chat_exports import pack, read, write
+
+T = 1709286000.5  # 2024-03-01 09:40:00 UTC
+
+
+def node(key: str, parent: str | None, role: str | None = None, *parts: Any, kind: str = "text", at: float | None = T,
+         **fields: Any) -> dict[str, Any]:
+    message = None if role is None else {
+        "id": key, "author": {"role": role, "name": None, "metadata": {}}, "create_time": at, "weight": 1.0,
+        "content": {"content_type": kind, "parts": list(parts)}, "recipient": "all", "metadata": {}, **fields}
+    return {"id": key, "parent": parent, "children": [], "message": message}
+
+
+def conversation(title: str, *nodes: dict[str, Any], current: str | None, at: float = T) -> dict[str, Any]:
+    return {"title": title, "create_time": at, "update_time": at, "mapping": {n["id"]: n for n in nodes},
+            "current_node": current, "conversation_id": title, "moderation_results": []}
+
+
+LISBON = conversation(
+    "Lisbon trip 🇵🇹",
+    node("root", None),
+    node("s", "root", "system", "", at=None),
+    node("ctx", "s", "user", "about me", kind="user_editable_context", at=None),
+    node("q", "ctx", "user", "Where do I eat in Lisbon?"),
+    node("a-old", "q", "assistant", "In a bad place."),
+    node("a", "q", "assistant", "At Ramiro. \ue200cite\ue202turn0search1\ue201 Or Cervejaria【4†source】."),
+    node("e-old", "a", "user", "And in Porto?"),
+    node("e-old-a", "e-old", "assistant", "At Brasão."),
+    node("e", "a", "user", "And in Évora? 😀",
+         {"content_type": "image_asset_pointer", "asset_pointer": "file-service://file-ABC"},
+         {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_XYZ"}, kind="multimodal_text",
+         metadata={"attachments": [{"id": "file-ABC", "name": "map.png", "mime_type": "image/png"},
+                                   {"id": "file-DEF", "name": "plan.pdf", "mime_type": "application/pdf"}]}),
+    node("t", "e", "assistant", kind="thoughts"),
+    node("call", "t", "assistant", "search(...)", recipient="web"),
+    node("result", "call", "tool", "a long page", kind="tether_quote"),
+    node("draw", "result", "tool", {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_P1"},
+         kind="multimodal_text"),
+    node("hidden", "draw", "assistant", "secret", metadata={"is_visually_hidden_from_conversation": True}),
+    node("b", "hidden", "assistant", "At Fialho.", at=T + 60),
+    current="b")
+EXPECTED = ("2024-03-01 Lisbon trip 🇵🇹", "2024-03-01 09:40", [
+    ("user", None, "Where do I eat in Lisbon?"),
+    ("assistant", None, "At Ramiro. Or Cervejaria."),
+    ("user", None, "And in Évora? 😀\n[image: file_XYZ]\n[image: map.png]\n[file: plan.pdf]"),
+    ("assistant", None, "[tool: web]\n[image: file_P1]\nAt Fialho."),
+])
+
+
+def test_the_branch_of_the_current_message_is_taken_turn_by_turn(tmp_path: Path) -> None:
+    rows, counts, _ = read(write(tmp_path, {"conversations.json": [LISBON], "user.json": {"id": "u"}}))
+    assert rows == [EXPECTED]
+    assert counts == {"messages of other branches left out (edited questions, repeated answers)": 3,
+                      "thoughts of the assistant left out": 1, "results of tools left out": 1}
+
+
+def test_a_zip_of_several_files_is_read_like_its_folder(tmp_path: Path) -> None:
+    other = conversation("", node("q", None, "user", "What is the capital of France, by the way, in one word please?"),
+                         current="q", at=T - 86400)
+    files = {"conversations-000.json": [LISBON], "conversations-001.json": [other], "chat.html": "<html>"}
+    rows, *_ = read(pack(tmp_path / "export.zip", files))
+    assert [name for name, *_ in rows] == ["2024-03-01 Lisbon trip 🇵🇹",
+                                           "2024-03-01 What is the capital of France, by the"]
+    assert read(write(tmp_path / "folder", files))[0] == rows
+
+
+def test_without_a_current_message_the_branch_of_the_latest_is_taken(tmp_path: Path) -> None:
+    chat = conversation("x", node("q", None, "user", "one"), node("old", "q", "assistant", "two", at=T + 9),
+                        node("new", "q", "assistant", "three", at=T + 10), current="gone")
+    rows, counts, _ = read(write(tmp_path, {"conversations.json": chat}))
+    assert rows[0][2] == [("user", None, "one"), ("assistant", None, "three")]
+    assert counts["conversations without a current message: the branch of the latest was taken"] == 1
+
+
+def test_a_circle_of_parents_ends(tmp_path: Path) -> None:
+    chat = conversation("x", node("a", "b", "user", "one"), node("b", "a", "assistant", "two"), current="b")
+    assert len(read(write(tmp_path, {"conversations.json": [chat]}))[0][0][2]) == 2
+
+
+def test_dates_take_the_time_zone_and_sessions_are_cut_by_days_on_demand(tmp_path: Path) -> None:
+    chat = conversation("x", node("q", None, "user", "one"), node("a", "q", "assistant", "two", at=T + 86400),
+                        current="a")
+    path = write(tmp_path, {"conversations.json": [chat]})
+    rows, counts, _ = read(path, zone="Pacific/Auckland")
+    assert rows[0][1] == "2024-03-01 22:40"
+    assert counts["sessions that run over several days, dated by their first message (--split day cuts them)"] == 1
+    assert [when for _, when, _ in read(path, split="day")[0]] == ["2024-03-01 09:40", "2024-03-02 09:40"]
+
+
+def test_voice_and_code_keep_their_words(tmp_path: Path) -> None:
+    chat = conversation(
+        "x", node("q", None, "user", {"content_type": "audio_transcription", "text": "Hello there"},
+                  {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://f"}, kind="multimodal_text"),
+        node("a", "q", "assistant", kind="code", content={"content_type": "code", "text": "print(1)"}), current="a")
+    assert read(write(tmp_path, {"conversations.json": [chat]}))[0][0][2] == [
+        ("user", None, "Hello there\n[audio]"), ("assistant", None, "print(1)")]
+
+
+def test_a_conversation_without_a_tree_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, {"conversations.json": [LISBON, {**LISBON, "mapping": 3}]})
+    with pytest.raises(MemlabError, match=r"conversations\.json, conversation 1, field mapping"):
+        read(path)

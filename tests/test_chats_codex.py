@@ -1,0 +1,62 @@
+"""Session logs of Codex: envelopes and the older items without them, context of the program, rolled-back turns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.chat_exports import json_lines, read, write
+
+AT = "2025-10-29T00:59:38.317Z"
+
+
+def item(**payload: Any) -> dict[str, Any]:
+    return {"timestamp": AT, "type": "response_item", "payload": payload}
+
+
+def said(role: str, text: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item(type="message", role=role, content=[{"type": kind, "text": text}])
+
+
+def event(**payload: Any) -> dict[str, Any]:
+    return {"timestamp": AT, "type": "event_msg", "payload": payload}
+
+
+LOG = [
+    {"timestamp": AT, "type": "session_meta", "payload": {"id": "1", "timestamp": AT, "cwd": "/w"}},
+    said("developer", "You are Codex."),
+    said("user", "# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nBe brief."),
+    said("user", "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"),
+    said("user", "What is in <b>a.py</b>?"),
+    event(type="user_message", message="What is in <b>a.py</b>?"),
+    {"timestamp": AT, "type": "turn_context", "payload": {"model": "m"}},
+    item(type="reasoning", summary=[], encrypted_content="x"),
+    item(type="function_call", name="shell", arguments="{}", call_id="c"),
+    item(type="function_call_output", call_id="c", output="a long output"),
+    said("assistant", "A function."),
+    event(type="agent_message", message="A function."),
+    said("user", "Delete it"), said("assistant", "Deleted."),
+    event(type="thread_rolled_back", num_turns=1),
+    said("user", "Rename it 🙂"), item(type="web_search_call", status="completed"), said("assistant", "Renamed."),
+]
+TURNS = [("user", None, "What is in <b>a.py</b>?"), ("assistant", None, "[tool: shell]\nA function."),
+         ("user", None, "Rename it 🙂"), ("assistant", None, "[tool: web_search]\nRenamed.")]
+
+
+def test_turn_by_turn(tmp_path: Path) -> None:
+    rows, counts, _ = read(write(tmp_path, {"2025/10/29/rollout-1.jsonl": json_lines(*LOG), "x.json": {"a": 1}}))
+    assert rows == [("2025-10-29 What is in <b>a.py</b>?", "2025-10-29 00:59", TURNS)]
+    assert counts == {
+        "context added by the program left out": 2, "instructions left out": 1, "results of tools left out": 1,
+        "messages of other branches left out (questions taken back)": 2, "thoughts of the assistant left out": 1}
+
+
+def test_older_logs_have_items_without_envelopes(tmp_path: Path) -> None:
+    log = [{"id": "1", "timestamp": AT, "instructions": None}, {"record_type": "state"},
+           *(entry["payload"] for entry in LOG if entry["type"] == "response_item")]
+    rows, *_ = read(write(tmp_path, {"rollout-1.jsonl": json_lines(*log)}))
+    assert rows[0][1] == "2025-10-29 00:59"
+    assert [text for *_, text in rows[0][2]] == [
+        "What is in <b>a.py</b>?", "[tool: shell]\nA function.", "Delete it", "Deleted.", "Rename it 🙂",
+        "[tool: web_search]\nRenamed."]

@@ -1,0 +1,98 @@
+"""Any content: each reader returns sessions or raises MemlabError, and what it returns is a valid folder."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.chats.conversation import Tally
+from memlab.chats.folder import write_folder
+from memlab.chats.formats import FORMATS
+from memlab.chats.sessions import parse_cut, to_sessions
+from memlab.chats.source import parse
+from memlab.data.jsonl import read as read_folder
+from memlab.errors import MemlabError
+from tests.chat_exports import json_lines
+from tests.test_chats_chatgpt import LISBON
+from tests.test_chats_claude_code import LOG as CODE
+from tests.test_chats_codex import LOG as CODEX
+from tests.test_chats_slack import EXPORT
+from tests.test_chats_whatsapp import ANDROID_12, IOS
+
+KEYS = ["mapping", "current_node", "title", "parent", "message", "author", "role", "content", "parts", "content_type",
+        "metadata", "attachments", "chat_messages", "sender", "text", "files", "uuid", "parent_message_uuid", "ts",
+        "user", "subtype", "thread_ts", "type", "sessionId", "parentUuid", "payload", "timestamp", "messages", "name",
+        "tool_calls", "create_time", "created_at", "recipient", "isSidechain", "id", "image_url", "num_turns"]
+WORDS = st.sampled_from(["user", "assistant", "tool", "message", "text", "image", "image_url", "multimodal_text",
+                         "response_item", "event_msg", "thread_rolled_back", "bot_message", "message_changed", "a", "b",
+                         "1709286000.5", "2024-03-01T10:00:00Z", "9" * 400, "\ud83d", "<@U1|x>", "http://[", ""])
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=5)
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
+    st.sampled_from(KEYS) | st.sampled_from("abc"), inner, max_size=6), max_leaves=25)
+
+
+def examine(name: str, data: bytes) -> None:
+    """Every format reads the file, or raises MemlabError; what it read is a folder without faults."""
+    file = parse(name, data)
+    for form in FORMATS:
+        tally = Tally()
+        try:
+            if not form.matches(file):
+                continue
+            sessions = to_sessions(form.read([file], tally), parse_cut("auto"), ZoneInfo("Europe/Rome"), tally)
+        except MemlabError:
+            continue
+        assert len({s.name for s in sessions}) == len(sessions)
+        with tempfile.TemporaryDirectory() as folder:
+            write_folder(Path(folder), "x", sessions)
+            faults = read_folder(Path(folder)).faults
+        assert [f for f in faults if not f.startswith("questions.jsonl")] == ([] if sessions else [
+            "sessions.jsonl: there is no line in it"])
+
+
+@pytest.mark.slow
+@given(VALUES, st.sampled_from(["a.json", "x/2024-03-01.json", "users.json"]))
+@settings(max_examples=150, deadline=None)
+def test_any_json(value: Any, name: str) -> None:
+    examine(name, json.dumps(value).encode())
+
+
+@pytest.mark.slow
+@given(st.lists(VALUES, max_size=5))
+@settings(max_examples=100, deadline=None)
+def test_any_json_lines(values: list[Any]) -> None:
+    examine("a.jsonl", json_lines(*values).encode())
+
+
+@given(st.lists(st.sampled_from([*ANDROID_12.split("\n"), *IOS.split("\n"), "99/99/9999, 99:99 - : x"]) | st.text()))
+@settings(max_examples=100, deadline=None)
+def test_any_text(lines: list[str]) -> None:
+    examine("a.txt", "\n".join(lines).encode(errors="replace"))
+
+
+def mutated(value: Any, data: st.DataObject) -> Any:
+    """Return a JSON value in which some parts are replaced by any others, and some fields are missing."""
+    if data.draw(st.integers(0, 14)) == 0:
+        return data.draw(VALUES)
+    if isinstance(value, dict):
+        return {k: mutated(v, data) for k, v in value.items() if data.draw(st.integers(0, 14))}
+    return [mutated(v, data) for v in value] if isinstance(value, list) else value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "export"), [
+    ("conversations.json", [LISBON]), ("general/2024-03-01.json", EXPORT["general/2024-03-01.json"]),
+    ("a.jsonl", CODE), ("a.jsonl", CODEX)])
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_damaged_exports(name: str, export: Any, data: st.DataObject) -> None:
+    value = mutated(export, data)
+    lines = name.endswith(".jsonl") and isinstance(value, list)
+    examine(name, (json_lines(*value) if lines else json.dumps(value)).encode())

@@ -1,0 +1,63 @@
+"""Messages of OpenAI's API in JSON and JSONL: one list or many, content parts, tools, dates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlab.errors import MemlabError
+from tests.chat_exports import json_lines, read, write
+
+HELLO = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi", "name": "Ann"},
+         {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "clock"}}]},
+         {"role": "tool", "tool_call_id": "1", "content": "12:00"},
+         {"role": "assistant", "content": [{"type": "output_text", "text": "Noon."}]}]
+TURNS = [("user", "Ann", "Hi"), ("assistant", None, "[tool: clock]"), ("assistant", None, "Noon.")]
+
+
+@pytest.mark.parametrize(("name", "content"), [
+    ("a.json", HELLO), ("a.json", {"messages": HELLO}), ("a.json", [{"messages": HELLO}]), ("a.json", [HELLO]),
+    ("a.jsonl", json_lines(*HELLO)), ("a.jsonl", json_lines({"messages": HELLO})), ("a.jsonl", json_lines(HELLO)),
+])
+def test_every_arrangement_gives_the_same_turns(tmp_path: Path, name: str, content: Any) -> None:
+    rows, counts, _ = read(write(tmp_path, {name: content}) / name)
+    assert [(when, turns) for _, when, turns in rows] == [(None, TURNS)]
+    assert counts == {"instructions left out": 1, "results of tools left out": 1,
+                      "sessions without a date, which every question may see": 1}
+
+
+def test_conversations_have_names_and_dates(tmp_path: Path) -> None:
+    hi = [{"role": "user", "content": "Hi"}]
+    rows, *_ = read(write(tmp_path, {"a.jsonl": json_lines(
+        {"title": "Second", "created_at": 1709286000, "messages": hi},
+        {"id": "First", "messages": [{**hi[0], "timestamp": "2024-02-01T10:00:00+02:00"}]},
+        {"id": "First", "messages": [{**hi[0], "timestamp": "2024-02-01T10:00:00+02:00"}]})}))
+    assert [row[:2] for row in rows] == [("2024-02-01 First", "2024-02-01 08:00"),
+                                         ("2024-02-01 First (2)", "2024-02-01 08:00"),
+                                         ("2024-03-01 Second", "2024-03-01 09:40")]
+
+
+def test_parts_are_named(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
+             {"type": "input_image", "image_url": "https://x.org/a/cat.png?b=1"}, {"type": "input_audio"},
+             {"type": "file", "file": {"filename": "a.pdf", "file_data": "AA"}}, {"type": "refusal", "refusal": "No."}]
+    rows, *_ = read(write(tmp_path, {"a.json": [{"role": "user", "content": parts}]}))
+    assert rows[0][2][0][2] == "See\n[image]\n[image: cat.png]\n[audio]\n[file: a.pdf]\nNo."
+
+
+def test_a_line_separator_inside_a_text_ends_no_line(tmp_path: Path) -> None:
+    line = '{"role": "user", "content": "one\u2028two"}\n'
+    assert read(write(tmp_path, {"a.jsonl": line}))[0][0][2] == [("user", None, "one\u2028two")]
+
+
+@pytest.mark.parametrize(("lines", "where"), [
+    ([{"role": "user", "content": "Hi"}, {"role": "bot", "content": "Ho"}], "a.jsonl, message 1: there is no role"),
+    ([{"role": "user", "content": "Hi"}, {"rolle": "user"}], 'message 1: expected an object with "role"'),
+    ([{"role": "user", "content": 3}], "field content: expected text or a list"),
+    ([{"messages": [{"role": "user", "content": "Hi"}]}, {"x": 1}], "line 2: expected a list of messages"),
+])
+def test_faults_name_file_and_entry(tmp_path: Path, lines: list[Any], where: str) -> None:
+    with pytest.raises(MemlabError, match=where):
+        read(write(tmp_path, {"a.jsonl": json_lines(*lines)}))

@@ -1,0 +1,94 @@
+"""Limits of an export: size, bombs, nesting, names of an archive, damaged files; never a traceback."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from memlab.chats.formats import load
+from memlab.chats.source import open_export
+from memlab.errors import MemlabError
+from tests.chat_exports import pack, read, write
+
+CHAT = [{"role": "user", "content": "Hi"}]
+
+
+def test_a_zip_bomb_stops_at_the_limit(tmp_path: Path) -> None:
+    path = pack(tmp_path / "bomb.zip", {"a.json": b"[" + b" " * 3_000_000 + b"]"})
+    assert path.stat().st_size < 10_000
+    with pytest.raises(MemlabError, match="more than 1 MB of chats"):
+        open_export(path, max_mb=1)
+    assert open_export(path, max_mb=4)[0].content == []
+
+
+def test_the_limit_is_of_all_files_together(tmp_path: Path) -> None:
+    path = write(tmp_path, {f"{n}.json": b"[]" + b" " * 600_000 for n in range(2)})
+    with pytest.raises(MemlabError, match="more than 1 MB of chats"):
+        open_export(path, max_mb=1)
+    with pytest.raises(MemlabError, match="more than 0 MB"):
+        open_export(path / "0.json", max_mb=0.1)
+    assert len(open_export(path, max_mb=2)) == 2
+
+
+def test_no_path_of_an_archive_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    path = pack(inner / "evil.zip", {"../../evil.json": CHAT, "/evil2.json": CHAT, "..\\evil3.json": CHAT})
+    monkeypatch.chdir(inner)
+    assert len(read(path)[0]) == 3
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["evil.zip", "inner"]
+
+
+@pytest.mark.parametrize(("name", "content", "problem"), [
+    ("a.json", "[" * 200_000, "nested too deeply"),
+    ("a.json", b"\xff\x00[]", "is not UTF-8"),
+    ("a.json", '[{"role": "user"', "cut off"),
+    ("a.json", "[" + "1" * 5000 + "]", "not JSON"),
+    ("a.jsonl", '{"role": "user"\n{"a": 1}\n', "a.jsonl, line 1: this is not JSON"),
+    ("a.jsonl", "[" * 200_000, "nested too deeply"),
+    ("a.zip", b"PK\x03\x04 no zip", "zip is damaged"),
+    ("a.txt", "Dear Ann,\n12/31/23 is the day.", "no chat export that memlab knows"),
+    ("a.json", '{"a": 1}', r"known formats: chatgpt \(ChatGPT export\)"),
+    ("a.json", "", "not JSON"),
+])
+def test_what_cannot_be_read_is_told(tmp_path: Path, name: str, content: str | bytes, problem: str) -> None:
+    with pytest.raises(MemlabError, match=problem):
+        load(write(tmp_path, {name: content}) / name)
+
+
+def test_a_zip_with_a_wrong_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as packed:
+        packed.writestr("a.json", '[{"role": "user", "content": "Hi"}]')
+    path.write_bytes(path.read_bytes().replace(b'"Hi"', b'"Ho"'))
+    with pytest.raises(MemlabError, match="zip is damaged"):
+        load(path)
+
+
+def test_nothing_is_read_from_outside_a_folder(tmp_path: Path) -> None:
+    write(tmp_path, {"secret.json": CHAT, "export/b.json": CHAT, "export/.hidden/c.json": CHAT})
+    (tmp_path / "export" / "a.json").symlink_to(tmp_path / "secret.json")
+    assert [file.name for file in open_export(tmp_path / "export")] == ["b.json"]
+
+
+def test_formats_are_told_apart_and_never_mixed(tmp_path: Path) -> None:
+    path = write(tmp_path, {"a.json": CHAT, "b.txt": "31/12/23, 21:15 - Ann: Hi", "c.json": {"a": 1}})
+    with pytest.raises(MemlabError, match="several formats: whatsapp, messages"):
+        load(path)
+    assert load(path, "messages").others == ["b.txt", "c.json"]
+    with pytest.raises(MemlabError, match="did you mean 'whatsapp'"):
+        load(path, "whatsap")
+    with pytest.raises(MemlabError, match="this is no Slack export"):
+        load(path, "slack")
+
+
+def test_nothing_to_read(tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match="no such file"):
+        load(tmp_path / "none.json")
+    with pytest.raises(MemlabError, match="no file in it that ends in"):
+        load(write(tmp_path, {"a.png": b"x"}))
+    (tmp_path / "b.json").mkdir()
+    with pytest.raises(MemlabError, match="no file in it"):
+        load(tmp_path)
