@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,7 @@ def examine(name: str, data: bytes) -> None:
         with tempfile.TemporaryDirectory() as folder:
             write_folder(Path(folder), "x", sessions)
             faults = read_folder(Path(folder)).faults
-        assert [f for f in faults if not f.startswith("questions.jsonl")] == ([] if sessions else [
-            "sessions.jsonl: there is no line in it"])
+        assert faults == ([] if sessions else ["sessions.jsonl: there is no line in it"])
 
 
 @pytest.mark.slow
@@ -77,22 +77,22 @@ def test_any_text(lines: list[str]) -> None:
     examine("a.txt", "\n".join(lines).encode(errors="replace"))
 
 
-def mutated(value: Any, data: st.DataObject) -> Any:
-    """Return a JSON value in which some parts are replaced by any others, and some fields are missing."""
-    if data.draw(st.integers(0, 14)) == 0:
-        return data.draw(VALUES)
+def mutated(value: Any, others: list[Any], draw: random.Random) -> Any:
+    """Return a JSON value in which some parts are replaced by others, and some fields are missing."""
+    if draw.randrange(15) == 0:
+        return draw.choice(others)
     if isinstance(value, dict):
-        return {k: mutated(v, data) for k, v in value.items() if data.draw(st.integers(0, 14))}
-    return [mutated(v, data) for v in value] if isinstance(value, list) else value
+        return {k: mutated(v, others, draw) for k, v in value.items() if draw.randrange(15)}
+    return [mutated(v, others, draw) for v in value] if isinstance(value, list) else value
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "export"), [
     ("conversations.json", [LISBON]), ("general/2024-03-01.json", EXPORT["general/2024-03-01.json"]),
     ("a.jsonl", CODE), ("a.jsonl", CODEX)])
-@given(data=st.data())
-@settings(max_examples=40, deadline=None)
-def test_damaged_exports(name: str, export: Any, data: st.DataObject) -> None:
-    value = mutated(export, data)
+@given(others=st.lists(VALUES, min_size=1, max_size=3), seed=st.integers(0, 1000))
+@settings(max_examples=60, deadline=None)
+def test_damaged_exports(name: str, export: Any, others: list[Any], seed: int) -> None:
+    value = mutated(export, others, random.Random(seed))
     lines = name.endswith(".jsonl") and isinstance(value, list)
     examine(name, (json_lines(*value) if lines else json.dumps(value)).encode())

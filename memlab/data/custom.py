@@ -1,13 +1,15 @@
 """Your own conversations: a folder with ``sessions.jsonl`` and ``questions.jsonl``, one JSON object per line.
 
 sessions.jsonl has one chat or meeting per line. ``speaker`` may be left out; people who talk to each other are all
-users, and have names::
+users, and have names. ``said_on`` may be null: every question sees such a session. ``python -m memlab.chats`` writes
+this file from a chat export::
 
     {"corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": [
         {"role": "user", "text": "I adopted a cat."}, {"role": "assistant", "text": "Lovely!"}]}
 
 questions.jsonl needs question, corpus and text alone. ``evidence`` names what answers the question: sessions, and
-turns counted from 0 where they are known. Without ``asked_on`` the day of the corpus's last session is taken::
+turns counted from 0 where they are known. Without ``asked_on`` the day of the corpus's last session is taken. Without
+this file there is nothing to measure, but memlab.ask searches the sessions::
 
     {"question": "q1", "corpus": "ann", "text": "Which pet do I have?", "asked_on": "2023-06-01T18:30",
      "answer": "a cat", "category": "pets", "evidence": [{"session": "s1", "turn": 0}], "abstain": false}
@@ -32,7 +34,8 @@ from memlab.tables import Tables
 
 @stage
 class Custom(FolderDataset):
-    """The folder's sessions in the order of their dates; a corpus is what one question may search."""
+    """The folder's sessions in the order of their dates, undated ones first; a corpus is what one question may search.
+    """
 
     kind: ClassVar = "custom"
     content: ClassVar = f"that holds {SESSIONS} and {QUESTIONS}"
@@ -47,8 +50,8 @@ class Custom(FolderDataset):
         for name, corpus in corpora.items():
             build.corpus(corpus=corpus, name=name)
         numbers: dict[str, dict[str, int]] = {name: {} for name in corpora}
-        last: dict[str, datetime] = {}
-        for session in sorted(content.sessions, key=lambda s: (corpora[s.corpus], s.said_on)):
+        last: dict[str, datetime | None] = {}
+        for session in sorted(content.sessions, key=lambda s: (corpora[s.corpus], str(s.said_on or ""))):
             corpus, number = corpora[session.corpus], len(numbers[session.corpus])
             numbers[session.corpus][session.session], last[session.corpus] = number, session.said_on
             build.session(corpus=corpus, session=number, said_on=session.said_on, name=session.session)
@@ -58,17 +61,20 @@ class Custom(FolderDataset):
         for number, question in enumerate(content.questions):
             add_question(build, number, question, corpora[question.corpus], numbers[question.corpus],
                          asked_on=question.asked_on or last[question.corpus])
-        return self.cut(build.tables())
+        return self.cut(build.tables()) if content.questions else build.tables()
 
     def identity(self) -> dict[str, Any]:
-        """Return the checksums of both files, and the options."""
-        sums = {name: readers.sha256(self.folder / name) for name in (SESSIONS, QUESTIONS)}
+        """Return the checksums of the files, and the options."""
+        sums = {name: readers.sha256(self.folder / name) for name in (SESSIONS, QUESTIONS)
+                if name == SESSIONS or (self.folder / name).exists()}
         return {"benchmark": "custom", **sums, **self.options()}
 
     def notes(self) -> list[str]:
         """Return what a reader of the results must know."""
-        undated = sum(q.asked_on is None for q in read(self.folder).questions)
+        questions = read(self.folder).questions
+        undated = sum(q.asked_on is None for q in questions)
         note = [f"{undated} questions have no date: the day of their corpus' last session is taken."] if undated else []
+        note += [] if questions else [f"There are no questions, so nothing is measured: write {QUESTIONS}."]
         return note + super().notes()
 
     def grouping(self) -> GroupBy:

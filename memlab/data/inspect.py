@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import polars as pl
 
+from memlab.chats.formats import recognise
 from memlab.data import benchmarks, jsonl, readers
 from memlab.data.beam import SIZES, Beam
+from memlab.data.custom import Custom
 from memlab.data.dataset import Dataset
 from memlab.data.documents.dataset import Documents
 from memlab.data.locomo import LoCoMo
@@ -17,6 +20,8 @@ from memlab.data.longmemeval import LongMemEval
 from memlab.data.realtalk import RealTalk
 from memlab.errors import Faults, MemlabError
 from memlab.tables import SESSION, Tables
+
+IMPORT = "python -m memlab.chats"
 
 
 @dataclass(frozen=True)
@@ -38,20 +43,40 @@ def inspect(path: Path) -> Finding:
     except MemlabError as fault:
         return Finding("unreadable", problems=[str(fault)])
     documents = path.is_dir() and not (path / jsonl.SESSIONS).exists()
-    if path.suffix == ".jsonl" or path.is_dir() and not documents:
-        return Finding("custom", problems=jsonl.validate(path))
+    own = path.name in (jsonl.SESSIONS, jsonl.QUESTIONS) or path.is_dir() and not documents
+    if (documents or path.suffix in (".jsonl", ".txt", ".zip")) and not own and (export := _chat_export(path)):
+        return export
     try:
+        if own or path.suffix == ".jsonl":
+            return _custom(path if path.is_dir() else path.parent)
         if documents:
             folder = Documents(path=path)
             return Finding(folder.name, _facts(folder.load()))
         kind = readers.detect(next(readers.records(path)))
         if kind is None:
-            return Finding("unknown", problems=[f"{path}, record 0: neither LoCoMo nor LongMemEval"])
+            return _chat_export(path) or Finding("unknown", problems=[
+                f"{path}, record 0: neither LoCoMo nor LongMemEval, and no chat export that `{IMPORT}` knows"])
         data = LoCoMo(path=path) if kind == "LoCoMo" else LongMemEval(variant=_variant(path), path=path)
         return Finding(data.name, [*_checksum(path), *_facts(data.load())])
     except MemlabError as fault:
         problems = fault.faults if isinstance(fault, Faults) else [str(fault)]
-        return Finding("documents" if documents else "unreadable", problems=problems)
+        return (None if documents or own else _chat_export(path)) or Finding(
+            "documents" if documents else "custom" if own else "unreadable", problems=problems)
+
+
+def _custom(folder: Path) -> Finding:
+    """Count what a folder of the user's own holds, or list its faults."""
+    if problems := jsonl.validate(folder):
+        return Finding("custom", problems=problems)
+    data = Custom(path=folder)
+    return Finding(data.name, _facts(data.load()))
+
+
+def _chat_export(path: Path) -> Finding | None:
+    """Refuse a chat export, which would be read as plain text, and name the importer; None if it is none."""
+    title = recognise(path)
+    return title and Finding("chat export", problems=[
+        f"this is a {title}, which is not read as it is; import it: {IMPORT} {shlex.quote(str(path))}"]) or None
 
 
 def _of_several_files(path: Path) -> Dataset | None:
@@ -92,13 +117,17 @@ def _facts(tables: Tables) -> list[str]:
     gold, turns, ids, evidence = tables["gold"], tables["turns"], tables["ids"], tables["evidence"]
     kinds = gold.group_by("category").len().sort("category")
     facts = [
-        f"{tables['questions'].height:,} questions over {tables['questions']['corpus'].n_unique():,} corpora, "
+        f"{tables['questions'].height:,} questions over {tables['sessions']['corpus'].n_unique():,} corpora, "
         f"{tables['sessions'].height:,} sessions, {turns.height:,} turns, {tables['texts'].height:,} distinct texts, "
         f"{tables['texts']['text'].str.len_chars().sum():,} characters",
+    ]
+    facts += [
         "types: " + ", ".join(f"{kind} {count}" for kind, count in kinds.iter_rows()),
         f"{evidence['turn'].drop_nulls().len():,} pieces of turn evidence, {evidence['turn'].null_count():,} of "
         f"session evidence alone; {gold['abstain'].sum()} questions to decline",
-    ]
+    ] if kinds.height else ["no questions: memlab.ask searches the sessions; a run needs questions.jsonl"]
+    if span := tables["sessions"]["said_on"].drop_nulls().sort().to_list():
+        facts.append(f"dates from {span[0]:%Y-%m-%d} to {span[-1]:%Y-%m-%d}")
     without = ids.filter(pl.col("kind") == "question").join(evidence, on="question", how="anti")["name"].to_list()
     if without:
         listed = ", ".join(without[:5]) + (", ..." if len(without) > 5 else "")

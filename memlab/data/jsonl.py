@@ -46,11 +46,11 @@ class TurnLine(_Line):
 
 
 class SessionLine(_Line):
-    """A line of sessions.jsonl."""
+    """A line of sessions.jsonl; ``said_on`` is null where the date is not known."""
 
     corpus: Name
     session: Name
-    said_on: Moment
+    said_on: Moment | None
     turns: list[TurnLine]
 
 
@@ -139,7 +139,7 @@ def validate(folder: Path) -> list[str]:
 
 
 def read(folder: Path) -> FolderContent:
-    """Read both files of a folder, and collect their faults."""
+    """Read both files of a folder, and collect their faults; questions.jsonl may be missing."""
     faults: list[str] = []
     sessions: list[SessionLine] = []
     corpora: dict[str, dict[str, tuple[datetime | None, int]]] = {}
@@ -152,7 +152,8 @@ def read(folder: Path) -> FolderContent:
             sessions.append(session)
     complete = not faults  # else a session that could not be read may be the one that a question names
     questions = []
-    for where, question in read_questions(folder / QUESTIONS, QuestionLine, faults):
+    path = folder / QUESTIONS
+    for where, question in read_questions(path, QuestionLine, faults) if path.exists() else ():
         questions.append(question)
         if question.corpus not in corpora:
             hint = f"; {did_you_mean(question.corpus, corpora)}" if complete and corpora else ""
@@ -202,7 +203,7 @@ def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple
         return
     if not text.strip():
         faults.append(f"{path.name}: there is no line in it")
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):  # texts may hold other line separators
         if not line.strip():
             continue
         where = f"{path.name}, line {number}"

@@ -102,8 +102,41 @@ def test_evidence_must_exist_and_be_said_in_time(tmp_path):
     assert "after the question" in faults[2]
 
 
+def test_without_questions_the_sessions_are_read(tmp_path):
+    data = Custom(path=folder(tmp_path, SESSIONS, QUESTIONS))
+    with_questions = data.identity()
+    (tmp_path / "questions.jsonl").unlink()
+    assert validate(tmp_path) == []
+    assert data.load()["turns"].height == 3
+    assert data.load()["questions"].height == 0
+    assert "There are no questions, so nothing is measured" in data.notes()[0]
+    assert data.identity() != with_questions
+    (tmp_path / "questions.jsonl").touch()
+    assert validate(tmp_path) == ["questions.jsonl: there is no line in it"]
+
+
+def test_a_session_may_have_no_date_and_stands_first(tmp_path):
+    undated = {**SESSIONS[0], "session": "undated", "said_on": None}
+    tables = Custom(path=folder(tmp_path, [*SESSIONS, undated], QUESTIONS)).load()
+    assert tables["sessions"].filter(corpus=0)["said_on"].to_list() == [
+        None, datetime(2023, 5, 20), datetime(2023, 5, 21, 8)]
+    assert tables["questions"]["asked_on"].to_list()[1] == datetime(2023, 5, 21, 8)
+    tables = Custom(path=folder(tmp_path, [undated], [{**QUESTIONS[1]}])).load()
+    assert tables["questions"]["asked_on"].to_list() == [None]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x0b", "\x85"])
+def test_a_line_separator_inside_a_text_ends_no_line(tmp_path, separator):
+    turn = {"role": "user", "text": f"one{separator}two"}
+    line = json.dumps({**SESSIONS[0], "turns": [turn]}, ensure_ascii=separator == "\x0b")
+    folder(tmp_path, [line], [])
+    (tmp_path / "questions.jsonl").unlink()
+    assert validate(tmp_path) == []
+    assert turn["text"] in Custom(path=tmp_path).load()["texts"]["text"].to_list()
+
+
 def test_missing_empty_and_undecodable_files(tmp_path):
-    assert [f.split(":")[0] for f in validate(tmp_path)] == ["sessions.jsonl", "questions.jsonl"]
+    assert [f.split(":")[0] for f in validate(tmp_path)] == ["sessions.jsonl"]
     folder(tmp_path, [], QUESTIONS)
     assert validate(tmp_path)[0] == "sessions.jsonl: there is no line in it"
     (tmp_path / "sessions.jsonl").write_bytes(b"\xff\xfe")

@@ -12,8 +12,17 @@ from memlab.config.instantiate import make_dataset
 from memlab.data import benchmarks
 from memlab.data.__main__ import main
 from memlab.text.display import sanitise
+from tests.chat_exports import json_lines
+from tests.chat_exports import pack as pack_export
+from tests.chat_exports import write as write_export
 from tests.data.official_records import conversation, record
 from tests.data.official_records import write as write_file
+from tests.test_chats_chatgpt import LISBON
+from tests.test_chats_codex import LOG
+from tests.test_chats_slack import EXPORT as SLACK
+from tests.test_chats_whatsapp import ANDROID_24
+
+CODEX = json_lines(*LOG)
 
 
 def write(path: Path, records: object) -> str:
@@ -55,6 +64,48 @@ def test_check_tells_the_longmemeval_files_apart(tmp_path: Path, capsys: pytest.
     oracle = record(answer_session_ids=["f1", "answer_1", "answer_2"])
     assert main(["check", write(tmp_path / "o.json", [oracle])]) == 0
     assert "o.json: longmemeval_oracle\n" in capsys.readouterr().out
+
+
+def test_check_counts_a_folder_of_the_user_s_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    turns = [{"role": "user", "text": "I adopted a cat."}, {"role": "assistant", "text": "Lovely!"}]
+    session = {"corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": turns}
+    files: dict[str, object] = {"sessions.jsonl": json_lines(session, {**session, "session": "s2"})}
+    folder = str(write_export(tmp_path / "me", files))
+    assert main(["check", folder]) == 0
+    printed = capsys.readouterr().out
+    assert "0 questions over 1 corpora, 2 sessions, 4 turns, 2 distinct texts, 23 characters" in printed
+    assert "dates from 2023-05-20 to 2023-05-20" in printed
+    assert "a run needs questions.jsonl" in printed
+    question = {"question": "q", "corpus": "ann", "text": "Which pet?", "evidence": [{"session": "s1", "turn": 0}]}
+    write_export(tmp_path / "me", {"questions.jsonl": json_lines(question)})
+    assert main(["check", f"{folder}/sessions.jsonl"]) == 0
+    printed = capsys.readouterr().out
+    assert "1 questions over 1 corpora, 2 sessions" in printed
+    assert "1 pieces of turn evidence" in printed
+
+
+@pytest.mark.parametrize(("files", "title"), [
+    ({"conversations.json": [LISBON]}, "ChatGPT export"), (SLACK, "Slack export"),
+    ({"chat.txt": ANDROID_24}, "WhatsApp export"), ({"a.jsonl": CODEX}, "Codex session log"),
+    ({"a.json": [{"role": "user", "content": "Hi"}]}, 'messages with "role" and "content"'),
+])
+def test_check_refuses_an_export_and_names_the_importer(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                        files: dict[str, object], title: str) -> None:
+    path = tmp_path / "my export"
+    write_export(path, files)
+    packed = pack_export(tmp_path / "export.zip", files)
+    for given in (path, packed, *([path / next(iter(files))] if len(files) == 1 else [])):
+        assert main(["check", str(given)]) == 1
+        printed = capsys.readouterr().out
+        assert f"this is a {title}, which is not read as it is" in printed
+        assert "no problem found" not in printed
+        assert f"python -m memlab.chats '{path}" in printed or str(packed) in printed
+
+
+def test_check_of_documents_is_as_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_export(tmp_path / "notes", {"a.txt": "A note.\n\nAnother.", "b.json": {"date": "2023-05-20", "x": 1}})
+    assert main(["check", str(path)]) == 0
+    assert "0 questions over 1 corpora, 2 sessions, 4 turns" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("records", [[{"other": 1}], [], [{**conversation(), "qa": 3}]])
