@@ -18,6 +18,7 @@ from memlab.stage import Stage
 from memlab.token_counter import TokenCounter
 from tests.chats import ScriptedChat
 from tests.read.tiny import tokenizer
+from tests.search.world import WordEmbedder
 
 CONF = Path(__file__).resolve().parents[2] / "conf" / "read"
 FILES = sorted(CONF.glob("*/*.yaml"))
@@ -29,7 +30,7 @@ def load(path: Path) -> dict:
     """The file's values; what it takes from elsewhere, taken from the simplest file there."""
     given = {name: with_defaults(OmegaConf.to_container(OmegaConf.load(CONF / name / f"{file}.yaml"))) for name, file in
              (("measure", "unit"), ("prompt", "direct"), ("vote", "single"), ("agents", "one"))}
-    whole = OmegaConf.create({"read": given, "chat": "CHAT", "this": OmegaConf.load(path)})
+    whole = OmegaConf.create({"read": given, "chat": "CHAT", "embedder": "EMBEDDER", "this": OmegaConf.load(path)})
     return OmegaConf.to_container(whole, resolve=True)["this"]  # type: ignore[index, call-overload, return-value]
 
 
@@ -43,6 +44,8 @@ def test_a_file_makes_its_part_with_settings_of_its_class(path: Path, tmp_path: 
     if values.get("chat") == "CHAT":
         own = path.parent.name == "tokens"
         values["chat"] = OpenAIChat(model="m", tokenizer=tokenizer(tmp_path)) if own else ScriptedChat(str)
+    if "embedder" in values:
+        values["embedder"] = WordEmbedder()
     made = construct(values, "read", faults)
     assert not faults
     assert {f.name for f in dataclasses.fields(made)} >= set(values) - {"_target_"}

@@ -1,9 +1,10 @@
 """Sentence pruning: of each selected unit only the sentences that share rare words with the question.
 
 Provence (Chirkova et al., ICLR 2025, arXiv 2501.16214) labels the sentences of a passage with a trained model. The
-scorer here is extractive and needs no model: the summed rarity of the question's words in a sentence, and a part of
-its neighbours' sums, because an answer often stands beside the words of its question. Rarity is BM25's idf,
-log(1 + (n - d + .5) / (d + .5)), over the n units that are ranked for the question down to ``depth``.
+scorer here needs no training: the share of the question's words in a sentence, each by its rarity, and the cosine of
+question and sentence if there is an embedder; and a part of its neighbours' scores, because an answer often stands
+beside the words of its question. Rarity is BM25's idf, log(1 + (n - d + .5) / (d + .5)), over the n units that are
+ranked for the question down to ``depth``.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ import re
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
+import numpy as np
 import polars as pl
 from pydantic import Field
 
+from memlab.models.protocols import Embedder
 from memlab.read.pack.by_rank import PACK_READS, SelectedPack, make_context, selected_texts
 from memlab.read.render import HEADER
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.tables import DIGITS, SESSION, Tables, with_text
+from memlab.store.vectors import encode
+from memlab.tables import DIGITS, SESSION, Tables, add_texts, with_text
 from memlab.text.tokenize import LUCENE_STOP_WORDS, words
 from memlab.text.transcript import TURN_SEPARATOR
 from memlab.token_counter import count_tokens
@@ -64,6 +68,7 @@ class PrunedByRank(SelectedPack):
     shown_by: ClassVar = ["rank"]
 
     share: Annotated[float, Field(gt=0, le=1)] = 0.5  # of each unit's tokens
+    embedder: Embedder | None = None  # null: words alone
     neighbours: Annotated[float, Field(ge=0, le=1)] = 0.5  # part of the scores beside a sentence that counts for it
     depth: Annotated[int, Field(ge=1)] = 200  # ranks among whose units a word of the question is rare or common
 
@@ -71,14 +76,14 @@ class PrunedByRank(SelectedPack):
         """Return the pack that prunes nothing."""
         return replace(self, share=1.0)
 
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+    def run(self, tables: Tables, store: Store) -> Tables:
         """Return the context and the texts that it needs; ``tokens`` are those of the sentences that are shown."""
         rows = selected_texts(tables, self.value)
         if self.share < 1 and rows.height:
-            rows = self._prune(rows, tables)
+            rows = self._prune(rows, tables, store)
         return make_context(self.fit(rows), self.shown_by, tables)
 
-    def _prune(self, rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    def _prune(self, rows: pl.DataFrame, tables: Tables, store: Store) -> pl.DataFrame:
         near = pl.col("rank") <= self.depth
         ranked = selected_texts(tables.updated({"ranking": tables["ranking"].with_columns(near.alias("selected"))}),
                                 self.value)
@@ -93,10 +98,13 @@ class PrunedByRank(SelectedPack):
         of_rows = rows.select("question", "rank", *key).join(distinct, on=key, how="left", nulls_equal=True).select(
             "question", "rank", "text")
         scores = (of_rows.join(found.select("text", "place", "term"), on="text").join(rarity, on=["question", "term"])
-                  .group_by("question", "rank", "place").agg(pl.col("idf").sum().alias("own")))
+                  .group_by("question", "rank", "place").agg(pl.col("part").sum().alias("own")))
         listed = of_rows.join(sentences, on="text").join(
             scores, on=["question", "rank", "place"], how="left").sort("question", "rank", "place")
-        kept = self._best(listed.with_columns(pl.col("own").fill_null(0.0)))
+        listed = listed.with_columns(pl.col("own").fill_null(0.0))
+        if self.embedder is not None:
+            listed = listed.with_columns(pl.col("own") + _cosines(listed, tables, self.embedder, store))
+        kept = self._best(listed)
         shown = (kept.group_by("question", "rank", "turn", maintain_order=True).agg(
                     pl.col("header", "lead").first(), pl.col("piece").str.join("").str.strip_chars_end())
                  .group_by("question", "rank", maintain_order=True).agg(
@@ -142,9 +150,20 @@ def _asked(tables: Tables) -> pl.DataFrame:
 
 
 def _rarity(ranked: pl.DataFrame, found: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
-    """Return (question, term, idf) over the texts that are ranked for each question."""
+    """Return (question, term, part): the idf over the texts ranked for each question, over that of all its terms."""
     units = ranked.group_by("question").agg(pl.len().alias("n"))
     holding = (ranked.join(found.select("text", "term").unique(), on="text").join(asked, on=["question", "term"])
                .group_by("question", "term").agg(pl.len().alias("d")).join(units, on="question"))
     idf = (1 + (pl.col("n").cast(pl.Float64) - pl.col("d") + 0.5) / (pl.col("d") + 0.5)).log()
-    return holding.select("question", "term", idf.alias("idf"))
+    return holding.select("question", "term", (idf / idf.sum().over("question")).alias("part"))
+
+
+def _cosines(listed: pl.DataFrame, tables: Tables, embedder: Embedder, store: Store) -> pl.Series:
+    """Return the cosine of each sentence and its question, (n,)."""
+    ids, texts = add_texts(tables["texts"].clear(), listed["sentence"])
+    sentences = encode(store, embedder, texts, ids, "document")
+    asked = listed.select("question").join(tables["questions"], on="question", how="left", maintain_order="left")
+    questions = encode(store, embedder, tables["texts"], asked["text_id"], "query")
+    cosines = [np.einsum("ij,ij->i", sentences[at], questions[at])
+               for at in np.array_split(np.arange(listed.height), listed.height // 65_536 + 1)]
+    return pl.Series("own", np.concatenate(cosines), pl.Float64)

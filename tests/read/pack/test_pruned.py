@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import timedelta
 from math import log
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -123,3 +124,31 @@ def test_units_are_shown_in_rank_order_and_none_is_lost(tables: Tables, share: f
     context = PrunedByRank(share=share).run(tables, STORE)["context"]
     chosen = tables["ranking"].filter(pl.col("selected"))
     assert context["unit"].to_list() == chosen["unit"].to_list()
+
+
+class Animals:
+    """Vectors that know which sentences are about animals."""
+
+    def identity(self) -> dict[str, str]:
+        return {"is": "animals"}
+
+    def dim(self) -> int:
+        return 2
+
+    def encode(self, texts, role):
+        assert role == ("query" if texts[0].endswith("?") else "document")
+        about = np.array([[1, 0] if any(w in t for w in ("pet", "cat", "puss")) else [0, 1] for t in texts], np.float32)
+        yield np.arange(len(texts)), about
+
+    def truncated(self, texts, role):
+        return np.zeros(len(texts), bool)
+
+
+def test_vectors_find_a_sentence_that_shares_no_word(tmp_path) -> None:
+    talk = [[("user", "On Monday I slept late. We went out for lunch. Then a puss came along.")]]
+    tables = ask("Which pet came on Monday?", talk, (0,))
+    assert packed(PrunedByRank(share=.1, neighbours=0), tables) == [D0 + "user: On Monday I slept late."]
+    with_vectors = PrunedByRank(share=.1, neighbours=0, embedder=Animals())
+    # half of the question's words that are said anywhere and a cosine of 1, against the other half and 0
+    out = with_vectors.run(tables.only(with_vectors.reads), Store(tmp_path))
+    assert shown(tables.updated(out)) == [D0 + "user: Then a puss came along."]
