@@ -375,7 +375,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     code = f"from memlab.memory import Memory; Memory({str(tmp_path)!r}).sessions()"
     with Memory(tmp_path, lexical()) as memory:
         memory.add(CAT)
-        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
         assert f"this memory is in use by process {os.getpid()} on " in other.stderr
         assert "close it there" in other.stderr
         with pytest.raises(MemlabError, match="in use by process"), Memory(tmp_path, lexical()) as second:

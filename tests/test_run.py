@@ -91,7 +91,7 @@ def test_faults_end_with_status_2_before_anything_is_loaded(tmp_path: Path) -> N
             "print(f'loaded: {sorted(loaded)}'); sys.exit(status)")
     line = ["rank/select=gapp", "rank.score.lvl=turn", "data.livs=3", "serch/dense=none", "--multrun",
             f"out={tmp_path}/runs"]
-    done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, timeout=600)
     assert done.returncode == 2
     assert "loaded: []" in done.stdout
     assert "5 faults:" in done.stdout

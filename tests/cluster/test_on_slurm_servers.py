@@ -29,7 +29,7 @@ def test_arms_use_every_server_survive_the_loss_of_one_and_end_the_one_of_their_
     fake_vllm_env(memlab_home / "serving-env")
     model, heard = model_folder(tmp_path / "tiny"), tmp_path / "asked"
     heard.mkdir()
-    monkeypatch.setenv("FAKE_VLLM_DELAY", "1.5")
+    monkeypatch.setenv("FAKE_VLLM_DELAY", "4")  # one server alone would take half a minute
     monkeypatch.setenv("FAKE_VLLM_ASKED", str(heard))
     other = testbed.ask("sbatch", "--parsable", *SMALL, f"--output={tmp_path}/other.log",
                         str(PACKAGE.parent / "slurm" / "serve.sbatch"), str(model))

@@ -152,7 +152,7 @@ def begin(script: str, *words: object) -> subprocess.Popen[str]:
 def test_processes_fill_one_store_at_once(tmp_path: Path) -> None:
     workers = [begin(FILL, tmp_path, i) for i in range(3)]
     for worker in workers:
-        assert (worker.wait(60), worker.communicate()[1]) == (0, "")
+        assert (worker.wait(600), worker.communicate()[1]) == (0, "")
     chat = scripted()
     assert [c.text for c in Store(tmp_path).completions(chat, prompts(60))] == [
         f"answer to question {i}" for i in range(60)]
@@ -194,7 +194,7 @@ Store(Path(sys.argv[1])).completions(scripted(), prompts(100))
 
 
 def test_a_full_disk_is_told_and_costs_no_stored_reply(tmp_path: Path) -> None:
-    said = begin(SHORT_OF_SPACE, tmp_path).communicate(timeout=60)[1]
+    said = begin(SHORT_OF_SPACE, tmp_path).communicate(timeout=600)[1]
     assert "the store cannot be written: the limit on file sizes is reached (what was stored before is kept)" in said
     chat, store = scripted(), Store(tmp_path)
     store.completions(chat, prompts(100))

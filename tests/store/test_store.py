@@ -320,7 +320,7 @@ def test_kill_9_at_any_moment_loses_at_most_the_open_flush(tmp_path: Path) -> No
 def test_eight_processes_fill_one_store(tmp_path: Path) -> None:
     workers = [start_worker(tmp_path, 300, seed) for seed in range(8)]
     for worker in workers:
-        output, _ = worker.communicate(timeout=120)
+        output, _ = worker.communicate(timeout=600)
         assert worker.returncode == 0, output
         assert output == "ready\ndone\n"
     embedder, texts = DigestEmbedder(), some_texts(300)
@@ -332,7 +332,7 @@ def test_eight_processes_fill_one_store(tmp_path: Path) -> None:
 def test_a_full_disk_is_a_clear_message_and_finished_segments_stay(tmp_path: Path) -> None:
     Store(tmp_path).vectors(DigestEmbedder(), some_texts(50), "document")
     worker = start_worker(tmp_path, 400, 0, file_bytes=600)  # a real refusal by the kernel: EFBIG
-    output, _ = worker.communicate(timeout=60)
+    output, _ = worker.communicate(timeout=600)
     assert worker.returncode == 3
     assert "the store cannot be written" in output
     assert "store=DIR" in output

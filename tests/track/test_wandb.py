@@ -26,7 +26,7 @@ def inspected(where: str, *flags: str) -> str:
     (file,) = Path(where).glob("*.wandb")
     tool = shutil.which("wandb", path=Path(sys.executable).parent) or "wandb"
     done = subprocess.run([tool, "leet", "inspect", *flags, "--json", str(file)], capture_output=True, text=True,
-                          timeout=60)
+                          timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
