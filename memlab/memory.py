@@ -4,6 +4,7 @@
 
     with Memory("ann", Pipeline()) as memory:
         memory.add(Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")]))
+        memory.add([{"role": "user", "content": "Tom likes fish."}], said_on="2023-05-21")  # as OpenAI's API takes them
         print(memory.search("Which pet do I have?", now="2023-06-01")["text"][0])
 
 An addition is on the disk when ``add`` returns. The stages that look at one session at a time (chunk, extract, anchor,
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import polars as pl
 
@@ -32,6 +33,7 @@ from memlab.live import results
 from memlab.live.accesses import Accesses
 from memlab.live.adapt import adapt_to_data
 from memlab.live.log import Log
+from memlab.live.messages import session_of_messages
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.results import SearchResult
 from memlab.live.sessions import Entry, Session, Turn, parse_moment, same_words
@@ -98,11 +100,18 @@ class Memory:
         self._accesses: Accesses
 
     @_alone
-    def add(self, session: Session) -> int:
+    def add(self, session: Session | Iterable[Mapping[str, Any]], said_on: When = None, name: str | None = None) -> int:
         """Save a session and return its number; if this raises, nothing was added.
 
-        A session whose name is there already is not added again: its number is returned.
+        ``session`` may be a list of messages as OpenAI's API takes them, ``[{"role": "user", "content": "..."}]``;
+        ``said_on`` and ``name`` belong to such a list. A session whose name is there already is not added again: its
+        number is returned.
         """
+        if not isinstance(session, Session):
+            session = session_of_messages(session, said_on, name)
+        elif said_on is not None or name is not None:
+            raise MemlabError("a Session has its own date and name", where="add",
+                              fix="give said_on and name to Session")
         if session.name is not None and session.name in self._sessions.names:
             return self._number_of(session.name, session)
         entry = Entry.new(self._sessions.next, session)

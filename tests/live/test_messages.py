@@ -1,0 +1,58 @@
+"""Messages of OpenAI's API as sessions of a live memory."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.live.messages import session_of_messages
+from memlab.memory import Memory, Session
+from tests.small import lexical
+
+MESSAGES: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."}, {"role": "user", "content": "I adopted a cat named Tom."},
+    {"role": "assistant", "content": [{"type": "text", "text": "Lovely!"}]}]
+
+
+def test_a_list_of_messages_is_added_like_the_session(tmp_path: Path) -> None:
+    with Memory(tmp_path / "a", lexical()) as memory, Memory(tmp_path / "b", lexical()) as other:
+        assert memory.add(MESSAGES, said_on="2023-05-20", name="cat") == 0
+        assert memory.add(MESSAGES, said_on="2023-05-20", name="cat") == 0
+        other.add(Session("2023-05-20", [("user", "I adopted a cat named Tom."), ("assistant", "Lovely!")], name="cat"))
+        for asked in (memory, other):
+            assert asked.sessions().rows() == [(0, "cat", datetime(2023, 5, 20), 2)]
+        found = [asked.search("Which cat?", now="2023-06-01") for asked in (memory, other)]
+        assert found[0].equals(found[1])
+        assert "I adopted a cat named Tom." in found[0]["text"][0]
+        with pytest.raises(MemlabError, match="there with other words|with other words"):
+            memory.add(MESSAGES[:2], said_on="2023-05-20", name="cat")
+
+
+def test_the_date_is_the_given_one_or_that_of_the_messages() -> None:
+    dated = [{**MESSAGES[1], "timestamp": "2024-03-01T09:40:00Z"}, {**MESSAGES[2], "created_at": 1709372400}]
+    assert session_of_messages(dated).said_on == datetime(2024, 3, 1, 9, 40)
+    assert session_of_messages(dated, said_on="2023-05-20").said_on == datetime(2023, 5, 20)
+    assert session_of_messages(MESSAGES).said_on is None
+
+
+@pytest.mark.parametrize(("messages", "problem"), [
+    ([], "no message of the user"), (MESSAGES[:1], "no message of the user"), ("Hi", "got str"),
+    (MESSAGES[1], "expected a list of messages, got dict"), ([("user", "Hi")], "message 0: expected an object"),
+    ([*MESSAGES, {"role": "bot", "content": "Hi"}], "message 3: there is no role 'bot'"),
+    ([{"role": "user"}], 'expected an object with "role"'),
+    ([{"role": "user", "content": 3}], "message 0, field content"),
+])
+def test_what_is_no_list_of_messages_is_told_and_adds_nothing(tmp_path: Path, messages: Any, problem: str) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        with pytest.raises(MemlabError, match=problem):
+            memory.add(messages)
+        assert len(memory) == 0
+
+
+def test_a_session_has_its_own_date(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory, pytest.raises(MemlabError, match="its own date and name"):
+        memory.add(Session("2023-05-20", [("user", "Hi")]), said_on="2023-05-21")
