@@ -1,3 +1,33 @@
-"""memlab finds out what makes retrieval for long-term conversational memory work."""
+"""memlab finds out what makes retrieval for long-term conversational memory work.
+
+The public names are imported on first use: ``from memlab import Memory, Session, Pipeline, Store, compare, load``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memlab.live.sessions import Session, Turn
+    from memlab.memory import Memory
+    from memlab.pipeline import Pipeline
+    from memlab.report.notebook import compare, load
+    from memlab.store.store import Store
 
 __version__ = "0.1.0"
+__all__ = ["Memory", "Pipeline", "Session", "Store", "Turn", "__version__", "compare", "load"]
+
+_PLACES = {"Memory": "memlab.memory", "Pipeline": "memlab.pipeline", "Session": "memlab.live.sessions",
+           "Store": "memlab.store.store", "Turn": "memlab.live.sessions", "compare": "memlab.report.notebook",
+           "load": "memlab.report.notebook"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'memlab' has no attribute '{name}'")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -43,9 +43,13 @@ from memlab.pipeline import PER_SESSION, Pipeline
 from memlab.stage import Nothing, Stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame
+from memlab.text.html_table import html_table, paragraphs
 from memlab.text.unicode import replace_surrogates
 
 __all__ = ["Answer", "Memory", "Session", "Turn"]
+
+SHOWN = 20
+"""Sessions that a notebook shows: the latest."""
 
 When = datetime | date | str | None
 _P = ParamSpec("_P")
@@ -198,6 +202,19 @@ class Memory:
 
     def __len__(self) -> int:
         return self.sessions().height
+
+    def __repr__(self) -> str:
+        """Describe the memory; one that is not in use is not loaded for it."""
+        if self._process != os.getpid():
+            return f"<Memory in {self.folder}, not loaded>"
+        return f"<Memory in {self.folder}, {len(self):,} session{'s' * (len(self) != 1)}>"
+
+    def _repr_html_(self) -> str:
+        if self._process != os.getpid():
+            return paragraphs([repr(self)])
+        rows = self.sessions()
+        return html_table(rows.columns, rows.tail(SHOWN).iter_rows(), f"{self!r:.300}, the last {SHOWN} of them"
+                          if rows.height > SHOWN else repr(self))
 
     def close(self) -> None:
         """Release the folder for other processes; the next use loads the memory again."""

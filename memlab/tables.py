@@ -12,6 +12,7 @@ import hashlib
 import io
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from html import escape
 
 import numpy as np
 import polars as pl
@@ -217,6 +218,8 @@ class Tables(Mapping[str, pl.DataFrame]):
     >>> t = Tables(texts=texts_frame(["a", "b", "a"]))
     >>> t["texts"].height
     2
+    >>> t
+    <Tables, rows: texts 2>
     >>> t["gold"]
     Traceback (most recent call last):
     ...
@@ -241,6 +244,15 @@ class Tables(Mapping[str, pl.DataFrame]):
 
     def __len__(self) -> int:
         return len(self._frames)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {table.height:,}" for name, table in self._frames.items())
+        return f"<Tables, rows: {sizes}>" if sizes else "<Tables: none>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{name}</td><td>{table.height:,}</td><td>{escape(', '.join(table.columns))}</td></tr>"
+                       for name, table in self._frames.items())
+        return f"<table><tr><th>table</th><th>rows</th><th>columns</th></tr>{rows}</table>"
 
     def only(self, names: Iterable[str]) -> Tables:
         """Return just these tables; those absent are left out, so that reading them raises."""

@@ -84,6 +84,18 @@ def test_python_dash_m_memlab_is_the_command() -> None:
     assert done.stdout == f"memlab {memlab.__version__}\n"
 
 
+def test_public_names_are_imported_on_first_use() -> None:
+    code = ("import sys, memlab; print('polars' in sys.modules); from memlab import Session; "
+            "print('polars' in sys.modules, 'memlab.memory' in sys.modules); "
+            "from memlab import Memory, Pipeline, Store, Turn, compare, load; print('torch' in sys.modules)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == ["False", "False", "False", "False"]
+    assert {*memlab.__all__} <= {*dir(memlab)}
+    assert all(getattr(memlab, name) is not None for name in memlab.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Memroy'"):
+        getattr(memlab, "Memroy")  # noqa: B009 (the name is the point)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", [["memlab.run"], ["memlab", "run"]])
 def test_a_terminal_shows_a_line_before_libraries_are_imported(form: list[str], tmp_path: Path) -> None:

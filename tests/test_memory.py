@@ -232,6 +232,22 @@ def test_the_same_session_twice(tmp_path: Path) -> None:
         assert memory.sessions()["name"].to_list() == [None, None, "chat-1"]
 
 
+def test_a_memory_is_shown_without_loading_it(tmp_path: Path) -> None:
+    folder = tmp_path / "ann"
+    memory = Memory(folder, lexical())
+    assert repr(memory) == f"<Memory in {folder}, not loaded>"
+    assert "not loaded" in memory._repr_html_()
+    assert not folder.exists()
+    with memory:
+        memory.add(Session(CAT.said_on, CAT.turns, "<script>"))
+        assert repr(memory) == f"<Memory in {folder}, 1 session>"
+        assert "<td>&lt;script&gt;</td>" in memory._repr_html_()
+        found = memory.look("Which <b>cat</b>?")
+    assert repr(found) == f"<SearchResult of 'Which <b>cat</b>?': {found.results.height} results>"
+    assert "Which &lt;b&gt;cat" in found._repr_html_()
+    assert "<b>" not in found._repr_html_()
+
+
 @pytest.mark.parametrize(("said_on", "turns", "fault"), [
     ("20 May", [], "'20 May' is no date.*write 2023-05-20"),
     (20230520, [], "expected a date, got int"),

@@ -148,3 +148,14 @@ def test_notes_of_a_stage_inside_a_stage_are_included() -> None:
     assert outer.include(made) is made
     outer.include(Tables(texts=empty("texts")))
     assert outer.table().equals(inner.table())
+
+
+def test_tables_are_shown_by_size_and_no_name_is_markup() -> None:
+    ranking = frame("ranking", {"question": [0], "unit": [0], "score": [1.0], "rank": [1], "selected": [True],
+                                "<b>signal": [0.5]})
+    tables = Tables(texts=texts_frame(["a", "b"]), ranking=ranking)
+    assert repr(tables) == "<Tables, rows: texts 2, ranking 1>"
+    assert repr(Tables()) == "<Tables: none>"
+    page = tables._repr_html_()
+    assert "<td>texts</td><td>2</td>" in page
+    assert "&lt;b&gt;signal</td>" in page

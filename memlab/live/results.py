@@ -12,6 +12,7 @@ from memlab.pipeline import AFTER_ANSWERS, Pipeline
 from memlab.rank.units import signals_of
 from memlab.read.render import Value, render_units
 from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
+from memlab.text.html_table import html_table, paragraphs
 
 RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "said_on": pl.Datetime("us"),
           "session": pl.Int32, "turns": pl.List(pl.Int32), "text": pl.String}
@@ -47,7 +48,7 @@ def results(tables: Tables, pipeline: Pipeline, k: int | None = None) -> pl.Data
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SearchResult:
     """All results of one question.
 
@@ -61,6 +62,15 @@ class SearchResult:
     context: list[str]
     graph: str | None
     answer: str | None
+
+    def __repr__(self) -> str:
+        answer = "" if self.answer is None else f", answer {self.answer!r:.200}"
+        return f"<SearchResult of {self.question!r:.200}: {self.results.height} results{answer}>"
+
+    def _repr_html_(self) -> str:
+        rows = self.results.select("rank", pl.col("score").round(3), "selected", "said_on", "session", "text")
+        return html_table(rows.columns, rows.iter_rows(), self.question) + paragraphs(
+            [] if self.answer is None else [f"Answer: {self.answer}"])
 
     @classmethod
     def of(cls, tables: Tables, results: pl.DataFrame) -> SearchResult:
