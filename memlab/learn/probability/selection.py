@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import polars as pl
 
 from memlab.learn.probability.stage import ADDED, CrossFitProbability, LoadedProbability, joined, labels
-from memlab.learn.probability.threshold import Value
+from memlab.learn.probability.threshold import ValueChoice
 from memlab.rank.marginal import EachBudget, MeanBudget
 from memlab.rank.select import Count
 from memlab.stage import stage
@@ -30,7 +30,9 @@ class Marginal:
 
     probability: CrossFitProbability | LoadedProbability
     tokens: Count = 500  # per question, by the pipeline's token counter: the mean, or each with shown=budget
-    value: Value = "share"  # unit: p; token: p / tokens; share: p / tokens / expected evidence units of the question
+    # unit: p; token: p / tokens; share: p / tokens / expected evidence units of the question; auto: the best of the
+    # three on the other folds
+    value: ValueChoice = "share"
     shown: Literal["threshold", "budget"] = "threshold"
     min_k: Count = 1  # with shown=budget the first is always shown
 
@@ -48,7 +50,7 @@ class Marginal:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the ranking with ``probability``, ``value``, ``shown_from`` (mean tokens) and ``selected``."""
-        rows = self.probability.valued(tables, self.value, self.min_k)
+        rows = self.probability.valued(tables, self.value, self.min_k, self.tokens)
         return self._rule().run(Tables(ranking=joined(tables["ranking"], rows, [*ADDED])), store)
 
     def reliability(self, tables: Tables) -> list[dict[str, float]]:

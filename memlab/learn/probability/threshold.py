@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 from memlab.stage import stage
 
 Value = Literal["unit", "token", "share"]
+ValueChoice = Value | Literal["auto"]
 
 VALUES: tuple[Value, ...] = ("unit", "token", "share")
 """Kinds of value: the probability p; p / tokens; and p / tokens / max(1, sum of p over the question's units). With the
