@@ -29,11 +29,14 @@ from memlab.tables import Tables, merge_texts
 MERGED_TABLES = ("memories", "queries", "units", "ranking", "classes", *OPTIONAL)
 """Tables of a part that later slots and the run folder need, beside the texts that stages wrote."""
 
+OF_LEARNED = ("importances", "reasons")
+"""Further tables of a part whose ranking a saved fit made."""
+
 ID_TABLES = {"memory": "memories", "query": "queries"}
 """Id columns, and the tables whose rows they number."""
 
 SORT_KEYS = {"memories": ["memory"], "queries": ["query"], "units": ["unit"], "ranking": ["question", "rank"],
-             "classes": ["question"]}
+             "classes": ["question"], "reasons": ["question"]}
 
 UNIT_TABLES = {"turn": "turns", "session": "sessions", "memory": "memories"}
 """The table whose rows number the units of each level (memlab.rank.units)."""
@@ -117,6 +120,8 @@ def merge_parts(arm: Arm, of: int) -> Ranked:
         shift.update(record["rows"])
     merged = {name: pl.concat(several, how="diagonal") for name, several in frames.items()}
     merged["texts"] = merge_texts(whole["texts"], merged["texts"])
+    if "importances" in merged:  # of the same fit in every part, except in those without questions
+        merged["importances"] = merged["importances"].unique(maintain_order=True)
     tables = whole.updated({name: frame.sort(SORT_KEYS[name], maintain_order=True) if name in SORT_KEYS else frame
                             for name, frame in merged.items()})
     seconds: Counter[str] = Counter()
@@ -139,7 +144,8 @@ def remove_parts(arm: Arm) -> None:
 
 def _merged_tables(pipeline: Pipeline) -> list[str]:
     hits = any("hits" in stage.reads for _, stage in pipeline.between(LAST_RANKED, None))
-    return [*MERGED_TABLES, "hits"] if hits else list(MERGED_TABLES)
+    written = {name for _, stage in pipeline.between(None, LAST_RANKED) for name in stage.writes}
+    return [*MERGED_TABLES, *(["hits"] if hits else []), *(name for name in OF_LEARNED if name in written)]
 
 
 def _shift_ids(frame: pl.DataFrame, name: str, folder: Path, shift: Counter[str]) -> pl.DataFrame:

@@ -13,8 +13,11 @@ from memlab.cluster import shards
 from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, refusal
+from memlab.harness.results import read_arm
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.learn.question_classifier import Centroids
+from memlab.learn.ranker.model import fit, save
+from memlab.learn.ranker.stage import candidates
 from memlab.pipeline import Pipeline
 from memlab.rank.select import Gap
 from memlab.read.prompt import PromptTemplate
@@ -23,6 +26,7 @@ from memlab.runtime.files import read_json
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.chats import ScriptedChat
+from tests.learn.ranker.worlds import RECIPE, first, learned
 from tests.small import arm, lexical, lives
 from tests.systems import FITTED, PRESETS, clear, preset
 
@@ -71,6 +75,18 @@ def test_an_adaptive_arm_and_its_twin_are_the_same_in_parts(select: object, of: 
     twin = read_json(whole.folder() / "manifest.json")["twin"]
     assert twin is not None
     same(whole.arms_folder() / twin, parts.arms_folder() / read_json(parts.folder() / "manifest.json")["twin"])
+
+
+def test_a_saved_fit_shows_in_parts_what_it_shows_whole(tmp_path: Path) -> None:
+    model = fit(*candidates(first(), 40), 40, RECIPE)
+    save(model, tmp_path / "fit.json")
+    whole, parts = both(tmp_path, lexical(score=learned(model=tmp_path / "fit.json")), 8)
+    same(whole.folder(), parts.folder())
+    one, two = (read_arm(made.folder()) for made in (whole, parts))
+    assert one.manifest["importances"] == two.manifest["importances"] != []
+    assert one.reasons is not None
+    assert two.reasons is not None
+    assert one.reasons.equals(two.reasons)
 
 
 def test_a_merge_asks_a_reader_nothing_that_a_part_was_answered(tmp_path: Path) -> None:
