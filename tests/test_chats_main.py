@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo, reset_tzpath
 
 import pytest
 
@@ -56,6 +58,21 @@ def test_options_reach_the_reader(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert json.loads(line)["said_on"] == "2024-02-01T21:15"
     assert json.loads(line)["corpus"] == "lake"
     assert "dates are read as month/day/year, as given" in capsys.readouterr().out
+
+
+def test_utc_needs_no_database_of_time_zones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {"a.json": [LISBON]})
+    ZoneInfo.clear_cache()
+    reset_tzpath(to=[])
+    try:
+        assert main(["a.json"]) == 0
+        monkeypatch.setitem(sys.modules, "tzdata", None)
+        assert main(["a.json", "--timezone", "Europe/Rome"]) == 1
+        assert "pip install tzdata" in capsys.readouterr().err
+    finally:
+        reset_tzpath()
+        ZoneInfo.clear_cache()
 
 
 @pytest.mark.parametrize(("words", "problem"), [

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, tzinfo
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -54,11 +55,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _import(options: argparse.Namespace) -> None:
-    try:
-        zone = ZoneInfo(options.timezone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise MemlabError(f"there is no time zone '{options.timezone:.40}'", where="--timezone",
-                          fix="give a name such as Europe/Rome") from None
+    zone = _zone(options.timezone)
     if not 0 < options.max_mb < 1e6:
         raise MemlabError("expected a size in MB", where="--max-mb", fix=f"give a number such as {MAX_MB:g}")
     cut = parse_cut(options.split)
@@ -73,6 +70,15 @@ def _import(options: argparse.Namespace) -> None:
         print(f"  {sanitise(line)}")
     print(f"{'written' if written else 'unchanged'}: {sanitise(str(folder / SESSIONS))}")
     print(f'next: python -m memlab.ask data=custom data.path={sanitise(shlex.quote(str(folder)))} "your question"')
+
+
+def _zone(name: str) -> tzinfo:
+    """Return a time zone; UTC is known on machines without a database of time zones too."""
+    try:
+        return UTC if name == "UTC" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise MemlabError(f"there is no time zone '{name:.40}' on this machine", where="--timezone",
+                          fix="give a name such as Europe/Rome; pip install tzdata where none is known") from None
 
 
 def _facts(export: ChatExport, sessions: list[ChatSession], timezone: str) -> list[str]:
