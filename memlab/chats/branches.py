@@ -23,8 +23,8 @@ def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> list[str]:
 def heads(path: list[str], parents: Mapping[str, str | None]) -> dict[str, str | None]:
     """Return, for each id beside the path, the first id of its branch; None if the branch does not touch the path.
 
-    >>> heads(["a", "c"], {"a": None, "b": "a", "b2": "b", "c": "a", "x": None})
-    {'b': 'b', 'b2': 'b', 'x': None}
+    >>> heads(["a", "c"], {"a": None, "b2": "b", "b": "a", "b3": "b2", "c": "a", "x": None})
+    {'b2': 'b', 'b': 'b', 'b3': 'b', 'x': None}
     """
     on_path = set(path)
     found: dict[str, str | None] = {}
