@@ -68,7 +68,7 @@ def test_an_experiment_runs_from_the_files_to_its_contrasts(files: Callable[[Pat
                                                             tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    assert main([f"+exp={experiment}", *files(data), "search/late=none", "search/dense=none", "track=none",
+    assert main([f"+exp={experiment}", *files(data), "search/dense=none", "track=none",
                  f"out={tmp_path}/runs", f"store={tmp_path}/store"]) == 0
     (file,) = (tmp_path / "runs").glob("*/*/comparison.json")
     contrasts = json.loads(file.read_text(encoding="utf-8"))["contrasts"]
