@@ -1,0 +1,75 @@
+"""Metrics, tests and a report for rankings made elsewhere: ``python -m memlab.score RUN... data=locomo``.
+
+Each run becomes an arm of ``runs/score/DATA``; ``--experiment systems`` puts it beside the arms of that experiment, so
+that the report compares both. Words of the form ``key=value`` are memlab's configuration: the data, the selection
+(``rank/select=budget rank.select.tokens=1000``), and, with ``read/answer=reader``, a reader. The first arm is what
+all others are compared with, unless contrasts are declared.
+
+Formats: TREC runs, MTEB's predictions, LongMemEval's retrieval logs, and JSON lines
+``{"question_id": "q1", "ranked": ["s1", "s2"]}``. Documents are the benchmark's own names of turns or sessions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from memlab.errors import Faults, MemlabError
+from memlab.harness.sweep import read
+from memlab.report.build import build
+from memlab.report.console import print_comparison
+from memlab.score.arm import foreign_arm, run_name
+from memlab.score.runs import read_run
+from memlab.store import store_at
+from memlab.text.display import clean
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Score the runs; return 0, 1 if a run cannot be read, 2 if the configuration is faulty."""
+    parser = argparse.ArgumentParser(prog="python -m memlab.score", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="+", metavar="RUN | key=value", help="ranking files, and memlab's configuration")
+    parser.add_argument("--experiment", default="score", help="folder under runs/ (default score)")
+    parser.add_argument("--lint", action="store_true", help="only say what is wrong with the runs; write nothing")
+    options = parser.parse_args(argv)
+    settings = [word for word in options.words if "=" in word and not Path(word).exists()]
+    files = [Path(word) for word in options.words if word not in settings]
+    if not files:
+        parser.error("name at least one ranking file")
+    try:
+        return _score(files, [*settings, "track=none"], options.experiment, options.lint)
+    except MemlabError as error:
+        print(f"memlab: {clean(str(error))}", file=sys.stderr)
+        return 2 if isinstance(error, Faults) else 1
+
+
+def _score(files: Sequence[Path], settings: list[str], experiment: str, lint: bool) -> int:
+    sweep = read(settings)
+    base = replace(sweep.arms[0], experiment=experiment)
+    store = store_at(sweep.settings.store)
+    names = [run_name(path) for path in files]
+    twice = {name for name in names if names.count(name) > 1}
+    folder = base.arms_folder()
+    for path, name in zip(files, names):
+        own = path.as_posix() if name in twice else name
+        run = read_run(path)
+        arm, ranked, faults = foreign_arm(base, own, run, store)
+        print(f"{clean(own)}: {run.format}, {run.rows.height:,} rows of {ranked.tables['units']['level'][0]}s, "
+              f"{ranked.tables['ranking']['question'].n_unique():,} questions")
+        for fault in faults:
+            print(f"  ! {clean(fault)}")
+        if not lint:
+            arm.run(store, ranked=ranked)
+    if lint:
+        return 0
+    report = build(folder, sweep.contrasts or None)
+    print_comparison(report.comparison)
+    print(f"report: {report.html}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from memlab import run as memlab_run
+from memlab.score.__main__ import main
+
+DATA = ["data.limit=40", "track=none", "search/dense=none", "search.lexical.depth=150"]  # a run file keeps 200 ranks
+SELECTION = ["rank/select=budget", "rank.select.tokens=200"]
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of BM25 on forty questions of the embedded data."""
+    out = tmp_path_factory.mktemp("runs")
+    assert memlab_run.main([*DATA, *SELECTION, "name=bm25", f"out={out}"]) == 0
+    (folder,) = out.glob("*/*/bm25-*")
+    return folder
+
+
+def figures(folder: Path) -> dict[str, float]:
+    found: dict[str, float] = json.loads((folder / "metrics.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("kind", ["trec", "mteb", "lists"])
+def test_a_run_file_of_an_arm_has_the_figures_of_the_arm(arm: Path, tmp_path: Path, kind: str) -> None:
+    lines = [line.split() for line in (arm / "run.trec").read_text().splitlines()]
+    by_topic: dict[str, list[str]] = {}
+    for topic, _, document, *_ in lines:
+        by_topic.setdefault(topic, []).append(document)
+    file = tmp_path / f"foreign-{kind}.txt"
+    file.write_text({
+        "trec": (arm / "run.trec").read_text(),
+        "mteb": json.dumps({"default": {"test": {topic: {d: -i for i, d in enumerate(documents)}
+                                                 for topic, documents in by_topic.items()}}}),
+        "lists": "\n".join(json.dumps({"question_id": topic, "ranked": documents})
+                           for topic, documents in by_topic.items())}[kind])
+    assert main([str(file), *DATA[:1], *SELECTION, f"out={tmp_path}"]) == 0
+    (folder,) = tmp_path.glob(f"score/*/foreign-{kind}-*")
+    assert figures(folder) == figures(arm)
+    one, two = (pl.read_parquet(path / "context.parquet") for path in (arm, folder))
+    columns = ["question", "position", "text_id", "tokens"]
+    assert one.select(columns).equals(two.select(columns))
+    assert (tmp_path / "score" / "synthetic" / "report.html").is_file()
+
+
+def test_runs_stand_beside_the_arms_of_an_experiment(arm: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = arm.parents[2] / "theirs.jsonl"
+    topics = list(dict.fromkeys(line.split()[0] for line in (arm / "run.trec").read_text().splitlines()))
+    file.write_text("\n".join(json.dumps({"question_id": topic, "ranked": ["s0"]}) for topic in topics[1:]))
+    assert main([str(file), *DATA[:1], *SELECTION, f"out={arm.parents[2]}", "--experiment", "single"]) == 0
+    out = capsys.readouterr().out
+    assert "theirs: ranked lists, 39 rows of sessions, 39 questions" in out
+    assert "! 1 of 40 questions have no ranking" in out
+    comparison = json.loads((arm.parent / "comparison.json").read_text())
+    assert {"bm25", "theirs"} <= set(comparison["arms"])
+    assert comparison["verdict"]["ranking"][0]["arm"] == "bm25"
+
+
+def test_lint_writes_nothing(arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--lint", str(arm / "run.trec"), *DATA[:1], f"out={tmp_path}"]) == 0
+    assert "run: TREC run" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("words", "status", "message"), [
+    (["nowhere.trec"], 1, "the run cannot be read"),
+    (["nowhere.trec", "rank/select=budgt"], 2, "budget"),
+])
+def test_faults_are_said_without_a_traceback(
+        words: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == status
+    assert message in capsys.readouterr().err
