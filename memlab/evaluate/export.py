@@ -23,7 +23,8 @@ def escape(name: str) -> str:
 def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
     """Return (unit, document): the benchmark's names of sessions and turns, and session:first-last for passages.
 
-    A name that occurs twice in a corpus (a session in two places of a haystack) gets the suffix ``#unit``.
+    A name that occurs twice in a corpus (a session in two places of a haystack) gets the suffix ``#1``, ``#2``, ... by
+    the order of its places, which ``memlab.score`` reads.
     """
     first, last = pl.col("turns").list.min(), pl.col("turns").list.max()
     sessions = ids.filter(pl.col("kind") == "session").select(*SESSION, pl.col("name").alias("session_name"))
@@ -38,9 +39,11 @@ def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
             pl.coalesce("turn_name", span).alias("document"))
     else:
         named = named.with_columns(span.alias("document"))
-    twice = pl.len().over("corpus", "document") > 1
-    return named.select("unit", "corpus", _escaped("document")).select(
-        "unit", pl.when(twice).then(pl.format("{}#{}", "document", "unit")).otherwise("document").alias("document"))
+    places = named.select("unit", "corpus", "session", first.alias("first"), _escaped("document")).with_row_index("row")
+    nth = pl.int_range(1, pl.len() + 1).over("corpus", "document")
+    suffixed = pl.when(pl.len().over("corpus", "document") > 1).then(pl.format("{}#{}", "document", nth))
+    return places.sort("session", "first", "unit").with_columns(suffixed.otherwise("document").alias("document")).sort(
+        "row").select("unit", "document")
 
 
 def question_names(tables: Tables) -> pl.DataFrame:

@@ -24,7 +24,7 @@ COMMIT = "commit.json"
 
 RESULT = ("pipeline.py", "stage.py", "tables.py", "token_counter.py", "question_types.py", "data", "models", "store",
           "text", "write", "query", "search", "rank", "read", "learn", "oracle", "judge", "evaluate", "scenarios",
-          "harness/arm.py", "harness/rule_curve.py", "harness/shown_curve.py", "harness/snippets.py",
+          "score", "harness/arm.py", "harness/rule_curve.py", "harness/shown_curve.py", "harness/snippets.py",
           "harness/truncation.py")
 """Files and folders of memlab that can change what a run folder holds: an arm's digest covers their source."""
 
@@ -32,7 +32,7 @@ COMMANDS = ("data/__main__.py", "data/fetch.py", "data/show.py", "data/inspect.p
             "judge/__main__.py", "judge/calibrate.py", "judge/calibration", "judge/command.py", "judge/hypotheses.py",
             "judge/accuracy.py", "learn/fit_coverage.py", "learn/coverage/__main__.py", "learn/probability/__main__.py",
             "learn/ranker/__main__.py", "learn/ranker/explain.py", "learn/reranker/__main__.py",
-            "learn/reranker/config.py", "learn/reranker/train.py", "scenarios/report.py")
+            "learn/reranker/config.py", "learn/reranker/train.py", "scenarios/report.py", "score/__main__.py")
 """Commands and their parts inside those folders, which no stage imports."""
 
 LIBRARIES = ("memlab", "numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers",

@@ -63,7 +63,7 @@ def test_passages_are_named_by_their_turns_and_judged_by_what_they_cover(make_wo
 def test_a_session_in_two_places_of_a_haystack_has_two_names(make_world) -> None:
     tables = with_ids(make_world({0: [["user"], ["user"]]}, {0: [(0, 0)]}, {0: [0, 1]}, level="session"),
                       session_name="twin")
-    assert unit_names(tables["units"], tables["ids"])["document"].to_list() == ["twin#0", "twin#1"]
+    assert unit_names(tables["units"], tables["ids"])["document"].to_list() == ["twin#1", "twin#2"]
 
 
 def test_names_are_made_where_the_benchmark_has_none(make_world, tmp_path) -> None:
