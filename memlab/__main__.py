@@ -24,7 +24,6 @@ COMMANDS = {
     "status": ("memlab.status", "show the state of submitted sweeps"),
     "store": ("memlab.store.__main__", "inspect and maintain stored vectors, scores and replies"),
     "track": ("memlab.track.__main__", "publish finished runs to W&B"),
-    "import": ("memlab.chats.__main__", "import chat exports as a folder of your own data"),
     "score": ("memlab.score.__main__", "metrics, tests and a report for rankings of other software"),
     "doctor": ("memlab.doctor", "check what this machine can run, and what is missing"),
 }
