@@ -14,16 +14,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import polars as pl
-
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.arm import load as load_data
 from memlab.harness.sweep import Sweep, read
 from memlab.learn.ranker.explain import describe_importances, explain
-from memlab.learn.ranker.model import fit, load, save
-from memlab.learn.ranker.stage import LearnedScore, candidates, with_linear
+from memlab.learn.ranker.model import load, save
+from memlab.learn.ranker.session_fits import fit_both, together
+from memlab.learn.ranker.stage import LearnedScore, with_linear
 from memlab.store import store_at
 from memlab.tables import Tables
 
@@ -64,18 +62,12 @@ def first_stage(words: Sequence[str]) -> tuple[LearnedScore, Arm, Tables]:
 
 def train(words: Sequence[str], out: Path) -> str:
     """Fit on the data sets that the words name, save the fit, and return a line about it."""
-    frames, labels, names, offset = [], [], [], 0
+    parts, names = [], []
     for part in split(words):
         score, arm, tables = first_stage(part)
-        frame, label = candidates(tables, score.depth, score.alone)
-        frames.append(frame.with_columns(pl.col("question") + offset))
-        offset += int(tables["questions"]["question"].to_numpy().max()) + 1
-        labels.append(label)
+        parts.append(score.learnable(tables))
         names.append(arm.dataset.name)
-    if len({tuple(frame.columns) for frame in frames}) > 1:
-        raise MemlabError("the rankings of these data sets have other lanes", where="learn/ranker",
-                          fix="use searches that all of them have")
-    model = fit(pl.concat(frames), np.concatenate(labels), score.depth, score.recipe, tuple(names))
+    model = fit_both(together(parts), score.depth, score.recipe, tuple(names))
     save(model, out)
     return (f"fitted on {model.questions:,} questions of {', '.join(names)}: {len(model.trees)} trees over "
             f"{len(model.features)} features: {out}\n" + describe_importances(model))

@@ -9,6 +9,8 @@ from memlab.errors import MemlabError
 from memlab.learn.ranker.features import PAIR, features
 from memlab.learn.ranker.model import RankModel, apply, contributions
 from memlab.learn.ranker.reasons import importances
+from memlab.learn.ranker.session_fits import values
+from memlab.learn.ranker.stage import rescored, session_numbers
 from memlab.tables import SESSION, Tables, with_text
 from memlab.text.display import one_line
 
@@ -36,14 +38,19 @@ def explain(model: RankModel, tables: Tables, question: str, most: int = 8, turn
     if not frame.height:
         raise MemlabError("nothing was found for this question", where="question")
     scores, parts = apply(model, frame), contributions(model, frame)
-    order = np.argsort(-scores, kind="stable")[:turns]
+    by_session = values([(np.ones(frame.height, np.bool_), model)], frame, session_numbers(frame, own["units"]), scores)
+    ranking = rescored(own["ranking"], frame, scores, model.depth, by_session, model.recipe.places)
+    row_of = {unit: row for row, unit in enumerate(frame["unit"])}
+    order = [row_of[unit] for unit in ranking.filter(pl.col("rank") <= turns)["unit"] if unit in row_of]
+    by_trees = {int(row): place for place, row in enumerate(np.argsort(-scores, kind="stable"), 1)}
     lines = [one_line(chosen["text"][0])]
     said = with_text(own["units"].select("unit", *SESSION, pl.col("turns").list.first().alias("turn")).join(
         own["turns"], on=[*SESSION, "turn"]), own["texts"])
     texts = dict(said.join(frame.select(PAIR), on="unit", how="semi").select("unit", "text").iter_rows())
     for rank, row in enumerate(order, 1):
         text = one_line(texts[frame["unit"][int(row)]])[:160]
-        lines.append(f"\n{rank}. score {scores[row]:.2f}, {row + 1} by weights: {text}")
+        by_its_session = "" if by_trees[row] == rank else f"{by_trees[row]} by trees and moved by the session model, "
+        lines.append(f"\n{rank}. score {scores[row]:.2f}, {by_its_session}{row + 1} by weights: {text}")
         by_size = np.argsort(-np.abs(parts[row, :-1]), kind="stable")[:most]
         lines += [f"   {parts[row, i]:+.2f}  {model.features[i]} = {_value(frame[model.features[i]][int(row)])}"
                   for i in by_size]

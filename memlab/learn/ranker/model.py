@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from memlab.errors import MemlabError
+from memlab.learn.ranker.sessions import SessionModel
 from memlab.learn.ranker.trees import Tree, lightgbm, predict, trees_of
 from memlab.stage import Names, stage
 
@@ -30,7 +31,10 @@ Scores = NDArray[np.float64]
 
 @stage
 class Recipe:
-    """Settings of a fit. pool: first candidates of each question that are learned from, evidence or not."""
+    """Settings of a fit. pool: first candidates of each question that are learned from, evidence or not.
+
+    places: first sessions that a session model puts in order (memlab.learn.ranker.sessions); 0: by their best turns.
+    """
 
     trees: Annotated[int, Field(ge=1, le=5000)] = 120
     leaves: Annotated[int, Field(ge=2, le=1024)] = 15
@@ -40,6 +44,7 @@ class Recipe:
     l2: Annotated[float, Field(ge=0)] = 1.0
     truncation: Annotated[int, Field(ge=1)] = 20  # pairs count if one of them is among so many first
     pool: Annotated[int, Field(ge=2)] = 200
+    places: Annotated[int, Field(ge=0)] = 1
     seed: Annotated[int, Field(ge=0)] = 0
 
 
@@ -58,6 +63,7 @@ class RankModel:
     recipe: Recipe
     data: Names
     questions: Annotated[int, Field(ge=1)]
+    sessions: SessionModel | None = None
     gains: Annotated[tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
@@ -179,4 +185,5 @@ def _fields(content: Any) -> dict[str, Any]:
     if not isinstance(content, dict) or not isinstance(content.get("trees"), list):
         raise ValueError("it has no trees")
     return {**content, "trees": tuple(Tree(**tree) for tree in content["trees"]),
-            "recipe": Recipe(**content.get("recipe", {}))}
+            "recipe": Recipe(**content.get("recipe", {})),
+            "sessions": SessionModel(**content["sessions"]) if content.get("sessions") else None}

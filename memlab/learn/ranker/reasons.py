@@ -16,6 +16,9 @@ from memlab.tables import DIGITS, SCHEMAS
 TOP = 5
 """Features named for each question; the others are summed up in one row."""
 
+SESSIONS = "order of sessions"
+"""Name of the share of the session model in a lead (``memlab.learn.ranker.sessions``)."""
+
 
 def importances(fits: Fits) -> pl.DataFrame:
     """Return the table ``importances``: features with a gain, summed over the fits, largest first."""
@@ -32,10 +35,11 @@ def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fit
     """Return the table ``reasons`` for all questions with two turns among the rows of ``frame``, the features.
 
     For each question the ``TOP`` features with the largest differences between the first and the second turn, largest
-    first and ties in the order of the features, then the sum of all others.
+    first and ties in the order of the features, then the sum of all others. Where the trees alone put another
+    turn first, a row ``SESSIONS`` has what the session model adds to the lead, so that all rows add up to it.
     """
     turns = units.select("unit", "session", pl.col("turns").list.first().alias("turn"))
-    rows = ranking.filter(pl.col("rank") <= 2).select(*PAIR, "rank").join(turns, on="unit").join(
+    rows = ranking.filter(pl.col("rank") <= 2).select(*PAIR, "rank", "score").join(turns, on="unit").join(
         frame.select(PAIR).with_row_index("row"), on=PAIR).sort("question", "rank")
     first, second = (rows.filter(pl.col("rank") == rank).drop("rank", "unit") for rank in (1, 2))
     pairs = first.join(second, on="question", suffix="_other", maintain_order="left")
@@ -47,7 +51,12 @@ def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fit
         chosen = mine[at]
         if chosen.any():
             lead = contributions(model, frame[at[chosen]]) - contributions(model, frame[other[chosen]])
-            parts.append(_largest(pairs.filter(chosen), frame, np.round(lead[:, :-1], DIGITS), model.features))
+            mine_of = pairs.filter(chosen)
+            table = _largest(mine_of, frame, np.round(lead[:, :-1], DIGITS), model.features)
+            if model.sessions is not None:
+                ahead = (mine_of["score"] - mine_of["score_other"]).to_numpy() - lead.sum(axis=1)
+                table = pl.concat([_by_sessions(mine_of, ahead, lead.sum(axis=1)), table])
+            parts.append(table)
     return pl.concat(parts).sort("question", maintain_order=True)
 
 
@@ -61,6 +70,14 @@ def _largest(pairs: pl.DataFrame, frame: pl.DataFrame, lead: np.ndarray, feature
         named = [j for j in order[i] if lead[i, j]]
         rows += [(*about, features[j], _number(one[i, j]), _number(two[i, j]), float(lead[i, j])) for j in named]
         rows.append((*about, None, None, None, round(float(lead[i].sum() - lead[i, named].sum()), DIGITS)))
+    return pl.DataFrame(rows, schema=SCHEMAS["reasons"], orient="row")
+
+
+def _by_sessions(pairs: pl.DataFrame, ahead: np.ndarray, lead: np.ndarray) -> pl.DataFrame:
+    """Return a row for each pair (m,) that the trees order otherwise; ahead (m,) is added to their lead (m,)."""
+    keys = pairs.select("question", "session", "turn", "session_other", "turn_other").rows()
+    rows = [(*key, SESSIONS, None, None, round(float(more), DIGITS))
+            for key, more, trees in zip(keys, ahead, lead) if trees < -10.0**-3]
     return pl.DataFrame(rows, schema=SCHEMAS["reasons"], orient="row")
 
 

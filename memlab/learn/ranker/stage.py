@@ -21,8 +21,10 @@ from memlab.data.numbering import question_digests
 from memlab.learn.folds import FoldCount, folds, in_folds
 from memlab.learn.labels import evidence_units
 from memlab.learn.ranker.features import FUSED, NEEDED, features
-from memlab.learn.ranker.model import Fits, Recipe, Scores, apply_fits, crossfit, load
+from memlab.learn.ranker.model import Fits, Recipe, Scores, apply_fits, load
 from memlab.learn.ranker.reasons import importances, reasons
+from memlab.learn.ranker.session_fits import Learnable, crossfit_both, values
+from memlab.learn.ranker.sessions import lead
 from memlab.rank.rerank import below
 from memlab.rank.score import Score
 from memlab.rank.units import ranked
@@ -75,7 +77,9 @@ class LearnedScore(Score):
         if not first["ranking"].height:
             return first.updated({name: empty(name) for name in ("importances", "reasons")})
         frame, fits, depth = self._fits(tables.updated(first))
-        ranking = rescored(first["ranking"], frame, apply_fits(fits, frame), depth)
+        scores = apply_fits(fits, frame)
+        by_session = values(fits, frame, session_numbers(frame, first["units"]), scores)
+        ranking = rescored(first["ranking"], frame, scores, depth, by_session, fits[0][1].recipe.places)
         return first.updated({"ranking": ranking, "importances": importances(fits),
                               "reasons": reasons(ranking, first["units"], frame, fits)})
 
@@ -85,11 +89,20 @@ class LearnedScore(Score):
             fitted = load(self.model)
             frame = features(tables, fitted.depth, self.alone)
             return frame, [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
+        rows = self.learnable(tables)
+        return rows.frame, crossfit_both(rows, self.depth, self.recipe), self.depth
+
+    def learnable(self, tables: Tables) -> Learnable:
+        """Return the candidates with their gold and folds; ``tables`` are those after the first step."""
         frame, label = candidates(tables, self.depth, self.alone)
         fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.recipe.seed, self.by)
         fold = frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")["fold"]
-        shared = in_haystacks(frame, tables, fold_of)
-        return frame, crossfit(frame, label, fold.to_numpy(), self.depth, self.recipe, shared), self.depth
+        session = session_numbers(frame, tables["units"])
+        held = frame.select("question").with_columns(pl.Series("session", session)).join(
+            tables["evidence"].join(tables["gold"].filter("scored"), on="question", how="semi").select(
+                "question", pl.col("session").cast(pl.Int64)).unique().with_columns(held=True),
+            on=["question", "session"], how="left", maintain_order="left")["held"].fill_null(False)
+        return Learnable(frame, label, session, held.to_numpy(), fold.to_numpy(), in_haystacks(frame, tables, fold_of))
 
     def first(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` and the ``ranking`` by weights, its score also as the signal ``linear``."""
@@ -125,6 +138,12 @@ def candidates(tables: Tables, depth: int, alone: bool = False) -> tuple[pl.Data
     return frame, label.to_numpy()
 
 
+def session_numbers(frame: pl.DataFrame, units: pl.DataFrame) -> NDArray[np.int64]:
+    """Return the number of each row's session in the corpus of its question, (n,)."""
+    return frame.select("unit").join(units.select("unit", "session"), on="unit", how="left", maintain_order="left")[
+        "session"].cast(pl.Int64).to_numpy()
+
+
 def in_haystacks(frame: pl.DataFrame, tables: Tables, fold_of: pl.DataFrame) -> NDArray[np.bool_]:
     """Return whether the session of each row (question, unit) is in a haystack of each fold as well, (folds, n)."""
     sessions = frame.select("unit").join(tables["units"].select("unit", *SESSION), on="unit", how="left",
@@ -132,13 +151,18 @@ def in_haystacks(frame: pl.DataFrame, tables: Tables, fold_of: pl.DataFrame) -> 
     return in_folds(sessions, tables["questions"], tables["turns"], fold_of)
 
 
-def rescored(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: int) -> pl.DataFrame:
+def rescored(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: int,
+             by_session: pl.DataFrame | None = None, places: int = 0) -> pl.DataFrame:
     """Return the ranking with the rows of ``frame`` by these scores (n,), and those beyond ``depth`` behind them.
 
-    Equal scores keep their order: each rank of the first ranking costs one unit of the last digit.
+    Equal scores keep their order: each rank of the first ranking costs one unit of the last digit. ``by_session``
+    (question, unit, session, value) then puts its best sessions into the first ``places``.
     """
     learned = frame.select("question", "unit", pl.Series("learned", scores))
     head = ranking.filter(pl.col("rank") <= depth).join(learned, on=["question", "unit"], maintain_order="left")
     head = head.with_columns(pl.col("learned") - pl.col("rank") * 10.0**-DIGITS).with_columns(
         pl.col("learned").alias("score")).drop("learned")
+    if by_session is not None:
+        valued = head.join(by_session, on=["question", "unit"], how="left", maintain_order="left")
+        head = lead(valued, places).select(head.columns)
     return ranked(pl.concat([head, below(head, ranking.filter(pl.col("rank") > depth))], how="diagonal"))

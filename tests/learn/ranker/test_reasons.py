@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from memlab.learn.ranker.model import apply, contributions, crossfit, fit, load, save
-from memlab.learn.ranker.reasons import TOP, importances, reasons
+from memlab.learn.ranker.reasons import SESSIONS, TOP, importances, reasons
 from memlab.learn.ranker.stage import candidates
 from memlab.store import Store
 from memlab.tables import Tables
@@ -67,11 +67,23 @@ def test_a_run_has_the_largest_five_of_each_question_then_the_rest() -> None:
         "question", "session", pl.col("turns").list.first().alias("turn"))
     assert table.unique("question").join(places, on=["question", "session", "turn"]).height == places.height
     for _, rows in table.group_by("question"):
-        assert 1 <= rows.height <= TOP + 1
+        assert 1 <= rows.height <= TOP + 1 + (rows["feature"][0] == SESSIONS)
         assert rows["feature"].is_null().to_list() == [False] * (rows.height - 1) + [True]
-        sizes = rows["contribution"].abs().to_list()[:-1]
+        sizes = rows.filter(pl.col("feature") != SESSIONS)["contribution"].abs().to_list()
         assert sizes == sorted(sizes, reverse=True)
         assert 0 not in sizes
+
+
+def test_what_the_session_model_adds_stands_first_and_all_rows_add_up_to_the_lead() -> None:
+    made = result()
+    moved = made["reasons"].filter(pl.col("feature") == SESSIONS)
+    assert moved.height
+    assert moved["contribution"].min() > 0  # type: ignore[operator]
+    lead = made["ranking"].filter(pl.col("rank") <= 2).sort("question", "rank").group_by("question").agg(
+        (pl.col("score").first() - pl.col("score").last()).alias("lead"))
+    sums = made["reasons"].group_by("question").agg(pl.col("contribution").sum()).join(moved, on="question", how="semi")
+    both = sums.join(lead, on="question")
+    assert both["contribution"].to_list() == pytest.approx(both["lead"].to_list(), abs=1e-4)
 
 
 def test_a_question_with_one_candidate_has_no_reason() -> None:

@@ -1,0 +1,102 @@
+"""Fits of trees with session models that learn from scores of turns which are out of fold.
+
+For a held-out fold, the turns of each other fold are scored by trees that were fitted without both, so that no label of
+the held-out fold reaches its session model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from memlab.errors import MemlabError
+from memlab.learn.ranker.model import Fits, RankModel, Recipe, Scores, apply, apply_fits, crossfit, fit, without
+from memlab.learn.ranker.sessions import KEY, fit_sessions, session_table, session_values
+
+
+@dataclasses.dataclass(frozen=True)
+class Learnable:
+    """Rows of ``features``, best first in each question, with the gold that fits learn from; arrays are (n,).
+
+    label: 1 for evidence. session, held: the number of the row's session, and whether that holds evidence. fold: of the
+    question. shared (folds, n): whether the session is in a fold's haystacks too (memlab.learn.folds.in_folds).
+    """
+
+    frame: pl.DataFrame
+    label: NDArray[np.int32]
+    session: NDArray[np.int64]
+    held: NDArray[np.bool_]
+    fold: NDArray[np.int32]
+    shared: NDArray[np.bool_]
+
+    def sessions(self, rows: NDArray[np.bool_], scores: Scores) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
+        """Return ``session_table`` of these rows by the scores (n,) of all rows, and which sessions hold evidence."""
+        frame = self.frame.filter(rows)
+        table = session_table(frame, self.session[rows], scores[rows])
+        held = frame.select("question").with_columns(
+            pl.Series("session", self.session[rows]), pl.Series("held", self.held[rows])).unique()
+        return table, table.select(KEY).join(held, on=KEY, how="left", maintain_order="left")["held"].to_numpy()
+
+
+def crossfit_both(rows: Learnable, depth: int, recipe: Recipe) -> Fits:
+    """Return the rows of each fold with a model of the other folds, trees and sessions.
+
+    With n folds these are n (n + 1) / 2 fits of trees. There is no session model with two folds, or with
+    ``recipe.places`` 0.
+    """
+    fits = crossfit(rows.frame, rows.label, rows.fold, depth, recipe, rows.shared)
+    parts = np.unique(rows.fold).tolist()
+    if not recipe.places or len(parts) < 3:
+        return fits
+    scores = {part: np.zeros(len(rows.fold)) for part in parts}  # of all other folds, by trees that have seen neither
+    for pair in combinations(parts, 2):
+        kept = without(rows.label, rows.fold, rows.shared, *pair)
+        model = fit(rows.frame, rows.label, depth, recipe, kept=kept)
+        for part, other in (pair, pair[::-1]):
+            theirs = rows.fold == other
+            scores[part][theirs] = apply(model, rows.frame.filter(theirs))
+    return [(mine, dataclasses.replace(model, sessions=fit_sessions(*rows.sessions(~mine, scores[part]))))
+            for part, (mine, model) in zip(parts, fits)]
+
+
+def together(parts: Sequence[Learnable]) -> Learnable:
+    """Return the rows of several data sets as one, their questions numbered anew; raise MemlabError for other lanes."""
+    if len({tuple(part.frame.columns) for part in parts}) > 1:
+        raise MemlabError("the rankings of these data sets have other lanes", where="learn/ranker",
+                          fix="use searches that all of them have")
+    offsets = np.cumsum([0, *(int(part.frame["question"].to_numpy().max()) + 1 for part in parts)])
+    frame = pl.concat(part.frame.with_columns(pl.col("question").cast(pl.Int64) + int(offset))
+                      for part, offset in zip(parts, offsets))
+    most = max(len(part.shared) for part in parts)
+    shared = [np.pad(part.shared, ((0, most - len(part.shared)), (0, 0))) for part in parts]
+    label, session, held, fold = (np.concatenate([getattr(part, name) for part in parts])
+                                  for name in ("label", "session", "held", "fold"))
+    return Learnable(frame, label, session, held, fold, np.hstack(shared))
+
+
+def fit_both(rows: Learnable, depth: int, recipe: Recipe, data: tuple[str, ...] = ()) -> RankModel:
+    """Fit trees on all rows, and a session model on the cross-fitted scores of all rows."""
+    model = fit(rows.frame, rows.label, depth, recipe, data)
+    if not recipe.places:
+        return model
+    scores = apply_fits(crossfit(rows.frame, rows.label, rows.fold, depth, recipe, rows.shared), rows.frame)
+    everything = np.ones(len(rows.fold), np.bool_)
+    return dataclasses.replace(model, sessions=fit_sessions(*rows.sessions(everything, scores)))
+
+
+def values(fits: Fits, frame: pl.DataFrame, session: NDArray[np.int64], scores: Scores) -> pl.DataFrame | None:
+    """Return (question, unit, session, value) of each row by its own model; None if a model has none of sessions."""
+    parts: list[pl.DataFrame] = []
+    for mine, model in fits:
+        if model.sessions is None or not model.recipe.places:
+            return None
+        rows = frame.filter(mine)
+        table = session_values(model.sessions, session_table(rows, session[mine], scores[mine]))
+        keys = rows.select("question", "unit").with_columns(pl.Series("session", session[mine]))
+        parts.append(keys.join(table, on=KEY, how="left", maintain_order="left"))
+    return pl.concat(parts)

@@ -1,0 +1,134 @@
+"""Session model: a conditional logit over the sessions of a question, and a ranking of turns in the order it wants.
+
+The conditional logit (McFadden 1974) scores a session by weighted features: the learned scores of its turns, and the
+best turn's z-score in each lane. The weights are shrunk towards the order by the best learned turn.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pydantic import model_validator
+from scipy.optimize import minimize
+
+from memlab.errors import MemlabError
+from memlab.learn.ranker.trees import Numbers
+from memlab.stage import Names, stage
+from memlab.tables import DIGITS
+
+SHRINKAGE = 3.0
+"""Penalty on the squared distance of a weight from its start, beside a loss summed over questions."""
+
+START = 1.5
+"""Weight, in standard deviations, that "best learned" is shrunk towards, all others towards 0: a fit on it alone."""
+
+NEIGHBOURS = (" -2", " -1", " +1", " +2")
+
+KEY = ["question", "session"]
+
+
+@stage
+class SessionModel:
+    """Weights of the features of ``session_table``, which are standardised by ``mean`` and ``scale``."""
+
+    features: Names
+    mean: Numbers
+    scale: Numbers
+    weights: Numbers
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> SessionModel:
+        if len({len(self.features), len(self.mean), len(self.scale), len(self.weights)}) != 1 or not self.features:
+            raise ValueError("the lists of the session model do not fit together")
+        if not all(map(math.isfinite, self.mean + self.scale + self.weights)) or min(self.scale) <= 0:
+            raise ValueError("the session model holds an impossible number")
+        return self
+
+
+def session_table(frame: pl.DataFrame, session: NDArray[np.int64], scores: NDArray[np.float64]) -> pl.DataFrame:
+    """Return one row per (question, session) of the rows of ``features``, in the order of the rows.
+
+    ``session`` (n,) and ``scores`` (n,) are the rows' session numbers and learned scores. Features: z-score of the best
+    turn, of the second (the only) one, the sum of the first three above 0, and the best z-score in each lane.
+    """
+    lanes = [c for c in frame.columns if c.startswith("z ") and not c.endswith(NEIGHBOURS)]
+    rows = frame.select("question", pl.col(lanes).cast(pl.Float64)).with_columns(
+        pl.Series("session", session), pl.Series("learned", scores))
+    deviation = pl.col("learned").std(ddof=0).over("question")
+    rows = rows.with_columns(pl.when(deviation > 1e-9).then(
+        (pl.col("learned") - pl.col("learned").mean().over("question")) / deviation).otherwise(0.0).alias("learned"))
+    return rows.group_by(KEY, maintain_order=True).agg(
+        pl.col("learned").max().alias("best learned"), pl.col("learned").top_k(2).min().alias("second learned"),
+        pl.col("learned").top_k(3).clip(0).sum().alias("three learned"),
+        *(pl.col(lane).max().alias(f"best {lane}") for lane in lanes))
+
+
+def fit_sessions(table: pl.DataFrame, held: NDArray[np.bool_]) -> SessionModel:
+    """Fit on the rows of ``session_table`` whose learned scores are out of fold; held (s,): has evidence.
+
+    Each session with evidence is set against those of its question without any. Questions with none or with nothing
+    else teach nothing; without any other question the order is that of the best learned turn.
+    """
+    names = tuple(c for c in table.columns if c not in KEY)
+    x = table.select(names).to_numpy()
+    mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6)
+    x = (x - mean) / scale
+    _, question = np.unique(table["question"].to_numpy(), return_inverse=True)
+    count = np.bincount(question, weights=held)
+    share = np.where(held, 1 / np.maximum(count[question], 1), 0.0)  # every question counts once
+    start = np.zeros(len(names))
+    start[0] = START
+
+    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value = x @ weights
+        top = np.full(len(count), -np.inf)
+        np.maximum.at(top, question, value)
+        e = np.exp(value - top[question])
+        total = e + np.bincount(question, weights=np.where(held, 0, e))[question]
+        likelihood = (share[held] * np.log((e / total)[held])).sum()
+        pull = np.bincount(question, weights=np.where(held, share / total, 0))
+        slope = np.where(held, share * (1 - e / total), -e * pull[question])
+        away = weights - start
+        return SHRINKAGE / 2 * (away @ away) - likelihood, SHRINKAGE * away - x.T @ slope
+
+    found = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    return SessionModel(features=names, mean=tuple(mean.tolist()), scale=tuple(scale.tolist()),
+                        weights=tuple(found.tolist()))
+
+
+def session_values(model: SessionModel, table: pl.DataFrame) -> pl.DataFrame:
+    """Return (question, session, value), higher first; raise MemlabError for a feature that is missing."""
+    missing = [name for name in model.features if name not in table.columns]
+    if missing:
+        raise MemlabError(f"the fit needs {len(missing)} signals that this ranking lacks (the first: '{missing[0]}')",
+                          where="learn/ranker", fix="use the searches that it was fitted with, or fit anew")
+    x = (table.select(model.features).to_numpy() - np.asarray(model.mean)) / np.asarray(model.scale)
+    return table.select(*KEY, pl.Series("value", np.round(x @ np.asarray(model.weights), DIGITS)))
+
+
+def lead(rows: pl.DataFrame, places: int) -> pl.DataFrame:
+    """Return the rows (question, unit, session, score, value, ...) with the ``places`` best sessions first, by value.
+
+    Only best turns change places with each other, and no other turn stands before its session's best one. The scores
+    of a question stay, each at its place. Equal values keep the order of their best turns.
+    """
+    best_first = rows.sort("question", "score", "unit", descending=[False, True, False])
+    number = pl.int_range(pl.len()).over("question")
+    placed = best_first.with_columns(number.alias("\0place"))
+    first = placed.group_by(KEY, maintain_order=True).agg(pl.col("\0place", "value").first()).with_columns(
+        number.alias("\0old"))
+    by_value = first.sort("question", "value", "\0old", descending=[False, True, False]).with_columns(
+        number.alias("\0by value"))
+    chosen = pl.col("\0by value") < places
+    new = by_value.sort("question", ~chosen, pl.when(chosen).then("\0by value").otherwise("\0old")).with_columns(
+        number.alias("\0new"))
+    slots = first.select("question", pl.col("\0old").alias("\0new"), pl.col("\0place").alias("\0slot"))
+    moved = new.join(slots, on=["question", "\0new"]).select(*KEY, pl.col("\0place").alias("\0first"), "\0slot")
+    placed = placed.join(moved, on=KEY, how="left", maintain_order="left")
+    leads = pl.col("\0place") == pl.col("\0first")
+    key = pl.when(leads).then("\0slot").otherwise(pl.max_horizontal("\0place", "\0slot"))
+    ordered = placed.sort("question", key, ~leads, "\0place")
+    return ordered.with_columns(best_first["score"]).select(rows.columns)

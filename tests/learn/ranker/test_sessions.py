@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from memlab.errors import MemlabError
+from memlab.learn.ranker.sessions import (
+    SHRINKAGE,
+    START,
+    SessionModel,
+    fit_sessions,
+    lead,
+    session_table,
+    session_values,
+)
+
+
+def rows(*turns: tuple[int, float, float]) -> pl.DataFrame:
+    """One question's turns (session, score, value of the session), units in this order."""
+    return pl.DataFrame([(7, unit, *turn) for unit, turn in enumerate(turns)], orient="row",
+                        schema={"question": pl.Int32, "unit": pl.Int64, "session": pl.Int64, "score": pl.Float64,
+                                "value": pl.Float64})
+
+
+def order(result: pl.DataFrame) -> list[int]:
+    return result.sort("score", descending=True)["unit"].to_list()
+
+
+def test_the_features_of_a_session_are_those_of_its_best_turns() -> None:
+    frame = pl.DataFrame({"question": [1, 1, 1, 1], "unit": [0, 1, 2, 3], "z a": [1.0, 3.0, 2.0, 0.0],
+                          "z a -1": [9.0] * 4, "words": [5.0] * 4})
+    scores = np.array([4.0, 2.0, 0.0, 2.0])  # mean 2, standard deviation sqrt(2)
+    table = session_table(frame, np.array([0, 0, 0, 5]), scores)
+    assert table.columns == ["question", "session", "best learned", "second learned", "three learned", "best z a"]
+    root = 2**.5
+    assert table.rows() == [(1, 0, pytest.approx(root), 0.0, pytest.approx(root), 3.0), (1, 5, 0.0, 0.0, 0.0, 0.0)]
+    flat = session_table(frame, np.array([0, 0, 0, 5]), np.ones(4))
+    assert flat["best learned"].to_list() == [0.0, 0.0]
+
+
+def table(seed: int, questions: int = 40) -> tuple[pl.DataFrame, np.ndarray]:
+    """Six sessions per question; two hold evidence, those with the highest "best z a"; "best learned" is noise."""
+    rng = np.random.default_rng(seed)
+    made = pl.DataFrame({"question": np.repeat(np.arange(questions), 6), "session": np.tile(np.arange(6), questions),
+                         "best learned": rng.normal(size=6 * questions), "best z a": rng.normal(size=6 * questions)})
+    best = pl.col("best z a").rank("ordinal", descending=True).over("question") <= 2
+    return made, made.select(best).to_series().to_numpy()
+
+
+def test_sessions_that_the_fit_has_not_seen_are_put_in_order() -> None:
+    model = fit_sessions(*table(0))
+    other, held = table(1)
+    ranked = session_values(model, other).with_columns(pl.Series("held", held)).sort("value", descending=True)
+    assert ranked.group_by("question").first()["held"].mean() > .9
+    learned = other.with_columns(pl.Series("held", held)).sort("best learned", descending=True)
+    assert learned.group_by("question").first()["held"].mean() < .6
+
+
+def test_the_weights_are_at_the_least_loss() -> None:
+    made, held = table(3, 8)
+    model = fit_sessions(made, held)
+    x = (made.select(model.features).to_numpy() - np.array(model.mean)) / np.array(model.scale)
+
+    def loss(weights: np.ndarray) -> float:
+        total = 0.0
+        for question in range(8):
+            mine = made["question"].to_numpy() == question
+            e = np.exp(x[mine] @ weights)
+            others = e[~held[mine]].sum()
+            total -= np.mean(np.log(e[held[mine]] / (e[held[mine]] + others)))
+        return total + SHRINKAGE / 2 * float(((weights - np.array([START, 0.0])) ** 2).sum())
+
+    at = loss(np.array(model.weights))
+    for step in ((1e-2, 0), (-1e-2, 0), (0, 1e-2), (0, -1e-2)):
+        assert loss(np.array(model.weights) + step) > at
+
+
+def test_without_evidence_the_best_learned_turn_decides() -> None:
+    made, held = table(0)
+    model = fit_sessions(made, np.zeros_like(held))
+    assert model.weights == pytest.approx((START, 0.0))
+    by_value = session_values(model, made).sort("question", "value")["session"]
+    assert by_value.equals(made.sort("question", "best learned")["session"])
+
+
+def test_only_leading_turns_change_places() -> None:
+    turns = rows((0, 9., .1), (0, 8., .1), (1, 7., .5), (2, 6., .9), (1, 5., .5), (0, 4., .1))
+    one = lead(turns, 1)  # session 2 first; then 0 with its second turn, then 1
+    assert order(one) == [3, 0, 1, 2, 4, 5]
+    assert sorted(one["score"], reverse=True) == [9., 8., 7., 6., 5., 4.]
+    assert order(lead(turns, 0)) == [0, 1, 2, 3, 4, 5]
+    # 2, 1, 0: the second turn of session 0 may not stand before its first, which has the place of session 2's
+    assert order(lead(turns, 3)) == [3, 2, 0, 1, 4, 5]
+
+
+def test_equal_values_keep_the_order_of_their_best_turns() -> None:
+    assert order(lead(rows((0, 9., .5), (1, 7., .5), (2, 6., .5)), 3)) == [0, 1, 2]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30)), min_size=1, max_size=25), st.integers(0, 6),
+       st.permutations(range(5)))
+def test_the_best_sessions_are_first_and_nothing_is_lost(turns: list[tuple[int, int]], places: int,
+                                                         values: list[int]) -> None:
+    before = rows(*((session, float(score), float(values[session])) for session, score in turns))
+    after = lead(before, places)
+    assert sorted(after["score"]) == sorted(before["score"])
+    assert after.select("unit", "session").sort("unit").equals(before.select("unit", "session"))
+    sessions = after["session"].unique(maintain_order=True).to_list()
+    wanted = sorted(set(sessions), key=lambda session: -values[session])
+    assert sessions[:places] == wanted[:places]
+    old = before.sort("score", "unit", descending=[True, False])["session"].unique(maintain_order=True).to_list()
+    assert sessions[places:] == [session for session in old if session not in wanted[:places]]
+    for session in set(sessions):  # the best turn of a session leads it
+        first = after.filter(pl.col("session") == session)["unit"][0]
+        assert first == before.filter(pl.col("session") == session).sort("score", "unit", descending=[True, False])[
+            "unit"][0]
+
+
+def test_a_missing_signal_and_impossible_numbers_are_named() -> None:
+    model = fit_sessions(*table(0))
+    with pytest.raises(MemlabError, match="'best z a'"):
+        session_values(model, table(0)[0].drop("best z a"))
+    for wrong in ({"weights": (1.0,)}, {"scale": (1.0, 0.0)}, {"mean": (1.0, float("nan"))}):
+        with pytest.raises(ValidationError):
+            SessionModel(**{**dataclasses.asdict(model), **wrong})
