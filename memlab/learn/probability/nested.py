@@ -30,7 +30,8 @@ from memlab.tables import Tables
 class NestedProbability(CrossFitProbability):
     """Estimate as ``CrossFitProbability`` does, for a ranking by ``ranker``, which is refitted without pairs of folds.
 
-    With n folds there are n (n - 1) / 2 more fits of the ranker.
+    With n folds there are n (n - 1) / 2 more fits of the ranker. The rankings that are learned from have no session
+    model, which would take a fit for every three folds; it moves few turns, and the scores stay at their places.
     """
 
     reads: ClassVar = tuple(dict.fromkeys((*CrossFitProbability.reads, *NEEDED)))
