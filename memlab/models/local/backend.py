@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import Field
 
 from memlab.errors import MemlabError
+from memlab.models.local.torch_build import gpu_count, onednn_usable
 from memlab.models.protocols import Floats, Ints
 
 Pooling = Literal["cls", "mean", "max", "lasttoken", "weightedmean"]
@@ -61,9 +62,7 @@ def resolve(device: Device, dtype: Dtype, backend: Backend, folder: Path | None 
     On GPUs a model runs in fp16, unless the configuration in its folder asks for more range: then in bf16, or in fp32
     on GPUs without bf16 (before compute capability 8.0). Raises MemlabError for a device that is not there.
     """
-    import torch
-
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    gpus = gpu_count()
     if device.startswith("cuda") and not gpus:
         raise MemlabError(f"device={device}, but this process sees no GPU", fix="device=auto")
     number = int(device.partition(":")[2] or 0)
@@ -75,14 +74,14 @@ def resolve(device: Device, dtype: Dtype, backend: Backend, folder: Path | None 
     if dtype == "auto":
         kind = "fp32" if not gpu else "fp16"
         if gpu and folder is not None and _needs_range(folder):
+            import torch
+
             kind = "bf16" if all(torch.cuda.get_device_capability(one) >= (8, 0) for one in devices) else "fp32"
     if kind == "fp16" and not gpu:
         raise MemlabError("dtype=fp16 on a CPU loses precision and time", fix="dtype=auto")
     packs = False
     if not gpu and kind == "fp32" and backend != "torch":
-        from memlab.models.local.onednn import usable
-
-        packs = usable()
+        packs = onednn_usable()
     if backend == "onednn" and not packs:
         raise MemlabError("backend=onednn needs fp32 on a CPU and a PyTorch with oneDNN", fix="backend=auto")
     return Runtime(devices, kind, "onednn" if packs else "torch", attention)
