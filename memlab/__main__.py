@@ -16,6 +16,7 @@ COMMANDS = {
     "run": ("memlab.run", "run an arm, a sweep or a declared experiment, and report it"),
     "report": ("memlab.report.__main__", "build the report of finished runs again"),
     "import": ("memlab.chats.__main__", "import a chat export into a folder that data=custom reads"),
+    "questions": ("memlab.questions.__main__", "propose questions about your own sessions, and mark their evidence"),
     "data": ("memlab.data.__main__", "list, fetch, check and show benchmarks and your own data"),
     "ask": ("memlab.ask", "one question in the terminal: ranking, signals, context, answer"),
     "judge": ("memlab.judge.__main__", "score answers of your own system"),

@@ -1,0 +1,72 @@
+"""Questions proposed by rules from what people say of themselves: "my cat is called Tom" asks "What is my cat called?".
+
+They share words with the turn that they come from, which favours search by words: a person should rewrite them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memlab.data.jsonl import SessionLine
+
+_THING = r"(?P<thing>[a-z][a-z'-]*(?: [a-z][a-z'-]*){0,2}?)"
+_RULES = tuple((re.compile(pattern, re.IGNORECASE), question) for pattern, question in (
+    (rf"\bmy {_THING} (?:is|was) (?:called|named)\b", "What is {my} {thing} called?"),
+    (rf"\bmy {_THING} is now\b", "Who or what is {my} {thing} now?"),
+    (rf"\bis (?:now my {_THING}\b|my (?P<thing2>[a-z][a-z'-]*) now\b)", "Who or what is {my} {thing} now?"),
+    (rf"\bmy {_THING} is (?:on|at|in) \w+", "When or where is {my} {thing}?"),
+    (r"\bI(?:'m| am) allergic to\b", "What {am} {I} allergic to?"),
+    (r"\bI (?P<verb>live|work|study) (?:in|at|for|near)\b", "Where {do} {I} {verb}?"),
+    (r"\bI(?:'ve| have)? (?:just |recently )?(?P<past>bought|adopted|sold|lost|booked)\b", "What did {I} {present}?"),
+    (r"\bI(?:'m| am) (?:moving|flying|travelling|traveling) to\b", "Where {am} {I} going?"),
+    (r"\bI prefer\b", "What {do} {I} prefer?"),
+))
+_PRESENT = {"bought": "buy", "adopted": "adopt", "sold": "sell", "lost": "lose", "booked": "book"}
+
+
+@dataclass(frozen=True)
+class ProposedQuestion:
+    """A question, and the turn that it was made from."""
+
+    corpus: str
+    text: str
+    session: str
+    turn: int
+
+
+def propose(sessions: Iterable[SessionLine], limit: int = 50) -> list[ProposedQuestion]:
+    """Return at most ``limit`` questions in the order of the sessions; the same words are asked once per corpus.
+
+    Of a question that several turns give rise to, the first turn is kept.
+    """
+    proposed: dict[tuple[str, str], ProposedQuestion] = {}
+    for session in sessions:
+        for number, turn in enumerate(session.turns):
+            if turn.role != "user":
+                continue
+            for text in questions_of(turn.text, turn.speaker):
+                proposed.setdefault((session.corpus, text),
+                                    ProposedQuestion(session.corpus, text, session.session, number))
+    return list(proposed.values())[:limit]
+
+
+def questions_of(text: str, speaker: str | None = None) -> list[str]:
+    """Return the questions of one turn; a speaker with a name is asked about by that name.
+
+    >>> questions_of("My cat is called Tom, and I live in Rome.")
+    ['What is my cat called?', 'Where do I live?']
+    >>> questions_of("I bought a bike. Tomasz is my manager now.", "Ann")
+    ["Who or what is Ann's manager now?", 'What did Ann buy?']
+    """
+    words = {"my": f"{speaker}'s", "I": speaker, "do": "does", "am": "is"} if speaker else {
+        "my": "my", "I": "I", "do": "do", "am": "am"}
+    asked = []
+    for pattern, question in _RULES:
+        if match := pattern.search(text):
+            parts = match.groupdict()
+            thing = (parts.get("thing") or parts.get("thing2") or "").lower()
+            present = _PRESENT.get((parts.get("past") or "").lower(), "")
+            asked.append(question.format(**words, thing=thing, present=present, verb=(parts.get("verb") or "").lower()))
+    return asked

@@ -1,0 +1,85 @@
+"""Questions by rules, pools of several systems, and the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from memlab.data.jsonl import SessionLine
+from memlab.data.jsonl import read as read_folder
+from memlab.pipeline import Pipeline
+from memlab.questions import __main__ as command
+from memlab.questions.page import page
+from memlab.questions.pool import Candidate, pool
+from memlab.questions.propose import ProposedQuestion, propose
+from memlab.store import Store
+from tests.chat_exports import json_lines, write
+from tests.small import lexical
+
+LINES = [
+    {"corpus": "ann", "session": "s1", "said_on": "2024-03-01", "turns": [
+        {"role": "user", "text": "My cat is called Tom </script><b>&"},
+        {"role": "assistant", "text": "I live in a cat."}]},
+    {"corpus": "ann", "session": "s2", "said_on": "2024-03-02", "turns": [
+        {"role": "user", "text": "My cat is called Tom, as I said."}, {"role": "user", "text": "I prefer\u2028tea."},
+        {"role": "user", "text": "It rains.", "speaker": "Bob"}]},
+]
+SESSIONS = [SessionLine.model_validate_json(json.dumps(line)) for line in LINES]
+CAT = ProposedQuestion("ann", "What is my cat called?", "s1", 0)
+TEA = ProposedQuestion("ann", "What do I prefer?", "s2", 1)
+
+
+def test_each_question_is_proposed_once_from_what_users_say() -> None:
+    assert propose(SESSIONS) == [CAT, TEA]
+    assert propose(SESSIONS, limit=1) == [CAT]
+
+
+def test_a_pool_holds_the_first_turns_of_each_system_and_the_source_in_the_order_of_the_log() -> None:
+    pools = pool(SESSIONS, [CAT, TEA], {"a": lexical(), "b": lexical()}, Store(), depth=1)
+    assert len(pools[0]) in (1, 2)
+    assert Candidate("s1", 0, ("a", "b")) in pools[0] or Candidate("s2", 0, ("a", "b")) in pools[0]
+    assert CAT.session in {c.session for c in pools[0]}
+    assert pools[1] == [Candidate("s2", 1, ("a", "b"))]
+    whole = pool(SESSIONS, [CAT], {"a": lexical()}, Store(), depth=10)[0]
+    assert [(c.session, c.turn) for c in whole] == [("s1", 0), ("s1", 1), ("s2", 0), ("s2", 1), ("s2", 2)]
+
+
+def test_the_page_holds_texts_as_data_alone() -> None:
+    html = page(SESSIONS, [CAT], [[Candidate("s1", 0, ("a",))]], 7)
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html)
+    assert html.count("</script>") == 2
+    loaded = json.loads(data)
+    assert (loaded["depth"], loaded["questions"][0]["text"]) == (7, "What is my cat called?")
+    assert loaded["questions"][0]["candidates"] == [
+        {"session": "s1", "turn": 0, "text": "My cat is called Tom </script><b>&", "speaker": "user"}]
+    assert "http://" not in html
+    assert "https://" not in html
+
+
+def test_the_command_writes_the_page_and_tells_depth_and_unjudged_share(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def words() -> dict[str, Pipeline]:
+        return {"words": lexical()}
+
+    monkeypatch.setattr(command, "systems", words)
+    write(tmp_path, {"sessions.jsonl": json_lines(*LINES)})
+    assert command.main([str(tmp_path), "--depth", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 questions; pools of words to depth 1: " in printed
+    assert re.search(r"[78]0 % of the turns are in no pool", printed)
+    assert (tmp_path / "questions.html").exists()
+    assert read_folder(tmp_path).faults == []
+
+
+def test_faults_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([str(tmp_path)]) == 1
+    write(tmp_path, {"sessions.jsonl": json_lines({**LINES[0], "turns": []})})
+    assert command.main([str(tmp_path)]) == 1
+    assert command.main([str(tmp_path), "--depth", "0"]) == 1
+    errors = capsys.readouterr().err
+    assert "sessions.jsonl: cannot be read" in errors
+    assert "the rules find no question" in errors
+    assert "--depth" in errors
