@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from memlab.models.local.torch_build import GPU_BUILD, _version_file
 from memlab.run import main
 from tests.small import LIVES, words
 
@@ -134,5 +135,11 @@ def test_the_real_encoder_from_cold_and_warm(tmp_path: Path, capsys: pytest.Capt
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert "no model was asked anything new" in done.stdout
     assert "loaded: False" in done.stdout  # width and truncation of what is stored are stored as well
+    script = (f"import sys; from memlab.run import main; main({[*line, 'plan=true']}); main({line}); "
+              "print('torch' in sys.modules)")
+    again = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert "both: finished before" in again.stdout
+    built_for_gpus = GPU_BUILD.search(_version_file())
+    assert built_for_gpus or again.stdout.endswith("\nFalse\n")
     (other,) = (tmp_path / "runs" / "single" / "synthetic").glob("other-*")
     assert pl.read_parquet(other / "ranking.parquet").drop("selected").equals(ranking.drop("selected"))
