@@ -123,11 +123,11 @@ def words(found: Recommendation) -> list[str]:
         names = ", ".join(f"{rival['arm']} ({_size(rival)})" for rival in found["tied"])
         sentences.append(f"How sure: it is not shown to be ahead of {names}.")
     if behind := found["behind"]:
-        p = "" if behind["p"] is None else f", p {p_value(behind['p'])} after Holm over {others}"
+        p = "" if behind["p"] is None else f", p {p_value(behind['p'])}" + f" after Holm over {others}" * (others > 1)
         rest = others - len(found["tied"])
-        ahead = f"ahead of {'all' if rest == others else 'the other'} {rest}" if rest > 1 else "ahead of the other arm"
-        sentences.append(f"{'It' if found['tied'] else 'How sure: it'} is shown to be {ahead}; the nearest is "
-                         f"{behind['arm']} ({_size(behind)}{p}).")
+        ahead = f"{'all' if rest == others else 'the other'} {rest}; the nearest is " if rest > 1 else ""
+        sentences.append(f"{'It' if found['tied'] else 'How sure: it'} is shown to be ahead of {ahead}{behind['arm']} "
+                         f"({_size(behind)}{p}).")
     if cheaper := found["cheaper"]:
         sentences.append(f"As good at half the price: {cheaper['arm']}{_at(cheaper['tokens'])}, {_size(cheaper)}; the "
                          f"interval excludes a loss of {100 * MARGIN:.0f} points.")

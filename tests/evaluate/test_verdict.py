@@ -120,3 +120,9 @@ def test_the_order_of_arms_changes_nothing_and_tiers_follow_the_values(found: li
     assert tiers == sorted(tiers)
     leaders = [value for i, value in enumerate(values) if i == 0 or tiers[i] != tiers[i - 1]]
     assert leaders == sorted(leaders, reverse=True)
+
+
+def test_two_arms_need_no_correction_and_no_nearest() -> None:
+    found = of({"a": arm(share(.8), 900), "b": arm(share(.5), 900)})
+    assert found["words"][1].startswith("How sure: it is shown to be ahead of b (−30.0 points, 95 % interval −36.4 to")
+    assert found["words"][1].endswith(", p < .001).")
