@@ -121,7 +121,7 @@ def test_jobs_that_run_out_of_time_are_preempted_or_lose_their_node_go_on_from_t
 def test_what_was_submitted_runs_though_the_source_is_edited_and_the_controller_killed(
         testbed: Bed, tmp_path: Path) -> None:
     copy = tmp_path / "checkout"
-    for part in ("memlab", "conf"):
+    for part in ("memlab", "conf", "slurm"):
         shutil.copytree(PACKAGE.parent / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
     asked = ("-m", "rank.select.k=3,4", LEXICAL)
     busy = [testbed.submit("sleep 3600", f"--nodelist={node}", "--exclusive", log=tmp_path / node)
