@@ -36,6 +36,13 @@ settings.register_profile("memlab", deadline=None, derandomize=True)  # a busy m
 settings.load_profile("memlab")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one file run in one process, and so do all that need the one SLURM of a machine."""
+    for item in items:
+        name = "testbed" if "testbed" in getattr(item, "fixturenames", ()) else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(name))
+
+
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
     """Stages run in every test: what the process remembers of an earlier one would hide what a store is asked."""
