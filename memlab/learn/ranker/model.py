@@ -111,13 +111,13 @@ def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recip
                      gains=tuple(float(gain) for gain in fitted.feature_importance("gain")))
 
 
-def inputs(model: RankModel, frame: pl.DataFrame) -> NDArray[np.float64]:
+def inputs(model: RankModel, frame: pl.DataFrame) -> NDArray[np.float32]:
     """Return the model's features of these rows, (n, features); raise MemlabError for a feature that is missing."""
     missing = [name for name in model.features if name not in frame.columns]
     if missing:
         raise MemlabError(f"the fit needs {len(missing)} features that this ranking lacks (the first: '{missing[0]}')",
                           where="learn/ranker", fix="use the searches that it was fitted with, or fit anew")
-    return frame.select(model.features).to_numpy().astype(np.float64)
+    return frame.select(pl.col(model.features).cast(pl.Float32)).to_numpy()
 
 
 def apply(model: RankModel, frame: pl.DataFrame) -> Scores:
