@@ -24,7 +24,8 @@ class Learnable:
     """Rows of ``features``, best first in each question, with the gold that fits learn from; arrays are (n,).
 
     label: 1 for evidence. session, held: the number of the row's session, and whether that holds evidence. fold: of the
-    question. shared (folds, n): whether the session is in a fold's haystacks too (memlab.learn.folds.in_folds).
+    question. dataset: number of the row's data set. shared (folds, n): whether the session is in a fold's haystacks too
+    (memlab.learn.folds.in_folds).
     """
 
     frame: pl.DataFrame
@@ -32,15 +33,19 @@ class Learnable:
     session: NDArray[np.int64]
     held: NDArray[np.bool_]
     fold: NDArray[np.int32]
+    dataset: NDArray[np.int32]
     shared: NDArray[np.bool_]
 
-    def sessions(self, rows: NDArray[np.bool_], scores: Scores) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
-        """Return ``session_table`` of these rows by the scores (n,) of all rows, and which sessions hold evidence."""
+    def sessions(self, rows: NDArray[np.bool_],
+                 scores: Scores) -> tuple[pl.DataFrame, NDArray[np.bool_], NDArray[np.int32]]:
+        """Return ``session_table`` of these rows by the scores (n,) of all rows, which hold evidence, and data sets."""
         frame = self.frame.filter(rows)
         table = session_table(frame, self.session[rows], scores[rows])
-        held = frame.select("question").with_columns(
-            pl.Series("session", self.session[rows]), pl.Series("held", self.held[rows])).unique()
-        return table, table.select(KEY).join(held, on=KEY, how="left", maintain_order="left")["held"].to_numpy()
+        known = frame.select("question").with_columns(
+            pl.Series("session", self.session[rows]), pl.Series("held", self.held[rows]),
+            pl.Series("dataset", self.dataset[rows])).unique()
+        found = table.select(KEY).join(known, on=KEY, how="left", maintain_order="left")
+        return table, found["held"].to_numpy(), found["dataset"].to_numpy()
 
 
 def crossfit_both(rows: Learnable, depth: int, recipe: Recipe) -> Fits:
@@ -65,7 +70,7 @@ def crossfit_both(rows: Learnable, depth: int, recipe: Recipe) -> Fits:
 
 
 def together(parts: Sequence[Learnable]) -> Learnable:
-    """Return the rows of several data sets as one, their questions numbered anew; raise MemlabError for other lanes."""
+    """Return the rows of data sets as one, questions and data sets numbered anew; raise MemlabError for other lanes."""
     if len({tuple(part.frame.columns) for part in parts}) > 1:
         raise MemlabError("the rankings of these data sets have other lanes", where="learn/ranker",
                           fix="use searches that all of them have")
@@ -76,7 +81,8 @@ def together(parts: Sequence[Learnable]) -> Learnable:
     shared = [np.pad(part.shared, ((0, most - len(part.shared)), (0, 0))) for part in parts]
     label, session, held, fold = (np.concatenate([getattr(part, name) for part in parts])
                                   for name in ("label", "session", "held", "fold"))
-    return Learnable(frame, label, session, held, fold, np.hstack(shared))
+    dataset = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part.label) for part in parts])
+    return Learnable(frame, label, session, held, fold, dataset, np.hstack(shared))
 
 
 def fit_both(rows: Learnable, depth: int, recipe: Recipe, data: tuple[str, ...] = ()) -> RankModel:

@@ -66,11 +66,13 @@ def session_table(frame: pl.DataFrame, session: NDArray[np.int64], scores: NDArr
         *(pl.col(lane).max().alias(f"best {lane}") for lane in lanes))
 
 
-def fit_sessions(table: pl.DataFrame, held: NDArray[np.bool_]) -> SessionModel:
+def fit_sessions(table: pl.DataFrame, held: NDArray[np.bool_],
+                 dataset: NDArray[np.int32] | None = None) -> SessionModel:
     """Fit on the rows of ``session_table`` whose learned scores are out of fold; held (s,): has evidence.
 
     Each session with evidence is set against those of its question without any. Questions with none or with nothing
-    else teach nothing; without any other question the order is that of the best learned turn.
+    else teach nothing; without any other question the order is that of the best learned turn. Data sets, numbered by
+    ``dataset`` (s,), count the same, however many questions they have.
     """
     names = tuple(c for c in table.columns if c not in KEY)
     x = table.select(names).to_numpy()
@@ -78,7 +80,8 @@ def fit_sessions(table: pl.DataFrame, held: NDArray[np.bool_]) -> SessionModel:
     x = (x - mean) / scale
     _, question = np.unique(table["question"].to_numpy(), return_inverse=True)
     count = np.bincount(question, weights=held)
-    share = np.where(held, 1 / np.maximum(count[question], 1), 0.0)  # every question counts once
+    weight = np.ones(len(held)) if dataset is None else _equal_weights(question, dataset)
+    share = np.where(held, weight / np.maximum(count[question], 1), 0.0)  # each question of a data set counts the same
     start = np.zeros(len(names))
     start[0] = START
 
@@ -97,6 +100,13 @@ def fit_sessions(table: pl.DataFrame, held: NDArray[np.bool_]) -> SessionModel:
     found = minimize(loss, start, jac=True, method="L-BFGS-B").x
     return SessionModel(features=names, mean=tuple(mean.tolist()), scale=tuple(scale.tolist()),
                         weights=tuple(found.tolist()))
+
+
+def _equal_weights(question: NDArray[np.int64], dataset: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return the weight of each row's question, (s,): equal sums over the questions of each data set, 1 on average."""
+    _, first = np.unique(question, return_index=True)
+    numbers, questions = np.unique(dataset[first], return_counts=True)
+    return (questions.mean() / questions)[np.searchsorted(numbers, dataset)]
 
 
 def session_values(model: SessionModel, table: pl.DataFrame) -> pl.DataFrame:

@@ -102,7 +102,8 @@ class LearnedScore(Score):
             tables["evidence"].join(tables["gold"].filter("scored"), on="question", how="semi").select(
                 "question", pl.col("session").cast(pl.Int64)).unique().with_columns(held=True),
             on=["question", "session"], how="left", maintain_order="left")["held"].fill_null(False)
-        return Learnable(frame, label, session, held.to_numpy(), fold.to_numpy(), in_haystacks(frame, tables, fold_of))
+        return Learnable(frame, label, session, held.to_numpy(), fold.to_numpy(), np.zeros(frame.height, np.int32),
+                         in_haystacks(frame, tables, fold_of))
 
     def first(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` and the ``ranking`` by weights, its score also as the signal ``linear``."""

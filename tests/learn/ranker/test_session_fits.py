@@ -46,8 +46,7 @@ def test_the_turns_that_a_session_model_learns_from_are_scored_out_of_fold() -> 
     model = fit_both(rows, 40, RECIPE)
     assert model.sessions is not None
     seen = apply_fits([(everything, model)], rows.frame)
-    table, held = rows.sessions(everything, seen)
-    assert fit_sessions(table, held).weights[0] > model.sessions.weights[0]
+    assert fit_sessions(*rows.sessions(everything, seen)).weights[0] > model.sessions.weights[0]
 
 
 def test_there_is_no_session_model_with_two_folds_or_no_places() -> None:
