@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,7 @@ from pydantic import Field, ValidationError, model_validator
 from memlab.errors import MemlabError
 from memlab.learn.ranker.sessions import SessionModel
 from memlab.learn.ranker.trees import Tree, lightgbm, predict, trees_of
+from memlab.runtime.cores import usable_cores
 from memlab.stage import Names, stage
 
 FORMAT = "memlab-ranker-1"
@@ -103,7 +105,7 @@ def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recip
         "feature_fraction": recipe.share, "min_data_in_leaf": recipe.smallest_leaf, "lambda_l2": recipe.l2,
         "lambdarank_truncation_level": recipe.truncation, "max_bin": 127, "seed": recipe.seed, "verbosity": -1,
         "deterministic": True, "force_col_wise": True, "num_threads": 1}  # waiting threads cost 3 x on a busy machine
-    x = frame.filter(used).select(names).to_numpy().astype(np.float64)
+    x = frame.filter(used).select(names).to_numpy()
     rows = library.Dataset(x, label[used], group=sizes, params={"verbosity": -1})
     fitted = library.train(settings, rows, recipe.trees)
     return RankModel(format=FORMAT, level="turn", depth=depth, features=tuple(names),
@@ -140,8 +142,16 @@ def crossfit(frame: pl.DataFrame, label: NDArray[np.int32], fold: NDArray[np.int
 
     ``shared`` (folds, n) tells which rows are in a fold's haystacks too (memlab.learn.folds.in_folds).
     """
-    return [(fold == held_out, fit(frame, label, depth, recipe, kept=without(label, fold, shared, held_out)))
-            for held_out in np.unique(fold)]
+    parts = np.unique(fold).tolist()
+    models = fit_each(frame, label, depth, recipe, [without(label, fold, shared, part) for part in parts])
+    return [(fold == part, model) for part, model in zip(parts, models)]
+
+
+def fit_each(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recipe,
+             kept: Sequence[NDArray[np.bool_]]) -> list[RankModel]:
+    """Return a fit for each of these sets of rows, (n,) each; one is made on each core at a time."""
+    with ThreadPoolExecutor(usable_cores()) as pool:  # LightGBM computes outside Python's lock
+        return list(pool.map(lambda rows: fit(frame, label, depth, recipe, kept=rows), kept))
 
 
 def apply_fits(fits: Fits, frame: pl.DataFrame) -> Scores:

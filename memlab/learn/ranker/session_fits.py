@@ -15,7 +15,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
-from memlab.learn.ranker.model import Fits, RankModel, Recipe, Scores, apply, apply_fits, crossfit, fit, without
+from memlab.learn.ranker.model import (
+    Fits,
+    RankModel,
+    Recipe,
+    Scores,
+    apply,
+    apply_fits,
+    crossfit,
+    fit,
+    fit_each,
+    without,
+)
 from memlab.learn.ranker.sessions import KEY, fit_sessions, session_table, session_values
 
 
@@ -59,9 +70,9 @@ def crossfit_both(rows: Learnable, depth: int, recipe: Recipe) -> Fits:
     if not recipe.places or len(parts) < 3:
         return fits
     scores = {part: np.zeros(len(rows.fold)) for part in parts}  # of all other folds, by trees that have seen neither
-    for pair in combinations(parts, 2):
-        kept = without(rows.label, rows.fold, rows.shared, *pair)
-        model = fit(rows.frame, rows.label, depth, recipe, kept=kept)
+    pairs = list(combinations(parts, 2))
+    kept = [without(rows.label, rows.fold, rows.shared, *pair) for pair in pairs]
+    for pair, model in zip(pairs, fit_each(rows.frame, rows.label, depth, recipe, kept)):
         for part, other in (pair, pair[::-1]):
             theirs = rows.fold == other
             scores[part][theirs] = apply(model, rows.frame.filter(theirs))
