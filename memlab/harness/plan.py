@@ -108,8 +108,9 @@ def _per_question(stage: Any) -> int:
 
 def _pairs(slot: str, stage: Any, tables: Tables) -> int:
     """Return the maximum number of pairs that a stage scores: the whole corpora of a lane, the pools of a reranker."""
-    if slot == "rerank":
-        return tables["queries"].height * int(stage.pool)
+    reranker = getattr(stage, "reranker", stage if slot == "rerank" else None)  # learned fusion has one of its own
+    if reranker is not None:
+        return tables["questions"].height * int(reranker.pool)
     memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
     sizes = memories.group_by("corpus").len()
     queries = tables["queries"].join(tables["questions"], on="question").group_by("corpus").len(name="queries")

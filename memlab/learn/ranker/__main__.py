@@ -21,7 +21,7 @@ from memlab.harness.sweep import Sweep, read
 from memlab.learn.ranker.explain import describe_importances, explain
 from memlab.learn.ranker.model import load, save
 from memlab.learn.ranker.session_fits import fit_both, together
-from memlab.learn.ranker.stage import LearnedScore, with_linear
+from memlab.learn.ranker.stage import LearnedScore
 from memlab.store import store_at
 from memlab.tables import Tables
 
@@ -57,7 +57,7 @@ def first_stage(words: Sequence[str]) -> tuple[LearnedScore, Arm, Tables]:
     store = store_at(sweep.settings.store)
     start = arm.pipeline.replace(score=score.linear())
     tables = start.run(load_data(arm.dataset), store, until="score")
-    return score, arm, tables.updated({"ranking": with_linear(tables["ranking"])})
+    return score, arm, tables.updated({"ranking": score.with_signals(tables, store)})
 
 
 def train(words: Sequence[str], out: Path) -> str:

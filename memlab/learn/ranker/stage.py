@@ -20,12 +20,12 @@ from memlab.data.groups import GroupBy
 from memlab.data.numbering import question_digests
 from memlab.learn.folds import FoldCount, folds, in_folds
 from memlab.learn.labels import evidence_units
-from memlab.learn.ranker.features import FUSED, NEEDED, features
+from memlab.learn.ranker.features import FUSED, NEEDED, PAIR, features
 from memlab.learn.ranker.model import Fits, Recipe, Scores, apply_fits, load
 from memlab.learn.ranker.reasons import importances, reasons
 from memlab.learn.ranker.session_fits import Learnable, crossfit_both, values
 from memlab.learn.ranker.sessions import lead
-from memlab.rank.rerank import below
+from memlab.rank.rerank import Rerank, below
 from memlab.rank.score import Score
 from memlab.rank.units import ranked
 from memlab.stage import LocalPath, spec, stage
@@ -38,9 +38,10 @@ class LearnedScore(Score):
     """Rank turns as ``Score`` does, then re-score the first ``depth`` of each question by a fitted model.
 
     The weighted score stays as the signal ``linear``; turns beyond the depth follow in its order, and it orders turns
-    that the trees cannot tell apart. Without ``model`` each question is scored by a fit on the other folds
-    (memlab.learn.folds), which depends neither on its labels nor on those of questions that share its evidence. With
-    it, no gold of this data is used. Sessions that the haystacks of another fold share are no negatives of its fit.
+    that the trees cannot tell apart. A ``reranker`` moves nothing: its score of the first units is one more signal,
+    from which features are made like those of a lane. Without ``model`` each question is scored by a fit on the other
+    folds (memlab.learn.folds), which depends neither on its labels nor on those of questions that share its evidence.
+    With it, no gold of this data is used. Sessions that haystacks of another fold share are no negatives of its fit.
     """
 
     writes: ClassVar = ("units", "ranking", "importances", "reasons")
@@ -50,6 +51,7 @@ class LearnedScore(Score):
     folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
     by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
     recipe: Recipe = Recipe()
+    reranker: Rerank | None = None  # a pair scorer, as in rank/rerank, whose score is one more signal
     alone: bool = False  # control: features of the turn alone and the question alone, with no signal and no shared word
 
     @property
@@ -106,18 +108,22 @@ class LearnedScore(Score):
                          in_haystacks(frame, tables, fold_of))
 
     def first(self, tables: Tables, store: Store) -> Tables:
-        """Return ``units`` and the ``ranking`` by weights, its score also as the signal ``linear``."""
+        """Return ``units`` and the ``ranking`` by weights, with its further signals."""
         made = super().run(tables, store)
-        return made.updated({"ranking": with_linear(made["ranking"])})
+        return made.updated({"ranking": self.with_signals(tables.updated(made), store)})
+
+    def with_signals(self, tables: Tables, store: Store) -> pl.DataFrame:
+        """Return ``ranking`` with its score as the signal ``linear`` as well, and with the reranker's score."""
+        ranking = tables["ranking"].with_columns(pl.col("score").alias(FUSED))
+        if self.reranker is None or not ranking.height:
+            return ranking
+        name = self.reranker.name
+        judged = self.reranker.run(tables.only(self.reranker.reads), store)["ranking"]
+        return ranking.join(judged.select(*PAIR, name), on=PAIR, how="left", maintain_order="left")
 
     def linear(self) -> Score:
         """Return the first step alone, as a stage."""
         return Score(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Score)})  # type: ignore[arg-type]
-
-
-def with_linear(ranking: pl.DataFrame) -> pl.DataFrame:
-    """Return a ranking with its score as the signal ``linear`` as well."""
-    return ranking.with_columns(pl.col("score").alias(FUSED))
 
 
 def candidates(tables: Tables, depth: int, alone: bool = False) -> tuple[pl.DataFrame, NDArray[np.int32]]:
