@@ -51,3 +51,9 @@ def test_the_two_commands_are_those_that_ci_and_users_run() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     assert {"cpu", "test"} <= set(extras)
     assert "install -q -c constraints.txt -e '.[cpu,test]'" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_every_page_of_docs_has_its_place_on_the_site() -> None:
+    site = (ROOT / "docs" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert f" {page.relative_to(ROOT / 'docs').as_posix()}\n" in site, page
