@@ -9,8 +9,7 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy  # its parts are loaded when they are used
 
 from memlab.tables import SESSION, text_hash
 
@@ -43,6 +42,6 @@ def groups(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame,
     edges = marked.join(contents, on=SESSION).select(
         pl.col("row").cast(pl.Int64), pl.col("content").rank("dense").cast(pl.Int64) + rows.height - 1).to_numpy()
     size = rows.height + len(np.unique(edges[:, 1]))  # nodes: the questions, then the contents
-    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size))
-    _, component = connected_components(graph, directed=False)
+    graph = scipy.sparse.coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size))
+    _, component = scipy.sparse.csgraph.connected_components(graph, directed=False)
     return rows.select("question", pl.Series("group", component[: rows.height], pl.Int64))

@@ -13,9 +13,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
+import scipy  # its parts are loaded when they are used
 from pydantic import Field
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.stage import Names, stage
@@ -132,8 +131,8 @@ def _groups(tables: Tables) -> list[int]:
     corpora = questions.select("row", pl.format("corpus {}", "corpus").alias("shared"))
     edges = pl.concat([corpora, cited]).select("row", pl.col("shared").rank("dense") + questions.height).to_numpy()
     size = int(edges.max(initial=0)) + 1  # nodes: the questions, then what they share
-    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size))
-    return connected_components(graph, directed=False)[1][:questions.height].tolist()  # type: ignore[no-any-return]
+    graph = scipy.sparse.coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size))
+    return scipy.sparse.csgraph.connected_components(graph, directed=False)[1][:questions.height].tolist()  # type: ignore[no-any-return]
 
 
 def keep(tables: Tables, questions: pl.DataFrame, corpora: Iterable[int] | None = None) -> Tables:

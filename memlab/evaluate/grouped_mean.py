@@ -12,8 +12,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from scipy import stats
 
 from memlab.evaluate.averages import mean
 from memlab.evaluate.intervals import LEVEL, Interval
@@ -38,13 +38,13 @@ class GroupedMean:
             return None
         if self.error == 0:
             return 1.0 if self.value == 0 else None
-        return float(2 * stats.t.sf(abs(self.value) / self.error, self.df))
+        return float(2 * scipy.stats.t.sf(abs(self.value) / self.error, self.df))
 
     def interval(self, level: float = LEVEL) -> Interval:
         """Return the interval that excludes 0 exactly where ``p`` < 1 - level."""
         if self.error is None or self.df is None or self.error == 0:
             return None
-        half = float(stats.t.ppf((1 + level) / 2, self.df)) * self.error
+        half = float(scipy.stats.t.ppf((1 + level) / 2, self.df)) * self.error
         return self.value - half, self.value + half
 
 

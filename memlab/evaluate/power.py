@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, stats
+import scipy  # its parts are loaded when they are used
 
 from memlab.evaluate.grouped_mean import degrees_of_freedom
 from memlab.evaluate.statistics import Values
@@ -20,7 +20,7 @@ WANTED = 0.8
 
 def smallest_significant(error: float, df: float, alpha: float) -> float:
     """Return the smallest difference with p <= alpha, at this standard error."""
-    return float(stats.t.isf(alpha / 2, df)) * error
+    return float(scipy.stats.t.isf(alpha / 2, df)) * error
 
 
 def t_power(difference: float, error: float, df: float, alpha: float) -> float:
@@ -29,13 +29,13 @@ def t_power(difference: float, error: float, df: float, alpha: float) -> float:
     >>> round(t_power(.06, .0174, 4.7, .05), 2)
     0.77
     """
-    return float(stats.nct.sf(stats.t.isf(alpha / 2, df), df, difference / error))
+    return float(scipy.stats.nct.sf(scipy.stats.t.isf(alpha / 2, df), df, difference / error))
 
 
 def smallest_detectable(error: float, df: float, alpha: float) -> float:
     """Return the true difference that is found in 80 % of runs."""
     critical = smallest_significant(error, df, alpha)
-    return float(optimize.brentq(lambda d: t_power(d, error, df, alpha) - WANTED, critical / 10, 10 * critical))
+    return float(scipy.optimize.brentq(lambda d: t_power(d, error, df, alpha) - WANTED, critical / 10, 10 * critical))
 
 
 @dataclass(frozen=True)

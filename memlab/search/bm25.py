@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
-from scipy.sparse import csc_array, csr_array
 
 from memlab.models.protocols import Ints
 from memlab.search.as_of import pools
@@ -49,17 +49,18 @@ def term_weight(form: Form, tf: Reals, norm: Reals, k1: float, delta: float) -> 
 class Corpus:
     """One pool of memories, in the order of the pool: term counts (n, terms) and lengths (n,)."""
 
-    postings: csc_array
+    postings: scipy.sparse.csc_array
     lengths: Ints
 
     @classmethod
-    def of(cls, counts: csr_array, lengths: Ints, rows: Ints) -> Corpus:
+    def of(cls, counts: scipy.sparse.csr_array, lengths: Ints, rows: Ints) -> Corpus:
         """Return the corpus of these rows of all texts."""
         postings = counts[rows].tocsc()
         postings.sort_indices()
         return cls(postings, lengths[rows])
 
-    def scores(self, query: csr_array, visible: int, form: Form, k1: float, b: float, delta: float, idf: Idf) -> Reals:
+    def scores(self, query: scipy.sparse.csr_array, visible: int, form: Form, k1: float, b: float, delta: float,
+               idf: Idf) -> Reals:
         """Score the first ``visible`` texts for a query (1, terms), each term as often as it is there: (visible,)."""
         lengths = self.lengths[:visible]
         mean = lengths.mean() if lengths.any() else 1.0
@@ -79,7 +80,8 @@ class Corpus:
         return total
 
 
-Score = Callable[[Corpus, csr_array, int], Reals]  # (corpus, query, visible) -> scores of the visible texts
+Score = Callable[[Corpus, "scipy.sparse.csr_array", int], Reals]
+"""(corpus, query, visible) -> scores of the visible texts."""
 
 
 @stage
@@ -116,7 +118,7 @@ class BM25:
         named = {"none": (), "en": LUCENE_STOP_WORDS}
         stop = named[self.stop_words] if isinstance(self.stop_words, str) else self.stop_words
 
-        def score(corpus: Corpus, query: csr_array, visible: int) -> Reals:
+        def score(corpus: Corpus, query: scipy.sparse.csr_array, visible: int) -> Reals:
             return corpus.scores(query, visible, self.method, self.k1, self.b, self.delta, IDF[self.method])
 
         return search_words(
@@ -175,7 +177,7 @@ class BM25Okapi:
         """Return the best ``depth`` memories of every kind for every query; MemlabError for an unknown kind."""
         return search_words(tables, self.kinds, self.name, self.depth, tokenise=split, score=self._score, whole=True)
 
-    def _score(self, corpus: Corpus, query: csr_array, visible: int) -> Reals:
+    def _score(self, corpus: Corpus, query: scipy.sparse.csr_array, visible: int) -> Reals:
         floor = self.epsilon * _mean_idf(corpus, visible)
 
         def idf(n: int, df: int) -> float:

@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+import scipy  # its parts are loaded when they are used
 import Stemmer
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 LUCENE_STOP_WORDS = (
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
@@ -27,8 +27,8 @@ class Counts:
     searched, including those in no query.
     """
 
-    texts: csr_array
-    queries: csr_array
+    texts: scipy.sparse.csr_array
+    queries: scipy.sparse.csr_array
     lengths: NDArray[np.int64]
 
 
@@ -72,11 +72,11 @@ def count(texts: pl.DataFrame, queries: pl.DataFrame, sizes: tuple[int, int], wh
     return Counts(_matrix(texts, terms, sizes[0]), _matrix(queries, terms, sizes[1]), lengths)
 
 
-def _matrix(tokens: pl.DataFrame, terms: pl.DataFrame, size: int) -> csr_array:
+def _matrix(tokens: pl.DataFrame, terms: pl.DataFrame, size: int) -> scipy.sparse.csr_array:
     """Return how often each term (its id is its column) occurs in each text (its row)."""
     cells = tokens.join(terms, on="term").group_by("row", "id").len("n")
     at = cells["row"].to_numpy(), cells["id"].to_numpy()
-    matrix = csr_array((cells["n"].to_numpy().astype(np.int32), at), shape=(size, terms.height))
+    matrix = scipy.sparse.csr_array((cells["n"].to_numpy().astype(np.int32), at), shape=(size, terms.height))
     matrix.sort_indices()  # terms are summed in one order, whatever the order of the counting threads
     return matrix
 

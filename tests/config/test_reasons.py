@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import yaml
 
+from memlab.config.help import help_page
 from memlab.config.reasons import lines_with_reasons, reasons
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.rank.select import Gap
-from memlab.run import help_page
 
 
 @dataclass

@@ -9,9 +9,8 @@ from typing import Annotated
 
 import numpy as np
 import polars as pl
+import scipy  # its parts are loaded when they are used
 from pydantic import Field, ValidationError, model_validator
-from scipy.optimize import minimize
-from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from memlab.errors import MemlabError
@@ -68,18 +67,18 @@ def fit(shape: pl.DataFrame, needed: pl.DataFrame, level: EvidenceLevel, depth: 
     def loss(beta: np.ndarray) -> tuple[float, np.ndarray]:
         logit = x @ beta[:-1] + beta[-1]
         value = weight @ (np.logaddexp(0, logit) - y * logit) + l2 / 2 * beta[:-1] @ beta[:-1]
-        gradient = weight * (expit(logit) - y)
+        gradient = weight * (scipy.special.expit(logit) - y)
         return float(value), np.append(x.T @ gradient + l2 * beta[:-1], gradient.sum())
 
     def hessian(beta: np.ndarray) -> np.ndarray:
-        probability = expit(x @ beta[:-1] + beta[-1])
+        probability = scipy.special.expit(x @ beta[:-1] + beta[-1])
         second = weight * probability * (1 - probability)
         border = x.T @ second
         return np.block([[x.T @ (x * second[:, None]) + l2 * np.eye(x.shape[1]), border[:, None]],
                          [border[None, :], np.array([[second.sum()]])]])
 
     with threadpool_limits(limits=1):  # small products: waiting threads cost 30 x on a busy machine
-        beta = minimize(loss, np.zeros(len(FEATURES) + 1), jac=True, hess=hessian, method="trust-exact",
+        beta = scipy.optimize.minimize(loss, np.zeros(len(FEATURES) + 1), jac=True, hess=hessian, method="trust-exact",
                         options={"gtol": 1e-6}).x
     return CoverageModel(format=FORMAT, level=level, depth=depth, features=FEATURES, mean=tuple(mean.tolist()),
                          scale=tuple(scale.tolist()), weights=tuple(beta[:-1].tolist()), bias=float(beta[-1]),
@@ -89,7 +88,7 @@ def fit(shape: pl.DataFrame, needed: pl.DataFrame, level: EvidenceLevel, depth: 
 def apply(model: CoverageModel, shape: pl.DataFrame) -> pl.DataFrame:
     """Return (question, rank, coverage) for the rows of ``features``; coverage never falls with rank."""
     x = (shape.select(FEATURES).to_numpy() - np.array(model.mean)) / np.array(model.scale)
-    probability = expit(x @ np.array(model.weights) + model.bias)
+    probability = scipy.special.expit(x @ np.array(model.weights) + model.bias)
     rows = shape.select("question", "rank", pl.Series("coverage", probability)).sort("question", "rank")
     return rows.with_columns(pl.col("coverage").cum_max().over("question"))
 

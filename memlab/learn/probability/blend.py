@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import expit, logit
+import scipy  # its parts are loaded when they are used
 
 from memlab.errors import MemlabError
 from memlab.learn.probability.features import QUESTION, UNIT, Matrix
@@ -41,9 +41,9 @@ class Blend:
 
     def estimates(self, matrix: Matrix) -> Values:
         """Return the probability of each row, (n,), for features (n, features); log-odds are rounded as scores are."""
-        odds = logit(self.regression.estimates(matrix).clip(1e-12, 1 - 1e-12)) + self.trees.predict(
+        odds = scipy.special.logit(self.regression.estimates(matrix).clip(1e-12, 1 - 1e-12)) + self.trees.predict(
             matrix[:, :PLAIN], raw_score=True, num_threads=1)
-        return np.asarray(expit((odds / 2).round(DIGITS)))
+        return np.asarray(scipy.special.expit((odds / 2).round(DIGITS)))
 
 
 def fit_blend(matrix: Matrix, labels: Values, l2: float, seed: int) -> Blend:

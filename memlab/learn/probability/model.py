@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from pydantic import Field, ValidationError, model_validator
-from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from memlab.errors import MemlabError
@@ -70,7 +70,7 @@ class Weights:
         Log-odds are rounded as scores are, so that machines agree on the order.
         """
         logit = (matrix - self.mean) / self.scale @ self.weights + self.bias
-        return np.asarray(expit(logit.round(DIGITS)))
+        return np.asarray(scipy.special.expit(logit.round(DIGITS)))
 
 
 def fit(matrix: Matrix, labels: Values, l2: float) -> Weights:
@@ -96,7 +96,7 @@ def fit(matrix: Matrix, labels: Values, l2: float) -> Weights:
     with threadpool_limits(limits=1):  # small products: waiting threads cost 10 x on a busy machine
         current = loss(beta)
         for _ in range(100):
-            p = expit(x @ beta)
+            p = scipy.special.expit(x @ beta)
             gradient = x.T @ (p - labels) + penalty * beta
             step = np.linalg.solve((x * (p * (1 - p))[:, None]).T @ x + np.diag(penalty), gradient)
             length = 1.0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import polars as pl
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from memlab.learn.ranker.texts import nearby
 from memlab.tables import SESSION, Tables, with_text
@@ -14,6 +16,8 @@ from memlab.text.tokenize import LUCENE_STOP_WORDS, words
 STOP_WORDS = (*LUCENE_STOP_WORDS, "what", "when", "where", "who", "which", "why", "how", "did", "do", "does", "has",
               "have", "had", "were", "been", "about", "from", "her", "his", "she", "he", "i", "my", "me", "you", "your",
               "would", "could", "any", "s", "so", "can", "many", "much", "am")
+
+Sparse: TypeAlias = "scipy.sparse.csr_array"
 
 KINDS = ("word", "name")
 """All words, and words with a capital inside a sentence."""
@@ -46,7 +50,7 @@ def _rows(head: pl.DataFrame, said: pl.DataFrame, step: int) -> NDArray[np.int64
     return rows["row"].cast(pl.Int64).fill_null(-1).to_numpy()
 
 
-def _matrices(asked: pl.DataFrame, said: pl.Series, kind: str, turns: pl.DataFrame) -> tuple[csr_array, csr_array]:
+def _matrices(asked: pl.DataFrame, said: pl.Series, kind: str, turns: pl.DataFrame) -> tuple[Sparse, Sparse]:
     """Return which terms of the questions occur in each question (q, terms) and in each turn (t + 1, terms).
 
     The last row of the second is empty: the turn that is not there. The speakers of the question's own corpus are no
@@ -64,30 +68,31 @@ def _matrices(asked: pl.DataFrame, said: pl.Series, kind: str, turns: pl.DataFra
         left = left.join(asked.select("row", "corpus"), on="row").join(speakers, on=["corpus", "term"], how="anti")
     terms = left.select(pl.col("term").unique().sort()).with_row_index("id")
 
-    def matrix(tokens: pl.DataFrame, size: int) -> csr_array:
+    def matrix(tokens: pl.DataFrame, size: int) -> Sparse:
         cells = tokens.join(terms, on="term").select("row", "id").unique().sort("row", "id")
         at = cells["row"].to_numpy(), cells["id"].to_numpy()
-        return csr_array((np.ones(cells.height), at), shape=(size, max(terms.height, 1)))
+        return scipy.sparse.csr_array((np.ones(cells.height), at), shape=(size, max(terms.height, 1)))
 
     return matrix(left, asked.height), matrix(words(said, r"\w+", STOP_WORDS, "english"), len(said) + 1)
 
 
-def _shared(q: csr_array, t: csr_array, question: NDArray[np.int64], turn: NDArray[np.int64],
+def _shared(q: Sparse, t: Sparse, question: NDArray[np.int64], turn: NDArray[np.int64],
             before: NDArray[np.int64], behind: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
     """Return the features of one kind of terms for pairs (question, turn); before, behind: the neighbours' rows."""
     asks = q[question]                                                   # (pairs, terms)
     here = asks.multiply(t[turn]).tocsr()
     n = len(question)
-    group = csr_array((np.ones(n), (question, np.arange(n))), shape=(q.shape[0], n))
+    group = scipy.sparse.csr_array((np.ones(n), (question, np.arange(n))), shape=(q.shape[0], n))
     df = (group @ here).tocsr()                                          # (questions, terms)
     size = np.bincount(question, minlength=q.shape[0])
     owner = np.repeat(np.arange(q.shape[0]), np.diff(q.indptr))
     counts = np.asarray(df[owner, q.indices]).ravel() if q.nnz else np.zeros(0)
-    weight = csr_array((np.log1p(size[owner] / np.maximum(counts, 0.5)), q.indices, q.indptr), shape=q.shape)
-    alone = csr_array((weight.data / np.maximum(counts, 1.0), q.indices, q.indptr), shape=q.shape)
+    rarity = np.log1p(size[owner] / np.maximum(counts, 0.5))
+    weight = scipy.sparse.csr_array((rarity, q.indices, q.indptr), shape=q.shape)
+    alone = scipy.sparse.csr_array((weight.data / np.maximum(counts, 1.0), q.indices, q.indptr), shape=q.shape)
     total = np.maximum(np.asarray(weight.sum(axis=1)).ravel()[question], 1e-9)
     weighted = weight[question]
-    def share(present: csr_array) -> NDArray[np.float64]:
+    def share(present: Sparse) -> NDArray[np.float64]:
         return np.asarray(weighted.multiply(present).sum(axis=1)).ravel() / total
 
     overlap = share(t[turn])

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 import polars as pl
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 from pydantic import model_validator
-from scipy.optimize import minimize
 
 from memlab.errors import MemlabError
 from memlab.learn.ranker.trees import Numbers
@@ -97,7 +97,7 @@ def fit_sessions(table: pl.DataFrame, held: NDArray[np.bool_],
         away = weights - start
         return SHRINKAGE / 2 * (away @ away) - likelihood, SHRINKAGE * away - x.T @ slope
 
-    found = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B").x
     return SessionModel(features=names, mean=tuple(mean.tolist()), scale=tuple(scale.tolist()),
                         weights=tuple(found.tolist()))
 

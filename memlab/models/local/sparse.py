@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.sparse import csr_array
 
 from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import pack, run_batches, tokenise
@@ -71,7 +71,7 @@ class SparseTermEncoder(LocalModel):
         return rows.reshape(len(rows), -1)
 
 
-def term_matrix(vectors: Floats) -> csr_array:
+def term_matrix(vectors: Floats) -> scipy.sparse.csr_array:
     """Return the weights (n, vocabulary) of stored vectors (n, 2 terms), as wide as their highest token number.
 
     >>> term_matrix(np.array([[4, 1, 0, .5, 2, 0]], np.float32)).toarray().tolist()
@@ -80,7 +80,7 @@ def term_matrix(vectors: Floats) -> csr_array:
     tokens, weights = np.split(vectors, 2, axis=1)
     row, place = np.nonzero(weights)
     columns = tokens[row, place].astype(np.int64)
-    matrix = csr_array((weights[row, place].astype(np.float64), (row, columns)),
+    matrix = scipy.sparse.csr_array((weights[row, place].astype(np.float64), (row, columns)),
                        shape=(len(vectors), int(columns.max(initial=-1)) + 1))
     matrix.sort_indices()
     return matrix

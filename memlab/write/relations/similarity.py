@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.sparse import csr_array
+import scipy  # its parts are loaded when they are used
 
 from memlab.models.protocols import Floats, Ints
 from memlab.tables import DIGITS
@@ -49,7 +49,7 @@ def stem(word: str) -> str:
     return str(Stemmer.Stemmer("english").stemWord(word))
 
 
-def key_terms(texts: pl.Series) -> csr_array:
+def key_terms(texts: pl.Series) -> scipy.sparse.csr_array:
     """Return the key terms of each text: a row per text with ones where a term occurs, (n, terms).
 
     >>> key_terms(pl.Series(["My cats sleep", "the cat"])).toarray().sum(axis=1).tolist()
@@ -58,7 +58,8 @@ def key_terms(texts: pl.Series) -> csr_array:
     rows = words(texts, WORD, STOP, "english").unique().sort("row", "term")
     at = rows["term"].rank("dense").cast(pl.Int64).to_numpy() - 1
     shape = (len(texts), int(at.max()) + 1 if len(at) else 1)
-    return csr_array((np.ones(len(at), np.int32), (rows["row"].to_numpy().astype(np.int64), at)), shape=shape)
+    ones = np.ones(len(at), np.int32)
+    return scipy.sparse.csr_array((ones, (rows["row"].to_numpy().astype(np.int64), at)), shape=shape)
 
 
 def nearest(vectors: Any, count: int, block: int = 512) -> Near:
@@ -87,7 +88,7 @@ def nearest(vectors: Any, count: int, block: int = 512) -> Near:
     return concat_pairs(parts)
 
 
-def count_shared(terms: csr_array, one: Ints, other: Ints, block: int = 50_000) -> Ints:
+def count_shared(terms: scipy.sparse.csr_array, one: Ints, other: Ints, block: int = 50_000) -> Ints:
     """Count the key terms that row ``one[i]`` and row ``other[i]`` share, (m,)."""
     counts = np.zeros(len(one), np.int64)
     for start in range(0, len(one), block):

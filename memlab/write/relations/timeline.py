@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
-from scipy.sparse import csr_array
+import scipy  # its parts are loaded when they are used
 
 from memlab.models.protocols import Embedder, Floats, Ints
 from memlab.store import Store
@@ -71,7 +71,7 @@ class Timeline:
         return days.fill_null(float("nan")).to_numpy()
 
     @cached_property
-    def terms(self) -> csr_array:
+    def terms(self) -> scipy.sparse.csr_array:
         """Key terms of each row's value, (n, terms)."""
         texts, rows = distinct_texts(self.tables["texts"], self.memories["value_id"])
         return key_terms(texts["text"])[rows]

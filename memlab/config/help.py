@@ -1,0 +1,45 @@
+"""The help page of ``memlab run``: the command, all slots, and the settings of what is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from memlab.config.compose import compose
+from memlab.config.instantiate import options
+from memlab.config.overrides import groups
+from memlab.config.reasons import lines_with_reasons
+from memlab.errors import Faults
+
+USAGE = """memlab: what makes retrieval for long-term conversational memory work
+
+  python -m memlab.run                      one arm on embedded data, all defaults
+  python -m memlab.run rank/select=gap      another technique in one slot
+  python -m memlab.run rank.select.k=5      another value
+  python -m memlab.run -m rank.select.k=5,10,20            a sweep: one arm per value
+  python -m memlab.run +exp=adaptive_k      a declared experiment: arms, contrasts, report
+  python -m memlab.run ... plan=true        what would run, what is cached, what it costs
+  python -m memlab.run ... hydra/launcher=local|slurm      in processes, or as jobs
+
+Exit status: 0 done, 1 an arm failed, 2 the configuration is faulty, 130 interrupted.
+
+== Slots, and the techniques for each (slot=technique) ==
+
+{slots}
+
+== Settings of what is chosen by these words (slot.setting=value) ==
+
+{settings}"""
+
+
+def help_page(words: Sequence[str], multirun: bool = False) -> str:
+    """Describe the command, all slots, and the settings of what these words choose; raise Faults if they are bad."""
+    configs, faults = compose(words, multirun)
+    if configs is None or faults:
+        raise Faults(faults)
+    slots = (f"{slot}: {', '.join(options(slot))}" for slot in sorted(groups()) if not slot.startswith("hydra"))
+    settings: Any = OmegaConf.to_container(configs.base)
+    del settings["hydra"]
+    return USAGE.format(slots="\n".join(slots), settings="\n".join(lines_with_reasons(settings)))
