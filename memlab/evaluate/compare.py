@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import polars as pl
 
@@ -37,7 +37,10 @@ class ArmResult:
 
 
 class ArmSummary(TypedDict):
-    """One arm of a comparison; ``metrics`` has the names of metrics.json."""
+    """One arm of a comparison; ``metrics`` has the names of metrics.json.
+
+    ``oracle_of`` is the arm of which one that looks at gold is the upper bound, where the report has it.
+    """
 
     folder: str
     metrics: dict[str, Estimate]
@@ -46,6 +49,7 @@ class ArmSummary(TypedDict):
     selected_k_mean: float | None
     oracle: bool
     tainted: bool
+    oracle_of: NotRequired[str]
 
 
 class SameOutputs(TypedDict):

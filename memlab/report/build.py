@@ -18,6 +18,7 @@ from memlab.evaluate.contrast import Contrast
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.report import view_model
+from memlab.report.display_names import oracle_bases
 from memlab.report.html import Extras, page
 from memlab.report.markdown import document
 from memlab.runtime.files import atomic_write, os_errors
@@ -78,6 +79,8 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
         contrasts, notes=_notes(arms, curve),
         missing=[name for name in expected if name not in results],
         constant_k=curve.manifest["constant_k"] if curve else None, seed=seed)
+    for name, base in oracle_bases(arms).items():
+        comparison["arms"][name]["oracle_of"] = base
     judges = [name.removeprefix(PREFIX) for name in view_model.judge_metrics(comparison)]
     comparison["notes"][:0] = judge_warnings(judges, folder.resolve().parents[1] / CALIBRATION_FILE)
     return comparison

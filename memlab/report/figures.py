@@ -16,7 +16,7 @@ from memlab.evaluate.constant_k import CurvePoint
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.curve_contrast import RulePoint
 from memlab.harness.results import ArmRun
-from memlab.report.view_model import by_type, types
+from memlab.report.view_model import by_type, gold_badge, types
 from memlab.text.display import format_number, one_line
 
 BLUE, VERMILLION, GREY, INK = "#0072B2", "#D55E00", "#9AA0A6", "#24292f"
@@ -152,7 +152,7 @@ def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 def _point(name: str, arm: ArmSummary, metric: str, look: tuple[str, str]) -> Figure:
     estimate = arm["metrics"][metric]
     value, low, high = estimate["value"], estimate["low"], estimate["high"]
-    label = one_line(name) + " (looks at gold)" * arm["oracle"]
+    label = one_line(f"{name} ({gold_badge(arm)})" if arm["oracle"] else name)
     colour, symbol = (INK, "diamond-open") if arm["oracle"] else look
     point: Figure = {
         "type": "scatter", "mode": "markers", "name": label, "x": [arm["tokens_mean"]], "y": [value],

@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from memlab.harness.results import ArmRun
+from memlab.report.display_names import EMPTY_SLOT, slot_names, with_display_names
 from memlab.text.display import EMPTY, one_line
 
 ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k")
 """Parts of a manifest that the report shows in a section of their own."""
+
+SLOTS = "pipeline."
+"""Beginning of the names of a manifest's slots."""
 
 
 def flat(value: Any, prefix: str = "") -> dict[str, str]:
@@ -40,10 +44,25 @@ def transpose(tables: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
 
 
 def manifests(arms: Sequence[ArmRun]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """Split the manifests into what all arms share and what differs: name -> value, name -> arm -> value."""
-    rows = transpose({arm.name: flat({k: v for k, v in arm.manifest.items() if k not in ELSEWHERE}) for arm in arms})
+    """Split the manifests into what all arms share and what differs: name -> value, name -> arm -> value.
+
+    A slot that is empty in all arms is left out.
+    """
+    rows = transpose({arm.name: _described(arm) for arm in arms})
     shared = {name: next(iter(row.values())) for name, row in rows.items() if len(set(row.values())) == 1}
-    return shared, {name: row for name, row in rows.items() if name not in shared}
+    differing = {name: row for name, row in rows.items() if name not in shared}
+    return {name: text for name, text in shared.items() if text != EMPTY_SLOT or not name.startswith(SLOTS)}, differing
+
+
+def _described(arm: ArmRun) -> dict[str, str]:
+    """Flatten the manifest of an arm; a technique stands under the name of its slot, by its display name."""
+    parts = with_display_names({k: v for k, v in arm.manifest.items() if k not in ELSEWHERE})
+    if isinstance(pipeline := parts.get("pipeline"), dict):
+        pipeline.pop("is", None)  # the same class in all runs
+        for slot, name in slot_names(arm).items():  # a manifest's models do not record which file describes them
+            if isinstance(pipeline.get(slot), dict):
+                pipeline[slot]["is"] = name
+    return {name.removesuffix(".is"): text for name, text in flat(parts).items()}
 
 
 def commands(arms: Sequence[ArmRun]) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from memlab.evaluate.question_types import accuracy, confusion, right_by_type
 from memlab.harness.results import ArmRun
 from memlab.question_types import VOCABULARY
+from memlab.report.display_names import slot_names
 from memlab.text.display import one_line
 
 
@@ -53,7 +54,6 @@ def _table(group: Sequence[ArmRun], whole: bool) -> ClassTable:
     cells = {(kind, name): n for kind, name, n in counts.iter_rows()}
     rows = tuple((one_line(kind), tuple(cells.get((kind, name), 0) for name in names), fit, n)
                  for kind, fit, n in right_by_type(counts).iter_rows())
-    spec = (group[0].manifest.get("pipeline") or {}).get("classify") or {}
-    classifier = one_line(str(spec.get("is", "classes")).rpartition(".")[2])
+    classifier = one_line(slot_names(group[0]).get("classify", "classes"))
     arms = ("all arms",) if whole else tuple(one_line(arm.name) for arm in group)
     return ClassTable(classifier, arms, names, rows, *accuracy(counts))

@@ -8,6 +8,7 @@ from math import isfinite
 from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
 from memlab.report import provenance, view_model
+from memlab.report.display_names import with_display_names
 from memlab.report.figures import GREY, INK, Figure, escape_markup, layout, styles
 from memlab.text.display import EMPTY, format_count, format_number, one_line
 
@@ -18,7 +19,7 @@ SHARED = ("embedder", "cross_encoder", "chat", "judge_chat", "learn")
 """Parts that count only where a stage uses them, and are repeated there."""
 
 TECHNIQUE = "._target_"
-"""Suffix of a setting that is a slot's technique; its value is a class."""
+"""Suffix of a setting that is a slot's technique; its value is a display name."""
 
 AXES, RESULTS = 7, 3
 """Settings and metrics that fit into parallel coordinates."""
@@ -32,32 +33,22 @@ def differing(arms: Sequence[ArmRun]) -> dict[str, dict[str, str]]:
 
     A setting that an arm does not have is ``EMPTY``.
     """
-    rows = provenance.transpose({arm.name: provenance.flat({
-        k: v for k, v in arm.settings.items() if k not in ELSEWHERE + SHARED}) for arm in arms})
+    rows = provenance.transpose({arm.name: provenance.flat(with_display_names({
+        k: v for k, v in arm.settings.items() if k not in ELSEWHERE + SHARED})) for arm in arms})
     return {name: row for name, row in rows.items() if len(set(row.values())) > 1}
 
 
 def by_value(arms: Sequence[ArmRun]) -> dict[str, dict[str, list[str]]]:
-    """Return setting -> value -> the arms that have it; a technique is named by its class alone."""
+    """Return setting -> value -> the arms that have it."""
     settings: dict[str, dict[str, list[str]]] = {}
     for name, row in differing(arms).items():
         values: dict[str, list[str]] = settings.setdefault(name.removesuffix(TECHNIQUE), {})
         for arm, value in row.items():
             if value != EMPTY:
-                values.setdefault(_class(value) if name.endswith(TECHNIQUE) else value, []).append(arm)
+                values.setdefault(value, []).append(arm)
         if EMPTY in row.values():
             values[EMPTY] = ["all others"]
     return settings
-
-
-def _class(path: str) -> str:
-    """Return the short name of a class.
-
-    >>> _class("memlab.rank.select.Fixed"), _class("memlab.stage.Nothing")
-    ('Fixed', 'none')
-    """
-    name = path.rpartition(".")[2]
-    return "none" if name == "Nothing" else name
 
 
 def axes(arms: Sequence[ArmRun]) -> list[str]:
@@ -91,14 +82,14 @@ def parallel(comparison: Comparison, arms: Sequence[ArmRun]) -> Figure | None:
     looks = styles([arm.name for arm in arms]) | {arm.name: (INK, "diamond-open") for arm in arms if arm.oracle}
     lines = [{
         "type": "scatter", "mode": "lines+markers", "x": labels,
-        "name": one_line(arm.name) + " (looks at gold)" * arm.oracle,
+        "name": one_line(arm.name + (f" ({view_model.gold_badge(summary)})" if arm.oracle else "")),
         "y": [at.get(values[i]) for at, values in zip(heights, columns.values())],
         "text": [escape_markup(one_line(values[i])) for values in columns.values()], "connectgaps": True,
         "line": {"color": looks[arm.name][0], "width": 2}, "marker": {"symbol": looks[arm.name][1], "size": 8},
         "hovertemplate": f"<b>{escape_markup(one_line(arm.name))}</b><br>%{{x}}<br>%{{text}}<extra></extra>"}
-        for i, arm in enumerate(arms)]
+        for i, (arm, summary) in enumerate(zip(arms, summaries))]
     notes = [{"x": label, "y": y, "showarrow": False,
-              "text": escape_markup(value if _numeric([value]) else one_line(value).rpartition(".")[2])[:24],
+              "text": escape_markup(value if _numeric([value]) else one_line(value))[:24],
               "xanchor": "left", "xshift": 7, "bgcolor": "rgba(255,255,255,0.7)",
               "font": {"size": 10, "color": "#57606a"}}
              for label, at in zip(labels, heights) for value, y in _labelled(at).items()]

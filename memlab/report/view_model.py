@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memlab.evaluate.answers import judge_columns
-from memlab.evaluate.compare import Comparison, SameOutputs
+from memlab.evaluate.compare import ArmSummary, Comparison, SameOutputs
 from memlab.evaluate.contrast import ALPHA, ContrastResult
 from memlab.evaluate.noop import OUTPUTS
 from memlab.evaluate.verbalise import agreement
@@ -177,10 +177,19 @@ def arm_rows(comparison: Comparison) -> list[ArmRow]:
         cells += [Cell(write(value), value=value) for value, write in (
             (arm["tokens_mean"], format_count), (arm["selected_k_mean"], format_count),
             (arm["seconds"], format_duration))]
-        badges = ["looks at gold"] * arm["oracle"] + ["tainted: sees the benchmark's ids"] * arm["tainted"]
+        badges = [gold_badge(arm)] * arm["oracle"] + ["tainted: sees the benchmark's ids"] * arm["tainted"]
         badges += [f"changed nothing against {unchanged[name]}"] if name in unchanged else []
         rows.append(ArmRow(name, tuple(badges), tuple(cells)))
     return rows
+
+
+def gold_badge(arm: ArmSummary) -> str:
+    """Describe an arm that looks at gold.
+
+    >>> gold_badge({"oracle": True, "oracle_of": "plain"}), gold_badge({"oracle": True})
+    ('oracle of plain, looks at gold', 'looks at gold')
+    """
+    return f"oracle of {arm['oracle_of']}, looks at gold" if "oracle_of" in arm else "looks at gold"
 
 
 def changed_nothing(same: SameOutputs) -> bool:

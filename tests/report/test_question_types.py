@@ -49,7 +49,7 @@ def test_the_classifier_is_named_and_all_arms_are_one_word(runs: Path) -> None:
     gap = next(a for a in classed(runs, gap=SIX) if a.name == "gap")
     named = replace(gap, manifest={**gap.manifest, "pipeline": {"classify": {"is": "memlab.query.classify.Rules"}}})
     (one,) = class_tables([named])
-    assert one.words.startswith("Rules (all arms): 50 of 60")
+    assert one.words.startswith("rules (all arms): 50 of 60")
     assert arm.classes is None
 
 

@@ -35,10 +35,11 @@ def test_only_what_differs_is_named_and_a_model_by_the_stage_that_took_it(sweep:
 
 
 def test_for_reading_arms_stand_behind_their_values(sweep: list[ArmRun], tmp_path: Path) -> None:
-    other = arm("d", "rank: {select: {_target_: memlab.stage.Nothing, k: 5}}", tmp_path)
+    other = arm("d", "rank: {select: {_target_: memlab.stage.Nothing, writes: [x]}}", tmp_path)
     told = settings.by_value([*sweep, other])
-    assert told["rank.select"] == {"Fixed": ["a", "b", "c"], "none": ["d"]}
-    assert told["rank.select.k"] == {"5": ["a", "d"], "10": ["b"], "20": ["c"]}
+    assert told["rank.select"] == {"fixed": ["a", "b", "c"], "none": ["d"]}
+    assert told["rank.select.k"] == {"5": ["a"], "10": ["b"], "20": ["c"], EMPTY: ["all others"]}
+    assert "rank.select.writes" not in told
     assert told["search.dense.embedder.dtype"] == {"fp32": ["a"], "fp16": ["b", "c"], EMPTY: ["all others"]}
 
 
