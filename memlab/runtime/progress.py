@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 Step = Callable[..., None]
-"""``step(n, note="")``: n more units are done; the note (a padding share, for example) is shown after the rate."""
+"""``step(n, note="", cost=None)``: n more units of a cost are done; the note is shown after the rate."""
 
 _LINE_EVERY = 30.0  # seconds: often enough to see that a job runs, seldom enough to leave its log readable
 _SURE_SHARE, _SURE_SECONDS = 0.02, 10.0  # before the first estimate: an earlier one is far off, and remembered
@@ -35,73 +35,108 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def state(done: int, total: int, unit: str, seconds: float, note: str = "") -> str:
-    """Describe work in one line.
+def state(done: int, total: int, unit: str, seconds: float, note: str = "", left: float | None = None) -> str:
+    """Describe work in one line; ``left`` are the seconds that it will still take, if that can be said.
 
-    >>> state(50, 200, "texts", 10.0)
+    >>> state(50, 200, "texts", 10.0, left=30.0)
     '50/200 texts, 5.0 texts/s, 30 s left'
     """
     rate = done / seconds if seconds > 0 else 0.0
     parts = [f"{done:,}/{total:,} {unit}", f"{rate:,.{0 if rate >= 100 else 1}f} {unit}/s"]
     if note:
         parts.append(note)
-    if 0 < done < total and rate > 0 and (done >= _SURE_SHARE * total or seconds >= _SURE_SECONDS):
-        parts.append(f"{clock((total - done) / rate)} left")
+    if left is not None:
+        parts.append(f"{clock(left)} left")
     return ", ".join(parts)
 
 
-@contextmanager
-def progress(label: str, total: int, unit: str, *, stream: TextIO | None = None,
-             every: float = _LINE_EVERY) -> Iterator[Step]:
-    """Show work of ``total`` units while the block runs; call the yielded ``step(n, note="")`` as it is done.
+class Pace:
+    """Done work and its cost over time.
 
-    ``stream`` is standard error by default; ``every`` is the time between two lines off a terminal, in seconds.
+    Args:
+        total: Units of work in all.
+        cost: Cost of all units, in any measure to which time is proportional; None: one for each unit.
+        loads: Whether the first step includes the loading of a model. The pace is then that of the later steps.
+    """
+
+    def __init__(self, total: int, cost: float | None = None, *, loads: bool = False) -> None:
+        self.total, self.loads = total, loads
+        self.cost = float(total) if cost is None else cost
+        self.start = time.monotonic()
+        self.units = 0
+        self.done = self.seconds = 0.0
+        self._first: tuple[float, float] | None = None if loads else (0.0, 0.0)  # cost and seconds left out
+
+    def step(self, units: int, cost: float | None = None) -> None:
+        """Count work that was done just now."""
+        self.units += units
+        self.done += units if cost is None else cost
+        self.seconds = time.monotonic() - self.start
+        if self._first is None:
+            self._first = self.done, self.seconds
+
+    def left(self) -> float | None:
+        """Return the seconds that the rest will take; None when all is done, or while that is a guess."""
+        first_cost, first_seconds = self._first or (0.0, 0.0)
+        done, seconds = self.done - first_cost, self.seconds - first_seconds
+        sure = self.done >= _SURE_SHARE * self.cost or self.seconds >= _SURE_SECONDS
+        if self.units >= self.total or not sure or done <= 0 or seconds <= 0:
+            return None
+        return max(0.0, self.cost - self.done) * seconds / done
+
+    def describe(self, unit: str, note: str) -> str:
+        """Describe the work in one line."""
+        return state(self.units, self.total, unit, self.seconds, note, self.left())
+
+
+@contextmanager
+def progress(label: str, total: int, unit: str, *, cost: float | None = None, loads: bool = False,
+             stream: TextIO | None = None, every: float = _LINE_EVERY) -> Iterator[Step]:
+    """Show work of ``total`` units while the block runs; call the yielded ``step`` (``Step``) as it is done.
+
+    ``cost`` is that of all units and ``loads`` whether the first step loads a model (see ``Pace``). ``stream`` is
+    standard error by default; ``every`` is the time between two lines off a terminal, in seconds.
     """
     stream = stream or sys.stderr
+    pace = Pace(total, cost, loads=loads)
     if _live or total == 0:
         yield _silent
     elif stream.isatty():
-        yield from _bar(label, total, unit, stream)
+        yield from _bar(label, pace, unit, stream)
     else:
-        yield _lines(label, total, unit, stream, every)
+        yield _lines(label, pace, unit, stream, every)
 
 
-def _silent(n: int, note: str = "") -> None:
-    del n, note
+def _silent(n: int, note: str = "", cost: float | None = None) -> None:
+    del n, note, cost
 
 
-def _lines(label: str, total: int, unit: str, stream: TextIO, every: float) -> Step:
-    start = last = time.monotonic()
-    done = 0
+def _lines(label: str, pace: Pace, unit: str, stream: TextIO, every: float) -> Step:
+    last = 0.0
 
-    def step(n: int, note: str = "") -> None:
-        nonlocal done, last
-        done += n
-        now = time.monotonic()
-        if now - last >= every:
-            last = now
-            print(f"{label}: {state(done, total, unit, now - start, note)}", file=stream, flush=True)
+    def step(n: int, note: str = "", cost: float | None = None) -> None:
+        nonlocal last
+        pace.step(n, cost)
+        if pace.seconds - last >= every:
+            last = pace.seconds
+            print(f"{label}: {pace.describe(unit, note)}", file=stream, flush=True)
 
     return step
 
 
-def _bar(label: str, total: int, unit: str, stream: TextIO) -> Iterator[Step]:
+def _bar(label: str, pace: Pace, unit: str, stream: TextIO) -> Iterator[Step]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     bar = Progress(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"),
                    console=Console(file=stream, force_terminal=True), transient=True)
-    task = bar.add_task(label, total=total, state="")
-    start = time.monotonic()
-    done = 0
+    task = bar.add_task(label, total=pace.cost, state="")
 
-    def step(n: int, note: str = "") -> None:
-        nonlocal done
-        done += n
-        seconds = time.monotonic() - start
-        if seconds >= _WAIT and not bar.live.is_started:
+    def step(n: int, note: str = "", cost: float | None = None) -> None:
+        pace.step(n, cost)
+        if pace.seconds >= _WAIT and not bar.live.is_started:
             bar.start()
-        bar.update(task, completed=done, state=state(done, total, unit, seconds, note))
+        bar.update(task, completed=pace.done, state=pace.describe(unit, note))
 
     _live.append(bar)
     try:

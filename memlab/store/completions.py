@@ -17,6 +17,7 @@ from pathlib import Path
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Chat, Completion, Prompt
+from memlab.models.costs import prompt_costs
 from memlab.runtime import checked_lines
 from memlab.runtime.files import write_all
 from memlab.runtime.progress import progress
@@ -85,14 +86,15 @@ class Completions:
         replies = chat.complete(list(prompts.values())) if keys else iter(())
         start, tokens = time.monotonic(), 0
         try:
-            with progress(model_name(chat), len(keys), "replies") as step:
+            costs = prompt_costs(list(prompts.values()))
+            with progress(model_name(chat), len(keys), "replies", cost=float(costs.sum())) as step:
                 for at, completion in replies:
                     unanswered.discard(keys[at])
                     tokens += completion.completion_tokens
                     if completion.finish != "refused":
                         self._add(keys[at], completion)
                     yield keys[at], completion
-                    step(1, f"{tokens / max(1e-9, time.monotonic() - start):,.0f} tokens/s")
+                    step(1, f"{tokens / max(1e-9, time.monotonic() - start):,.0f} tokens/s", float(costs[at]))
         finally:  # whatever ended this: no request goes on behind the caller's back
             getattr(replies, "close", lambda: None)()
         if unanswered:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Chat, Completion, Prompt
+from memlab.models.costs import pair_costs, text_costs
 from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher
 from memlab.runtime.home import store_root
 from memlab.store.completions import Completions
@@ -124,9 +125,11 @@ class Store:
             q_rows, q = np.unique(pairs[rows, 0], return_inverse=True)
             p_rows, p = np.unique(pairs[rows, 1], return_inverse=True)
             q_texts, p_texts = queries["text"].gather(q_rows).to_list(), passages["text"].gather(p_rows).to_list()
+            given = np.stack([q, p], axis=1)
             writer = BufferedWriter(index, wanted.select(index.keys)[rows], model_name(model), "pairs", shape,
+                                    pair_costs(model, q_texts, p_texts, given),
                                     lambda i: f"{q_texts[q[i]]!r:.80} with {p_texts[p[i]]!r:.80}", *self._flush)
-            self._write(writer, kind, model, call(q_texts, p_texts, np.stack([q, p], axis=1)))
+            self._write(writer, kind, model, call(q_texts, p_texts, given))
 
         out = np.empty((len(pairs), *shape), np.float32)
         for at, block in self._blocks(index, kind, wanted, make):
@@ -171,7 +174,8 @@ class Store:
         def make(rows: Ints) -> None:
             missing = texts["text"].gather(rows).to_list()
             writer = BufferedWriter(index, wanted.select(index.keys)[rows], model_name(embedder), "texts",
-                                    (embedder.dim(),), lambda i: f"{missing[i]!r:.120}", *self._flush)
+                                    (embedder.dim(),), text_costs(embedder, missing),
+                                    lambda i: f"{missing[i]!r:.120}", *self._flush)
             self._write(writer, "vectors", embedder, embedder.encode(missing, role))
 
         return self._blocks(index, "vectors", wanted, make)

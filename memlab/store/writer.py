@@ -39,14 +39,16 @@ class BufferedWriter:
         model: The model's name, for progress and errors.
         unit: The name of the inputs ("texts", "pairs").
         shape: Shape of one value: () for a score, (dim,) for a vector.
+        costs: Relative cost of each input (n,), for the time left.
         show: Returns input i as text, for an error.
         flush_bytes: Blocks are written when they hold this many bytes,
         flush_seconds: or when the last write was this long ago.
     """
 
     def __init__(self, index: SegmentIndex, keys: pl.DataFrame, model: str, unit: str, shape: tuple[int, ...],
-                 show: Callable[[int], str], flush_bytes: float, flush_seconds: float) -> None:
+                 costs: Floats, show: Callable[[int], str], flush_bytes: float, flush_seconds: float) -> None:
         self.index, self.keys, self.model, self.unit, self.shape, self.show = index, keys, model, unit, shape, show
+        self.costs = costs
         self.flush_bytes, self.flush_seconds = flush_bytes, flush_seconds
         self.stored = 0
         self._blocks: list[tuple[Ints, Floats]] = []
@@ -60,14 +62,15 @@ class BufferedWriter:
         """
         present = np.zeros(self.keys.height, bool)
         try:
-            with progress(self.model, self.keys.height, self.unit) as step:
+            with progress(self.model, self.keys.height, self.unit, cost=float(self.costs.sum(dtype=np.float64)),
+                          loads=True) as step:
                 for positions, block in blocks:
                     at, values = np.asarray(positions, np.int64), np.asarray(block, np.float32)
                     self._check(at, values)
                     present[at] = True
                     self._blocks.append((at, values))
                     self._bytes += values.nbytes
-                    step(len(at), note())
+                    step(len(at), note(), float(self.costs[at].sum(dtype=np.float64)))
                     if self._bytes >= self.flush_bytes or time.monotonic() - self._since >= self.flush_seconds:
                         self._flush()
         finally:

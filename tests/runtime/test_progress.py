@@ -3,16 +3,50 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
 import pytest
 
-from memlab.runtime.progress import progress, state
+from memlab.runtime import progress as module
+from memlab.runtime.progress import Pace, progress
 
 
 @pytest.mark.parametrize(("done", "seconds", "told"), [(1, 1.0, False), (19, 9.9, False), (19, 10.0, True),
                                                        (20, 1.0, True), (1000, 50.0, False)])
-def test_an_estimate_is_told_when_there_is_something_to_go_by(done: int, seconds: float, told: bool) -> None:
-    assert (" left" in state(done, 1000, "texts", seconds)) == told
+def test_an_estimate_is_told_when_there_is_something_to_go_by(
+        done: int, seconds: float, told: bool, clock: list[float]) -> None:
+    pace = Pace(1000)
+    clock[0] = seconds
+    pace.step(done)
+    assert (" left" in pace.describe("texts", "")) == told
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The moment, in seconds; a test moves it."""
+    now = [0.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_time_left_goes_by_cost(clock: list[float]) -> None:
+    pace = Pace(10, cost=100.0)
+    clock[0] = 8.0
+    pace.step(1, 40.0)  # the longest text
+    assert pace.left() == pytest.approx(8.0 * 60 / 40)
+    clock[0] = 20.0
+    pace.step(9, 60.0)
+    assert pace.left() is None
+
+
+def test_the_loading_of_a_model_is_left_out_of_the_pace(clock: list[float]) -> None:
+    pace = Pace(100, loads=True)
+    clock[0] = 30.0
+    pace.step(10)
+    assert pace.left() is None  # nothing to go by: a part of the 30 s was the model
+    clock[0] = 32.0
+    pace.step(10)
+    assert pace.left() == pytest.approx(80 * 2.0 / 10)
 
 
 class Terminal(io.StringIO):

@@ -69,6 +69,8 @@ class M3Scorer(FlagModel):
     name: str = "bge-m3"
     mode: Literal["sparse", "colbert"]
 
+    encodes_passages: ClassVar[bool] = True  # once each, whatever the number of pairs
+
     def identity(self) -> dict[str, Any]:
         """Return all that can change a score."""
         return self._identity("M3Scorer", mode=self.mode)

@@ -88,8 +88,7 @@ class CrossEncoderScorer(LocalModel):
 
     def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), logits (b,))."""
-        first = self._models()[0]
-        limit = self.max_length or first.max_length
+        first, limit = self._models()[0], self.token_limit()
         template = PairTemplate.of(first.tokenizer)
         used_queries, query_of = np.unique(pairs[:, 0], return_inverse=True)
         used_passages, passage_of = np.unique(pairs[:, 1], return_inverse=True)
@@ -108,6 +107,10 @@ class CrossEncoderScorer(LocalModel):
         lengths = heads + tails + template.size
         models = self._models().workers(int(lengths.sum()))
         yield from run_batches(pack(lengths, self._budget()), lengths, models, work, lanes=self._lanes())
+
+    def token_limit(self) -> int:
+        """Return the number of tokens that the model reads of a pair."""
+        return self.max_length or int(self._models()[0].max_length)
 
     def _models(self) -> LoadedModels:
         return self._load("CrossEncoder", LoadedCrossEncoder)

@@ -103,8 +103,16 @@ class SentenceEmbedder(LocalModel):
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return, for each text, whether the model sees only its beginning: shape (n,)."""
-        limit = self._limit()
+        limit = self.token_limit()
         return self._tokenise(texts, role, limit + 1).lengths > limit
+
+    def token_limit(self) -> int:
+        """Return the number of tokens that the model reads of a text."""
+        encoder = self._encoders()[0]
+        if self.max_length is not None and self.max_length > encoder.position_limit:
+            raise MemlabError(f"max_length={self.max_length}, and {self.name} has {encoder.position_limit} positions",
+                              fix=f"embedder.max_length={encoder.position_limit} or less")
+        return self.max_length or min(encoder.max_length, encoder.position_limit)
 
     def _ignored_ids(self, special: bool, punctuation: bool) -> Ints:
         """Return the vocabulary ids that do not count."""
@@ -118,17 +126,9 @@ class SentenceEmbedder(LocalModel):
     def _encoders(self) -> LoadedModels:
         return self._load("SentenceTransformer", Encoder, self.pooling)
 
-    def _limit(self) -> int:
-        """Return the number of tokens that the model reads of a text."""
-        encoder = self._encoders()[0]
-        if self.max_length is not None and self.max_length > encoder.position_limit:
-            raise MemlabError(f"max_length={self.max_length}, and {self.name} has {encoder.position_limit} positions",
-                              fix=f"embedder.max_length={encoder.position_limit} or less")
-        return self.max_length or min(encoder.max_length, encoder.position_limit)
-
     def _tokenise(self, texts: Sequence[str], role: Role, limit: int | None = None) -> TokenRows:
         prefix = self.query_prefix if role == "query" else self.document_prefix
-        return tokenise(self._encoders()[0].tokenizer, [prefix + text for text in texts], limit or self._limit())
+        return tokenise(self._encoders()[0].tokenizer, [prefix + text for text in texts], limit or self.token_limit())
 
     def _spread(self, tokens: TokenRows, models: Sequence[Encoder], work: Any) -> Iterator[tuple[Ints, Any]]:
         batches = pack(tokens.lengths, self._budget())

@@ -31,6 +31,7 @@ class LateInteraction:
     products: Literal["auto", "fp32", "fp16"] = "auto"
 
     version: ClassVar[int] = 1
+    encodes_passages: ClassVar[bool] = True  # once each, whatever the number of pairs
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a score."""
@@ -66,6 +67,10 @@ class LateInteraction:
     def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
         """Return, for each text, the vocabulary ids of the tokens that count, in order."""
         return self.embedder.token_ids(texts, role, special=self.special, punctuation=self._punctuation(role))
+
+    def token_limit(self) -> int | None:
+        """Return the number of tokens that the encoder reads of a text; None if its model alone knows."""
+        return self.embedder.token_limit() if isinstance(self.embedder, SentenceEmbedder) else None
 
     def _punctuation(self, role: Role) -> bool:
         return self.query_punctuation if role == "query" else self.passage_punctuation

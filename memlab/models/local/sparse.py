@@ -58,9 +58,12 @@ class SparseTermEncoder(LocalModel):
         """Return, for each text, whether the model sees only its beginning: shape (n,); a query is read whole."""
         if role == "query":
             return np.zeros(len(texts), np.bool_)
-        model = self._load("SparseEncoder")[0]
-        limit = int(model.max_seq_length or 512)
-        return tokenise(model.tokenizer, texts, limit + 1).lengths > limit
+        limit = self.token_limit()
+        return tokenise(self._load("SparseEncoder")[0].tokenizer, texts, limit + 1).lengths > limit
+
+    def token_limit(self) -> int:
+        """Return the number of tokens that the model reads of a text."""
+        return int(self._load("SparseEncoder")[0].max_seq_length or 512)
 
     def _heaviest(self, weights: Any) -> Floats:
         """Return the heaviest tokens of weights (b, vocabulary), a tensor, as numbers and weights (b, 2 terms)."""
