@@ -10,10 +10,11 @@ from zoneinfo import ZoneInfo, reset_tzpath
 
 import pytest
 
+from memlab.ask import AskCommand, answer
 from memlab.chats.__main__ import main
 from memlab.data.jsonl import read as read_folder
 from tests.chat_exports import write
-from tests.test_chats_chatgpt import EXPECTED, LISBON
+from tests.test_chats_chatgpt import EXPECTED, LISBON, T, conversation, node
 from tests.test_chats_whatsapp import ANDROID_24
 
 
@@ -60,6 +61,30 @@ def test_options_reach_the_reader(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "dates are read as month/day/year, as given" in capsys.readouterr().out
 
 
+def test_a_search_sees_nothing_that_was_said_later_than_the_day_of_its_question(tmp_path: Path) -> None:
+    chat = conversation("Job", node("q", None, "user", "My manager is Nina."),
+                        node("a", "q", "assistant", "Noted: Nina."),
+                        node("p", "a", "user", "My manager is Tomasz now.", at=T + 3 * 86400), current="p")
+    write(tmp_path, {"conversations.json": [chat]})
+    for words, visible in (([], {"Nina"}), (["--split", "auto"], {"Nina", "Tomasz"})):
+        assert main(["conversations.json", "--out", "x", "--replace", *words]) == 0
+        result, _ = answer(AskCommand.of([
+            "data=custom", "data.path=x", "search/dense=none", f"store={tmp_path / 'store'}", "now=2024-03-01",
+            "Who is my manager now?"]))
+        shown = " ".join(result.results["text"])
+        assert {name for name in ("Nina", "Tomasz") if name in shown} == visible
+
+
+def test_a_conversation_is_cut_where_the_day_changes_in_the_user_s_time_zone(tmp_path: Path) -> None:
+    late = conversation("x", node("q", None, "user", "one", at=T + 13 * 3600), node("a", "q", "user", "two",
+                        at=T + 15 * 3600), current="a")  # 22:40 and 00:40 UTC
+    write(tmp_path, {"a.json": [late]})
+    for zone, days in (("UTC", ["2024-03-01T22:40", "2024-03-02T00:40"]), ("America/New_York", ["2024-03-01T17:40"])):
+        assert main(["a.json", "--out", "x", "--replace", "--timezone", zone]) == 0
+        lines = (tmp_path / "x" / "sessions.jsonl").read_text("utf-8").splitlines()
+        assert [json.loads(line)["said_on"] for line in lines] == days
+
+
 def test_utc_needs_no_database_of_time_zones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                              capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, {"a.json": [LISBON]})
@@ -77,7 +102,7 @@ def test_utc_needs_no_database_of_time_zones(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize(("words", "problem"), [
     (["none.json"], "no such file"), (["a.json", "--timezone", "Mars/Base"], "no time zone 'Mars/Base'"),
-    (["a.json", "--split", "week"], "give auto, conversation, day"), (["a.json", "--max-mb", "nan"], "a size in MB"),
+    (["a.json", "--split", "week"], "give day, hours of silence"), (["a.json", "--max-mb", "nan"], "a size in MB"),
     (["a.json"], "there is no message in it"), (["a.json", "--format", "x"], "there is no format 'x'"),
 ])
 def test_faults_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str],

@@ -42,9 +42,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--format", default="auto", metavar="NAME", help="format of the export (default: auto)")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder to write (default: ./chats-FORMAT)")
     parser.add_argument("--corpus", metavar="NAME", help="name of the corpus (default: the format)")
-    parser.add_argument("--split", default="auto", metavar="WHERE",
-                        help="sessions: conversation, day, or hours of silence such as 4h (default: auto, which cuts "
-                             "Slack channels and WhatsApp chats by days, and leaves other conversations whole)")
+    parser.add_argument("--split", default="day", metavar="WHERE",
+                        help="where conversations are cut into sessions: day (default: at midnight, so that no "
+                             "question sees what was said on a later day), hours of silence such as 4h, conversation "
+                             "(nowhere), or auto (Slack channels and WhatsApp chats at midnight, others nowhere)")
     parser.add_argument("--timezone", default="UTC", metavar="NAME",
                         help="time zone of the dates, such as Europe/Rome (default: UTC; WhatsApp's are local)")
     parser.add_argument("--dates", choices=_DATES, default="auto", help="order of WhatsApp's dates (default: auto)")

@@ -30,7 +30,7 @@ class Conversation:
     """Messages in order.
 
     title: the vendor's, or the first words. started_on: used where the first message has no time. endless: whether it
-    is a channel or chat that goes on for years, to be cut by days.
+    is a channel or chat that goes on for years, which ``--split auto`` cuts by days.
     """
 
     title: str

@@ -29,7 +29,9 @@ class Cut:
 
 
 def parse_cut(text: str) -> Cut:
-    """Read a cut: auto, conversation, day, or hours of silence.
+    """Read a cut: day, hours of silence, conversation, or auto.
+
+    Only ``day`` keeps the as-of rule, since a session is dated by its first message and days count.
 
     >>> parse_cut("4h").pause, parse_cut("auto").endless_only
     (datetime.timedelta(seconds=14400), True)
@@ -40,7 +42,7 @@ def parse_cut(text: str) -> Cut:
     if re.fullmatch(r"[1-9][0-9]{0,5}h", text):
         return Cut(pause=timedelta(hours=int(text[:-1])))
     raise MemlabError(f"'{text:.40}' is no cut", where="--split",
-                      fix="give auto, conversation, day, or hours of silence such as 4h")
+                      fix="give day, hours of silence such as 4h, conversation, or auto")
 
 
 @dataclass(frozen=True)
