@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -130,11 +130,15 @@ class ArmRun:
 
 @dataclass(frozen=True)
 class FinishedArms:
-    """The finished arms of an experiment on one data set, the folders of older runs, and what cannot be read."""
+    """The finished arms of an experiment on one data set, the folders of older runs, and what cannot be read.
+
+    ``other_data`` are runs on other data settings (``data.limit=3``): their figures are of other questions.
+    """
 
     arms: tuple[ArmRun, ...]
     older: tuple[Path, ...]
     broken: tuple[str, ...]
+    other_data: tuple[ArmRun, ...] = ()
 
 
 def read_arm(folder: Path) -> ArmRun:
@@ -145,21 +149,28 @@ def read_arm(folder: Path) -> ArmRun:
                   manifest, metrics)
 
 
-def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, str] | None = None) -> FinishedArms:
+def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, str] | None = None,
+                  like: Iterable[str] = ()) -> FinishedArms:
     """Return the finished arms in ``runs/<exp>/<data>``: those named in ``order`` first, those that look at gold last.
 
     A twin follows its arm. ``exact`` maps an arm's name to the only run folder that counts, so that no older
-    configuration stands in for it. Errors of folders that cannot be read go to ``broken`` and stop nothing.
+    configuration stands in for it. The data settings that count are those of the run folders in ``exact`` or ``like``,
+    else of the arms in ``order``, else of the last command; arms of others go to ``other_data``. Errors of folders that
+    cannot be read go to ``broken`` and stop nothing.
     """
     newest: dict[str, ArmRun] = {}
     older: list[Path] = []
     broken: list[str] = []
+    order = list(order)
+    readable: list[ArmRun] = []
     for path in sorted(folder.glob("*/manifest.json")):
         try:
-            arm = read_arm(path.parent)
+            readable.append(read_arm(path.parent))
         except MemlabError as error:
             broken.append(str(error))
-            continue
+    wanted = {_data(arm) for arm in _meant(readable, order, {*(exact or {}).values(), *like})}
+    others = [arm for arm in readable if wanted and _data(arm) not in wanted]
+    for arm in [arm for arm in readable if arm not in others]:
         if exact is not None and exact.get(arm.name, arm.folder.name) != arm.folder.name:
             older.append(arm.folder)
             continue
@@ -178,7 +189,22 @@ def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, s
         return arm.oracle, place.get(base, len(place)), _natural(base), arm.name
 
     arms = sorted(newest.values(), key=sort_key)
-    return FinishedArms(tuple(arms), tuple(sorted(older)), tuple(broken))
+    return FinishedArms(tuple(arms), tuple(sorted(older)), tuple(broken), tuple(others))
+
+
+def _meant(arms: Sequence[ArmRun], order: Sequence[str], folders: Container[str]) -> list[ArmRun]:
+    """Return the runs whose data settings count: those in these folders, else by name, else of the last command."""
+    if exact := [arm for arm in arms if arm.folder.name in folders]:
+        return exact
+    latest = {arm.name: arm for arm in sorted(arms, key=_written)}
+    if named := [latest[name] for name in order if name in latest]:
+        return named
+    newest = max(arms, key=_written, default=None)
+    return [arm for arm in latest.values() if newest and arm.manifest.get("command") == newest.manifest.get("command")]
+
+
+def _data(arm: ArmRun) -> str:
+    return json.dumps(arm.manifest.get("data"), sort_keys=True, default=str)
 
 
 def _natural(name: str) -> list[str | int]:

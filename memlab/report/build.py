@@ -46,12 +46,16 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
     finished.
     """
     expected = list(expected)
-    runs = finished_arms(folder, expected or _last_order(folder), exact)
+    last = {} if expected else _last_arms(folder)
+    runs = finished_arms(folder, expected or last, exact, last.values())
     if not runs.arms:
         raise MemlabError("no finished run is here" + (f" ({'; '.join(runs.broken)})" if runs.broken else ""),
                           where=str(folder), fix="run the experiment, or give the folder runs/<experiment>/<data>")
     declared = declared_contrasts(runs.arms) if contrasts is None else list(contrasts)
     comparison = comparison_of(folder, runs.arms, declared, expected, seed)
+    if runs.other_data:
+        names = ", ".join(f"{arm.name} ({arm.manifest.get('questions', '?')} questions)" for arm in runs.other_data)
+        comparison["notes"].insert(0, f"Left out, since they ran with other data settings: {names}.")
     extras = Extras(tuple(p.name for p in runs.older), runs.broken)
     files = ReportFiles(comparison, folder / "comparison.json", folder / "report.html", folder / "report.md")
     _write(files.json, json.dumps(comparison, indent=1, allow_nan=False) + "\n")
@@ -60,12 +64,13 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
     return files
 
 
-def _last_order(folder: Path) -> list[str]:
-    """Return the arms of the folder's comparison.json, in its order; none where it cannot be read."""
+def _last_arms(folder: Path) -> dict[str, str]:
+    """Return arm -> run folder of the folder's comparison.json, in its order; none where it cannot be read."""
     try:
-        return list(json.loads((folder / "comparison.json").read_text(encoding="utf-8"))["arms"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
+        arms = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))["arms"]
+        return {name: arm["folder"] for name, arm in arms.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Contrast], expected: Sequence[str],

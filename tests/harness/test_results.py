@@ -65,3 +65,34 @@ def test_an_arm_of_an_earlier_configuration_stands_in_for_none_that_is_named_exa
     assert name not in [arm.name for arm in found.arms]
     assert runs / there[name] in found.older
     assert [arm.folder.name for arm in finished_arms(runs, exact=there).arms] == list(there.values())
+
+
+def with_data(folder: Path, limit: int | None, **about: object) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"data": {"limit": limit}} | about))
+
+
+def test_runs_on_other_data_settings_are_set_apart_even_under_the_same_name(runs: Path) -> None:
+    for path in list(runs.glob("*-*")):
+        with_data(path, None)
+    gap = next(runs.glob("gap-*"))
+    few = shutil.copytree(gap, runs / "gap-00000000")
+    with_data(few, 3, finished="2030-01-01T00:00:00", command="memlab run data.limit=3")
+    ours = {"gap": gap.name}
+    assert gap in [arm.folder for arm in finished_arms(runs, exact=ours).arms]
+    assert [arm.folder for arm in finished_arms(runs, exact=ours).other_data] == [few]
+    found = finished_arms(runs, exact={"gap": few.name})
+    assert [arm.folder for arm in found.arms] == [few]
+    assert len(found.other_data) == 6
+    assert found.older == ()
+    assert [arm.folder for arm in finished_arms(runs, like=[gap.name]).other_data] == [few]
+    assert [arm.folder for arm in finished_arms(runs).arms] == [few]  # of the last command
+    assert few in [arm.folder for arm in finished_arms(runs, ["gap"]).arms]  # the newest of that name
+
+
+def test_an_experiment_may_vary_its_data(runs: Path) -> None:
+    gap, fixed = (next(runs.glob(f"{name}-*")) for name in ("gap", "fixed_5"))
+    with_data(gap, 3)
+    with_data(fixed, 5)
+    arms = finished_arms(runs, exact={"gap": gap.name, "fixed_5": fixed.name}).arms
+    assert [arm.name for arm in arms] == ["fixed_5", "gap"]

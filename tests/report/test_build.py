@@ -87,3 +87,16 @@ def test_the_command_builds_every_report_below_a_folder(runs: Path, capsys: pyte
     assert str(runs / "report.html") in capsys.readouterr().out.replace("\n", "")
     assert main([str(runs / "nothing")]) == 1
     assert "no finished run under" in capsys.readouterr().err
+
+
+def test_arms_on_other_data_settings_are_named_and_left_out(runs: Path) -> None:
+    for path in runs.glob("*/manifest.json"):
+        limit = 3 if path.parent.name.startswith(("gap-", "by_type-")) else None
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"data": {"limit": limit}, "questions": 60}))
+    exact = {name: next(runs.glob(f"{name}-*")).name for name in ("gap", "by_type")}
+    built = build(runs, contrasts=[], expected=["by_type", "gap"], exact=exact)
+    assert list(built.comparison["arms"]) == ["by_type", "gap"]
+    assert built.comparison["notes"][0].startswith("Left out, since they ran with other data settings: ")
+    assert "fixed_5 (60 questions)" in built.comparison["notes"][0]
+    assert "Left out, since they ran" in built.html.read_text()
+    assert list(build(runs).comparison["arms"]) == ["by_type", "gap"]  # as the last report
