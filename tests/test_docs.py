@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FOLDERS = ("*.md", "docs/*.md", "slurm/*.md", "experiments/**/*.md")
+FOLDERS = ("*.md", "docs/*.md", "docs/cookbook/*.md", "slurm/*.md", "experiments/**/*.md")
 PAGES = sorted(path for pattern in FOLDERS for path in ROOT.glob(pattern))
 
 

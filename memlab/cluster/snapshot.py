@@ -1,8 +1,8 @@
 """Snapshot of a submitted sweep on disk: its arms, its source code, and its jobs.
 
-``OUT/.sweeps/<id>/`` holds ``source/`` (memlab and its configuration at submission: jobs run from there, so that later
-edits have no effect), ``arms/<n>.yaml`` (the composed configuration of each arm), ``logs/`` and ``sweep.json``. All
-files are plain text without secrets.
+``OUT/.sweeps/<id>/`` holds ``source/`` (memlab, its configuration, plug-ins and the files of ``conf_dir`` at
+submission: jobs run from there, so that later edits have no effect), ``arms/<n>.yaml`` (the composed configuration of
+each arm), ``logs/`` and ``sweep.json``. All files are plain text without secrets.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from memlab.cluster.schedule import Step, parse_step
+from memlab.config import folders, plugins
 from memlab.config.instantiate import CONF
-from memlab.errors import MemlabError
+from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.build import build
 from memlab.harness.manifest import COMMIT, PACKAGE, commit
@@ -36,6 +37,9 @@ REPORTED = "reported.json"
 """File that names the comparisons that the report job has built."""
 
 SERVE = "slurm/serve.sbatch"
+
+MAX_PLUGIN_MB = 100
+"""Size up to which the source of a plug-in is copied; above, data lie in its folder."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,14 @@ class Snapshot:
     def jobs(self) -> list[Job]:
         """Return its jobs in the order of their submission."""
         return [Job(job["id"], parse_step(job["step"])) for job in self.metadata()["jobs"]]
+
+    def activate_plugins(self) -> None:
+        """Import the plug-ins of the sweep from its copy of their source; raise Faults if that fails."""
+        recorded = self.metadata().get("plugins", {})
+        names = [module for about in recorded.values() for module in about["modules"]]
+        versions = {package: about["version"] for package, about in recorded.items()}
+        if faults := plugins.activate(names, self.source, versions):
+            raise Faults(faults)
 
     def add_jobs(self, jobs: Sequence[Job], **more: Any) -> None:
         """Append submitted jobs to ``sweep.json`` and set further keys; raise MemlabError if it cannot be written."""
@@ -122,8 +134,10 @@ def take_snapshot(arms: Sequence[Arm], words: Sequence[str], store: str | None, 
         snapshot.folder.mkdir(parents=True)
         try:
             _copy_source(snapshot)
+            _copy_plugins(snapshot)
             _write_arms(snapshot, [replace(arm, out=out) for arm in arms], {
                 "words": list(words), "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "from": os.getcwd(),
+                "plugins": {one.package: {"modules": one.modules, "version": one.version} for one in plugins.active()},
                 "out": str(out), "store": str((Path(store) if store else store_root()).resolve()), "shards": shards})
         except BaseException:
             shutil.rmtree(snapshot.folder, ignore_errors=True)
@@ -140,6 +154,27 @@ def _copy_source(snapshot: Snapshot) -> None:
     (snapshot.source / SERVE).parent.mkdir()
     shutil.copy2(shipped(SERVE), snapshot.source / SERVE)
     (snapshot.source / COMMIT).write_text(json.dumps(commit()), encoding="utf-8")
+
+
+def _copy_plugins(snapshot: Snapshot) -> None:
+    """Copy the plug-ins beside memlab, and the files of all further configuration folders below ``more_conf``."""
+    for plugin in plugins.active():
+        goal = snapshot.source / plugin.place.name
+        files = [plugin.place, *plugin.place.rglob("*")]
+        if sum(path.stat().st_size for path in files if path.is_file()) > MAX_PLUGIN_MB * 2**20:
+            raise MemlabError(f"the plug-in '{plugin.package}' holds more than {MAX_PLUGIN_MB} MB, and jobs run from a "
+                              "copy of it", where=str(plugin.place), fix="move data and models out of its folder")
+        if goal.exists():
+            raise MemlabError(f"a plug-in cannot be named '{plugin.package}' in a submitted sweep: memlab has such a "
+                              "folder beside its source", where=str(plugin.place), fix="rename the package")
+        if plugin.place.is_file():
+            shutil.copy2(plugin.place, goal)
+        else:
+            shutil.copytree(plugin.place, goal, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, path in folders.more_files().items():
+        goal = snapshot.source / "more_conf" / f"{name}.yaml"
+        goal.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, goal)
 
 
 def _write_arms(snapshot: Snapshot, arms: Sequence[Arm], metadata: dict[str, Any]) -> None:

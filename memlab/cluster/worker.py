@@ -57,6 +57,7 @@ def run_step(snapshot: Snapshot, step: Step) -> bool:
     metadata = snapshot.metadata()
     store = store_at(metadata["store"])
     out.print(f"# {step.name} of {' '.join(metadata['words'])}", markup=False)
+    snapshot.activate_plugins()
     arms = [snapshot.arm(n) for n in step.arms]
     shared = {"write": write, "prepare": prepare, "score": score}
     if step.task in shared:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import hydra
@@ -20,13 +21,17 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
 
 import memlab.config.empty  # noqa: F401  (it registers the choice none)
+from memlab.config import folders, plugins
 from memlab.config.defaults import with_defaults
 from memlab.config.instantiate import CONF
-from memlab.config.overrides import Fault, faults, parse, unknown_settings, valid_overrides
+from memlab.config.overrides import Fault, faults, groups, parse, try_parse, unknown_settings, valid_overrides
 
 LAUNCHER = "hydra.launcher"
+FOREIGN = ("plugins", "conf_dir")
+"""Settings that decide what else is read, before anything is composed: only the command line sets them."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +51,48 @@ class ArmConfigs:
 def compose(words: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, list[str]]:
     """Compose the arms without the bad overrides, if possible; return them and all faults."""
     _compose_files.cache_clear()  # files may have changed since the last command line
-    bad = faults(words)
+    bad = _read_foreign(words)
+    bad += faults(words)
     configs = None
     try:
         configs = _compose_arms(valid_overrides(words, [word for word, _ in bad]), multirun, bad)
-    except HydraException as error:
+        bad += [] if any(word.partition("=")[0] in FOREIGN for word, _ in bad) else _from_files(words, configs)
+    except (HydraException, YAMLError) as error:
         bad.append(("", hydra_message(error)))
     return configs, [f"{word}: {fault}" if word else fault for word, fault in bad]
+
+
+def _read_foreign(words: Sequence[str]) -> list[Fault]:
+    """Import the plug-ins that the words name, and read the files of ``conf_dir``; return the faults of both."""
+    bad: list[Fault] = []
+    given: dict[str, tuple[str, Any]] = {}
+    for word in words:
+        override = try_parse(word)
+        if override and override.key_or_group in FOREIGN and not override.is_delete():
+            if override.is_sweep_override():
+                bad.append((word, "holds for all arms; several names are a list, plugins=[one,two]"))
+            else:
+                given[override.key_or_group] = word, override.value()
+    word, names = given.get("plugins", ("", None))
+    names = [names] if isinstance(names, str) else names or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        bad.append((word, "expected a name or a list of names, plugins=[mylab]"))
+        names = []
+    bad += [(word, fault) for fault in plugins.activate(names)]
+    word, place = given.get("conf_dir", ("", None))
+    if place is not None and not isinstance(place, str):
+        bad.append((word, "expected a folder"))
+        place = None
+    own = [Path(place).expanduser().resolve()] if place else []
+    bad += [(word, fault) for fault in folders.use([*plugins.conf_folders(), *own], CONF)]
+    return bad
+
+
+def _from_files(words: Sequence[str], configs: ArmConfigs) -> list[Fault]:
+    """Return the faults of files that name plug-ins or a folder: only the command line does."""
+    given = {_key(word).lstrip("+") for word in words}
+    return [("", f"{key}: a configuration file sets it; name it on the command line, {key}=...")
+            for key in FOREIGN if key not in given and any(config.get(key) for config in configs.arms)]
 
 
 def _compose_arms(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConfigs:
@@ -90,10 +130,15 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
     return config, wrong
 
 
+def _is_folder(key: str) -> bool:
+    """Return whether a key is a slot, or a folder of slots."""
+    return (CONF / key).is_dir() or key in groups()
+
+
 def _for_hydra(override: Override) -> bool:
     """Return True for the choice of a file, and for a setting of Hydra itself."""
     key = override.key_or_group
-    if (CONF / key).is_dir():
+    if _is_folder(key):
         return not isinstance(override.value(), dict)
     return key.startswith("hydra.") and not f"{key}.".startswith(f"{LAUNCHER}.")
 
@@ -103,7 +148,7 @@ def _compose_files(choices: tuple[str, ...]) -> DictConfig:
     """Return the files as Hydra composes them, with the defaults of every class; arms of a sweep share the result."""
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-        config = hydra.compose("config", list(choices), return_hydra_config=True)
+        config = hydra.compose("config", [*folders.search_path(), *choices], return_hydra_config=True)
     plain: Any = OmegaConf.to_container(config, resolve=False)
     with open_dict(config):
         for key, node in plain.items():
@@ -156,7 +201,7 @@ def _lacking_message(jobs: list[dict[str, str]], lacking: list[bool]) -> str:
     for key in jobs[0]:
         without = dict.fromkeys(job[key] for job, lacks in zip(jobs, lacking, strict=True) if lacks)
         having = dict.fromkeys(job[key] for job, lacks in zip(jobs, lacking, strict=True) if not lacks)
-        if (CONF / key.lstrip("+")).is_dir() and not {*without} & {*having}:
+        if _is_folder(key.lstrip("+")) and not {*without} & {*having}:
             return (f"{key.lstrip('+')} is swept, and there is no such setting in {', '.join(without)}. Fix: sweep "
                     f"only {key}={','.join(having)}")
     return ""

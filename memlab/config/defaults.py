@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import Any
 from omegaconf import MISSING
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+
+from memlab.config import plugins
 
 
 def with_defaults(node: Any) -> Any:
@@ -69,18 +70,23 @@ def _complete(default: Any, stated: Any) -> Any:
 
 
 def find_class(target: str, where: str, faults: list[str]) -> Any:
-    """Return the class of memlab that a ``_target_`` names; None, with a fault appended, if there is none."""
-    module, _, name = target.rpartition(".")
-    if not target.startswith("memlab."):
-        faults.append(f"{where}._target_: '{target}' is outside memlab; only memlab's own classes are made from "
-                      "configuration")
+    """Return the class of memlab or of a named plug-in that a ``_target_`` names; append a fault if there is none."""
+    owner = plugins.owner(target)
+    if owner is None:
+        faults.append(f"{where}._target_: {plugins.refusal(target)}")
         return None
     try:
-        cls = getattr(importlib.import_module(module), name)
+        cls = plugins.load_class(target)
     except (ImportError, AttributeError) as error:
         faults.append(f"{where}._target_: '{target}' cannot be found ({error})")
         return None
-    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls) and cls.__module__.startswith("memlab.")):
-        faults.append(f"{where}._target_: '{target}' is not a class of memlab that is made from configuration")
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls) and cls.__module__.partition(".")[0] == owner):
+        faults.append(f"{where}._target_: '{target}' is not a class of {owner} that is made from configuration")
         return None
+    if owner != plugins.OWN:
+        try:
+            class_defaults(cls)
+        except Exception as error:
+            faults.append(f"{where}._target_: the defaults of '{target}' cannot be made ({plugins.one_line(error)})")
+            return None
     return cls

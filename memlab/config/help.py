@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 from memlab.config.compose import compose
 from memlab.config.instantiate import options
 from memlab.config.overrides import groups
+from memlab.config.plugins import GROUP, installed
 from memlab.config.reasons import lines_with_reasons
 from memlab.errors import Faults
 
@@ -29,6 +30,10 @@ Exit status: 0 done, 1 an arm failed, 2 the configuration is faulty, 130 interru
 
 {slots}
 
+== Plug-ins of installed packages (plugins=[NAME]; further files: conf_dir=FOLDER) ==
+
+{plugins}
+
 == Settings of what is chosen by these words (slot.setting=value) ==
 
 {settings}"""
@@ -42,4 +47,5 @@ def help_page(words: Sequence[str], multirun: bool = False) -> str:
     slots = (f"{slot}: {', '.join(options(slot))}" for slot in sorted(groups()) if not slot.startswith("hydra"))
     settings: Any = OmegaConf.to_container(configs.base)
     del settings["hydra"]
-    return USAGE.format(slots="\n".join(slots), settings="\n".join(lines_with_reasons(settings)))
+    offers = ", ".join(sorted(installed())) or f"none (no installed package has an entry point in {GROUP})"
+    return USAGE.format(slots="\n".join(slots), plugins=offers, settings="\n".join(lines_with_reasons(settings)))

@@ -1,6 +1,7 @@
 """Objects from configuration; all faults are reported at once.
 
-``_target_`` may name only classes of memlab. For an unknown key the nearest setting of the class is suggested.
+``_target_`` may name only classes of memlab and of the plug-ins that the command line names. For an unknown key the
+nearest setting of the class is suggested.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
+from memlab.config import folders, plugins
 from memlab.config.defaults import find_class, with_defaults
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.home import shipped
@@ -55,6 +57,10 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
             faults.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}{value_shown}")
     except MemlabError as error:
         faults.append(f"{where}: {error}")
+    except Exception as error:
+        if plugins.owner(str(node["_target_"])) == plugins.OWN:
+            raise
+        faults.append(f"{where}: {cls.__name__} cannot be made ({plugins.one_line(error)})")
     return None
 
 
@@ -94,12 +100,14 @@ def _references(node: Any, where: str) -> Iterator[tuple[str, str]]:
 
 
 def file_names(group: str) -> list[str]:
-    """List the files of a configuration folder.
+    """List the files of a configuration folder, those of plug-ins and of ``conf_dir`` as well.
 
     >>> "locomo" in file_names("data")
     True
     """
-    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+    own = (path.stem for path in (CONF / group).glob("*.yaml"))
+    more = (name.rpartition("/") for name in folders.more_files())
+    return sorted([*own, *(name for place, _, name in more if place == group)])
 
 
 def options(slot: str) -> list[str]:
@@ -122,7 +130,8 @@ def make_dataset(name: str, **fields: Any) -> Any:
     """
     if name not in file_names("data"):
         raise MemlabError(f"there is no dataset '{name}'", fix=did_you_mean(name, file_names("data")))
-    settings = with_defaults(OmegaConf.to_container(OmegaConf.load(CONF / "data" / f"{name}.yaml")))
+    file = folders.more_files().get(f"data/{name}", CONF / "data" / f"{name}.yaml")
+    settings = with_defaults(OmegaConf.to_container(OmegaConf.load(file)))
     unknown = [field for field in fields if field not in settings]
     if unknown:
         raise MemlabError(f"dataset '{name}' has no option '{unknown[0]}'",

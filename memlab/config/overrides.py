@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import NoneType
 from typing import Any
 
@@ -15,6 +15,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
+from memlab.config import folders, plugins
 from memlab.config.instantiate import CONF, options
 from memlab.errors import did_you_mean
 
@@ -51,16 +52,15 @@ RUN_SETTINGS = (
     RunSetting("store", (str, NoneType), "a folder", recorded=False),
     RunSetting("shards", (int,), "a whole number", recorded=False),
     RunSetting("leak_guard", (bool,), "true or false"),
+    RunSetting("plugins", recorded=False), RunSetting("conf_dir", (str, NoneType), "a folder", recorded=False),
 )
 
 
-@cache
 def groups() -> frozenset[str]:
     """Return the slots: every configuration folder that holds files, as ``rank/select``."""
-    return frozenset({path.parent.relative_to(CONF).as_posix() for path in CONF.rglob("*.yaml")} - {"."})
+    return folders.slots(CONF) | folders.more_slots()
 
 
-@cache
 def _top_level() -> frozenset[str]:
     return frozenset({setting.name for setting in RUN_SETTINGS} | {slot.split("/")[0] for slot in groups()})
 
@@ -101,8 +101,14 @@ def _unknown_files(slot: str, override: Override) -> list[str]:
     files = options(slot)
     value = (override.input_line or "").partition("=")[2]  # empty for a deletion, ~slot
     names = [name.strip() for name in value.strip("[]").split(",")]
-    return [f"there is no '{name}' here; {did_you_mean(name, files)}"
+    return [f"there is no '{name}' here; {_offer(slot, name) or did_you_mean(name, files)}"
             for name in names if name and name != "null" and name not in files]
+
+
+def _offer(slot: str, name: str) -> str:
+    """Name the installed plug-in that has such a file; empty if none has."""
+    offers = plugins.offering(f"{slot}/{name}.yaml")
+    return f"an installed plug-in has it: add plugins=[{offers[0]}]" if offers else ""
 
 
 def unknown_settings(words: Iterable[str], config: Mapping[str, Any]) -> list[Fault]:

@@ -30,7 +30,10 @@ def reasons(cls: type) -> dict[str, str]:
 
 
 def _own_reasons(cls: type) -> dict[str, str]:
-    source = textwrap.dedent(inspect.getsource(cls))
+    try:
+        source = textwrap.dedent(inspect.getsource(cls))
+    except (OSError, TypeError):  # a plug-in without source
+        return {}
     tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
     comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
     alone = {number for number, line in enumerate(source.splitlines(), 1) if line.lstrip().startswith("#")}

@@ -93,8 +93,14 @@ class Arm:
     @cached_property
     def _digest(self) -> str:
         seed = self.seed if self.adaptive() else None  # the twin, which belongs to the arm, is drawn by it
-        return spec_digest({"seed": seed, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
-                            "source": manifest.source_digest()})
+        described = {"seed": seed, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
+                     "source": manifest.source_digest()}
+        foreign = {name: about["digest"] for name, about in self.plugins().items()}
+        return spec_digest(described | ({"plugins": foreign} if foreign else {}))
+
+    def plugins(self) -> dict[str, dict[str, str | None]]:
+        """Return package -> version and source digest of the plug-ins whose classes the arm uses."""
+        return manifest.plugins_of(self.pipeline, self.dataset)
 
     def adaptive(self) -> bool:
         """Return whether K differs by question, so that the arm is compared with a token-matched twin."""
@@ -170,7 +176,7 @@ class Arm:
         bins = reliability(self.pipeline.select, tables)
         return {
             "arm": self.name, "experiment": self.experiment, "command": self.command,
-            "digest": self.digest(), "seed": self.seed,
+            "digest": self.digest(), "seed": self.seed, "plugins": self.plugins(),
             "dataset": self.dataset.name, "data": self.dataset.identity(),
             "notes": self.dataset.notes(), "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
             "models": {slot: models for slot, stage in self.pipeline.stages() if (models := origins(stage))},

@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from memlab.config import plugins
 from memlab.runtime.cores import usable_cores
 from memlab.runtime.files import read_json
 
@@ -49,6 +50,11 @@ def source_digest() -> str:
         if _within(name, RESULT) and not _within(name, COMMANDS):
             total.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()
+
+
+def plugins_of(*parts: Any) -> dict[str, dict[str, str | None]]:
+    """Return package -> version and source digest of the plug-ins whose classes these parts of an arm are made of."""
+    return plugins.used(*parts)
 
 
 def _within(name: str, places: tuple[str, ...]) -> bool:

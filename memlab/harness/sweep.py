@@ -17,6 +17,7 @@ from memlab.config import ablation
 from memlab.config.compose import compose
 from memlab.config.instantiate import part
 from memlab.config.overrides import RUN_SETTINGS
+from memlab.config.plugins import one_line
 from memlab.errors import Faults, MemlabError, MissingFiles
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curve_contrast import is_curve
@@ -113,6 +114,10 @@ def _without_files(arms: list[Arm], faults: list[str]) -> dict[str, str]:
             missing[arm.name] = str(error)
         except MemlabError as error:
             faults += [str(error)] if str(error) not in faults else []
+        except Exception as error:
+            if not (foreign := arm.plugins()):
+                raise
+            faults.append(f"{arm.name}: the plug-in {' or '.join(foreign)} fails: {one_line(error)}")
     return missing
 
 

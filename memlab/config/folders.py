@@ -1,0 +1,85 @@
+"""Folders of configuration files beside memlab's own: those of plug-ins, and the one that ``conf_dir`` names.
+
+They have the layout of ``conf``: ``FOLDER/search/lexical/trigram.yaml`` is the technique ``trigram`` of that slot. A
+file may stand in every slot that memlab has and below ``arm``, under a name that memlab does not use there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from memlab.errors import did_you_mean
+
+ARMS = "arm"
+"""The folder in which a user may make slots: groups of arms for an experiment."""
+
+_folders: list[Path] = []
+_files: dict[str, Path] = {}
+
+
+def use(folders: Sequence[Path], own: Path) -> list[str]:
+    """Replace the folders that are read beside ``own``, memlab's; return the faults of their files."""
+    _folders[:] = [folder for folder in folders if folder.is_dir()]
+    _files.clear()
+    return [fault for folder in folders for fault in _read(folder, own)]
+
+
+def _read(folder: Path, own: Path) -> Iterator[str]:
+    """Take the files of one folder; yield what is wrong with them."""
+    if not folder.is_dir():
+        yield f"there is no folder {folder}"
+        return
+    paths = [path for top in sorted({slot.split("/")[0] for slot in slots(own)})
+             for path in sorted((folder / top).rglob("*.y*ml"))]
+    if not paths:
+        yield f"{folder} holds no file for a slot, such as {folder}/search/lexical/NAME.yaml"
+    for path in paths:
+        place = path.relative_to(folder)
+        group, name = place.parent.as_posix(), place.with_suffix("").as_posix()
+        if path.suffix != ".yaml":
+            yield f"{path}: expected a name that ends in .yaml"
+        elif group not in slots(own) and place.parts[0] != ARMS:
+            yield f"{path}: there is no slot '{group}'; {did_you_mean(group, slots(own))}"
+        elif (own / place).is_file() or name in _files:
+            yield f"{path}: there is such a file already, {_files.get(name, own / place)}; choose another name"
+        elif fault := _unreadable(path):
+            yield f"{path}: {fault}"
+        else:
+            _files[name] = path
+
+
+def _unreadable(path: Path) -> str:
+    """Return why a file cannot be used; empty if it can."""
+    try:
+        content = OmegaConf.load(path)
+    except (OSError, YAMLError, UnicodeDecodeError, OmegaConfBaseException) as error:
+        return f"cannot be read as YAML ({' '.join(str(error).split())})"
+    return "" if isinstance(content, DictConfig) else "expected key: value lines"
+
+
+@cache
+def slots(own: Path) -> frozenset[str]:
+    """Return the slots of memlab: every folder of its configuration that holds files, as ``rank/select``."""
+    return frozenset({path.parent.relative_to(own).as_posix() for path in own.rglob("*.yaml")} - {"."})
+
+
+def more_slots() -> frozenset[str]:
+    """Return the slots of the files beside memlab's own."""
+    return frozenset(name.rpartition("/")[0] for name in _files)
+
+
+def more_files() -> dict[str, Path]:
+    """Return the files beside memlab's own: ``search/lexical/trigram`` -> path."""
+    return dict(_files)
+
+
+def search_path() -> list[str]:
+    """Return the override that makes Hydra read the folders; [] if there is none."""
+    quoted = (str(folder).replace("\\", "\\\\").replace('"', '\\"') for folder in _folders)
+    return ["hydra.searchpath=[" + ",".join(f'"file://{name}"' for name in quoted) + "]"] if _folders else []

@@ -1,0 +1,232 @@
+"""Plug-ins: code outside memlab whose classes a command line may use, by ``plugins=[NAME]``.
+
+A name is a module, or an entry point that an installed package declares in the group ``memlab.techniques``. Nothing is
+imported unless it is named. ``_target_`` may then name classes of the top-level package of that module. A folder
+``conf`` in the package holds its configuration files (``memlab.config.folders``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from memlab.errors import MemlabError, did_you_mean
+from memlab.text.display import sanitise
+
+GROUP = "memlab.techniques"
+"""Group of the entry points by which installed packages offer plug-ins."""
+
+OWN = "memlab"
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+@dataclasses.dataclass(frozen=True)
+class Plugin:
+    """A package that is used: its folder or single file, its modules that were named, and its source's digest."""
+
+    package: str
+    place: Path
+    modules: tuple[str, ...]
+    version: str | None
+    digest: str
+
+
+_active: dict[str, Plugin] = {}
+_named: dict[str, Path] = {}
+"""Package -> place of every plug-in that was found, those that cannot be imported as well."""
+
+_loaded: dict[str, Plugin] = {}
+"""Every plug-in that this process has imported: arms that were made with it outlive the command line that named it."""
+
+
+def activate(names: Sequence[str], folder: Path | None = None, versions: Mapping[str, str | None] | None = None
+             ) -> list[str]:
+    """Import the plug-ins of these names in place of the earlier ones; return what is wrong with each.
+
+    ``folder``, a copy of their source, is searched instead of Python's path; ``versions`` are those of the originals.
+    """
+    _active.clear()
+    _named.clear()
+    faults = []
+    for name in names:
+        try:
+            plugin = _use(name, folder, versions or {})
+        except MemlabError as error:
+            faults.append(str(error))
+        else:
+            _active[plugin.package] = _loaded[plugin.package] = plugin
+    return faults
+
+
+def _use(name: str, folder: Path | None, versions: Mapping[str, str | None]) -> Plugin:
+    """Find and import one plug-in; raise MemlabError if that fails."""
+    offers = {} if folder else installed()
+    offered = {point.module for point in metadata.entry_points(group=GROUP, name=name)} if offers else set()
+    if len(offered) > 1:
+        raise MemlabError(f"several packages offer a plug-in '{name}': {', '.join(sorted(offered))}",
+                          fix="name the module")
+    module = offers[name].module if name in offers else name
+    package = module.partition(".")[0]
+    if package == OWN:
+        raise MemlabError(f"'{name}' is memlab itself", fix="name code outside memlab, or leave it out")
+    if package in sys.stdlib_module_names:
+        raise MemlabError(f"'{name}' is a part of Python, no plug-in")
+    spec = _spec(package, folder) if _MODULE.fullmatch(module) else None
+    if spec is None:
+        raise MemlabError(f"there is no module or installed plug-in '{name}'; " + (
+            did_you_mean(name, offers) if offers else f"no installed package has an entry point in the group {GROUP}"))
+    place = _named[package] = _place(spec)
+    before = _active.get(package) or _loaded.get(package)
+    digest = before.digest if before and before.place == place else source_digest(place)
+    try:
+        _load(spec)
+        _import(module)
+    except ImportError as error:
+        raise MemlabError(f"the plug-in '{name}' cannot be imported ({error})") from error
+    modules = (*(_active[package].modules if package in _active else ()), module)
+    version = versions[package] if package in versions else _version(package, module, offers)
+    return Plugin(package, place, tuple(dict.fromkeys(modules)), version, digest)
+
+
+def installed() -> dict[str, metadata.EntryPoint]:
+    """Return the plug-ins that installed packages offer, by name, without importing one."""
+    return {point.name: point for point in sorted(metadata.entry_points(group=GROUP), reverse=True)}
+
+
+def _spec(package: str, folder: Path | None = None) -> ModuleSpec | None:
+    """Find a package without importing it: on Python's path, then in the working folder."""
+    try:
+        spec = PathFinder.find_spec(package, [str(folder)]) if folder else importlib.util.find_spec(package)
+    except (ImportError, ValueError):  # a module without a spec, such as __main__
+        return None
+    if not folder and (spec is None or spec.origin is None):  # a folder without __init__.py hides nothing
+        spec = PathFinder.find_spec(package, [os.getcwd()]) or spec
+    return spec if spec is not None and spec.name == package else None
+
+
+def _place(spec: ModuleSpec) -> Path:
+    """Return the folder of a package, or the file of a single module; raise MemlabError if it has none."""
+    file = Path(spec.origin or "")
+    if not spec.origin or not file.is_file():
+        raise MemlabError(f"'{spec.name}' is neither a file nor a folder with an __init__.py",
+                          fix=f"write {spec.name}.py, or {spec.name}/__init__.py")
+    return file.parent.resolve() if spec.submodule_search_locations else file.resolve()
+
+
+def _load(spec: ModuleSpec) -> None:
+    """Import a package from where it was found, unless it is imported already; raise ImportError if it fails."""
+    if spec.name in sys.modules or spec.loader is None:
+        return
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[spec.name]
+        if isinstance(error, Exception | SystemExit):
+            raise ImportError(one_line(error)) from error
+        raise
+
+
+def _import(module: str) -> ModuleType:
+    """Import a module outside memlab; raise ImportError whatever its code raises."""
+    try:
+        return importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        raise ImportError(one_line(error)) from error
+
+
+def one_line(error: BaseException) -> str:
+    """Return the type and the message of an error of foreign code in one line."""
+    return sanitise(f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": "), 300)
+
+
+def source_digest(place: Path) -> str:
+    """Return the digest of the source files of a package or a module, by names and content, wherever it lies."""
+    total = hashlib.blake2b(digest_size=16)
+    for path in [place] if place.is_file() else sorted(place.rglob("*")):
+        if path.name.endswith((".py", *EXTENSION_SUFFIXES)) and path.is_file():
+            total.update(path.relative_to(place.parent).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def _version(package: str, module: str, offers: Mapping[str, metadata.EntryPoint]) -> str | None:
+    """Return the version of the distribution that offers a plug-in, or its ``__version__``; None if it has neither."""
+    for point in offers.values():
+        if point.module.partition(".")[0] == package and point.dist is not None:
+            return str(point.dist.version)
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        version = getattr(sys.modules[package], "__version__", getattr(sys.modules[module], "__version__", None))
+        return None if version is None else str(version)
+
+
+def active() -> list[Plugin]:
+    """Return the plug-ins that the command line names."""
+    return list(_active.values())
+
+
+def conf_folders() -> list[Path]:
+    """Return the folders ``conf`` of the named plug-ins that have one."""
+    return [place / "conf" for place in _named.values() if (place / "conf").is_dir()]
+
+
+def owner(target: str) -> str | None:
+    """Return the package whose class a ``_target_`` may name: memlab or a named plug-in; None if it is another.
+
+    >>> owner("memlab.rank.select.Fixed"), owner("os.system")
+    ('memlab', None)
+    """
+    package, dot, _ = target.partition(".")
+    return package if dot and (package == OWN or package in _active) else None
+
+
+def refusal(target: str) -> str:
+    """Return why a ``_target_`` without an owner is refused."""
+    if target.partition(".")[0] in _named:
+        return f"'{target}' is of a plug-in that cannot be used"
+    return (f"'{target}' is outside memlab; only classes of memlab and of the plug-ins that the command line names "
+            "(plugins=[NAME]) are made from configuration")
+
+
+def load_class(target: str) -> Any:
+    """Return what a ``_target_`` with an owner names; raise ImportError or AttributeError if there is none."""
+    module, _, name = target.rpartition(".")
+    foreign = owner(target) != OWN
+    return getattr(_import(module) if foreign else importlib.import_module(module), name)
+
+
+def offering(file: str) -> list[str]:
+    """Return the installed plug-ins, not named yet, whose folder ``conf`` has this file; imports none of them."""
+    return sorted(name for name, point in installed().items()
+                  if (package := point.module.partition(".")[0]) not in _active and (spec := _spec(package))
+                  and spec.origin and (Path(spec.origin).parent / "conf" / file).is_file())
+
+
+def used(*things: Any) -> dict[str, dict[str, str | None]]:
+    """Return package -> version and digest of the plug-ins whose classes these objects are made of."""
+    packages = {package for thing in things for package in _packages(thing)} if _loaded else set()
+    return {name: {"version": _loaded[name].version, "digest": _loaded[name].digest}
+            for name in sorted(packages & _loaded.keys())}
+
+
+def _packages(thing: Any) -> Iterator[str]:
+    """Yield the top-level package of the class of an object, of what it inherits from, and of all its parts."""
+    yield from (cls.__module__.partition(".")[0] for cls in type(thing).__mro__)
+    if dataclasses.is_dataclass(thing):
+        parts: Any = [getattr(thing, field.name) for field in dataclasses.fields(thing)]
+    else:
+        parts = thing.values() if isinstance(thing, Mapping) else thing if isinstance(thing, list | tuple) else ()
+    for part in parts:
+        yield from _packages(part)

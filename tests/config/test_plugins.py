@@ -1,0 +1,273 @@
+"""Plug-ins: what is imported and when, which classes may be made, and what is said of those that cannot be used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from memlab.cluster.snapshot import Snapshot, take_snapshot
+from memlab.config import plugins
+from memlab.config.compose import compose
+from memlab.config.help import help_page
+from memlab.errors import Faults, MemlabError
+from memlab.harness import manifest
+from memlab.harness.arm import Arm
+from memlab.harness.sweep import read
+from memlab.stage import spec, spec_digest
+from tests.small import LIVES, words
+from tests.test_structure import ROOT
+
+SOURCE = """
+import dataclasses
+from pathlib import Path
+from typing import ClassVar
+from memlab.rank.select import Fixed
+from memlab.stage import stage
+
+Path(__file__).with_suffix(".imported").touch()
+__version__ = "2.5"
+
+@stage
+class Mine(Fixed):
+    k: int = 4  # few
+
+@stage
+class SeesGold(Fixed):
+    reads: ClassVar = ("ranking", "evidence")
+
+@dataclasses.dataclass
+class Raises:
+    k: int = 1
+    def __post_init__(self):
+        raise KeyError("no\\nluck")
+
+class Plain:
+    pass
+
+{more}
+"""
+
+
+@pytest.fixture
+def name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a module in the working folder, which no other test has imported."""
+    monkeypatch.chdir(tmp_path)
+    module = f"lab{uuid4().hex[:8]}"
+    write(tmp_path, module)
+    yield module
+    compose([], False)
+
+
+def write(folder: Path, module: str, more: str = "") -> None:
+    (folder / f"{module}.py").write_text(SOURCE.format(more=more), encoding="utf-8")
+
+
+def offer(folder: Path, point: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install a package, as pip leaves it: its modules and a folder of its metadata on Python's path."""
+    about = folder / f"{module}-1.4.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.4\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text(f"[memlab.techniques]\n{point} = {module}\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(folder))
+
+
+def choose(module: str, cls: str = "Mine") -> list[str]:
+    return [f"plugins=[{module}]", f"++rank.select={{_target_: {module}.{cls}}}"]
+
+
+def faults_of(*line: str) -> list[str]:
+    with pytest.raises(Faults) as raised:
+        read(list(line))
+    assert "Traceback" not in str(raised.value)
+    assert all("\n" not in fault for fault in raised.value.faults)
+    return raised.value.faults
+
+
+def conf(folder: Path, module: str, cls: str = "Mine") -> str:
+    file = folder / "conf" / "rank" / "select" / "mine.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"_target_: {module}.{cls}\n", encoding="utf-8")
+    return f"conf_dir={folder / 'conf'}"
+
+
+def mine(folder: Path, module: str, *more: str) -> Arm:
+    """An arm with the plug-in's selection."""
+    return read([*words(folder, f"plugins={module}", conf(folder, module), "rank/select=mine", *more)]).arms[0]
+
+
+def test_a_named_module_is_imported_and_its_class_made(tmp_path: Path, name: str) -> None:
+    arm = mine(tmp_path, name)
+    assert type(arm.pipeline.select).__module__ == name
+    assert arm.pipeline.select.k == 4
+    assert arm.plugins() == {name: {"version": "2.5", "digest": plugins.source_digest(tmp_path / f"{name}.py")}}
+
+
+def test_a_module_that_is_not_named_is_neither_imported_nor_used(tmp_path: Path, name: str) -> None:
+    (fault,) = faults_of(conf(tmp_path, name), "rank/select=mine")
+    assert f"'{name}.Mine' is outside memlab; only classes of memlab and of the plug-ins" in fault
+    assert name not in sys.modules
+    assert not (tmp_path / f"{name}.imported").exists()
+
+
+def test_a_plugin_of_an_earlier_command_line_is_not_usable(tmp_path: Path, name: str) -> None:
+    mine(tmp_path, name)
+    assert "is outside memlab" in faults_of(f"conf_dir={tmp_path}/conf", "rank/select=mine")[0]
+
+
+def test_an_entry_point_is_suggested_and_imported_only_when_named(
+        tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(tmp_path, "handy", name, monkeypatch)
+    monkeypatch.chdir(ROOT)
+    assert "conf_dir=FOLDER) ==\n\nhandy\n" in help_page([])
+    read([])
+    (fault,) = faults_of("plugins=[hndy]")
+    assert "there is no module or installed plug-in 'hndy'; did you mean 'handy'? (known: handy)" in fault
+    assert not (tmp_path / f"{name}.imported").exists()
+    read(["plugins=[handy]"])
+    assert [(one.package, one.version) for one in plugins.active()] == [(name, "1.4")]
+    read([f"plugins=[{name}]"])
+    assert plugins.active()[0].version == "1.4"  # by its module as well
+
+
+def test_two_packages_that_offer_one_name_are_told_apart_by_module(
+        tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(tmp_path, "handy", name, monkeypatch)
+    write(tmp_path, f"{name}two")
+    offer(tmp_path, "handy", f"{name}two", monkeypatch)
+    (fault,) = faults_of("plugins=[handy]")
+    assert f"several packages offer a plug-in 'handy': {name}, {name}two" in fault
+    assert read([f"plugins=[{name}two]"])
+
+
+def test_the_folder_of_a_package_is_read_and_offered_without_importing_it(
+        tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / f"{name}p"
+    package.mkdir()
+    (package / "__init__.py").write_text(SOURCE.format(more=""), encoding="utf-8")
+    conf(package, package.name)
+    offer(tmp_path, "handy", package.name, monkeypatch)
+    (fault,) = faults_of("rank/select=mine")
+    assert fault == "rank/select=mine: there is no 'mine' here; an installed plug-in has it: add plugins=[handy]"
+    assert package.name not in sys.modules
+    assert read(["plugins=[handy]", "rank/select=mine"]).arms[0].pipeline.select.k == 4
+
+
+@pytest.mark.parametrize(("cls", "expected"), [
+    ("Plain", "is not a class of"), ("Nobody", "cannot be found"), ("Fixed", "is not a class of"),
+    ("Path", "is not a class of"), ("Raises", "Raises cannot be made (KeyError: 'no\\nluck')"),
+    ("SeesGold", "SeesGold reads evidence; only stages of memlab.learn and oracle may"),
+])
+def test_only_its_own_configured_classes_are_made_and_gold_stays_hidden(
+        tmp_path: Path, name: str, cls: str, expected: str) -> None:
+    (fault,) = faults_of(f"plugins=[{name}]", conf(tmp_path, name, cls), "rank/select=mine")
+    assert expected.replace("\\n", "\\\\n") in fault or expected in fault
+
+
+@pytest.mark.parametrize(("code", "expected"), [
+    ("raise RuntimeError('no\\nluck')", "RuntimeError: no luck"), ("raise SystemExit(3)", "SystemExit: 3"),
+    ("import nowhere_at_all", "No module named 'nowhere_at_all'"), ("1 +", "SyntaxError: "),
+])
+def test_a_plugin_that_cannot_be_imported_is_one_line_beside_all_other_faults(
+        tmp_path: Path, name: str, code: str, expected: str) -> None:
+    write(tmp_path, name, code)
+    first, second, *rest = faults_of(f"plugins=[{name}]", conf(tmp_path, name), "rank/select=mine",
+                                     "read.measure.value=all", "rank.rerank.kk=1")
+    assert f"plugins=[{name}]: the plug-in '{name}' cannot be imported (" in first
+    assert expected in first
+    assert "rank.rerank.kk" in second
+    assert f"rank.select._target_: '{name}.Mine' is of a plug-in that cannot be used" in rest
+    assert any(fault.startswith("read.measure.value: ") for fault in rest)
+    assert name not in sys.modules
+
+
+@pytest.mark.parametrize(("word", "expected"), [
+    ("plugins=[os]", "'os' is a part of Python, no plug-in"), ("plugins=[memlab]", "is memlab itself"),
+    ("plugins=[memlab.rank]", "is memlab itself"), ("plugins=['../evil']", "there is no module or installed plug-in"),
+    ("plugins=[__main__]", "there is no module"), ("plugins=[empty]", "is neither a file nor a folder with an "),
+    ("plugins=7", "expected a name or a list of names"), ("plugins=a,b", "several names are a list"),
+    ("conf_dir=[a]", "expected a folder"),
+])
+def test_a_name_that_can_be_no_plugin_is_refused(tmp_path: Path, name: str, word: str, expected: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (fault,) = faults_of(word)
+    assert expected in fault
+
+
+def test_the_digest_of_an_arm_without_a_plugin_class_is_the_old_one(tmp_path: Path, name: str) -> None:
+    (plain,) = read(words(tmp_path, f"plugins=[{name}]")).arms
+    old = {"seed": None, "pipeline": spec(plain.pipeline), "data": plain.dataset.identity(),
+           "source": manifest.source_digest()}
+    assert plain.digest() == spec_digest(old) == read(words(tmp_path)).arms[0].digest()
+    arm = mine(tmp_path, name)
+    changed = old | {"pipeline": spec(arm.pipeline)}
+    digest = plugins.source_digest(tmp_path / f"{name}.py")
+    assert arm.digest() == spec_digest(changed | {"plugins": {name: digest}}) != spec_digest(changed)
+
+
+def test_an_edit_of_the_source_makes_an_arm_stale(tmp_path: Path, name: str) -> None:
+    code = ("import sys\nfrom memlab.harness.sweep import read\n"
+            "print(*[arm.digest() for arm in read(sys.argv[1:], True).arms])")
+    line = words(tmp_path, f"plugins=[{name}]", conf(tmp_path, name), "rank/select=mine,fixed")
+
+    def digests() -> list[str]:
+        return subprocess.run([sys.executable, "-c", code, *line], cwd=tmp_path, check=True, text=True,
+                              capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT)}).stdout.split()
+
+    before = digests()
+    write(tmp_path, name, "# edited")
+    after = digests()
+    assert before[0] != after[0]
+    assert before[1] == after[1]
+
+
+def test_a_package_has_one_digest_wherever_it_lies(tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        package = tmp_path / place / "lab"
+        (package / "__pycache__").mkdir(parents=True)
+        (package / "__init__.py").write_text("x = 1\n", encoding="utf-8")
+        (package / "__pycache__" / "x.pyc").write_text(place, encoding="utf-8")
+    one, two = (tmp_path / place / "lab" for place in ("one", "two"))
+    assert plugins.source_digest(one) == plugins.source_digest(two)
+    (two / "__init__.py").rename(two / "other.py")
+    assert plugins.source_digest(one) != plugins.source_digest(two)
+
+
+def snapshot_of(arm: Arm) -> Snapshot:
+    return take_snapshot([arm], list(LIVES), None, 1)
+
+
+def test_jobs_of_a_snapshot_run_the_source_at_submission(tmp_path: Path, name: str) -> None:
+    arm = mine(tmp_path, name)
+    snapshot = snapshot_of(arm)
+    write(tmp_path, name, "raise RuntimeError('edited after submission')")
+    assert (snapshot.source / "more_conf" / "rank" / "select" / "mine.yaml").is_file()
+    code = ("import sys\nfrom pathlib import Path\nfrom memlab.cluster.snapshot import Snapshot\n"
+            "one = Snapshot(Path(sys.argv[1])); one.activate_plugins(); arm = one.arm(0)\n"
+            "print(arm.digest(), sys.modules[type(arm.pipeline.select).__module__].__file__, arm.plugins())")
+    done = subprocess.run([sys.executable, "-c", code, str(snapshot.folder)], cwd=tmp_path, check=True, text=True,
+                          capture_output=True, env={**os.environ, "PYTHONPATH": str(snapshot.source)})
+    digest, file, described = done.stdout.split(maxsplit=2)
+    assert digest == arm.digest()
+    assert Path(file) == snapshot.source / f"{name}.py"
+    assert described.strip() == str(arm.plugins())
+
+
+def test_a_plugin_that_is_too_large_or_named_as_memlabs_folders_is_not_submitted(
+        tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = mine(tmp_path, name)
+    with monkeypatch.context() as patch:
+        patch.setattr("memlab.cluster.snapshot.MAX_PLUGIN_MB", 0)
+        with pytest.raises(MemlabError, match="holds more than 0 MB, and jobs run from a copy of it"):
+            snapshot_of(arm)
+    assert list((tmp_path / "runs" / ".sweeps").iterdir()) == []
+    (tmp_path / "slurm").mkdir()
+    (tmp_path / "slurm" / "__init__.py").write_text("", encoding="utf-8")
+    (other,) = read(words(tmp_path, "plugins=[slurm]")).arms
+    with pytest.raises(MemlabError, match="a plug-in cannot be named 'slurm' in a submitted sweep"):
+        snapshot_of(other)

@@ -1,0 +1,175 @@
+"""The pages of the cookbook: their files in an empty folder, and the commands that they print."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.models.chatserver import ChatServer
+from tests.small import LIVES
+from tests.test_structure import ROOT
+
+pytestmark = pytest.mark.slow
+PAGES = ROOT / "docs" / "cookbook"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The language and the text of each code block."""
+    return BLOCK.findall((PAGES / f"{page}.md").read_text(encoding="utf-8"))
+
+
+def files(page: str, folder: Path) -> None:
+    """Write every file of a page: its first line names it."""
+    for language, text in blocks(page):
+        if language != "bash":
+            first, _, content = text.partition("\n")
+            file = folder / first.removeprefix("# ")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content, encoding="utf-8")
+
+
+def commands(page: str) -> list[str]:
+    return [line for language, text in blocks(page) if language == "bash" for line in text.splitlines()]
+
+
+def memlab(folder: Path, words: Sequence[str], path: Sequence[Path] = (), status: int = 0) -> str:
+    """The output of a command in a folder, on Python's path nothing but memlab and ``path``."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*path, ROOT])), "PYTHONSAFEPATH": "1",
+                   "MEMLAB_HOME": str(folder / "home"), "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-m", "memlab", *words], cwd=folder, env=environment, text=True,
+                          capture_output=True)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def run(folder: Path, line: str, *more: str) -> str:
+    """The output of a printed command; a shell would expand ``*`` in names of files."""
+    command, *words = shlex.split(line)
+    assert command == "memlab"
+    expanded = [str(one) for word in words for one in (folder.glob(word) if "*" in word else [word])]
+    return memlab(folder, [*expanded, *more])
+
+
+def folder_of(root: Path, name: str, data: str = "synthetic") -> Path:
+    (folder,) = (root / "runs" / "single" / data).glob(f"{name}-*")
+    return folder
+
+
+def record(folder: Path, file: str = "manifest.json") -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / file).read_text(encoding="utf-8"))
+    return content
+
+
+def test_every_page_is_tested_and_short() -> None:
+    assert {page.stem for page in PAGES.glob("*.md")} == {"retriever", "dataset", "reranker", "judge"}
+    assert all(len(page.read_text(encoding="utf-8").splitlines()) <= 100 for page in PAGES.glob("*.md"))
+
+
+def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_file(tmp_path: Path) -> None:
+    files("retriever", tmp_path)
+    sweep, single, score = commands("retriever")
+    run(tmp_path, sweep, *LIVES, "track=none")
+    trigram, bm25 = folder_of(tmp_path, "trigram"), folder_of(tmp_path, "bm25")
+    assert record(trigram)["plugins"]["mylab"]["version"] is None
+    assert record(bm25)["plugins"] == {}
+    assert record(trigram, "metrics.json") != record(bm25, "metrics.json")
+    run(tmp_path, single, *LIVES, "track=none", "plan=true")
+    run(tmp_path, score, *LIVES)
+    (scored,) = tmp_path.glob("runs/score/synthetic/run-*")
+    assert record(scored, "metrics.json") == record(trigram, "metrics.json")
+    assert (tmp_path / "runs" / "score" / "synthetic" / "report.html").is_file()
+    page = memlab(tmp_path, ["run", "--help", "plugins=[mylab]", "search/lexical=trigram"])
+    assert "search/lexical: bm25, bm25_official, bm25_v1, none, opensearch_sparse, trigram\n" in page
+    assert "power: 0.5  # how much long texts are discounted" in page
+    asked = memlab(tmp_path, ["ask", "plugins=[mylab]", "search/lexical=trigram", "search/dense=none", *LIVES,
+                              "corpus=life-0", "What pet do I have?"])
+    assert "lexical:turn" in asked
+
+
+def test_an_installed_retriever_is_used_by_its_name_from_any_folder(tmp_path: Path) -> None:
+    files("retriever", tmp_path / "source")
+    for line in (["wheel", "-q", "--no-deps", "--no-build-isolation", "-w", ".", "."],
+                 ["install", "-q", "--no-deps", "--no-index", "--no-compile", "--target", str(tmp_path / "site"),
+                  "mylab-0.1-py3-none-any.whl"]):
+        subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", *line], check=True,
+                       capture_output=True, cwd=tmp_path / "source")
+    site, words = [tmp_path / "site"], [*LIVES, "search/dense=none", "search/lexical=trigram"]
+    (tmp_path / "empty").mkdir()
+    marker = tmp_path / "imported"
+    source = tmp_path / "site" / "mylab" / "__init__.py"
+    source.write_text(f"open({str(marker)!r}, 'w').close()\n" + source.read_text())
+    refused = memlab(tmp_path / "empty", ["run", *words], site, status=2)
+    assert "there is no 'trigram' here; an installed plug-in has it: add plugins=[trigram]" in refused
+    misspelt = memlab(tmp_path / "empty", ["run", "plugins=[trigrm]", *words], site, status=2)
+    assert "'trigrm'; did you mean 'trigram'? (known: trigram)" in misspelt
+    assert "(plugins=[NAME]; further files: conf_dir=FOLDER) ==\n\ntrigram\n" in memlab(
+        tmp_path / "empty", ["run", "--help"], site)
+    assert not marker.exists()  # an entry point alone imports nothing
+    memlab(tmp_path / "empty", ["run", "plugins=[trigram]", *words, "track=none", "name=mine"], site)
+    assert marker.exists()
+    arm = folder_of(tmp_path / "empty", "mine")
+    assert record(arm)["plugins"]["mylab"]["version"] == "0.1"
+    memlab(tmp_path / "empty", ["score", str(arm / "run.trec"), *LIVES], site)
+    (scored,) = (tmp_path / "empty" / "runs" / "score" / "synthetic").glob("run-*")
+    assert record(scored, "metrics.json") == record(arm, "metrics.json")
+    one, two = (pl.read_parquet(folder / "questions.parquet") for folder in (arm, scored))
+    assert one.equals(two)  # each question, to the last digit
+    report = (scored.parent / "report.html").read_text(encoding="utf-8")
+    assert "recall_any@5" in report
+    assert memlab(tmp_path / "empty", ["report", "runs/single"], site).count("report: ") == 1
+
+
+def test_a_data_set_is_read(tmp_path: Path) -> None:
+    files("dataset", tmp_path)
+    (line,) = commands("dataset")
+    run(tmp_path, line, "track=none", "name=diary")
+    folder = folder_of(tmp_path, "diary", "diary")
+    assert record(folder, "metrics.json")["session/recall_any@1"] == 1
+    assert set(record(folder)["plugins"]) == {"diary"}
+    missing = memlab(tmp_path, [*shlex.split(line.replace("=mine", "=nowhere"))[1:], "rank.select.kk=1"], status=2)
+    assert "data.path: nowhere/entries.csv is not there" in missing
+    assert "'kk'; did you mean 'k'?" in missing
+
+
+def test_a_reranker_changes_the_order(tmp_path: Path) -> None:
+    files("reranker", tmp_path)
+    (line,) = commands("reranker")
+    run(tmp_path, line, *LIVES, "track=none")
+    plain, mine = (pl.read_parquet(folder_of(tmp_path, name) / "ranking.parquet") for name in ("none", "overlap"))
+    assert mine["overlap"].drop_nulls().is_between(0, 1).all()
+    run(tmp_path, line, *LIVES, "track=none", "hydra/launcher=local", "leak_guard=true", "out=jobs")
+    (job,) = (tmp_path / "jobs" / "single" / "synthetic").glob("overlap-*")
+    here = folder_of(tmp_path, "overlap")
+    assert job.name == here.name  # one digest, though the job ran from a copy of the plug-in's source
+    assert record(job, "metrics.json") == record(here, "metrics.json")
+    assert plain.select("question", "rank", "unit").join(mine, on=["question", "rank", "unit"]).height < plain.height
+
+
+def test_a_judge_gives_its_verdicts(tmp_path: Path) -> None:
+    files("judge", tmp_path)
+    (line,) = commands("judge")
+    server = ChatServer(lambda messages: "I think it was three.")
+    server.start()
+    try:
+        run(tmp_path, line.replace("http://localhost:8000/v1", server.url), *LIVES, "track=none", "name=judged")
+    finally:
+        server.stop()
+    folder = folder_of(tmp_path, "judged")
+    verdicts = pl.read_ndjson(folder / "verdicts.jsonl")
+    assert verdicts.height == 16
+    assert verdicts["judge"].unique().to_list() == ["numbers"]
+    assert set(verdicts.filter(pl.col("correct").is_null())["reply"]) == {"the gold answer has no number"}
+    assert 0 < verdicts["score"].sum() < verdicts["score"].count() < 16
+    assert set(record(folder)["plugins"]) == {"digits"}
