@@ -13,6 +13,7 @@ from memlab import __version__
 from memlab.errors import did_you_mean
 
 COMMANDS = {
+    "demo": ("memlab.demo.__main__", "best against five published systems on embedded data, in a minute"),
     "run": ("memlab.run", "run an arm, a sweep or a declared experiment, and report it"),
     "report": ("memlab.report.__main__", "build the report of finished runs again"),
     "import": ("memlab.chats.__main__", "import a chat export into a folder that data=custom reads"),
@@ -30,7 +31,7 @@ COMMANDS = {
 }
 """Name of a subcommand -> module with its ``main``, and what it does in one line."""
 
-SLOW = ("run", "ask", "submit", "report", "judge", "score")
+SLOW = ("demo", "run", "ask", "submit", "report", "judge", "score")
 """Commands that import for more than a second: they print a line first."""
 
 USAGE = """usage: memlab COMMAND [key=value ...] [--flag ...]

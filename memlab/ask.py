@@ -23,7 +23,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 import polars as pl
@@ -33,23 +32,21 @@ from rich.table import Table
 from rich.text import Text
 
 from memlab.config.overrides import HELP
-from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.harness.arm import Arm, load
+from memlab.errors import Faults, MemlabError
+from memlab.harness.question import MAX_RANKS, ask_data
 from memlab.harness.sweep import read
 from memlab.live.log import Log
-from memlab.live.results import RESULT, SearchResult, results, without_judges
+from memlab.live.results import RESULT, SearchResult
 from memlab.live.sessions import parse_moment
 from memlab.memory import Memory
 from memlab.runtime.home import home
 from memlab.store.store import store_at
-from memlab.tables import Tables, add_texts, frame, with_text
 from memlab.text.display import sanitise, sanitise_lines
-from memlab.text.unicode import replace_surrogates
 
 OWN = ("corpus", "now", "memory")
 """Words that ``memlab.run`` does not have."""
-MIN_RANKS, MAX_RANKS = 10, 20
-"""Minimum and maximum number of ranks that are shown: all selected ones, and at least the first ten."""
+MIN_RANKS = 10
+"""Number of ranks that are shown at least; all selected ones are, of the first MAX_RANKS."""
 TEXT = 300
 """Characters of a result's text that are shown."""
 ITEM = 1200
@@ -132,57 +129,7 @@ def answer(command: AskCommand) -> tuple[SearchResult, str]:
         store = store_at(sweep.settings.store) if sweep.settings.store else None
         with Memory(folder, arm.pipeline, store) as memory:
             return memory.look(command.question, now, MAX_RANKS), f"the memory {folder}"
-    return _ask_data(arm, command, now, sweep.settings.store)
-
-
-def _ask_data(arm: Arm, command: AskCommand, now: datetime | None, store: str | None) -> tuple[SearchResult, str]:
-    pipeline = without_judges(arm.pipeline)
-    tables = load(arm.dataset)
-    names = dict(tables["ids"].filter(pl.col("kind") == "corpus").select("corpus", "name").iter_rows())
-    corpora = {corpus: names.get(corpus, str(corpus)) for corpus in tables["sessions"]["corpus"].unique().sort()}
-    own = _own_questions(tables, command.question)
-    corpus = _corpus(corpora, own, command.own.get("corpus"))
-    own = own.filter(pl.col("corpus") == corpus)
-    own_tables = {name: tables[name].filter(pl.col("corpus") == corpus) for name in ("sessions", "turns")}
-    question = own["text"][0] if own.height else command.question
-    day = now or (own["asked_on"][0] if own.height else own_tables["sessions"]["said_on"].max())
-    text_id, texts = add_texts(tables["texts"].join(own_tables["turns"], on="text_id", how="semi"),
-                               [replace_surrogates(question)])
-    one = frame("questions", {"question": [0], "corpus": [corpus], "text_id": text_id, "asked_on": [day]})
-    answered = pipeline.run(Tables(texts=texts, questions=one, **own_tables), store_at(store))
-    sessions = own_tables["sessions"].height
-    return (SearchResult.of(answered, results(answered, pipeline, MAX_RANKS)),
-            f"{corpora[corpus]} of {arm.dataset.name}, {sessions} session{'s' * (sessions != 1)}")
-
-
-def _own_questions(tables: Tables, wanted: str) -> pl.DataFrame:
-    """Return (question, corpus, asked_on, text) of the data's questions with these words or this id."""
-    ids = tables["ids"].filter(pl.col("kind") == "question").select("question", "name")
-    questions = with_text(tables["questions"], tables["texts"]).join(ids, on="question", how="left")
-    same = pl.col("text").str.strip_chars().str.to_lowercase() == wanted.strip().lower()
-    return questions.filter(same | (pl.col("name") == wanted)).select("question", "corpus", "asked_on", "text")
-
-
-def _corpus(corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> int:
-    """Choose the corpus whose sessions are searched."""
-    listed = ", ".join(list(corpora.values())[:40]) + (", ..." if len(corpora) > 40 else "")
-    if wanted is not None:
-        matches = [corpus for corpus, name in corpora.items() if name == wanted]
-        if not matches and wanted.isdecimal() and int(wanted) in corpora:
-            matches = [int(wanted)]
-        if not matches:
-            raise Faults([f"corpus={wanted}: there is none of that name; {did_you_mean(wanted, corpora.values())}"])
-        return matches[0]
-    if len(corpora) == 1:
-        return next(iter(corpora))
-    meant = own["corpus"].unique().sort().to_list()
-    if len(meant) == 1:
-        return int(meant[0])
-    if meant:
-        listed = ", ".join(corpora[c] for c in meant)
-        raise Faults([f"several corpora have this question; choose one with corpus=NAME: {listed}"])
-    raise Faults([f"these data have {len(corpora)} corpora, and this is none of their questions; choose one with "
-                  f"corpus=NAME: {listed}"])
+    return ask_data(arm, command.question, command.own.get("corpus"), now, sweep.settings.store)
 
 
 def _show(result: SearchResult, place: str) -> None:
