@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
+from memlab.runtime.cores import usable_cores
 from memlab.stage import stage
 
 Ints = Annotated[tuple[int, ...], Field(strict=False, max_length=4096)]
@@ -118,5 +120,8 @@ def predict(trees: tuple[Tree, ...], x: np.ndarray, contributions: bool = False)
     """
     if not trees:
         return np.zeros((len(x), x.shape[1] + 1) if contributions else len(x))
-    values: np.ndarray = booster(trees, x.shape[1]).predict(x, pred_contrib=contributions, num_threads=1)
-    return values
+    model = booster(trees, x.shape[1])
+    with ThreadPoolExecutor(usable_cores()) as pool:  # LightGBM computes outside Python's lock
+        return np.concatenate(list(pool.map(
+            lambda rows: model.predict(rows, pred_contrib=contributions, num_threads=1),
+            np.array_split(x, min(usable_cores(), len(x)) or 1))))
