@@ -13,6 +13,7 @@ from memlab.config.overrides import groups
 from memlab.config.plugins import GROUP, installed
 from memlab.config.reasons import lines_with_reasons
 from memlab.errors import Faults
+from memlab.runtime.garbage import no_collection
 
 USAGE = """memlab: what makes retrieval for long-term conversational memory work
 
@@ -39,6 +40,7 @@ Exit status: 0 done, 1 an arm failed, 2 the configuration is faulty, 130 interru
 {settings}"""
 
 
+@no_collection()
 def help_page(words: Sequence[str], multirun: bool = False) -> str:
     """Describe the command, all slots, and the settings of what these words choose; raise Faults if they are bad."""
     configs, faults = compose(words, multirun)

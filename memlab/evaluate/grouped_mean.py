@@ -38,13 +38,13 @@ class GroupedMean:
             return None
         if self.error == 0:
             return 1.0 if self.value == 0 else None
-        return float(2 * scipy.stats.t.sf(abs(self.value) / self.error, self.df))
+        return float(2 * scipy.special.stdtr(self.df, -abs(self.value) / self.error))
 
     def interval(self, level: float = LEVEL) -> Interval:
         """Return the interval that excludes 0 exactly where ``p`` < 1 - level."""
         if self.error is None or self.df is None or self.error == 0:
             return None
-        half = float(scipy.stats.t.ppf((1 + level) / 2, self.df)) * self.error
+        half = float(scipy.special.stdtrit(self.df, (1 + level) / 2)) * self.error
         return self.value - half, self.value + half
 
 

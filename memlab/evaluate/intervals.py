@@ -23,7 +23,7 @@ def wilson(hits: int, n: int, level: float = LEVEL) -> Interval:
     """
     if n == 0:
         return None
-    z2 = float(scipy.stats.norm.ppf((1 + level) / 2)) ** 2
+    z2 = float(scipy.special.ndtri((1 + level) / 2)) ** 2
     centre, half = hits + z2 / 2, np.sqrt(z2 * (hits * (n - hits) / n + z2 / 4))
     return max(0.0, float((centre - half) / (n + z2))), min(1.0, float((centre + half) / (n + z2)))
 
@@ -56,8 +56,8 @@ def bca(columns: Values, seed: int = 0, resamples: int = 9_999, level: float = L
         if power2[j] <= (1e-12 * max(1.0, abs(mean))) ** 2 * n:
             intervals.append((float(mean), float(mean)))
             continue
-        z0, a = scipy.stats.norm.ppf(below[j]), -power3[j] / (6 * power2[j] ** 1.5)
-        z = z0 + scipy.stats.norm.ppf([(1 - level) / 2, (1 + level) / 2])
-        low, high = np.quantile(means[:, j], scipy.stats.norm.cdf(z0 + z / (1 - a * z))) + mean
+        z0, a = scipy.special.ndtri(below[j]), -power3[j] / (6 * power2[j] ** 1.5)
+        z = z0 + scipy.special.ndtri([(1 - level) / 2, (1 + level) / 2])
+        low, high = np.quantile(means[:, j], scipy.special.ndtr(z0 + z / (1 - a * z))) + mean
         intervals.append((float(low), float(high)))
     return intervals

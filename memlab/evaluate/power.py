@@ -20,7 +20,7 @@ WANTED = 0.8
 
 def smallest_significant(error: float, df: float, alpha: float) -> float:
     """Return the smallest difference with p <= alpha, at this standard error."""
-    return float(scipy.stats.t.isf(alpha / 2, df)) * error
+    return float(-scipy.special.stdtrit(df, alpha / 2)) * error
 
 
 def t_power(difference: float, error: float, df: float, alpha: float) -> float:
@@ -29,7 +29,7 @@ def t_power(difference: float, error: float, df: float, alpha: float) -> float:
     >>> round(t_power(.06, .0174, 4.7, .05), 2)
     0.77
     """
-    return float(scipy.stats.nct.sf(scipy.stats.t.isf(alpha / 2, df), df, difference / error))
+    return float(1 - scipy.special.nctdtr(df, difference / error, -scipy.special.stdtrit(df, alpha / 2)))
 
 
 def smallest_detectable(error: float, df: float, alpha: float) -> float:

@@ -23,6 +23,7 @@ from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curve_contrast import is_curve
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.build import build
+from memlab.runtime.garbage import no_collection
 from memlab.runtime.redaction import redact
 
 NOT_IN_NAMES = (
@@ -63,6 +64,7 @@ def command_line(words: Sequence[str], multirun: bool = False) -> str:
     return redact(f"python -m memlab.run {'-m ' * multirun}{shlex.join(words)}".strip(), os.environ)
 
 
+@no_collection()
 def read(words: list[str], multirun: bool = False) -> Sweep:
     """Compose every arm of a command line and construct its objects; raise Faults with all that is wrong."""
     configs, faults = compose(words, multirun)

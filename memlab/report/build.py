@@ -20,6 +20,7 @@ from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.report import view_model
 from memlab.report.display_names import oracle_bases
 from memlab.report.html import Extras, page
+from memlab.report.inputs import KEY
 from memlab.report.markdown import document
 from memlab.runtime.files import atomic_write, os_errors
 from memlab.token_counter import Words
@@ -36,14 +37,14 @@ class ReportFiles:
 
 
 def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: Iterable[str] = (),
-          seed: int = 0, exact: Mapping[str, str] | None = None) -> ReportFiles:
+          seed: int = 0, exact: Mapping[str, str] | None = None, inputs: str | None = None) -> ReportFiles:
     """Compare the finished arms in ``runs/<exp>/<data>`` and write the three files there, each whole or not at all.
 
     ``contrasts`` are those declared before the run; None takes them from the newest arm's config.yaml. ``expected``
     names the arms of the experiment in their order; those without a finished run are reported as missing. Without
     ``expected``, the order of the last report is kept, since others are compared with the first arm. ``exact`` names
-    the run folder of each arm for which no earlier configuration may be used. Raises MemlabError where no arm is
-    finished.
+    the run folder of each arm for which no earlier configuration may be used. ``inputs`` is recorded as the digest of
+    what the report is made from (memlab.report.inputs). Raises MemlabError where no arm is finished.
     """
     expected = list(expected)
     last = {} if expected else _last_arms(folder)
@@ -58,9 +59,10 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
         comparison["notes"].insert(0, f"Left out, since they ran with other data settings: {names}.")
     extras = Extras(tuple(p.name for p in runs.older), runs.broken)
     files = ReportFiles(comparison, folder / "comparison.json", folder / "report.html", folder / "report.md")
-    _write(files.json, json.dumps(comparison, indent=1, allow_nan=False) + "\n")
+    made = comparison if inputs is None else {**comparison, KEY: inputs}
     _write(files.html, page(comparison, runs.arms, extras))
     _write(files.markdown, document(comparison, runs.arms, extras.older, extras.broken))
+    _write(files.json, json.dumps(made, indent=1, allow_nan=False) + "\n")
     return files
 
 

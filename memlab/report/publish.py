@@ -12,16 +12,17 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
 from memlab.harness.results import failure_file
+from memlab.report.inputs import inputs_digest, up_to_date
 from memlab.runtime.files import read_json
 
 
 def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], before: Sequence[Path] = ()) -> list[Path]:
-    """Publish the arms that finished (with their twins) or failed, and build reports; return their comparison.json.
+    """Publish the arms that finished (with their twins) or failed, and build the reports that are not up to date.
+
+    Return their comparison.json.
 
     ``before`` are comparisons of exactly these arms that a job has built: then none is built again.
     """
-    from memlab.report.build import build
-
     comparisons: list[Path] = []
     arms = list(arms)
     for place in dict.fromkeys(arm.arms_folder() for arm in arms):
@@ -35,7 +36,13 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], befo
             if matched:
                 track.publish(place / matched)
         if any(arm.finished() for arm in group) and not before:
-            comparisons.append(build(place, contrasts=contrasts, expected=[a.name for a in group], exact=exact).json)
+            names = [arm.name for arm in group]
+            digest = inputs_digest(place, contrasts, names, exact)
+            if not up_to_date(place, digest):
+                from memlab.report.build import build  # imports the charts, which a finished report does not need
+
+                build(place, contrasts=contrasts, expected=names, exact=exact, inputs=digest)
+            comparisons.append(place / "comparison.json")
     return list(before) or comparisons
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-import httpx
-
 from memlab.errors import MemlabError
 
 LOOPBACK = "127.0.0.1"
@@ -100,6 +98,8 @@ def own_address() -> str:
 
 def answers(base: str, key: str) -> bool:
     """Return whether a server at an address accepts a key."""
+    import httpx  # a tenth of a second, which the help page does not need
+
     try:
         reply = httpx.get(f"{base}/models", headers={"Authorization": f"Bearer {key}"}, timeout=_ANSWER,
                           trust_env=False)

@@ -1,0 +1,91 @@
+"""A report is built again when anything that it is made from has changed, and else is left as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memlab.evaluate.contrast import Contrast
+from memlab.harness.arm import Arm
+from memlab.report.inputs import KEY, inputs_digest, up_to_date
+from memlab.report.publish import publish
+from memlab.store import store_at
+from memlab.track.off import Off
+from tests.small import arm
+
+ONE = Contrast("one", "two", "session/recall_all@5")
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Arm:
+    one = arm(tmp_path)
+    one.run(store_at(str(tmp_path / "store")))
+    return one
+
+
+def report_of(one: Arm, *contrasts: Contrast) -> tuple[Path, int]:
+    """Publish an arm; return its report and the time at which that was written."""
+    (comparison,) = publish([one], Off(), contrasts)
+    return comparison, comparison.with_name("report.html").stat().st_mtime_ns
+
+
+def test_a_report_that_is_up_to_date_is_not_built_again(finished: Arm) -> None:
+    comparison, written = report_of(finished)
+    before = comparison.read_bytes()
+    assert report_of(finished) == (comparison, written)
+    assert comparison.read_bytes() == before
+    assert up_to_date(comparison.parent, json.loads(before)[KEY])
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a manifest": lambda place: next(place.glob("*/manifest.json")).write_text(
+        next(place.glob("*/manifest.json")).read_text() + " "),
+    "a damaged table": lambda place: next(place.glob("*/run.trec")).write_text("junk"),
+    "no page": lambda place: (place / "report.html").unlink(),
+    "no Markdown": lambda place: (place / "report.md").unlink(),
+    "a damaged comparison": lambda place: (place / "comparison.json").write_text('{"arms": '),
+    "a comparison without a digest": lambda place: (place / "comparison.json").write_text("{}"),
+    "a comparison of another kind": lambda place: (place / "comparison.json").write_text("[]"),
+    "calibrated judges": lambda place: (place.parents[1] / "calibration.json").write_text("{}"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_it_is_made_from_has_changed(finished: Arm, change: Callable[[Path], object]) -> None:
+    comparison, written = report_of(finished)
+    change(comparison.parent)
+    assert report_of(finished)[1] != written
+    assert json.loads(comparison.read_text())["arms"]
+
+
+def test_other_contrasts_arms_or_run_folders_are_another_report(finished: Arm) -> None:
+    place = finished.arms_folder()
+    digests = [inputs_digest(place, [], ["one"], {}), inputs_digest(place, [ONE], ["one"], {}),
+               inputs_digest(place, [replace(ONE, planned=0.5)], ["one"], {}),
+               inputs_digest(place, [], ["one", "two"], {}), inputs_digest(place, [], ["one"], {"one": "one-0123"})]
+    assert len(set(digests)) == len(digests)
+    _, written = report_of(finished)
+    assert report_of(finished, ONE)[1] != written
+
+
+def test_other_source_is_another_report(finished: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = inputs_digest(finished.arms_folder(), [], [], {})
+    monkeypatch.setattr("memlab.report.inputs.source_digest", lambda: "other")
+    assert inputs_digest(finished.arms_folder(), [], [], {}) != before
+
+
+def test_a_further_arm_is_another_report(finished: Arm) -> None:
+    comparison, _ = report_of(finished)
+    digest = json.loads(comparison.read_text())[KEY]
+    shutil.copytree(finished.folder(), comparison.parent / "two-0123")
+    assert not up_to_date(comparison.parent, inputs_digest(comparison.parent, [], ["one"], {
+        "one": finished.folder().name, "one.twin": ""}))
+    shutil.rmtree(comparison.parent / "two-0123")
+    assert up_to_date(comparison.parent, inputs_digest(comparison.parent, [], ["one"], {
+        "one": finished.folder().name, "one.twin": ""}))
+    assert up_to_date(comparison.parent, digest)
