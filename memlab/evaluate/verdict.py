@@ -2,8 +2,8 @@
 
 Arms are ranked by one metric and put into tiers. A tier is led by its best arm; an arm belongs to it unless the leader
 is shown to be ahead, by the paired t-test over groups with Holm's correction over all arms that the leader is compared
-with. Rules that are compared over whole curves have
-no tiers: what a rule finds depends on its budget, and ``memlab.evaluate.winner`` names the rule that wins.
+with. No arm is preferred where the best one is shown to be ahead of none. Rules that are compared over whole curves
+have no tiers: what a rule finds depends on its budget, and ``memlab.evaluate.winner`` names the rule that wins.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ MARGIN = 0.02
 
 PRICE = 0.5
 """A cheaper arm shows at most this share of the best arm's tokens."""
+
+NAMED = 5
+"""Rivals that are named where none is shown to be behind."""
 
 WHOLE = 0.9
 """If at least this share of the questions is shown every candidate, selections cannot differ."""
@@ -56,12 +59,16 @@ class Place(TypedDict):
 class Recommendation(TypedDict):
     """The ranking by ``metric``, best first, and what the best arm's rivals are worth.
 
+    ``questions`` define the metric, in so many independent ``groups``.
+
     ``tied`` are those that it is not shown to be ahead of, ``behind`` is the nearest of the others, ``cheaper`` the
     cheapest of the ``cheap`` arms with at most half of its tokens that is as good. ``whole`` is the share of questions
     that every arm shows all candidates for, where it is at least ``WHOLE``. ``words`` says it all in sentences.
     """
 
     metric: str
+    questions: int
+    groups: int
     ranking: list[Place]
     tied: list[Rival]
     behind: Rival | None
@@ -103,8 +110,10 @@ def verdict(frames: Mapping[str, pl.DataFrame], rankings: Sequence[pl.DataFrame 
     cheap = [] if price is None else [
         rival for rival in rivals if rival["tokens"] is not None and rival["tokens"] <= PRICE * price]
     good = [rival for rival in cheap if rival["low"] is not None and rival["low"] > -MARGIN]
+    sizes = _sizes(frames[order[0]], metric)
     found: Recommendation = {
-        "metric": metric, "ranking": ranking, "tied": [r for r in rivals if r["arm"] in first_tier],
+        "metric": metric, "questions": sizes[0], "groups": sizes[1], "ranking": ranking,
+        "tied": [r for r in rivals if r["arm"] in first_tier],
         "behind": next((r for r in rivals if r["arm"] not in first_tier), None),
         "cheaper": min(good, key=lambda r: (r["tokens"] or 0.0, r["arm"]), default=None), "cheap": len(cheap),
         "whole": _whole(rankings), "words": []}
@@ -117,17 +126,40 @@ def words(found: Recommendation) -> list[str]:
         return [f"Nothing can be compared: {100 * found['whole']:.0f} % of the questions are shown every candidate, "
                 "since the budget holds the whole memory. Fix: show less (rank.select.tokens, rank.select.k), or take "
                 "data with longer histories."]
+    if found["behind"] is None:
+        return _undecided(found)
     best, others = found["ranking"][0], len(found["ranking"]) - 1
     sentences = [f"Use {best['arm']}: {_finds(found['metric'], best['value'])}{_at(best['tokens'])}."]
     if found["tied"]:
         names = ", ".join(f"{rival['arm']} ({_size(rival)})" for rival in found["tied"])
         sentences.append(f"How sure: it is not shown to be ahead of {names}.")
-    if behind := found["behind"]:
-        p = "" if behind["p"] is None else f", p {p_value(behind['p'])}" + f" after Holm over {others}" * (others > 1)
-        rest = others - len(found["tied"])
-        ahead = f"{'all' if rest == others else 'the other'} {rest}; the nearest is " if rest > 1 else ""
-        sentences.append(f"{'It' if found['tied'] else 'How sure: it'} is shown to be ahead of {ahead}{behind['arm']} "
-                         f"({_size(behind)}{p}).")
+    behind = found["behind"]
+    p = "" if behind["p"] is None else f", p {p_value(behind['p'])}" + f" after Holm over {others}" * (others > 1)
+    rest = others - len(found["tied"])
+    ahead = f"{'all' if rest == others else 'the other'} {rest}; the nearest is " if rest > 1 else ""
+    sentences.append(f"{'It' if found['tied'] else 'How sure: it'} is shown to be ahead of {ahead}{behind['arm']} "
+                     f"({_size(behind)}{p}).")
+    return sentences + _cheaper(found)
+
+
+def _undecided(found: Recommendation) -> list[str]:
+    """Return the verdict where the best arm is shown to be ahead of no other."""
+    best, rivals = found["ranking"][0], found["tied"]
+    data = f"on {found['questions']:,} question{'s' * (found['questions'] != 1)}"
+    if found["groups"] < found["questions"]:
+        data += f" in {found['groups']:,} independent group{'s' * (found['groups'] != 1)}"
+    if all(place["value"] == best["value"] for place in found["ranking"]):
+        return [f"No arm can be preferred: all {len(rivals) + 1} are level, {_finds(found['metric'], best['value'])}, "
+                f"{data}.", *_cheaper(found)]
+    nearest = ", ".join(f"{rival['arm']} ({_size(rival)})" for rival in rivals[:NAMED])
+    more = f", and {len(rivals) - NAMED} more" if len(rivals) > NAMED else ""
+    behind = "which is not shown to be worse" if len(rivals) == 1 else "none of which is shown to be worse"
+    return [f"No arm can be preferred: {best['arm']} has the highest value, {_finds(found['metric'], best['value'])}"
+            f"{_at(best['tokens'])}, {data}.", f"Against {nearest}{more}, {behind}.", *_cheaper(found)]
+
+
+def _cheaper(found: Recommendation) -> list[str]:
+    sentences = []
     if cheaper := found["cheaper"]:
         sentences.append(f"As good at half the price: {cheaper['arm']}{_at(cheaper['tokens'])}, {_size(cheaper)}; the "
                          f"interval excludes a loss of {100 * MARGIN:.0f} points.")
@@ -190,6 +222,13 @@ def _against(leader: str, others: Sequence[str], frames: Mapping[str, pl.DataFra
     return [{"arm": row["arm"], "tokens": tokens[row["arm"]], "difference": row["difference"] or 0.0,
              "low": row["low"], "high": row["high"], "p": None if row["p"] is None else p}
             for row, p in zip(rows, adjusted)]
+
+
+def _sizes(questions: pl.DataFrame, metric: str) -> tuple[int, int]:
+    """Return the number of questions that define a metric, and of their groups."""
+    rows, column = view(questions, metric)
+    rows = rows.filter(pl.col(column).is_not_null())
+    return rows.height, rows["group"].n_unique()
 
 
 def _whole(rankings: Sequence[pl.DataFrame | None]) -> float | None:

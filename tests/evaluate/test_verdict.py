@@ -69,6 +69,7 @@ def test_the_cheapest_arm_that_is_as_good_is_named_and_one_that_may_lose_two_poi
     assert without["cheaper"] is None
     assert without["words"][-1] == ("As good at half the price: the one with at most half of its tokens may lose more "
                                     "than 2 points.")
+    assert without["words"][0].startswith("Use best")
     alone = of({"best": arm(best, 1_000), "dear": arm(share(.7), 501)})
     assert not any("half the price" in sentence for sentence in alone["words"])
 
@@ -94,6 +95,32 @@ def test_one_group_tests_nothing_so_all_share_a_tier() -> None:
     found = of({"a": arm(share(.8), groups=groups), "b": arm(share(.1), groups=groups)})
     assert places(found) == [("a", 1), ("b", 1)]
     assert found["behind"] is None
+    assert found["words"] == [
+        "No arm can be preferred: a has the highest value, all evidence turns are shown for 80.0 % of the questions at "
+        "100 tokens each, on 200 questions in 1 independent group.",
+        "Against b (−70.0 points), which is not shown to be worse."]
+
+
+def test_no_arm_is_preferred_where_none_is_shown_to_be_behind() -> None:
+    few = {f"arm{i}": arm([1.0, 1.0, float(i == 0)], 100 + i) for i in range(8)}
+    first, second = of(few)["words"]
+    assert first == ("No arm can be preferred: arm0 has the highest value, all evidence turns are shown for 100.0 % of "
+                     "the questions at 100 tokens each, on 3 questions.")
+    assert second.count("points, 95 % interval") == 5
+    assert second.endswith("and 2 more, none of which is shown to be worse.")
+    level = of({"a": arm([1.0, 0.0, 1.0], 90), "b": arm([1.0, 0.0, 1.0], 100)})["words"]
+    assert level == ["No arm can be preferred: all 2 are level, all evidence turns are shown for 66.7 % of the "
+                     "questions, on 3 questions."]
+    level = of({"a": arm([1.0], 90), "b": arm([1.0], 100)})["words"]
+    assert level[0].endswith("on 1 question.")
+
+
+def test_an_arm_as_good_at_half_the_price_is_named_without_a_winner_too() -> None:
+    best, other = share(.80), share(.80)
+    other[0] = 0.0
+    words = of({"best": arm(best, 1_000), "half": arm(other, 400)})["words"]
+    assert words[0].startswith("No arm can be preferred: best has the highest value")
+    assert words[-1].startswith("As good at half the price: half at 400 tokens each, −0.5 points")
 
 
 def test_a_declared_metric_comes_first_and_curves_have_no_tiers() -> None:
