@@ -1,7 +1,7 @@
-"""One question in the terminal: ``python -m memlab.ask [slot=technique] [slot.setting=value] "question"``.
+"""One question in the terminal: ``memlab ask [slot=technique] [slot.setting=value] "question"``.
 
-    python -m memlab.ask system=best data=locomo data.path=FILE corpus=conv-26 "What did Caroline research?"
-    python -m memlab.ask memory=FOLDER now=2023-06-01 "Which pet do I have?"
+    memlab ask system=best data=locomo data.path=FILE corpus=conv-26 "What did Caroline research?"
+    memlab ask memory=FOLDER now=2023-06-01 "Which pet do I have?"
 
 Prints the ranking with its signals, facts about the people and things in the question if a graph is configured, the
 context, and the answer if there is a reader (read/answer=reader chat=...). Words are those of ``memlab.run``, and:

@@ -1,4 +1,4 @@
-"""Check of this machine: what it can run, and what is missing: ``python -m memlab.doctor [--network]``.
+"""Check of this machine: what it can run, and what is missing: ``memlab doctor [--network]``.
 
 Each problem comes with the exact command that solves it. The exit status is 1 only if something essential is missing.
 """
@@ -163,7 +163,7 @@ def home() -> Iterator[Check]:
     free = shutil.disk_usage(root).free
     finding = f"{root}, {free / GIB:.1f} GiB free"
     yield _check("MEMLAB_HOME", free >= 5 * GIB, finding, finding,
-                 "python -m memlab.store prune, or export MEMLAB_HOME=/a/larger/disk")
+                 "memlab store prune, or export MEMLAB_HOME=/a/larger/disk")
 
 
 def network() -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""The entry point: ``python -m memlab.run [+exp=NAME] [slot=technique] [slot.setting=value]``.
+"""The entry point: ``memlab run [+exp=NAME] [slot=technique] [slot.setting=value]``.
 
 One arm, or the arms of a declared experiment, then the report. Finished arms are not run again; interrupted work
 continues where it stopped. Exit status: 0 done, 1 an arm failed, 2 the configuration is faulty, 130 interrupted.

@@ -1,4 +1,4 @@
-"""Model servers for runs: ``python -m memlab.serve MODEL``, ``... list``, ``... stop [MODEL|--all]``, ``... key``.
+"""Model servers for runs: ``memlab serve MODEL``, ``... list``, ``... stop [MODEL|--all]``, ``... key``.
 
 The server is vLLM in an environment of its own, with a generated key, on loopback unless ``--host`` sets another
 address. After it has answered a real request, the words that a run needs are printed to standard output; everything
@@ -26,10 +26,10 @@ _MODELS = file_names("serve")
 _EPILOG = f"""\
 MODEL is one of: {', '.join(_MODELS)};
 or a model of the hub (owner/model), or a folder. Words after `--` are passed on to vLLM.
-  python -m memlab.serve embedded --create-env cpu     once: makes the environment, then serves
-  python -m memlab.serve embedded --detach             in the background
-  python -m memlab.serve qwen2.5-7b --host node        for other nodes too: runs with chat.url=auto find it
-  python -m memlab.serve list | stop MODEL | stop --all | key MODEL"""
+  memlab serve embedded --create-env cpu     once: makes the environment, then serves
+  memlab serve embedded --detach             in the background
+  memlab serve qwen2.5-7b --host node        for other nodes too: runs with chat.url=auto find it
+  memlab serve list | stop MODEL | stop --all | key MODEL"""
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -73,15 +73,15 @@ def _serve(words: list[str]) -> int:
         if args.model is None:
             return 0
     if args.model is None:
-        raise MemlabError("no model is named", fix=f"python -m memlab.serve MODEL; {did_you_mean('', _MODELS)}")
+        raise MemlabError("no model is named", fix=f"memlab serve MODEL; {did_you_mean('', _MODELS)}")
     server, leader = start.start(make_plan(args, env, words[at + 1:], _echo), port=args.port,
                                  timeout=args.timeout, echo=_echo)
     try:
         print(start.overrides(server), flush=True)
         if server.task != "chat":
-            _echo(f"the run needs the key: export {start.KEY_VARIABLE}=$(python -m memlab.serve key {server.name})")
+            _echo(f"the run needs the key: export {start.KEY_VARIABLE}=$(memlab serve key {server.name})")
         if leader is None or args.detach:
-            _echo(f"serving in the background, log {server.log}; python -m memlab.serve stop {server.name}")
+            _echo(f"serving in the background, log {server.log}; memlab serve stop {server.name}")
         else:
             _echo(f"serving until Ctrl-C, log {server.log}")
             start.watch(server, leader, args.grace)
@@ -120,7 +120,7 @@ def _list(words: list[str]) -> int:
         if server.task:
             print(f"  {start.overrides(server)}")
     if not servers:
-        print(f"no server runs; python -m memlab.serve MODEL with one of: {', '.join(_MODELS)}")
+        print(f"no server runs; memlab serve MODEL with one of: {', '.join(_MODELS)}")
     return 0
 
 
@@ -136,7 +136,7 @@ def _one(servers: Sequence[records.Server], name: str | None) -> records.Server:
         return matches[0]
     what = f"{len(matches)} servers could be meant" if matches else f"no server runs{f' for {name}' if name else ''}"
     options = [s.file.stem for s in matches or servers]
-    raise MemlabError(what, fix=f"name one of: {', '.join(options)}" if options else "python -m memlab.serve list")
+    raise MemlabError(what, fix=f"name one of: {', '.join(options)}" if options else "memlab serve list")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -168,7 +168,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _subparser(command: str, description: str, *arguments: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"python -m memlab.serve {command}", description=description)
+    parser = argparse.ArgumentParser(prog=f"memlab serve {command}", description=description)
     for name in arguments:
         parser.add_argument(name, nargs="?", help="as `list` shows it; not needed if only one server runs")
     return parser

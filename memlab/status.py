@@ -1,4 +1,4 @@
-"""Status of submitted sweeps, one row per arm: ``python -m memlab.status [EXP] [--out runs]`` (or ``out=runs``).
+"""Status of submitted sweeps, one row per arm: ``memlab status [EXP] [--out runs]`` (or ``out=runs``).
 
 Exit status 0 if all arms are done, 3 if some wait or run, 1 if some failed or are lost.
 """

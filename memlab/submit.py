@@ -1,6 +1,6 @@
-"""Submit a sweep and return at once: ``python -m memlab.submit +exp=adaptive_k``, with the arguments of ``memlab.run``.
+"""Submit a sweep and return at once: ``memlab submit +exp=adaptive_k``, with the arguments of ``memlab.run``.
 
-Prints the ids of the jobs; ``python -m memlab.status`` shows their state. The launcher is ``hydra/launcher=slurm``
+Prints the ids of the jobs; ``memlab status`` shows their state. The launcher is ``hydra/launcher=slurm``
 unless another profile is named. Exit status 0 submitted (or nothing to do), 1 SLURM accepted nothing, 2 a faulty
 configuration.
 """
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         finished = sum(arm.finished() for arm in sweep.arms)
         if not isinstance(sweep.launcher, Slurm):
             raise MemlabError("this launcher runs the arms in the calling shell", where="hydra/launcher",
-                              fix="python -m memlab.run with the same arguments, or a SLURM profile")
+                              fix="memlab run with the same arguments, or a SLURM profile")
         snapshot = submit(sweep.launcher, sweep.arms, words, sweep.settings.store, sweep.settings.shards, out)
     except MemlabError as error:
         out.print(f"[red]memlab:[/red] {escape(str(error))}")
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if snapshot is None:
         out.print("nothing to submit: every arm is finished")
     else:
-        out.print(f"status: python -m memlab.status --out {snapshot.metadata()['out']}", markup=False)
+        out.print(f"status: memlab status --out {snapshot.metadata()['out']}", markup=False)
     return 0
 
 

@@ -132,7 +132,7 @@ def test_what_was_said_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[s
 def test_help_says_how(capsys: pytest.CaptureFixture[str]) -> None:
     for words in ([], ["--help"]):
         assert main(words) == 0
-        assert 'python -m memlab.ask [slot=technique] [slot.setting=value] "question"' in " ".join(
+        assert 'memlab ask [slot=technique] [slot.setting=value] "question"' in " ".join(
             capsys.readouterr().out.split())
 
 

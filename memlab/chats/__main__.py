@@ -1,4 +1,4 @@
-"""Command that imports a chat export: ``python -m memlab.chats FILE_OR_FOLDER [--format auto] [--out FOLDER]``."""
+"""Command that imports a chat export: ``memlab import FILE_OR_FOLDER [--format auto] [--out FOLDER]``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m memlab.chats", description="Import a chat export into a folder that data=custom reads.",
+        prog="memlab import", description="Import a chat export into a folder that data=custom reads.",
         epilog="formats: " + "; ".join(f"{f.name} ({f.title})" for f in FORMATS))
     parser.add_argument("path", type=Path, help="the export: a file, a folder, or a zip")
     parser.add_argument("--format", default="auto", metavar="NAME", help="format of the export (default: auto)")
@@ -70,7 +70,7 @@ def _import(options: argparse.Namespace) -> None:
     for line in _facts(export, sessions, options.timezone):
         print(f"  {sanitise(line)}")
     print(f"{'written' if written else 'unchanged'}: {sanitise(str(folder / SESSIONS))}")
-    print(f'next: python -m memlab.ask data=custom data.path={sanitise(shlex.quote(str(folder)))} "your question"')
+    print(f'next: memlab ask data=custom data.path={sanitise(shlex.quote(str(folder)))} "your question"')
 
 
 def _zone(name: str) -> tzinfo:

@@ -88,7 +88,7 @@ def wait(snapshot: Snapshot, out: Console) -> None:
         _watch(snapshot, out)
     except KeyboardInterrupt:
         ids = " ".join(dict.fromkeys(job.id.partition("_")[0] for job in snapshot.jobs()))
-        out.print(f"\nthe jobs continue: python -m memlab.status shows them, scancel {ids} ends them")
+        out.print(f"\nthe jobs continue: memlab status shows them, scancel {ids} ends them")
         raise
 
 

@@ -17,13 +17,13 @@ from memlab.runtime.garbage import no_collection
 
 USAGE = """memlab: what makes retrieval for long-term conversational memory work
 
-  python -m memlab.run                      one arm on embedded data, all defaults
-  python -m memlab.run rank/select=gap      another technique in one slot
-  python -m memlab.run rank.select.k=5      another value
-  python -m memlab.run -m rank.select.k=5,10,20            a sweep: one arm per value
-  python -m memlab.run +exp=adaptive_k      a declared experiment: arms, contrasts, report
-  python -m memlab.run ... plan=true        what would run, what is cached, what it costs
-  python -m memlab.run ... hydra/launcher=local|slurm      in processes, or as jobs
+  memlab run                      one arm on embedded data, all defaults (also: python -m memlab.run)
+  memlab run rank/select=gap      another technique in one slot
+  memlab run rank.select.k=5      another value
+  memlab run -m rank.select.k=5,10,20            a sweep: one arm per value
+  memlab run +exp=adaptive_k      a declared experiment: arms, contrasts, report
+  memlab run ... plan=true        what would run, what is cached, what it costs
+  memlab run ... hydra/launcher=local|slurm      in processes, or as jobs
 
 Exit status: 0 done, 1 an arm failed, 2 the configuration is faulty, 130 interrupted.
 

@@ -1,4 +1,4 @@
-"""Commands for benchmark files: ``python -m memlab.data list | fetch NAME | check PATH | show ID``."""
+"""Commands for benchmark files: ``memlab data list | fetch NAME | check PATH | show ID``."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def _list(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command h
         if entry := benchmarks.FILES.get(name):
             size = _size(entry.size) if entry.size else "about 2.7 GB"
             place = benchmarks.data_folder() / entry.file
-            state = f"here: {place}" if place.exists() else f"not here; python -m memlab.data fetch {name}"
+            state = f"here: {place}" if place.exists() else f"not here; memlab data fetch {name}"
             print(f"{name:<{width}}  {entry.licence}, {size}; {sanitise(state)}")
         elif several := benchmarks.FOLDERS.get(name):
             missing = several.missing(benchmarks.data_folder())
-            state = f"{missing} not here; python -m memlab.data fetch {name}" if missing else "all here"
+            state = f"{missing} not here; memlab data fetch {name}" if missing else "all here"
             print(f"{name:<{width}}  {several.licence}, {len(several.files)} files; {state}")
         elif parts := [other for other in benchmarks.FOLDERS if other.startswith(f"{name}_")]:
             print(f"{name:<{width}}  fetched by size: {', '.join(parts)}")

@@ -90,7 +90,7 @@ class Beam(Subset):
         """Return what a reader of the results must know."""
         return ["BEAM gives no question date: the day after a chat's last message is used. Where an id that a question "
                 "cites belongs to several messages, they cannot be told apart, and the question is not scored "
-                "(`python -m memlab.data check` counts them).", *super().notes()]
+                "(`memlab data check` counts them).", *super().notes()]
 
     def grouping(self) -> GroupBy:
         """Group the questions of one chat."""
@@ -104,7 +104,7 @@ class Beam(Subset):
         folders = sorted((f for f in root.glob("*") if f.name.isdecimal() and f.is_dir()), key=lambda f: int(f.name))
         if not folders or not roots and place.name != self.size:
             raise MemlabError(f"there are no chats of {self.size}", where=str(place),
-                              fix=f"run `python -m memlab.data fetch beam_{self.size.lower()}`, or point data.path at "
+                              fix=f"run `memlab data fetch beam_{self.size.lower()}`, or point data.path at "
                                   "the folder chats of your copy of the repository")
         return folders
 

@@ -120,5 +120,5 @@ def find(name: str, path: Path | None, setting: str = "data.path") -> Path:
     if path.is_file():
         return path
     problem = "a folder, expected a file" if path.is_dir() else "no such file"
-    raise MemlabError(problem, where=str(path), fix=f"run `python -m memlab.data fetch {name}`, or put {entry.file} "
+    raise MemlabError(problem, where=str(path), fix=f"run `memlab data fetch {name}`, or put {entry.file} "
                       f"from {entry.base} at {home}, or point {setting} at your copy")

@@ -1,7 +1,7 @@
 """Your own conversations: a folder with ``sessions.jsonl`` and ``questions.jsonl``, one JSON object per line.
 
 sessions.jsonl has one chat or meeting per line. ``speaker`` may be left out; people who talk to each other are all
-users, and have names. ``said_on`` may be null: every question sees such a session. ``python -m memlab.chats`` writes
+users, and have names. ``said_on`` may be null: every question sees such a session. ``memlab import`` writes
 this file from a chat export::
 
     {"corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": [

@@ -21,7 +21,7 @@ from memlab.data.realtalk import RealTalk
 from memlab.errors import Faults, MemlabError
 from memlab.tables import SESSION, Tables
 
-IMPORT = "python -m memlab.chats"
+IMPORT = "memlab import"
 
 
 @dataclass(frozen=True)

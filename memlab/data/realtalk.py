@@ -91,7 +91,7 @@ class RealTalk(Subset):
         files = [place] if place.is_file() else sorted(place.glob("Chat_*.json"), key=_chat_number)
         if not files:
             raise MemlabError("no Chat_*.json is there", where=str(place),
-                              fix="run `python -m memlab.data fetch realtalk`, or point data.path at your copy of the "
+                              fix="run `memlab data fetch realtalk`, or point data.path at your copy of the "
                                   "repository's folder data")
         return files
 

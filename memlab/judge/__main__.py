@@ -1,4 +1,4 @@
-"""Score your own answers: ``python -m memlab.judge FILE --data longmemeval_oracle [--judge official --chat NAME]``.
+"""Score your own answers: ``memlab judge FILE --data longmemeval_oracle [--judge official --chat NAME]``.
 
 FILE holds one ``{"question_id": ..., "hypothesis": ...}`` per line. Prints accuracy by question type with intervals,
 as LongMemEval's own scripts count it, and writes ``FILE.verdicts.jsonl``. Replies are stored, so a second run asks

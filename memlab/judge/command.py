@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --data, --path, --judge, --chat and --store; :func:`chat_fields` reads the fields of the chat model."""
     parser.add_argument("--data", default="longmemeval_oracle", metavar="NAME",
                         help=f"data set (default longmemeval_oracle); one of {', '.join(file_names('data'))}")
-    parser.add_argument("--path", type=Path, help="its file, if it is not where `python -m memlab.data fetch` puts it")
+    parser.add_argument("--path", type=Path, help="its file, if it is not where `memlab data fetch` puts it")
     parser.add_argument("--judge", default="official", metavar="NAME",
                         help=f"judge (default official); one of {', '.join(options('judge'))}")
     parser.add_argument("--chat", metavar="NAME",

@@ -1,6 +1,6 @@
 """LongMemEval's judge word for word: its prompts are read from the user's copy of the official evaluation script.
 
-The script is parsed and never executed. ``python -m memlab.data fetch longmemeval_judge`` puts it in place.
+The script is parsed and never executed. ``memlab data fetch longmemeval_judge`` puts it in place.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class OfficialPrompts:
         return "".join(parts)
 
 
-_FETCH = "fetch the official one: python -m memlab.data fetch longmemeval_judge"
+_FETCH = "fetch the official one: memlab data fetch longmemeval_judge"
 
 
 @stage
@@ -135,7 +135,7 @@ class OfficialJudge(ChatJudge):
     counts_yes: ClassVar = True
 
     name: str = "official"
-    script: LocalPath | None = None  # null: where `python -m memlab.data fetch longmemeval_judge` puts it
+    script: LocalPath | None = None  # null: where `memlab data fetch longmemeval_judge` puts it
     any_version: bool = False  # true: also a script with another checksum
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Command that proposes questions about your own sessions: ``python -m memlab.questions FOLDER``."""
+"""Command that proposes questions about your own sessions: ``memlab questions FOLDER``."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m memlab.questions",
+        prog="memlab questions",
         description="Propose questions about your own sessions, and write a page on which you mark their evidence.")
-    parser.add_argument("folder", type=Path, help="folder with sessions.jsonl, as python -m memlab.chats writes it")
+    parser.add_argument("folder", type=Path, help="folder with sessions.jsonl, as memlab import writes it")
     parser.add_argument("--depth", type=int, default=10, help="turns taken from each system's ranking (default: 10)")
     parser.add_argument("--limit", type=int, default=50, help="most questions (default: 50)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="page to write (default: FOLDER/questions.html)")

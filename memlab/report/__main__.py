@@ -1,4 +1,4 @@
-"""Reports from finished runs: ``python -m memlab.report RUNS``, RUNS a data folder or one above several.
+"""Reports from finished runs: ``memlab report RUNS``, RUNS a data folder or one above several.
 
 ``--wandb entity/project`` also sends those compared arms to W&B that are not there yet, and publishes each report
 there as a W&B Report; the local report is complete without an account.

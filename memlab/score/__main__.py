@@ -1,4 +1,4 @@
-"""Metrics, tests and a report for rankings made elsewhere: ``python -m memlab.score RUN... data=locomo``.
+"""Metrics, tests and a report for rankings made elsewhere: ``memlab score RUN... data=locomo``.
 
 Each run becomes an arm of ``runs/score/DATA``; ``--experiment systems`` puts it beside the arms of that experiment, so
 that the report compares both. Words of the form ``key=value`` are memlab's configuration: the data, the selection
@@ -29,7 +29,7 @@ from memlab.text.display import clean
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Score the runs; return 0, 1 if a run cannot be read, 2 if the configuration is faulty."""
-    parser = argparse.ArgumentParser(prog="python -m memlab.score", description=__doc__,
+    parser = argparse.ArgumentParser(prog="memlab score", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="+", metavar="RUN | key=value", help="ranking files, and memlab's configuration")
     parser.add_argument("--experiment", default="score", help="folder under runs/ (default score)")

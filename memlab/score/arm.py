@@ -32,7 +32,7 @@ class ForeignRun:
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Raise MemlabError: the ranking was made elsewhere."""
-        raise MemlabError("the ranking of a foreign run cannot be computed here", fix="python -m memlab.score RUN ...")
+        raise MemlabError("the ranking of a foreign run cannot be computed here", fix="memlab score RUN ...")
 
 
 def foreign_arm(base: Arm, name: str, run: Run, store: Store) -> tuple[Arm, Ranked, list[str]]:

@@ -1,6 +1,6 @@
 """Environment of vLLM, which pins its own versions of torch and transformers.
 
-``python -m memlab.serve --create-env cpu|gpu`` makes it; ``--env DIR`` names one made by hand.
+``memlab serve --create-env cpu|gpu`` makes it; ``--env DIR`` names one made by hand.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def default_folder() -> Path:
 
 def interpreter(folder: Path) -> Path:
     """Return the environment's Python; raise MemlabError with the command that makes the environment."""
-    command = f"python -m memlab.serve --create-env {'gpu' if gpus() else 'cpu'}"
+    command = f"memlab serve --create-env {'gpu' if gpus() else 'cpu'}"
     if folder != default_folder():
         command += f" --env {folder}"
     python = folder / "bin" / "python"

@@ -149,10 +149,10 @@ def choose_device(choice: DeviceChoice, build: Device | None, gpus: Sequence[int
     device = choice if choice != "auto" else build or ("gpu" if gpus else "cpu")
     if build and device != build:
         raise MemlabError(f"--device {device}, but the serving environment holds vLLM's {build} build",
-                          fix=f"python -m memlab.serve --create-env {device} --env ANOTHER_FOLDER")
+                          fix=f"memlab serve --create-env {device} --env ANOTHER_FOLDER")
     if device == "gpu" and not gpus:
         raise MemlabError("vLLM's GPU build needs a GPU, and this machine shows none (nvidia-smi)",
-                          fix="python -m memlab.serve --create-env cpu --env ANOTHER_FOLDER")
+                          fix="memlab serve --create-env cpu --env ANOTHER_FOLDER")
     return device
 
 
@@ -222,7 +222,7 @@ def _room(settings: Settings, gpus: Sequence[int]) -> float:
 
 def _smaller(settings: Settings, gpus: Sequence[int]) -> str:
     """Return the forms of a model that these GPUs hold, as words for a message."""
-    ways = [f"python -m memlab.serve {name}" for name, form in smaller_forms(settings.model).items()
+    ways = [f"memlab serve {name}" for name, form in smaller_forms(settings.model).items()
             if form.tensor_parallel <= len(gpus) and form.loaded_gb() <= _room(form, gpus)]
     if not settings.quantization and (settings.weights_gb or 0) * SHARES["fp8"] <= _room(settings, gpus):
         ways.append("--quantization fp8 (half the size)")

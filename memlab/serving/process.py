@@ -35,7 +35,7 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
     (r"LocalEntryNotFound|couldn't connect to|Can't load the configuration|RepositoryNotFound|not a valid model id|"
      r"is not a local folder", "the model was not found, or the hub cannot be reached",
      "check the name and the network, or give a local folder"),
-    (r"No module named '?vllm", "vLLM is not in this environment", "python -m memlab.serve --create-env cpu"),
+    (r"No module named '?vllm", "vLLM is not in this environment", "memlab serve --create-env cpu"),
 )
 """(pattern in the log, cause, fix); the first match counts."""
 

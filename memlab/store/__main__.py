@@ -1,4 +1,4 @@
-"""Maintenance of a store: ``python -m memlab.store info | verify | compact | prune``.
+"""Maintenance of a store: ``memlab store info | verify | compact | prune``.
 
 Each command is safe while runs read and fill the store: files are added whole before others are removed, and a
 run whose segment vanishes looks for its successor, or computes the rows again. Completions are files of lines:

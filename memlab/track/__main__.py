@@ -1,7 +1,7 @@
 """Publish finished run folders to W&B, and send to the server what was published offline.
 
-``python -m memlab.track RUNS [--mode online]`` publishes every finished and failed arm under a folder, offline by
-default; ``python -m memlab.track sync [RUNS]`` sends to the server what was published offline, each arm once.
+``memlab track RUNS [--mode online]`` publishes every finished and failed arm under a folder, offline by
+default; ``memlab track sync [RUNS]`` sends to the server what was published offline, each arm once.
 """
 
 from __future__ import annotations

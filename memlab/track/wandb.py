@@ -35,12 +35,12 @@ _refused: list[str] = []  # arms that the server has refused since it last accep
 class WandbTrack:
     """Publish finished and failed arms to Weights & Biases.
 
-    ``offline`` needs neither key nor network and writes under ``<out>/wandb``; ``python -m memlab.track sync`` sends
+    ``offline`` needs neither key nor network and writes under ``<out>/wandb``; ``memlab track sync`` sends
     it later. The group is the experiment unless one is given; the folder of W&B's files is ``dir``, else the root of
     the runs.
     """
 
-    # needs neither key nor network; send later with `python -m memlab.track sync`; or online
+    # needs neither key nor network; send later with `memlab track sync`; or online
     mode: Literal["offline", "online"] = "offline"
     project: str = "memlab"
     entity: str | None = None  # your team; null = your own account
@@ -71,7 +71,7 @@ class WandbTrack:
             return self._send(record, arm)
         if server_given_up():
             raise MemlabError(f"not tried, since W&B did not accept the last {PATIENCE} arms",
-                              fix="python -m memlab.track RUNS --mode online, when it answers")
+                              fix="memlab track RUNS --mode online, when it answers")
         _refused.append(record.folder.name)
         where = self._send(record, arm)
         _refused.clear()

@@ -150,7 +150,7 @@ def test_damaged_packed_files(tmp_path: Path, suffix: str) -> None:
 
 
 def test_a_missing_file_tells_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(MemlabError, match=r"python -m memlab.data fetch locomo.*put locomo10.json from https"):
+    with pytest.raises(MemlabError, match=r"memlab data fetch locomo.*put locomo10.json from https"):
         LoCoMo()
     with pytest.raises(MemlabError, match="a folder, expected a file"):
         LoCoMo(path=tmp_path)

@@ -146,7 +146,7 @@ def test_truncated_and_missing_files(tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match=r"bad.json, record 1: the JSON ends too early"):
         LongMemEval(path=path).load()
     for variant in ("oracle", "s", "m"):
-        with pytest.raises(MemlabError, match=f"python -m memlab.data fetch longmemeval_{variant}"):
+        with pytest.raises(MemlabError, match=f"memlab data fetch longmemeval_{variant}"):
             LongMemEval(variant=variant)  # type: ignore[arg-type]
 
 

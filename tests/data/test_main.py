@@ -35,8 +35,8 @@ def test_list_names_the_benchmarks_and_where_they_are(memlab_home: Path, capsys:
     assert main(["list"]) == 0
     printed = capsys.readouterr().out
     assert f"here: {memlab_home}/data/locomo10.json" in printed
-    assert "not here; python -m memlab.data fetch longmemeval_m" in printed
-    assert "10 files; 10 not here; python -m memlab.data fetch realtalk" in printed
+    assert "not here; memlab data fetch longmemeval_m" in printed
+    assert "10 files; 10 not here; memlab data fetch realtalk" in printed
     assert "fetched by size: beam_100k, beam_500k, beam_1m, beam_10m" in printed
     (memlab_home / "data" / "realtalk").mkdir()
     for chat in benchmarks.CHATS:
@@ -99,7 +99,7 @@ def test_check_refuses_an_export_and_names_the_importer(tmp_path: Path, capsys: 
         printed = capsys.readouterr().out
         assert f"this is a {title}, which is not read as it is" in printed
         assert "no problem found" not in printed
-        assert f"python -m memlab.chats '{path}" in printed or str(packed) in printed
+        assert f"memlab import '{path}" in printed or str(packed) in printed
 
 
 def test_check_of_documents_is_as_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`python -m memlab.judge FILE`: a user's own answers, as the official scripts score them."""
+"""`memlab judge FILE`: a user's own answers, as the official scripts score them."""
 
 from __future__ import annotations
 

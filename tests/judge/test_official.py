@@ -45,7 +45,7 @@ def test_the_scripts_prompt_is_sent_word_for_word(category: str, abstain: bool, 
 
 
 def test_without_the_script_it_says_where_to_get_it(memlab_home: Path) -> None:
-    with pytest.raises(MemlabError, match=r"evaluate_qa.py.*python -m memlab.data fetch longmemeval_judge.*"
+    with pytest.raises(MemlabError, match=r"evaluate_qa.py.*memlab data fetch longmemeval_judge.*"
                                           r"xiaowu0162/LongMemEval.*judge.script"):
         OfficialJudge(chat=says("yes"))
 

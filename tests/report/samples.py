@@ -35,7 +35,7 @@ FILLER = [
 ]
 HOSTILE = ("</script><script>window.broken = 1</script> <img src=x onerror='window.broken = 1'> \x1b[31mred\x1b[0m "
            "\u202eesrever\u202c a|b \u2028 null\x00 & שלום עולם")
-COMMAND = "python -m memlab.run +exp=adaptive_k <b>"
+COMMAND = "memlab run +exp=adaptive_k <b>"
 
 ARMS = {"fixed_10": "fixed k = 10", "fixed_5": "fixed k = 5", "gap": "largest gap", "by_type": "by question class",
         "calibrated": "coverage >= .9", "oracle": "smallest complete K"}

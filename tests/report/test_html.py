@@ -80,7 +80,7 @@ def test_every_section_is_there(read: Reader, text: str, report: ReportFiles) ->
         assert f'<section id="{name}"' in text
     charts = json.loads(unpack(read.data["charts"]))
     assert all(charts[name] for name in ("paired", "reliability", "heat", "tokens"))
-    assert "python -m memlab.run +exp=adaptive_k &lt;b&gt;</pre>" in text
+    assert "memlab run +exp=adaptive_k &lt;b&gt;</pre>" in text
     assert "budget has no finished run" in text
     assert "looks at gold</span>" in text
     assert "the opposite of what was claimed is shown." in text

@@ -1,6 +1,6 @@
 """A serving environment whose Python runs ``fake_vllm.py``, and a model folder to serve with it.
 
-    python -m memlab.serve MODEL --env ENV --device cpu        # ENV = fake_vllm_env(folder), MODEL = model_folder(...)
+    memlab serve MODEL --env ENV --device cpu        # ENV = fake_vllm_env(folder), MODEL = model_folder(...)
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def test_quantised_weights_are_counted_as_they_will_be() -> None:
 
 def test_a_model_that_is_too_large_names_its_smaller_forms() -> None:
     for gpus, form in (([H200], "qwen2.5-72b-int8"), ([GIB80], "qwen2.5-72b-awq")):
-        with pytest.raises(MemlabError, match=f"share 4 GPUs; this machine shows 1.*python -m memlab.serve {form}"):
+        with pytest.raises(MemlabError, match=f"share 4 GPUs; this machine shows 1.*memlab serve {form}"):
             plan.check_room(settings("qwen2.5-72b"), "gpu", gpus)
     with pytest.raises(MemlabError) as error:
         plan.check_room(settings("qwen2.5-72b"), "gpu", [24_564])

@@ -1,4 +1,4 @@
-"""python -m memlab.store: what it shows, what it mends, and that it loses nothing."""
+"""memlab store: what it shows, what it mends, and that it loses nothing."""
 
 from __future__ import annotations
 

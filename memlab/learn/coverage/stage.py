@@ -4,7 +4,7 @@ Logistic regression over ``memlab.learn.coverage.features``, fitted on (question
 monotone in K: a longer list never holds less. Fitted and applied on disjoint folds, or applied from a saved fit::
 
     python -m memlab.learn.coverage file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
-    python -m memlab.run rank/select=calibrated learn/coverage=loaded learn.coverage.path=FIT.json data=...
+    memlab run rank/select=calibrated learn/coverage=loaded learn.coverage.path=FIT.json data=...
 """
 
 from __future__ import annotations

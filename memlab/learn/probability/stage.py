@@ -4,7 +4,7 @@ Logistic regression over ``memlab.learn.probability.features``, fitted and appli
 saved fit::
 
     python -m memlab.learn.probability file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
-    python -m memlab.run rank/select=marginal learn/probability=loaded learn.probability.path=FIT.json data=...
+    memlab run rank/select=marginal learn/probability=loaded learn.probability.path=FIT.json data=...
 """
 
 from __future__ import annotations

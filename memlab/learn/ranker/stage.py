@@ -1,8 +1,8 @@
 """Learned fusion: a first ranking by weights, whose head is re-scored by trees fitted on gold.
 
-    python -m memlab.run system=best_learned data=...                        cross-fitted: each question by other folds
+    memlab run system=best_learned data=...                        cross-fitted: each question by other folds
     python -m memlab.learn.ranker data=... out=FILE                          fits on all questions, saves FILE
-    python -m memlab.run system=best_learned rank.score.model=FILE data=...  this data's gold is not used
+    memlab run system=best_learned rank.score.model=FILE data=...  this data's gold is not used
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class OpenAIChat(ChatSettings):
     in the order of their contents, so that a server's prefix cache serves those with a common beginning. A prompt that
     does not fit into ``window`` together with its reply is refused without a request.
 
-    The url "auto" means every server of the model that ``python -m memlab.serve`` started on this machine, or with
+    The url "auto" means every server of the model that ``memlab serve`` started on this machine, or with
     ``--host`` on another one that shares ``$MEMLAB_HOME``: requests are spread over those that are up
     (``memlab.models.chat.router``), ``concurrency`` at a time to each.
 
@@ -94,7 +94,7 @@ class OpenAIChat(ChatSettings):
     def _counter(self) -> PromptCounter:
         if self.tokenizer is not None:
             return prompt_counter(self.tokenizer.expanduser())
-        folder = home() / "models" / self.model  # where `python -m memlab.serve` puts models that it converts
+        folder = home() / "models" / self.model  # where `memlab serve` puts models that it converts
         inside = ".." not in Path(self.model).parts and not Path(self.model).is_absolute()
         return prompt_counter(folder if inside and has_tokenizer(folder) else None)
 

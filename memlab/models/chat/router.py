@@ -85,7 +85,7 @@ def _digest(text: str, key: bytes = b"") -> bytes:
 
 def start_advice(model: str) -> str:
     """Return how to start a server of a model."""
-    return f"`python -m memlab.serve {model}` on this machine, `sbatch {_script()} {model}` on a cluster"
+    return f"`memlab serve {model}` on this machine, `sbatch {_script()} {model}` on a cluster"
 
 
 def _script() -> Path:

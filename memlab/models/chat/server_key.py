@@ -1,4 +1,4 @@
-"""The key of a chat server: from a variable, or from the private record of ``python -m memlab.serve``.
+"""The key of a chat server: from a variable, or from the private record of ``memlab serve``.
 
 Keys enter no message, no log and no identity.
 """
@@ -30,7 +30,7 @@ def key_fix(key_env: str | None, key: str) -> str:
     if key_env is not None:
         return f"export {key_env}=YOUR_KEY with a key that this server takes"
     if key != NO_KEY:
-        return "the record of the server is stale: start it again with `python -m memlab.serve MODEL`"
+        return "the record of the server is stale: start it again with `memlab serve MODEL`"
     return "name the variable that holds the key: chat.key_env=NAME (for the judge judge_chat.key_env=NAME)"
 
 
@@ -44,10 +44,10 @@ def start_fix(url: str, model: str) -> str:
     running = [server for server in records.reachable_servers() if not _same_server(server.url, url)]
     for server in running:
         if server.model == model:
-            return f"chat.url={server.url}, where `python -m memlab.serve` says that it serves {model}"
+            return f"chat.url={server.url}, where `memlab serve` says that it serves {model}"
     others = ", ".join(f"{server.name} at {server.url}" for server in running)
-    return f"start the server (`python -m memlab.serve {model}`) or set chat.url" + (
-        f"; running (`python -m memlab.serve list`): {others}" if others else "")
+    return f"start the server (`memlab serve {model}`) or set chat.url" + (
+        f"; running (`memlab serve list`): {others}" if others else "")
 
 
 def _same_server(*urls: str) -> bool:

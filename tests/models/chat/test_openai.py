@@ -196,7 +196,7 @@ def test_patience_ends_with_a_clear_message_and_what_came_before_is_kept(server:
     assert 10 <= len(found) < 15
     assert all(found[at] == EXPECTED[at] for at in found)
     assert "the server has been away for" in str(raised.value)
-    assert "python -m memlab.serve tiny" in str(raised.value)
+    assert "memlab serve tiny" in str(raised.value)
     assert "what was answered is stored" in str(raised.value)
 
 
@@ -219,7 +219,7 @@ def test_an_address_where_nothing_has_ever_listened_ends_the_run_soon(
     assert 0.2 <= time.monotonic() - start < 50  # and not the patience of 60 s
     assert "no server is there (ConnectError" in str(raised.value)
     assert str(raised.value).endswith(
-        "start the server (`python -m memlab.serve tiny`) or set chat.url; running (`python -m memlab.serve list`): "
+        "start the server (`memlab serve tiny`) or set chat.url; running (`memlab serve list`): "
         "another at http://127.0.0.1:9/v1; then give the same line again: what was answered is stored")
     assert "is waited for" not in capsys.readouterr().err
 

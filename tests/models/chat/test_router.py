@@ -187,7 +187,7 @@ def test_the_first_one_is_waited_for_and_how_to_start_it_is_said(
         check(list(chat().complete(prompts(5))), 5)
     said = capsys.readouterr().err
     assert said.count("no server of tiny is up (none has been started); one is waited for, at most 10 s. Fix: "
-                      "`python -m memlab.serve tiny` on this machine, `sbatch slurm/serve.sbatch tiny`") == 1
+                      "`memlab serve tiny` on this machine, `sbatch slurm/serve.sbatch tiny`") == 1
 
 
 def test_where_nobody_comes_the_message_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
