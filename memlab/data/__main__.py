@@ -35,7 +35,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--base", help="address of the folder that holds the file, such as a mirror")
     command.set_defaults(run=_fetch)
     command = commands.add_parser("check", help="describe a file or folder and list its faults")
-    command.add_argument("path", type=Path)
+    command.add_argument("file", type=Path, nargs="?", metavar="PATH")
+    command.add_argument("--path", type=Path, help="the same; data.path=PATH as well")
+    command.add_argument("--data", metavar="NAME", help="is not needed: the format is recognised")
     command.set_defaults(run=_check)
     command = commands.add_parser("show", help="print a question with its answer and evidence")
     command.add_argument("id", help="the benchmark's id of the question (LoCoMo: conv-26:3), or its number")
@@ -79,8 +81,11 @@ def _fetch(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from memlab.data.inspect import inspect
 
-    finding = inspect(options.path)
-    print(f"{sanitise(str(options.path))}: {finding.benchmark}")
+    path = options.file or options.path
+    if path is None:
+        raise MemlabError("no file or folder is named", fix="memlab data check PATH")
+    finding = inspect(path)
+    print(f"{sanitise(str(path))}: {finding.benchmark}")
     for fact in finding.facts:
         print(f"  {sanitise(fact)}")
     for problem in finding.problems:

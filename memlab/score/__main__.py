@@ -34,9 +34,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("words", nargs="+", metavar="RUN | key=value", help="ranking files, and memlab's configuration")
     parser.add_argument("--experiment", default="score", help="folder under runs/ (default score)")
     parser.add_argument("--lint", action="store_true", help="only say what is wrong with the runs; write nothing")
-    options = parser.parse_args(argv)
+    parser.add_argument("--data", metavar="NAME", help="the data set; data=NAME is the same")
+    parser.add_argument("--path", metavar="FILE", help="its file; data.path=FILE is the same")
+    options = parser.parse_intermixed_args(argv)
     settings = [word for word in options.words if "=" in word and not Path(word).exists()]
     files = [Path(word) for word in options.words if word not in settings]
+    flags = {"data": options.data, "data.path": options.path}
+    settings += [f"{name}={value}" for name, value in flags.items() if value is not None]
     if not files:
         parser.error("name at least one ranking file")
     try:

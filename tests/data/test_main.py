@@ -45,6 +45,17 @@ def test_list_names_the_benchmarks_and_where_they_are(memlab_home: Path, capsys:
     assert "10 files; all here" in capsys.readouterr().out
 
 
+def test_check_takes_the_words_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "l.json", [conversation()])
+    printed = []
+    for words in ([path], ["--path", path], [f"data.path={path}", "data=locomo"]):
+        assert main(["check", *words]) == 0
+        printed.append(capsys.readouterr().out)
+    assert len(set(printed)) == 1
+    assert main(["check"]) == 1
+    assert "no file or folder is named" in capsys.readouterr().err
+
+
 def test_check_tells_the_benchmark_and_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "l.json", [conversation()])
     assert main(["check", path]) == 0
