@@ -143,3 +143,23 @@ def test_the_real_encoder_from_cold_and_warm(tmp_path: Path, capsys: pytest.Capt
     assert built_for_gpus or again.stdout.endswith("\nFalse\n")
     (other,) = (tmp_path / "runs" / "single" / "synthetic").glob("other-*")
     assert pl.read_parquet(other / "ranking.parquet").drop("selected").equals(ranking.drop("selected"))
+
+
+def test_data_without_questions_or_with_faults_are_refused_once_before_any_arm(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "chats"
+    folder.mkdir()
+    (folder / "sessions.jsonl").write_text(json.dumps(
+        {"corpus": "me", "session": "one", "said_on": "2024-01-02",
+         "turns": [{"role": "user", "text": "I have a cat."}]}) + "\n")
+    words = ["-m", "data=custom", f"data.path={folder}", "search/dense=none", "track=none", f"out={tmp_path}/runs",
+             f"store={tmp_path}/store", "rank.select.k=1,2"]
+    assert main(words) == 1
+    out = capsys.readouterr().out
+    assert out.count("there are no questions") == 1
+    assert "memlab questions" in out
+    (folder / "questions.jsonl").write_text('{"question": "q1"}\n')
+    assert main(words) == 2
+    out = capsys.readouterr().out
+    assert out.count("field corpus: is missing") == 1
+    assert not list(tmp_path.rglob("*.failed.txt"))

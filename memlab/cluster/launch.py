@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +14,15 @@ from memlab.cluster import shards
 from memlab.cluster.local import Local
 from memlab.cluster.slurm import Slurm
 from memlab.cluster.submit import run_local, submit, wait
+from memlab.errors import MemlabError
+from memlab.harness.arm import load
 from memlab.harness.plan import print_plan
 from memlab.harness.runner import run_arm
 from memlab.harness.sweep import Sweep, read
+from memlab.report.inputs import reported_runs
 from memlab.report.publish import publish, show
+from memlab.runtime.files import read_json
+from memlab.stage import spec_digest
 from memlab.store import store_at
 
 
@@ -39,6 +45,8 @@ def _run(sweep: Sweep, words: list[str], out: Console) -> int:
         names = ", ".join(name for name, reason in sweep.left_out.items() if reason == why)
         out.print(f"  [dim]left out: {escape(names)} ({escape(why)})[/dim]")
     settings = sweep.settings
+    if sweep.launcher is None and ready < len(sweep.arms):
+        _check_data(sweep)
     arguments = (sweep.arms, words, settings.store, settings.shards, out)
     built: list[Path] = []
     if isinstance(sweep.launcher, Slurm):
@@ -60,7 +68,28 @@ def _run(sweep: Sweep, words: list[str], out: Console) -> int:
     return 1 if failed else 0
 
 
+def _check_data(sweep: Sweep) -> None:
+    """Read the data once before any arm; raise MemlabError if they are faulty, or have no question."""
+    dataset = sweep.arms[0].dataset
+    if len({spec_digest(arm.dataset.identity()) for arm in sweep.arms}) == 1 and not load(dataset)["questions"].height:
+        raise MemlabError("there are no questions, so nothing can be measured", where=dataset.name,
+                          fix="write questions.jsonl (memlab questions FOLDER proposes some), or use memlab ask, which "
+                              "needs none")
+
+
 def _report(sweep: Sweep, out: Console, before: Sequence[Path] = ()) -> None:
     """Publish the finished arms and their twins and build the report, unless a job did; print the comparison."""
+    earlier = {arm.arms_folder(): reported_runs(arm.arms_folder()) for arm in sweep.arms}
     for built in publish(sweep.arms, sweep.track, sweep.contrasts, before):
         show(built, sweep.arms, out)
+        if command := _replaced(built, earlier.get(built.parent, {})):
+            out.print(f"  [dim]it replaces the report of {escape(command)}[/dim]")
+
+
+def _replaced(report: Path, earlier: Mapping[str, str]) -> str:
+    """Return the command of the earlier report of the same arms with other settings; empty if there was none."""
+    now = reported_runs(report.parent)
+    other = [folder for name, folder in earlier.items() if name in now and now[name] != folder]
+    with suppress(OSError, ValueError):
+        return str(read_json(report.parent / other[0] / "manifest.json").get("command") or "") if other else ""
+    return ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +21,9 @@ from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.report import view_model
 from memlab.report.display_names import oracle_bases
 from memlab.report.html import Extras, page
-from memlab.report.inputs import KEY
+from memlab.report.inputs import RECORD, reported_runs
 from memlab.report.markdown import document
-from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.files import atomic_write, os_errors, read_json
 from memlab.token_counter import Words
 
 
@@ -37,18 +38,18 @@ class ReportFiles:
 
 
 def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: Iterable[str] = (),
-          seed: int = 0, exact: Mapping[str, str] | None = None, inputs: str | None = None) -> ReportFiles:
+          seed: int = 0, exact: Mapping[str, str] | None = None) -> ReportFiles:
     """Compare the finished arms in ``runs/<exp>/<data>`` and write the three files there, each whole or not at all.
 
     ``contrasts`` are those declared before the run; None takes them from the newest arm's config.yaml. ``expected``
     names the arms of the experiment in their order; those without a finished run are reported as missing. Without
-    ``expected``, the order of the last report is kept, since others are compared with the first arm. ``exact`` names
-    the run folder of each arm for which no earlier configuration may be used. ``inputs`` is recorded as the digest of
-    what the report is made from (memlab.report.inputs). Raises MemlabError where no arm is finished.
+    ``expected``, the order and the run folders of the last report are kept, but for arms that finished since. ``exact``
+    names the run folder of each arm for which no other configuration may be used. Raises MemlabError where no
+    arm is finished.
     """
     expected = list(expected)
-    last = {} if expected else _last_arms(folder)
-    runs = finished_arms(folder, expected or last, exact, last.values())
+    last = {} if expected else reported_runs(folder)
+    runs = finished_arms(folder, expected or last, exact or _unchanged(folder, last), last.values())
     if not runs.arms:
         raise MemlabError("no finished run is here" + (f" ({'; '.join(runs.broken)})" if runs.broken else ""),
                           where=str(folder), fix="run the experiment, or give the folder runs/<experiment>/<data>")
@@ -59,20 +60,24 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
         comparison["notes"].insert(0, f"Left out, since they ran with other data settings: {names}.")
     extras = Extras(tuple(p.name for p in runs.older), runs.broken)
     files = ReportFiles(comparison, folder / "comparison.json", folder / "report.html", folder / "report.md")
-    made = comparison if inputs is None else {**comparison, KEY: inputs}
+    (folder / RECORD).unlink(missing_ok=True)  # who recorded it built another report
     _write(files.html, page(comparison, runs.arms, extras))
     _write(files.markdown, document(comparison, runs.arms, extras.older, extras.broken))
-    _write(files.json, json.dumps(made, indent=1, allow_nan=False) + "\n")
+    _write(files.json, json.dumps(comparison, indent=1, allow_nan=False) + "\n")
     return files
 
 
-def _last_arms(folder: Path) -> dict[str, str]:
-    """Return arm -> run folder of the folder's comparison.json, in its order; none where it cannot be read."""
-    try:
-        arms = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))["arms"]
-        return {name: arm["folder"] for name, arm in arms.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+def _unchanged(folder: Path, last: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the last report's arms -> run folders that are still there, and have no run since that report."""
+    if not last:
         return {}
+    written = (folder / "comparison.json").stat().st_mtime
+    newer = set()
+    for path in folder.glob("*/manifest.json"):
+        with suppress(OSError, ValueError, AttributeError):  # a manifest that cannot be read is named later
+            newer |= {str(read_json(path).get("arm"))} if path.stat().st_mtime > written else set()
+    return {name: place for name, place in last.items()
+            if name not in newer and (folder / place / "manifest.json").is_file()}
 
 
 def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Contrast], expected: Sequence[str],

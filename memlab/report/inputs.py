@@ -1,4 +1,4 @@
-"""Digest of what a report is made from, so that a report that is up to date is not built again."""
+"""What the last report in a folder was made from: a report that is up to date is not built again."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.manifest import source_digest
 from memlab.judge.calibration.trust import CALIBRATION_FILE
-from memlab.runtime.files import read_json
+from memlab.runtime.files import atomic_write, read_json
 
-KEY = "inputs"
-"""Name of the digest in comparison.json."""
+RECORD = ".report.json"
+"""File beside a report with the digest. It is none of comparison.json's figures, which are equal on every machine."""
 
 
 def inputs_digest(folder: Path, contrasts: Sequence[Contrast], expected: Sequence[str],
@@ -38,8 +38,22 @@ def inputs_digest(folder: Path, contrasts: Sequence[Contrast], expected: Sequenc
 
 def up_to_date(folder: Path, digest: str) -> bool:
     """Return whether the three files of a report are there and were made from these inputs."""
-    files = [folder / name for name in ("comparison.json", "report.html", "report.md")]
     try:
-        return all(path.is_file() for path in files) and read_json(files[0]).get(KEY) == digest
-    except (OSError, ValueError, AttributeError):  # damaged: it is built again
+        recorded = read_json(folder / RECORD).get("inputs")
+    except (OSError, ValueError, AttributeError):  # missing or damaged: the report is built again
         return False
+    return recorded == digest and bool(reported_runs(folder)) and all(
+        (folder / name).is_file() for name in ("report.html", "report.md"))
+
+
+def record_inputs(folder: Path, digest: str) -> None:
+    """Record the inputs of the report in a folder."""
+    atomic_write(folder / RECORD, json.dumps({"inputs": digest}) + "\n")
+
+
+def reported_runs(folder: Path) -> dict[str, str]:
+    """Return arm -> run folder of the folder's comparison.json, in its order; none where it cannot be read."""
+    try:
+        return {name: arm["folder"] for name, arm in read_json(folder / "comparison.json")["arms"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}

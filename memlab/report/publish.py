@@ -12,7 +12,7 @@ from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
 from memlab.harness.results import failure_file
-from memlab.report.inputs import inputs_digest, up_to_date
+from memlab.report.inputs import inputs_digest, record_inputs, up_to_date
 from memlab.runtime.files import read_json
 
 
@@ -41,7 +41,8 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], befo
             if not up_to_date(place, digest):
                 from memlab.report.build import build  # imports the charts, which a finished report does not need
 
-                build(place, contrasts=contrasts, expected=names, exact=exact, inputs=digest)
+                build(place, contrasts=contrasts, expected=names, exact=exact)
+                record_inputs(place, digest)
             comparisons.append(place / "comparison.json")
     return list(before) or comparisons
 

@@ -2,14 +2,22 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast
+from memlab.rank.select import Fixed
 from memlab.report.__main__ import main
 from memlab.report.build import ReportFiles, build
+from memlab.report.inputs import RECORD
+from memlab.report.publish import publish
+from memlab.store import store_at
+from memlab.track.off import Off
+from tests.small import arm, lexical
 
 
 def test_the_three_files_lie_beside_the_runs_and_agree(report: ReportFiles) -> None:
@@ -100,3 +108,32 @@ def test_arms_on_other_data_settings_are_named_and_left_out(runs: Path) -> None:
     assert "fixed_5 (60 questions)" in built.comparison["notes"][0]
     assert "Left out, since they ran" in built.html.read_text()
     assert list(build(runs).comparison["arms"]) == ["by_type", "gap"]  # as the last report
+
+
+def test_a_report_built_again_has_the_runs_of_the_last_one_not_those_of_other_settings(tmp_path: Path) -> None:
+    store = store_at(str(tmp_path / "store"))
+    small, large = (arm(tmp_path, lexical(select=Fixed(k=k))) for k in (1, 5))
+    small.run(store)
+    large.run(store)  # the newest
+    publish([small], Off(), [])
+    place = small.arms_folder()
+    assert build(place).comparison["arms"]["one"]["folder"] == small.folder().name
+    publish([large], Off(), [])
+    assert build(place).comparison["arms"]["one"]["folder"] == large.folder().name
+    publish([small], Off(), [])
+    later = time.time() + 5
+    os.utime(large.folder() / "manifest.json", (later, later))  # it was run again, and the report was not built
+    assert build(place).comparison["arms"]["one"]["folder"] == large.folder().name
+    shutil.rmtree(large.folder())
+    assert build(place).comparison["arms"]["one"]["folder"] == small.folder().name
+
+
+def test_a_report_built_by_hand_is_not_taken_for_that_of_a_command(tmp_path: Path) -> None:
+    one = arm(tmp_path)
+    one.run(store_at(str(tmp_path / "store")))
+    (comparison,) = publish([one], Off(), [])
+    before = comparison.read_bytes()
+    build(one.arms_folder(), seed=3)
+    assert not (one.arms_folder() / RECORD).exists()
+    publish([one], Off(), [])
+    assert comparison.read_bytes() == before

@@ -12,7 +12,7 @@ import pytest
 
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
-from memlab.report.inputs import KEY, inputs_digest, up_to_date
+from memlab.report.inputs import RECORD, inputs_digest, up_to_date
 from memlab.report.publish import publish
 from memlab.store import store_at
 from memlab.track.off import Off
@@ -39,7 +39,7 @@ def test_a_report_that_is_up_to_date_is_not_built_again(finished: Arm) -> None:
     before = comparison.read_bytes()
     assert report_of(finished) == (comparison, written)
     assert comparison.read_bytes() == before
-    assert up_to_date(comparison.parent, json.loads(before)[KEY])
+    assert up_to_date(comparison.parent, json.loads((comparison.parent / RECORD).read_text())["inputs"])
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {
@@ -49,7 +49,9 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "no page": lambda place: (place / "report.html").unlink(),
     "no Markdown": lambda place: (place / "report.md").unlink(),
     "a damaged comparison": lambda place: (place / "comparison.json").write_text('{"arms": '),
-    "a comparison without a digest": lambda place: (place / "comparison.json").write_text("{}"),
+    "no digest": lambda place: (place / RECORD).unlink(),
+    "a damaged digest": lambda place: (place / RECORD).write_text("[]"),
+    "a comparison without arms": lambda place: (place / "comparison.json").write_text("{}"),
     "a comparison of another kind": lambda place: (place / "comparison.json").write_text("[]"),
     "calibrated judges": lambda place: (place.parents[1] / "calibration.json").write_text("{}"),
 }
@@ -81,7 +83,7 @@ def test_other_source_is_another_report(finished: Arm, monkeypatch: pytest.Monke
 
 def test_a_further_arm_is_another_report(finished: Arm) -> None:
     comparison, _ = report_of(finished)
-    digest = json.loads(comparison.read_text())[KEY]
+    digest = json.loads((comparison.parent / RECORD).read_text())["inputs"]
     shutil.copytree(finished.folder(), comparison.parent / "two-0123")
     assert not up_to_date(comparison.parent, inputs_digest(comparison.parent, [], ["one"], {
         "one": finished.folder().name, "one.twin": ""}))
