@@ -1,6 +1,7 @@
 """memlab finds out what makes retrieval for long-term conversational memory work.
 
-The public names are imported on first use: ``from memlab import Memory, Session, Pipeline, Store, compare, load``.
+The public names are imported on first use: ``from memlab import Memory, Session, Pipeline, Store, compare, load`` and
+``preset``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from memlab.harness.preset import preset
     from memlab.live.sessions import Session, Turn
     from memlab.memory import Memory
     from memlab.pipeline import Pipeline
@@ -16,11 +18,11 @@ if TYPE_CHECKING:
     from memlab.store.store import Store
 
 __version__ = "0.1.0"
-__all__ = ["Memory", "Pipeline", "Session", "Store", "Turn", "__version__", "compare", "load"]
+__all__ = ["Memory", "Pipeline", "Session", "Store", "Turn", "__version__", "compare", "load", "preset"]
 
 _PLACES = {"Memory": "memlab.memory", "Pipeline": "memlab.pipeline", "Session": "memlab.live.sessions",
            "Store": "memlab.store.store", "Turn": "memlab.live.sessions", "compare": "memlab.report.notebook",
-           "load": "memlab.report.notebook"}
+           "load": "memlab.report.notebook", "preset": "memlab.harness.preset"}
 
 
 def __getattr__(name: str) -> Any:

@@ -139,6 +139,9 @@ def _show(result: SearchResult, place: str) -> None:
     _heading("Ranking")
     shown = result.results.filter((pl.col("rank") <= MIN_RANKS) | pl.col("selected"))
     _out.print(_ranking(shown) if shown.height else "nothing was found")
+    if shown.height:
+        _out.print("[dim]with *: selected, and shown in the context; where: session:turns, both counted from 0; below "
+                   "each text its scores by search[/dim]")
     if result.graph:
         _heading("Graph")
         _out.print(Text(sanitise_lines(result.graph)))

@@ -91,6 +91,9 @@ class Memory:
 
     def __init__(self, folder: str | Path, pipeline: Pipeline | None = None, store: Store | None = None,
                  *, often: int = 5) -> None:
+        if pipeline is not None and not isinstance(pipeline, Pipeline):
+            raise MemlabError(f"expected a Pipeline, given {type(pipeline).__name__}", where="Memory, pipeline",
+                              fix='preset("system=best") returns one (from memlab import preset)')
         self.folder = Path(folder)
         self.pipeline = results.without_judges(pipeline or Pipeline())
         self._search_pipeline = self.pipeline.without(*PER_SESSION)

@@ -61,7 +61,8 @@ def test_the_branch_of_the_current_message_is_taken_turn_by_turn(tmp_path: Path)
     rows, counts, _ = read(write(tmp_path, {"conversations.json": [LISBON], "user.json": {"id": "u"}}))
     assert rows == [EXPECTED]
     assert counts == {"messages of other branches left out (edited questions, repeated answers)": 3,
-                      "thoughts of the assistant left out": 1, "results of tools left out": 1}
+                      "thoughts of the assistant left out": 1, "results of tools left out": 1,
+                      "instructions left out": 1}
 
 
 def test_a_zip_of_several_files_is_read_like_its_folder(tmp_path: Path) -> None:

@@ -86,9 +86,14 @@ def _message(value: object, tally: Tally) -> ChatMessage | None:
     message = object_of(value)
     role = text_of(object_of(message.get("author")).get("role"))
     content, metadata = object_of(message.get("content")), object_of(message.get("metadata"))
-    if role not in ("user", "assistant", "tool") or metadata.get("is_visually_hidden_from_conversation") is True:
-        return None
     kind = text_of(content.get("content_type")) or "text"
+    hidden = metadata.get("is_visually_hidden_from_conversation") is True
+    if role == "system" or kind == "user_editable_context":
+        tally.add("instructions left out", any(text_of(part) for part in content.get("parts") or [])
+                  or any(text_of(value) for key, value in content.items() if key != "content_type"))
+        return None
+    if role not in ("user", "assistant", "tool") or hidden:
+        return None
     said_on = epoch(message.get("create_time"))
     if role == "tool":
         pictures = [p for p in objects_of(content.get("parts")) if p.get("content_type") == "image_asset_pointer"]

@@ -76,9 +76,15 @@ def faults(words: Iterable[str]) -> list[Fault]:
 
 def _faults(word: str) -> list[str]:
     if word.startswith("-"):
+        key = word.lstrip("-").partition("=")[0]
+        if key in {"exp", *groups(), *_top_level()}:
+            return [f"settings have no dashes; write {'+' * (key == 'exp')}{key}=VALUE"]
         return [f"there is no such flag; {did_you_mean(word, ('--multirun', '-m', '--help'))}"]
     override = try_parse(word)
     if override is None:
+        key = word.partition("=")[0]
+        if "/" in key and "." in key and (slot := key.partition(".")[0]).lstrip("+~") in groups():
+            return [f"a slot's setting is written with dots: {word.replace(slot, slot.replace('/', '.'), 1)}"]
         return ["cannot be read as key=value; quote values that contain spaces, commas, brackets or '=', e.g. "
                 "'data.path=\"my file.json\"'"]
     key, slots = override.key_or_group, groups()

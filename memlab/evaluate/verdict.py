@@ -8,6 +8,7 @@ have no tiers: what a rule finds depends on its budget, and ``memlab.evaluate.wi
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
@@ -25,6 +26,9 @@ MARGIN = 0.02
 
 PRICE = 0.5
 """A cheaper arm shows at most this share of the best arm's tokens."""
+
+UNEQUAL = 1.5
+"""Ratio of the best arm's tokens to the median of the others from which costs are said to differ."""
 
 NAMED = 5
 """Rivals that are named where none is shown to be behind."""
@@ -131,14 +135,13 @@ def words(found: Recommendation) -> list[str]:
     best, others = found["ranking"][0], len(found["ranking"]) - 1
     sentences = [f"Use {best['arm']}: {_finds(found['metric'], best['value'])}{_at(best['tokens'])}."]
     if found["tied"]:
-        names = ", ".join(f"{rival['arm']} ({_size(rival)})" for rival in found["tied"])
+        names = ", ".join(f"{rival['arm']} ({_lead(rival, others)})" for rival in found["tied"])
         sentences.append(f"How sure: it is not shown to be ahead of {names}.")
     behind = found["behind"]
-    p = "" if behind["p"] is None else f", p {p_value(behind['p'])}" + f" after Holm over {others}" * (others > 1)
     rest = others - len(found["tied"])
     ahead = f"{'all' if rest == others else 'the other'} {rest}; the nearest is " if rest > 1 else ""
     sentences.append(f"{'It' if found['tied'] else 'How sure: it'} is shown to be ahead of {ahead}{behind['arm']} "
-                     f"({_size(behind)}{p}).")
+                     f"({_lead(behind, others)}).")
     return sentences + _cheaper(found)
 
 
@@ -151,23 +154,25 @@ def _undecided(found: Recommendation) -> list[str]:
     if all(place["value"] == best["value"] for place in found["ranking"]):
         return [f"No arm can be preferred: all {len(rivals) + 1} are level, {_finds(found['metric'], best['value'])}, "
                 f"{data}.", *_cheaper(found)]
-    nearest = ", ".join(f"{rival['arm']} ({_size(rival)})" for rival in rivals[:NAMED])
+    nearest = ", ".join(f"{rival['arm']} ({_lead(rival, len(rivals))})" for rival in rivals[:NAMED])
     more = f", and {len(rivals) - NAMED} more" if len(rivals) > NAMED else ""
     behind = "which is not shown to be worse" if len(rivals) == 1 else "none of which is shown to be worse"
     return [f"No arm can be preferred: {best['arm']} has the highest value, {_finds(found['metric'], best['value'])}"
-            f"{_at(best['tokens'])}, {data}.", f"Against {nearest}{more}, {behind}.", *_cheaper(found)]
+            f"{_at(best['tokens'])}, {data}.", f"It is ahead of {nearest}{more}, {behind}.", *_cheaper(found)]
 
 
 def _cheaper(found: Recommendation) -> list[str]:
+    """Return whether an arm is as good at half the price, and a warning where more tokens may be what wins."""
     sentences = []
     if cheaper := found["cheaper"]:
         sentences.append(f"As good at half the price: {cheaper['arm']}{_at(cheaper['tokens'])}, {_size(cheaper)}; the "
                          f"interval excludes a loss of {100 * MARGIN:.0f} points.")
     elif found["cheap"]:
-        sentences.append(f"As good at half the price: none of the {found['cheap']} with at most half of its tokens; "
-                         f"for each a loss of {100 * MARGIN:.0f} points is possible." if found["cheap"] > 1 else
-                         "As good at half the price: the one with at most half of its tokens may lose more than "
-                         f"{100 * MARGIN:.0f} points.")
+        sentences.append("As good at half the price: no arm.")
+    prices = [place["tokens"] for place in found["ranking"] if place["tokens"] is not None]
+    if len(prices) > 1 and prices[0] > UNEQUAL * statistics.median(prices[1:]):
+        sentences.append(f"Costs differ: the arms show {min(prices):,.0f} to {max(prices):,.0f} tokens, and more "
+                         "tokens find more. rank/select=budget compares them at equal tokens.")
     return sentences
 
 
@@ -199,6 +204,19 @@ def _size(rival: Rival) -> str:
     interval = "" if rival["low"] is None or rival["high"] is None else (
         f", 95 % interval {points(rival['low'])} to {points(rival['high'])}")
     return f"{points(rival['difference'])} points{interval}"
+
+
+def _lead(rival: Rival, others: int) -> str:
+    """Return by how much the best arm is ahead of a rival.
+
+    >>> _lead({"arm": "a", "tokens": None, "difference": -.15, "low": -.25, "high": -.05, "p": .004}, 3)
+    '+15.0 points, 95 % interval +5.0 to +25.0, p = .004 after Holm over 3'
+    """
+    low, high = rival["low"], rival["high"]
+    turned: Rival = {**rival, "difference": -rival["difference"], "low": None if high is None else -high,
+                     "high": None if low is None else -low}
+    p = "" if rival["p"] is None else f", p {p_value(rival['p'])}" + f" after Holm over {others}" * (others > 1)
+    return _size(turned) + p
 
 
 def _metrics(contrasts: Sequence[Contrast], judged: Sequence[str]) -> list[str]:

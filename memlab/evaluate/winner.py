@@ -40,6 +40,12 @@ def winner(contrasts: Sequence[ContrastResult]) -> str:
             f"{nearest}, which {_margins(rules[nearest])}.")
 
 
+def winning_arm(contrasts: Sequence[ContrastResult]) -> str | None:
+    """Return the rule that ``winner`` names first; None if none wins."""
+    arm, wins, _ = winner(contrasts).partition(" wins: ")
+    return arm if wins else None
+
+
 def _largest(rows: Sequence[ContrastResult]) -> float:
     return max((row["difference"] for row in rows if row["difference"] is not None), default=float("-inf"))
 

@@ -62,10 +62,16 @@ def pool(sessions: Sequence[SessionLine], questions: Sequence[ProposedQuestion],
             found[q].setdefault((session_number, turns), []).append(name)
     pools = []
     for question, places in zip(questions, found):
-        source = numbers[question.corpus].index(question.session), question.turn
-        ordered = sorted({*places, source})
+        ordered = sorted({*places, *_source(question, numbers[question.corpus])})
         pools.append([Candidate(numbers[question.corpus][s], t, tuple(places.get((s, t), ()))) for s, t in ordered])
     return pools
+
+
+def _source(question: ProposedQuestion, sessions: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the place of the turn that a question was made from; none for a person's own question."""
+    if question.session is None or question.turn is None:
+        return []
+    return [(sessions.index(question.session), question.turn)]
 
 
 def _first_turns(ranking: pl.DataFrame, depth: int) -> Iterable[tuple[int, int, int]]:

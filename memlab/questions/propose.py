@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from memlab.data.jsonl import SessionLine
 
 _THING = r"(?P<thing>[a-z][a-z'-]*(?: [a-z][a-z'-]*){0,2}?)"
+_PRESENT = {"bought": "buy", "adopted": "adopt", "sold": "sell", "lost": "lose", "booked": "book", "ordered": "order",
+            "cancelled": "cancel", "canceled": "cancel", "finished": "finish", "started": "start", "visited": "visit",
+            "broke": "break", "planted": "plant"}
 _RULES = tuple((re.compile(pattern, re.IGNORECASE), question) for pattern, question in (
     (rf"\bmy {_THING} (?:is|was) (?:called|named)\b", "What is {my} {thing} called?"),
     (rf"\bmy {_THING} is now\b", "Who or what is {my} {thing} now?"),
@@ -19,21 +22,24 @@ _RULES = tuple((re.compile(pattern, re.IGNORECASE), question) for pattern, quest
     (rf"\bmy {_THING} is (?:on|at|in) \w+", "When or where is {my} {thing}?"),
     (r"\bI(?:'m| am) allergic to\b", "What {am} {I} allergic to?"),
     (r"\bI (?P<verb>live|work|study) (?:in|at|for|near)\b", "Where {do} {I} {verb}?"),
-    (r"\bI(?:'ve| have)? (?:just |recently )?(?P<past>bought|adopted|sold|lost|booked)\b", "What did {I} {present}?"),
+    (rf"\bI(?:'ve| have)? (?:just |recently )?(?P<past>{'|'.join(_PRESENT)})\b", "What did {I} {present}?"),
     (r"\bI(?:'m| am) (?:moving|flying|travelling|traveling) to\b", "Where {am} {I} going?"),
     (r"\bI prefer\b", "What {do} {I} prefer?"),
+    (rf"\bmy {_THING} (?:is|was|costs?) (?:about |around |only )?[$€£]?\d", "How much or how many is {my} {thing}?"),
+    (rf"\bmy {_THING} (?:just |recently )?got married\b", "Where or when did {my} {thing} get married?"),
+    (r"\b(?P<thing>the [a-z][a-z'-]*) charged (?:me|us)\b", "How much did {thing} charge?"),
+    (r"\bI (?:paid|spent)\b", "How much did {I} pay?"),
 ))
-_PRESENT = {"bought": "buy", "adopted": "adopt", "sold": "sell", "lost": "lose", "booked": "book"}
 
 
 @dataclass(frozen=True)
 class ProposedQuestion:
-    """A question, and the turn that it was made from."""
+    """A question, and the turn that it was made from; None for a person's own question."""
 
     corpus: str
     text: str
-    session: str
-    turn: int
+    session: str | None = None
+    turn: int | None = None
 
 
 def propose(sessions: Iterable[SessionLine], limit: int = 50) -> list[ProposedQuestion]:

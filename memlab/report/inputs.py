@@ -1,4 +1,4 @@
-"""What the last report in a folder was made from: a report that is up to date is not built again."""
+"""Record of what the last report in a folder was made from: a report that is up to date is not built again."""
 
 from __future__ import annotations
 

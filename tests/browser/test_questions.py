@@ -26,7 +26,8 @@ def test_keys_mark_evidence_and_the_saved_lines_are_valid(browser: Any, tmp_path
 
     body = browser.find_element("tag name", "body")
     state = browser.find_element("id", "state")
-    assert state.text == "Question 1 of 2. Pool depth 3; 1 of 4 candidates unjudged (25 %)."
+    assert state.text == ("Question 1 of 2. Pool depth 3; 1 of 4 candidates not looked at (25 %); "
+                          "0 of 2 questions with evidence.")
     assert "My cat is called Tom </script><b>&" in browser.find_element("id", "candidates").text
     body.send_keys("jjx")
     body.send_keys("kkx")
@@ -34,7 +35,7 @@ def test_keys_mark_evidence_and_the_saved_lines_are_valid(browser: Any, tmp_path
     assert len(browser.find_elements("css selector", "li.evidence")) == 2
     body.send_keys("n")
     assert "Question 2 of 2" in state.text
-    assert "0 of 4 candidates unjudged" in state.text
+    assert "0 of 4 candidates not looked at (0 %); 1 of 2 questions with evidence." in state.text
     body.send_keys("x")
     body.send_keys("e")
     field = browser.switch_to.active_element

@@ -263,7 +263,10 @@ def test_an_address_leads_back_to_what_was_on_the_page(page: Any, browser: Any, 
 
     again = opened(browser, report, address)
     assert listed(again) == questions
-    assert again.find_element("css selector", "#list .row[aria-expanded=true]").text == opened_one
+    row = again.find_element("css selector", "#list .row[aria-expanded=true]")
+    assert row.text == opened_one
+    top = again.execute_script("return arguments[0].getBoundingClientRect().top", row)
+    assert 0 <= top < again.execute_script("return innerHeight")
     assert [th.get_attribute("data-sort") for th in css(again, "#arms-table tbody th")] == order
     assert again.find_element("css selector", "select[data-chart=heat]").get_attribute("value") == metric_name
     assert "arm=gap" in again.current_url

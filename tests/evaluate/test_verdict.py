@@ -51,8 +51,8 @@ def test_arms_that_cannot_be_told_apart_share_a_tier() -> None:
     assert found["behind"]["arm"] == "c"
     assert found["behind"]["difference"] == pytest.approx(-.30)
     assert found["words"][0] == "Use a: all evidence turns are shown for 80.0 % of the questions at 900 tokens each."
-    assert found["words"][1].startswith("How sure: it is not shown to be ahead of b (−0.5 points, 95 % interval")
-    assert found["words"][2].startswith("It is shown to be ahead of the other 2; the nearest is c (−30.0 points, 95 %")
+    assert found["words"][1].startswith("How sure: it is not shown to be ahead of b (+0.5 points, 95 % interval")
+    assert found["words"][2].startswith("It is shown to be ahead of the other 2; the nearest is c (+30.0 points, 95 %")
     assert "p < .001 after Holm over 3" in found["words"][2]
 
 
@@ -63,12 +63,14 @@ def test_the_cheapest_arm_that_is_as_good_is_named_and_one_that_may_lose_two_poi
     found = of(arms)
     assert found["cheaper"] is not None
     assert found["cheaper"]["arm"] == "cheap"
-    assert "As good at half the price: cheap at 300 tokens each, −0.5 points" in found["words"][-1]
-    assert "excludes a loss of 2 points" in found["words"][-1]
+    assert "As good at half the price: cheap at 300 tokens each, −0.5 points" in found["words"][-2]
+    assert "excludes a loss of 2 points" in found["words"][-2]
+    assert found["words"][-1].startswith("Costs differ: the arms show 100 to 1,000 tokens")
     without = of({name: arms[name] for name in ("best", "poor")})
     assert without["cheaper"] is None
-    assert without["words"][-1] == ("As good at half the price: the one with at most half of its tokens may lose more "
-                                    "than 2 points.")
+    assert without["words"][-2:] == [
+        "As good at half the price: no arm.", "Costs differ: the arms show 100 to 1,000 tokens, and more tokens find "
+        "more. rank/select=budget compares them at equal tokens."]
     assert without["words"][0].startswith("Use best")
     alone = of({"best": arm(best, 1_000), "dear": arm(share(.7), 501)})
     assert not any("half the price" in sentence for sentence in alone["words"])
@@ -98,7 +100,7 @@ def test_one_group_tests_nothing_so_all_share_a_tier() -> None:
     assert found["words"] == [
         "No arm can be preferred: a has the highest value, all evidence turns are shown for 80.0 % of the questions at "
         "100 tokens each, on 200 questions in 1 independent group.",
-        "Against b (−70.0 points), which is not shown to be worse."]
+        "It is ahead of b (+70.0 points), which is not shown to be worse."]
 
 
 def test_no_arm_is_preferred_where_none_is_shown_to_be_behind() -> None:
@@ -120,7 +122,7 @@ def test_an_arm_as_good_at_half_the_price_is_named_without_a_winner_too() -> Non
     other[0] = 0.0
     words = of({"best": arm(best, 1_000), "half": arm(other, 400)})["words"]
     assert words[0].startswith("No arm can be preferred: best has the highest value")
-    assert words[-1].startswith("As good at half the price: half at 400 tokens each, −0.5 points")
+    assert words[-2].startswith("As good at half the price: half at 400 tokens each, −0.5 points")
 
 
 def test_a_declared_metric_comes_first_and_curves_have_no_tiers() -> None:
@@ -151,5 +153,5 @@ def test_the_order_of_arms_changes_nothing_and_tiers_follow_the_values(found: li
 
 def test_two_arms_need_no_correction_and_no_nearest() -> None:
     found = of({"a": arm(share(.8), 900), "b": arm(share(.5), 900)})
-    assert found["words"][1].startswith("How sure: it is shown to be ahead of b (−30.0 points, 95 % interval −36.4 to")
+    assert found["words"][1].startswith("How sure: it is shown to be ahead of b (+30.0 points, 95 % interval +23.6 to")
     assert found["words"][1].endswith(", p < .001).")

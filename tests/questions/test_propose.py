@@ -14,7 +14,7 @@ from memlab.pipeline import Pipeline
 from memlab.questions import __main__ as command
 from memlab.questions.page import page
 from memlab.questions.pool import Candidate, pool
-from memlab.questions.propose import ProposedQuestion, propose
+from memlab.questions.propose import ProposedQuestion, propose, questions_of
 from memlab.store import Store
 from tests.chat_exports import json_lines, write
 from tests.small import lexical
@@ -69,7 +69,10 @@ def test_the_command_writes_the_page_and_tells_depth_and_unjudged_share(
     assert command.main([str(tmp_path), "--depth", "1"]) == 0
     printed = capsys.readouterr().out
     assert "2 questions; pools of words to depth 1: " in printed
-    assert re.search(r"[78]0 % of the turns are in no pool", printed)
+    turns = {(c["session"], c["turn"]) for q in json.loads(re.findall(
+        r'id="data">(.*?)</script>', (tmp_path / "questions.html").read_text("utf-8"))[0])["questions"]
+        for c in q["candidates"]}
+    assert f"{20 * (5 - len(turns))} % of the turns are in no pool" in printed
     assert (tmp_path / "questions.html").exists()
     assert read_folder(tmp_path).faults == []
 
@@ -83,3 +86,44 @@ def test_faults_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "sessions.jsonl: cannot be read" in errors
     assert "the rules find no question" in errors
     assert "--depth" in errors
+
+
+@pytest.mark.parametrize(("text", "question"), [
+    ("My rent is 1715 dollars now.", "How much or how many is my rent?"),
+    ("My younger brother got married in Leipzig.", "Where or when did my younger brother get married?"),
+    ("The plumber charged me 1628 dollars.", "How much did the plumber charge?"),
+    ("I cancelled my gym membership today.", "What did I cancel?"),
+    ("I've just ordered a lamp.", "What did I order?")])
+def test_numbers_events_and_deeds_are_asked_about(text: str, question: str) -> None:
+    assert question in questions_of(text)
+
+
+def test_questions_of_ones_own_come_first_with_a_pool_and_no_source(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "systems", lambda: {"words": lexical()})
+    write(tmp_path, {"sessions.jsonl": json_lines(*LINES), "questions.jsonl": json_lines(
+        {"question": "q", "corpus": "ann", "text": "Q?", "evidence": [{"session": "s1", "turn": 0}]})})
+    assert command.main([str(tmp_path), "--ask", "Does it  rain?", "--ask", "Who drinks tea?", "--limit", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert "3 questions; pools of words" in printed
+    assert "is there already" in printed
+    (data,) = re.findall(r'id="data">(.*?)</script>', (tmp_path / "questions.html").read_text("utf-8"))
+    questions = json.loads(data)["questions"]
+    assert [q["text"] for q in questions] == ["Does it rain?", "Who drinks tea?", "What is my cat called?"]
+    assert "It rains." in [c["text"] for c in questions[0]["candidates"]]
+
+
+def test_a_question_of_ones_own_needs_one_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = {**LINES[0], "corpus": "bob"}
+    write(tmp_path, {"sessions.jsonl": json_lines(*LINES, other)})
+    for words, fault in ((["--ask", "Q?"], "of 2 corpora"), (["--ask", "Q?", "--corpus", "bbo"], "did you mean 'bob'"),
+                         (["--ask", " ", "--corpus", "bob"], "blank")):
+        assert command.main([str(tmp_path), *words]) == 1
+        assert fault in capsys.readouterr().err
+
+
+def test_faults_of_the_chat_model_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {"sessions.jsonl": json_lines(*LINES)})
+    assert command.main([str(tmp_path), "--chat", "qwen"]) == 1
+    assert command.main([str(tmp_path), "chat.urll=http://127.0.0.1:1/v1"]) == 1
+    assert "did you mean" in capsys.readouterr().err

@@ -389,7 +389,7 @@
   const place = matching().findIndex((question) => state.open.has(question.q));
   if (place >= state.shown) state.shown = place + 1;
   refresh();
-  if (place >= 0) byId("list").children[place].scrollIntoView();
-  else if (location.hash.startsWith("#?")) byId("questions").scrollIntoView();
+  if (place >= 0) byId("list").children[place].scrollIntoView({ behavior: "instant" });
+  else if (location.hash.startsWith("#?")) byId("questions").scrollIntoView({ behavior: "instant" });
   document.documentElement.dataset.ready = "true";
 })();
