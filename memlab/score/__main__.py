@@ -2,8 +2,8 @@
 
 Each run becomes an arm of ``runs/score/DATA``; ``--experiment systems`` puts it beside the arms of that experiment, so
 that the report compares both. Words of the form ``key=value`` are memlab's configuration: the data, the selection
-(``rank/select=budget rank.select.tokens=1000``), and, with ``read/answer=reader``, a reader. The first arm is what
-all others are compared with, unless contrasts are declared.
+(``rank/select=budget rank.select.tokens=1000``), and, with ``read/answer=reader``, a reader. The first
+file is what all others are compared with, unless contrasts are declared or there are arms before.
 
 Formats: TREC runs, MTEB's predictions, LongMemEval's retrieval logs, and JSON lines
 ``{"question_id": "q1", "ranked": ["s1", "s2"]}``. Documents are the benchmark's own names of turns or sessions.
@@ -21,10 +21,14 @@ from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
 from memlab.report.build import build
 from memlab.report.console import print_comparison
+from memlab.report.inputs import reported_runs
 from memlab.score.arm import foreign_arm, run_name
 from memlab.score.runs import read_run
 from memlab.store import store_at
 from memlab.text.display import clean
+
+SCORE = "score"
+"""Folder below runs/ of foreign runs alone."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="memlab score", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="+", metavar="RUN | key=value", help="ranking files, and memlab's configuration")
-    parser.add_argument("--experiment", default="score", help="folder under runs/ (default score)")
+    parser.add_argument("--experiment", default=SCORE, help=f"folder under runs/ (default {SCORE})")
     parser.add_argument("--lint", action="store_true", help="only say what is wrong with the runs; write nothing")
     parser.add_argument("--data", metavar="NAME", help="the data set; data=NAME is the same")
     parser.add_argument("--path", metavar="FILE", help="its file; data.path=FILE is the same")
@@ -57,6 +61,7 @@ def _score(files: Sequence[Path], settings: list[str], experiment: str, lint: bo
     names = [run_name(path) for path in files]
     twice = {name for name in names if names.count(name) > 1}
     folder = base.arms_folder()
+    scored: list[str] = []
     for path, name in zip(files, names):
         own = path.as_posix() if name in twice else name
         run = read_run(path)
@@ -67,9 +72,12 @@ def _score(files: Sequence[Path], settings: list[str], experiment: str, lint: bo
             print(f"  ! {clean(fault)}")
         if not lint:
             arm.run(store, ranked=ranked)
+            scored.append(arm.name)
     if lint:
         return 0
-    report = build(folder, sweep.contrasts or None)
+    # in a folder of its own the first file is what all others are compared with; beside arms, their first stays that
+    order = scored if experiment == SCORE else [*reported_runs(folder), *scored]
+    report = build(folder, sweep.contrasts or None, list(dict.fromkeys(order)))
     print_comparison(report.comparison)
     print(f"report: {report.html}")
     return 0

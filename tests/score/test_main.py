@@ -87,3 +87,14 @@ def test_faults_are_said_without_a_traceback(
         words: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == status
     assert message in capsys.readouterr().err
+
+
+def test_the_first_file_is_what_others_are_compared_with(arm: Path, tmp_path: Path) -> None:
+    for name in ("b", "a", "c"):
+        (tmp_path / f"{name}.trec").write_text((arm / "run.trec").read_text())
+    for first, second in (("b", "a"), ("c", "a")):
+        assert main([str(tmp_path / f"{first}.trec"), str(tmp_path / f"{second}.trec"), *DATA[:1], *SELECTION,
+                     f"out={tmp_path}"]) == 0
+        comparison = json.loads((tmp_path / "score" / "synthetic" / "comparison.json").read_text())
+        assert next(iter(comparison["arms"])) == first
+    assert [name for name in comparison["arms"] if not name.endswith(".twin")] == ["c", "a", "b"]
