@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from memlab.harness.manifest import source_digest
 from memlab.judge.calibration.trust import CALIBRATION_FILE
 from memlab.runtime.files import atomic_write, read_json
 
-RECORD = ".report.json"
+RECORD = "report_inputs.json"
 """File beside a report with the digest. It is none of comparison.json's figures, which are equal on every machine."""
 
 
@@ -47,8 +48,9 @@ def up_to_date(folder: Path, digest: str) -> bool:
 
 
 def record_inputs(folder: Path, digest: str) -> None:
-    """Record the inputs of the report in a folder."""
-    atomic_write(folder / RECORD, json.dumps({"inputs": digest}) + "\n")
+    """Record the inputs of the report in a folder; on a full disk there is no record, and it is built again."""
+    with suppress(OSError):
+        atomic_write(folder / RECORD, json.dumps({"inputs": digest}) + "\n")
 
 
 def reported_runs(folder: Path) -> dict[str, str]:
