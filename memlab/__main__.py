@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from memlab import __version__
 from memlab.errors import did_you_mean
+from memlab.runtime.terminal import print
 
 COMMANDS = {
     "demo": ("memlab.demo.__main__", "best against five published systems on embedded data, in a minute"),

@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -39,6 +38,7 @@ from memlab.live.log import Log
 from memlab.live.results import RESULT, SearchResult
 from memlab.live.sessions import parse_moment
 from memlab.memory import Memory
+from memlab.runtime.console import Console
 from memlab.runtime.home import home
 from memlab.store.store import store_at
 from memlab.text.display import sanitise, sanitise_lines

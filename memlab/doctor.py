@@ -22,6 +22,7 @@ from typing import Literal
 from memlab.runtime.cores import usable_cores
 from memlab.runtime.home import home as memlab_home
 from memlab.runtime.home import shipped
+from memlab.runtime.terminal import print
 
 State = Literal["ok", "note", "missing"]
 

@@ -15,13 +15,14 @@ if __name__ == "__main__":
 
 import logging
 
-from rich.console import Console
 from rich.markup import escape
 
 from memlab.config.help import help_page
 from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
+from memlab.runtime.console import Console
 from memlab.runtime.interrupt import one_interrupt
+from memlab.runtime.terminal import print
 
 _out = Console(soft_wrap=True, highlight=False)
 

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -19,7 +18,9 @@ from memlab.cluster.slurm_states import JobState
 from memlab.cluster.snapshot import Snapshot, sweeps
 from memlab.cluster.status import ArmStatus, arm_statuses, job_states
 from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime.console import Console
 from memlab.runtime.flags import as_flags
+from memlab.runtime.terminal import print
 
 COLOURS = {"done": "green", "running": "cyan", "queued": "yellow", "failed": "red", "lost": "red"}
 

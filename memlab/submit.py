@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.markup import escape
 
 from memlab.cluster.slurm import Slurm
@@ -18,6 +17,8 @@ from memlab.cluster.submit import submit
 from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
+from memlab.runtime.console import Console
+from memlab.runtime.terminal import print
 
 LAUNCHER = "hydra/launcher="
 

@@ -17,6 +17,7 @@ from memlab.chats.sessions import ChatSession, parse_cut, to_sessions
 from memlab.chats.source import MAX_MB
 from memlab.chats.whatsapp_dates import DateOrder
 from memlab.errors import MemlabError
+from memlab.runtime.terminal import print
 from memlab.text.display import sanitise, sanitise_lines
 
 _DATES = {"auto": None, "day-first": DateOrder.DAY_FIRST, "month-first": DateOrder.MONTH_FIRST,

@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
 from rich.markup import escape
 
 from memlab.cluster import shards
@@ -21,6 +20,7 @@ from memlab.harness.runner import run_arm
 from memlab.harness.sweep import Sweep, read
 from memlab.report.inputs import reported_runs
 from memlab.report.publish import publish, show
+from memlab.runtime.console import Console
 from memlab.runtime.files import read_json
 from memlab.stage import spec_digest
 from memlab.store import store_at

@@ -29,6 +29,7 @@ from memlab.harness.build import build
 from memlab.harness.manifest import COMMIT, PACKAGE, commit
 from memlab.runtime.files import read_json, write_json
 from memlab.runtime.home import shipped, store_root
+from memlab.runtime.redaction import redact
 
 SWEEPS = ".sweeps"
 """Folder of submitted sweeps below the root of the runs."""
@@ -127,6 +128,10 @@ class Snapshot:
 
 def take_snapshot(arms: Sequence[Arm], words: Sequence[str], store: str | None, shards: int) -> Snapshot:
     """Write a sweep and its source code, with absolute paths; raise MemlabError if the disk refuses."""
+    if hidden := sorted({place for arm in arms for place in arm.hidden}):
+        raise MemlabError(f"a key or a variable's value stands in {', '.join(hidden)}, and the files of a submitted "
+                          "sweep would keep it", fix="name the variable that holds the key (key_env=NAME, which the "
+                          "jobs read), and write other values out")
     out = arms[0].out.resolve()
     stamp = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"  # unique also within a second
     snapshot = Snapshot(out / SWEEPS / stamp)
@@ -136,7 +141,8 @@ def take_snapshot(arms: Sequence[Arm], words: Sequence[str], store: str | None, 
             _copy_source(snapshot)
             _copy_plugins(snapshot)
             _write_arms(snapshot, [replace(arm, out=out) for arm in arms], {
-                "words": list(words), "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "from": os.getcwd(),
+                "words": [redact(word) for word in words], "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "from": os.getcwd(),
                 "plugins": {one.package: {"modules": one.modules, "version": one.version} for one in plugins.active()},
                 "out": str(out), "store": str((Path(store) if store else store_root()).resolve()), "shards": shards})
         except BaseException:

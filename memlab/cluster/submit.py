@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from rich.console import Console
 from rich.markup import escape
 
 from memlab.cluster.local import Local
@@ -19,6 +18,7 @@ from memlab.cluster.snapshot import Job, Snapshot, sweeps, take_snapshot
 from memlab.cluster.status import ARM_TASKS, arm_statuses, job_states
 from memlab.harness.arm import Arm
 from memlab.harness.results import failure_file
+from memlab.runtime.console import Console
 
 POLL, PATIENCE = 10.0, 600.0
 """Maximum seconds between two requests to SLURM (fewer in the first minutes of a sweep), and seconds to wait for a

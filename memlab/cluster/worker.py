@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from memlab.cluster import shards
 from memlab.cluster.precompute import prepare, score, write
 from memlab.cluster.schedule import Step, parse_step
@@ -27,6 +25,7 @@ from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
 from memlab.harness.runner import run_arm
 from memlab.report.publish import publish
+from memlab.runtime.console import Console
 from memlab.store import Store, store_at
 
 

@@ -24,10 +24,12 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 import memlab.config.empty  # noqa: F401  (it registers the choice none)
-from memlab.config import folders, plugins
+from memlab.config import environment, folders, plugins
 from memlab.config.defaults import with_defaults
 from memlab.config.instantiate import CONF
 from memlab.config.overrides import Fault, faults, groups, parse, try_parse, unknown_settings, valid_overrides
+
+environment.install()
 
 LAUNCHER = "hydra.launcher"
 FOREIGN = ("plugins", "conf_dir")

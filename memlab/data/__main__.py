@@ -11,6 +11,7 @@ from memlab.config.instantiate import file_names, make_dataset
 from memlab.data import benchmarks
 from memlab.errors import MemlabError
 from memlab.runtime.flags import as_flags
+from memlab.runtime.terminal import print
 from memlab.text.display import sanitise, sanitise_lines
 
 

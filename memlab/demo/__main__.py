@@ -20,7 +20,6 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.markup import escape
 
 from memlab.cluster.launch import launch
@@ -28,7 +27,9 @@ from memlab.config.overrides import HELP
 from memlab.demo.question import CORPUS, QUESTION, FirstResult, answers, print_answers
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
+from memlab.runtime.console import Console
 from memlab.runtime.interrupt import one_interrupt
+from memlab.runtime.terminal import print
 
 EXPERIMENT = "+exp=demo"
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +15,7 @@ from memlab.harness.arm import load
 from memlab.harness.question import ask_data
 from memlab.harness.sweep import Sweep
 from memlab.live.results import RESULT
+from memlab.runtime.console import Console
 from memlab.tables import Tables, with_text
 from memlab.text.display import sanitise
 

@@ -35,6 +35,7 @@ from memlab.pipeline import LAST_RANKED, Pipeline
 from memlab.rank.token_matched import TokenMatchedK, twin
 from memlab.runtime.files import atomic_dir, is_stale, os_errors, write_json
 from memlab.runtime.leak_guard import OutOfReach
+from memlab.runtime.redaction import redact, redact_tree
 from memlab.stage import Stage, spec, spec_digest
 from memlab.store import Store
 from memlab.tables import GOLD, Tables
@@ -85,6 +86,8 @@ class Arm:
     config: str
     command: str = ""
     """The line that started the run, without secrets, for its manifest."""
+    hidden: tuple[str, ...] = ()
+    """Places of the configuration whose values ``config`` does not hold, since they are or contain keys."""
 
     def digest(self) -> str:
         """Return the digest of all that can change a result: stages, models, data and source, but no path or device."""
@@ -108,7 +111,7 @@ class Arm:
 
     def arms_folder(self) -> Path:
         """Return the folder that holds all arms of this experiment on this data set."""
-        return self.out / self.experiment / self.dataset.name
+        return self.out / self.experiment / redact(self.dataset.name)
 
     def folder(self) -> Path:
         """Return the run folder, named by the arm and the first ten digits of its digest."""
@@ -148,11 +151,11 @@ class Arm:
         curve = self._curve(tables, questions, store)
         seconds["evaluate"] = time.perf_counter() - start
         self._write(folder, tables, questions, curve)
-        write_json(folder / "manifest.json", {
+        write_json(folder / "manifest.json", redact_tree({
             **self._description(tables, store), "questions": questions.height, "twin": matched,
             "seconds": {slot: round(spent, 4) for slot, spent in seconds.items()}, "total_seconds": round(total, 3),
             "made": {what: store.made[what] - before[what] for what in sorted({*store.made, *before})},
-            **manifest.environment()})
+            **manifest.environment()}))
         return folder
 
     def _curve(self, tables: Tables, questions: pl.DataFrame, store: Store) -> pl.DataFrame | None:

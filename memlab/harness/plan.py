@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
@@ -26,6 +25,7 @@ from memlab.models.protocols import PairScorer, Role, TokenMatcher, embedders_in
 from memlab.pipeline import SLOTS, apply
 from memlab.question_types import VOCABULARY
 from memlab.read.reader import Reader
+from memlab.runtime.console import Console
 from memlab.search.as_of import of_kinds
 from memlab.stage import spec_digest
 from memlab.store import Store

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from rich.console import Console
 from rich.table import Column, Table
 
 from memlab.data.dataset import Dataset
@@ -16,6 +15,7 @@ from memlab.evaluate.contrast import ALPHA, PLANNED, Contrast
 from memlab.evaluate.power import Assumptions, planned_detectable, planned_power
 from memlab.evaluate.verbalise import grouping_in_words
 from memlab.harness.arm import load
+from memlab.runtime.console import Console
 
 
 def print_contrasts(contrasts: Sequence[Contrast], dataset: Dataset, out: Console) -> None:

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from rich.console import Console
 from rich.markup import escape
 
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked
 from memlab.harness.plan import in_plan_terms
 from memlab.harness.results import failure_file
+from memlab.runtime.console import Console
+from memlab.runtime.redaction import redact
 from memlab.store import Store
 
 
@@ -48,8 +49,8 @@ def error_message(error: Exception) -> str:
 
 
 def keep_traceback(path: Path) -> str:
-    """Write the current traceback to a file and return its path; return the traceback itself if writing fails."""
-    trace = traceback.format_exc()
+    """Write the current traceback, without keys, to a file and return its path; return the text if writing fails."""
+    trace = redact(traceback.format_exc())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(trace, encoding="utf-8")

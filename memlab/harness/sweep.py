@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from memlab.evaluate.curve_contrast import is_curve
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.build import build
 from memlab.runtime.garbage import no_collection
-from memlab.runtime.redaction import redact
+from memlab.runtime.redaction import redact, redact_tree
 
 NOT_IN_NAMES = (
     *(setting.name for setting in RUN_SETTINGS if not setting.in_name), "data", "track", "exp", "hydra", "attribute",
@@ -61,7 +60,7 @@ def command_line(words: Sequence[str], multirun: bool = False) -> str:
     >>> command_line(["data=locomo", "data.path=my file.json", "chat.url=https://me:secret@host/v1"])
     "python -m memlab.run data=locomo 'data.path=my file.json' chat.url=https://***@host/v1"
     """
-    return redact(f"python -m memlab.run {'-m ' * multirun}{shlex.join(words)}".strip(), os.environ)
+    return redact(f"python -m memlab.run {'-m ' * multirun}{shlex.join(words)}".strip())
 
 
 @no_collection()
@@ -174,16 +173,27 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
     experiment = OmegaConf.select(config, "hydra.runtime.choices.exp") or "single"
     left_out = {"hydra", *(setting.name for setting in RUN_SETTINGS if not setting.recorded)}
     recorded = OmegaConf.masked_copy(config, [str(key) for key in config if key not in left_out])
-    return Arm(name=str(config.name or arm_name(config, swept)), experiment=str(experiment), pipeline=pipeline,
-               dataset=dataset, out=Path(config.out), seed=config.seed,
-               config=OmegaConf.to_yaml(recorded, resolve=True))
+    whole = OmegaConf.to_container(recorded, resolve=True)
+    safe = redact_tree(whole)
+    return Arm(name=redact(str(config.name or arm_name(config, swept))), experiment=redact(str(experiment)),
+               pipeline=pipeline, dataset=dataset, out=Path(config.out), seed=config.seed,
+               config=OmegaConf.to_yaml(OmegaConf.create(safe)), hidden=tuple(_changed(whole, safe)))
+
+
+def _changed(before: Any, after: Any, place: str = "") -> Iterator[str]:
+    """Yield the places at which two configurations of one form differ."""
+    if isinstance(before, dict) and before.keys() == after.keys():
+        for key in before:
+            yield from _changed(before[key], after[key], f"{place}.{key}" if place else str(key))
+    elif before != after:
+        yield place
 
 
 def arm_name(config: DictConfig, swept: Sequence[str]) -> str:
     """Name an arm by the values that were swept, or, run alone, by what it changes of the defaults."""
     parts: list[str] = []
     for word in config.hydra.overrides.task:
-        key, _, value = str(word).lstrip("+~").partition("=")
+        key, _, value = redact(str(word)).lstrip("+~").partition("=")
         if key in swept if swept else not _within(key, NOT_IN_NAMES):
             ambiguous = not swept and value == "none"  # of which slot, only the key can tell
             last = re.split(r"[./]", key)[-1]

@@ -20,6 +20,7 @@ from memlab.judge.calibration.labelling_sheet import pair_with_labels, read_shee
 from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.judge.cases import Case, cases
 from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.terminal import print
 from memlab.store import Store
 from memlab.text.display import sanitise
 

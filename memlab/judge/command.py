@@ -11,6 +11,7 @@ from pathlib import Path
 from memlab.config.instantiate import file_names, make_dataset, options
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.runtime.flags import as_flags
+from memlab.runtime.terminal import print
 from memlab.stage import Stage
 from memlab.tables import Tables
 from memlab.text.display import sanitise_lines

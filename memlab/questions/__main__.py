@@ -18,6 +18,7 @@ from memlab.questions.pool import pool, systems
 from memlab.questions.propose import ProposedQuestion, propose
 from memlab.runtime.files import atomic_write
 from memlab.runtime.flags import as_flags
+from memlab.runtime.terminal import print
 from memlab.store import Store
 from memlab.text.display import sanitise, sanitise_lines
 

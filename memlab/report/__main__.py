@@ -14,6 +14,7 @@ from pathlib import Path
 from memlab.errors import MemlabError
 from memlab.report.build import ReportFiles, build
 from memlab.report.console import print_comparison
+from memlab.runtime.terminal import print
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,8 +9,9 @@ from memlab.report import opening, view_model
 from memlab.text.display import format_count, format_duration, format_interval, format_number, one_line
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
+
+    from memlab.runtime.console import Console
 
 _STYLES = {"up": "bold blue", "down": "bold red", "same": "yellow", "open": "default"}
 
@@ -20,9 +21,10 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
 
     Names and texts are printed as plain text: markup in them has no effect and no escape sequence survives.
     """
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from memlab.runtime.console import Console
 
     console = console or Console()
     columns = view_model.metric_columns(comparison)
@@ -59,9 +61,10 @@ def print_comparison(comparison: Comparison, console: Console | None = None) -> 
 
 def print_arm(comparison: Comparison, name: str, console: Console | None = None) -> None:
     """Print one arm's figures, one per line, then the findings of the comparison; other arms are in the report."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from memlab.runtime.console import Console
 
     console = console or Console()
     arm = comparison["arms"][name]

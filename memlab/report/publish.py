@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from rich.console import Console
-
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
 from memlab.harness.results import failure_file
 from memlab.report.inputs import inputs_digest, record_inputs, up_to_date
+from memlab.runtime.console import Console
 from memlab.runtime.files import read_json
 
 

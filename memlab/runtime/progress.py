@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from memlab.runtime.terminal import print
+
 Step = Callable[..., None]
 """``step(n, note="", cost=None)``: n more units of a cost are done; the note is shown after the rate."""
 
@@ -125,8 +127,9 @@ def _lines(label: str, pace: Pace, unit: str, stream: TextIO, every: float) -> S
 
 
 def _bar(label: str, pace: Pace, unit: str, stream: TextIO) -> Iterator[Step]:
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
+
+    from memlab.runtime.console import Console
 
     bar = Progress(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"),
                    console=Console(file=stream, force_terminal=True), transient=True)

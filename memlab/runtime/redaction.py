@@ -1,31 +1,79 @@
-"""Removal of keys, tokens and passwords from text that leaves the machine or stays in a run folder."""
+"""Removal of keys, tokens and passwords from all that leaves the process: files of a run, reports, W&B, the terminal.
+
+Three kinds of text are replaced by ``***``: text in the form of a key, the values of environment variables that are
+named like one, and values that were remembered, which are those of the variables that a configuration interpolates.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 _NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+_FIELD = re.compile(r"(?:key|token|secret|passw(?:or)?d|credentials?|authorization)$", re.IGNORECASE)
+_COMMIT_FIELDS = ("commit", "revision", "code_revision", "sha256")
+_HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SECRETS = (
     re.compile(r"(?i)(\bbearer\s+)[^\s,;'\")}]+"),
+    re.compile(r"(?i)([?&][\w.-]*(?:key|token|secret|passw|auth|sig|credential)[\w.-]*=)[^\s&#'\"]+"),
     re.compile(r"(?i)((?:[\w-]*(?:key|token|secret|passw(?:or)?d)|authorization)['\"]?\s*[=:]\s*)(?!bearer\b)[^\s,;)}]+"),
-    re.compile(r"(://)[^/\s:@]+:[^/\s@]+(?=@)"),
-    re.compile(r"()\b(?:sk|pk|hf|ghp|gho|glpat|xox[abp])[-_][\w-]{8,}"),
-    re.compile(r"()\b[0-9a-fA-F]{40,}\b"),
+    re.compile(r"(://)[^/\s]+(?=@)"),
+    re.compile(r"()\b(?:sk|pk|hf|ghp|gho|ghs|github_pat|glpat|gsk|nvapi|pplx|pypi|xox[abp])[-_][\w-]{8,}"),
+    re.compile(r"()\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    re.compile(r"()\bAIza[\w-]{30,}"),
+    re.compile(r"()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
+    re.compile(r"()(?<!snapshots/)\b[0-9a-fA-F]{40,}\b"),
 )
+_SHORTEST = 6
+"""Letters of the shortest value that is replaced wherever it stands: a shorter one would replace common words."""
+
+_remembered: set[str] = set()
 
 
-def redact(text: str, environment: Mapping[str, str]) -> str:
-    """Replace keys: values of environment variables that are named like one, and text in the form of one.
+def remember(values: Iterable[str]) -> None:
+    """Have values replaced wherever they stand from now on, in this process; short ones and paths are left out."""
+    _remembered.update(value for value in values if len(value) >= _SHORTEST and not _is_path(value))
+
+
+def redact(text: str, environment: Mapping[str, str] | None = None) -> str:
+    """Return a text without keys; ``environment`` is this process's own unless one is given.
 
     >>> redact("Authorization: Bearer abc.def, api_key=hello99 at https://me:pw@host/v1", {})
     'Authorization: Bearer ***, api_key=*** at https://***@host/v1'
     >>> redact("rejected 'opensesame'", {"MY_API_KEY": "opensesame"})
     "rejected '***'"
     """
-    for name, value in environment.items():
-        if _NAMES.search(name) and len(value) >= 6:  # noqa: PLR2004  (shorter ones would replace common words)
-            text = text.replace(value, "***")
+    variables = os.environ if environment is None else environment
+    named = {value for name, value in variables.items()
+             if len(value) >= _SHORTEST and _NAMES.search(name) and not _is_path(value)}
+    for value in sorted(_remembered | named, key=lambda value: (-len(value), value)):  # a part after the whole
+        text = text.replace(value, "***")
     for form in _SECRETS:
         text = form.sub(r"\1***", text)
     return text
+
+
+def redact_tree(value: Any, field: str = "") -> Any:
+    """Return plain JSON values without keys: in texts, in names, and under a field that is named like a key.
+
+    The hash of a commit or of a file has the form of a key, and stays under a field that is named for it.
+
+    >>> redact_tree({"url": "http://me:pw@host/v1", "api_key": "hello", "revision": "0" * 40, "k": 5})["api_key"]
+    '***'
+    """
+    if isinstance(value, Mapping):
+        return {redact(k) if isinstance(k, str) else k: redact_tree(v, str(k)) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [redact_tree(item, field) for item in value]
+    if not isinstance(value, str) or field in _COMMIT_FIELDS and _HEX.fullmatch(value):
+        return value
+    return "***" if value and _FIELD.search(field) else redact(value)
+
+
+def _is_path(value: str) -> bool:
+    """Return whether a value is a path: it begins with a folder that exists at the root."""
+    parts = Path(value).parts[:2]
+    return len(parts) > 1 and parts[0] == "/" and "\0" not in value and Path(*parts).is_dir()

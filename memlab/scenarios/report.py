@@ -21,13 +21,14 @@ from memlab.errors import MemlabError
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.markdown import code, escape, table
 from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.terminal import print
 from memlab.scenarios.cases import CASES, CATEGORIES, Scenario
 from memlab.scenarios.check import Outcome, outcomes, piece_places
 from memlab.text.display import EMPTY, format_number, one_line
 from memlab.text.tokenize import LUCENE_STOP_WORDS
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from memlab.runtime.console import Console
 
 LETTERS = 160
 """Letters of a snippet."""
@@ -220,9 +221,10 @@ def _bold(snippet: Snippet) -> str:
 
 def print_scenarios(arms: Sequence[System], console: Console | None = None) -> None:
     """Print the number of expectations that each system met per scenario; names are printed as plain text."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from memlab.runtime.console import Console
 
     console = console or Console()
     console.print(Text("expectations met, over the cases of each scenario; reported, not required", "dim"))

@@ -22,6 +22,7 @@ from memlab.harness.sweep import read
 from memlab.report.build import build
 from memlab.report.console import print_comparison
 from memlab.report.inputs import reported_runs
+from memlab.runtime.terminal import print
 from memlab.score.arm import foreign_arm, run_name
 from memlab.score.runs import read_run
 from memlab.store import store_at

@@ -25,6 +25,7 @@ from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.files import TEMPORARY, is_stale
 from memlab.runtime.flags import as_flags
 from memlab.runtime.home import store_root
+from memlab.runtime.terminal import print
 from memlab.store import completions
 from memlab.store.segments import DAMAGED, IDENTITY, load, read, segment_names, write
 from memlab.store.store import KEYS
@@ -162,8 +163,9 @@ def prune(root: Path, model: str | None = None, older: float | None = None) -> l
 
 
 def _show(root: Path) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from memlab.runtime.console import Console
 
     table = Table(title=f"store {root}")
     frame = info(root)

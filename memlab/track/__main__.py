@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from memlab.runtime.terminal import print
 from memlab.track.record import find_records
 from memlab.track.sync import missing_key, pending, sync
 from memlab.track.wandb import WandbTrack

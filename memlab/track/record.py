@@ -6,7 +6,6 @@ A finished arm's marker lies in its folder, a failed one's beside the folder tha
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,5 +83,5 @@ def find_records(root: Path) -> list[PublishRecord]:
 def failure_tail(folder: Path, environment: Mapping[str, str] | None = None) -> str:
     """Return the last lines of a failure without secrets; raise OSError where there is no such file."""
     text = failure_file(folder).read_text(encoding="utf-8", errors="replace")
-    lines = redact(text, os.environ if environment is None else environment).strip().splitlines()
+    lines = redact(text, environment).strip().splitlines()
     return "\n".join(lines[-LINES:])[-LETTERS:]

@@ -23,6 +23,7 @@ from memlab.judge.calibration.synthetic_answers import RIGHT, WRONG, Calibration
 from memlab.judge.calibration.trust import CALIBRATION_FILE, MIN_SPECIFICITY, bias, needs_warning, read_judges
 from memlab.judge.cases import cases
 from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.terminal import print
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame

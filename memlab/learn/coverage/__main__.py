@@ -15,6 +15,7 @@ from memlab.harness.sweep import read
 from memlab.learn.coverage.model import save
 from memlab.learn.coverage.stage import fit_tables
 from memlab.learn.labels import EvidenceLevel
+from memlab.runtime.terminal import print
 from memlab.store import store_at
 
 

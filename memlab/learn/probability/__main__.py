@@ -14,6 +14,7 @@ from memlab.harness.arm import load as load_data
 from memlab.harness.sweep import read
 from memlab.learn.probability.model import save
 from memlab.learn.probability.stage import fit_tables
+from memlab.runtime.terminal import print
 from memlab.store import store_at
 
 

@@ -22,6 +22,7 @@ from memlab.learn.ranker.explain import describe_importances, explain
 from memlab.learn.ranker.model import load, save
 from memlab.learn.ranker.session_fits import fit_both, together
 from memlab.learn.ranker.stage import LearnedScore
+from memlab.runtime.terminal import print
 from memlab.store import store_at
 from memlab.tables import Tables
 

@@ -35,6 +35,7 @@ from memlab.learn.reranker.train import Trainer, TrainingSet, Watch
 from memlab.models.local.files import files_digest
 from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir
+from memlab.runtime.terminal import print
 from memlab.stage import spec, spec_digest
 from memlab.store import Store, store_at
 from memlab.tables import Tables

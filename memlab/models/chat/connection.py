@@ -26,6 +26,7 @@ from memlab.models.chat.tokenizer import valid
 from memlab.models.http.backoff import LONGEST_WAIT, TemporaryFailure, asked_wait, retry_options
 from memlab.models.http.client import Variable
 from memlab.runtime.progress import clock
+from memlab.runtime.terminal import print
 from memlab.stage import stage
 
 FIRST_WAIT = 0.5

@@ -28,6 +28,7 @@ from memlab.models.chat.protocol import Completion, Prompt
 from memlab.models.http.backoff import LONGEST_WAIT
 from memlab.runtime.home import shipped
 from memlab.runtime.progress import clock
+from memlab.runtime.terminal import print
 from memlab.serving import records
 
 AUTO = "auto"

@@ -1,0 +1,20 @@
+"""Rich's console, with texts that steer no terminal and hold no key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from memlab.runtime.terminal import shown
+
+
+class Console(RichConsole):
+    """Rich's console, whose texts are shown as ``shown`` returns them; its own styles and movements pass."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of a renderable, each with a text that steers no terminal."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(shown(segment.text), segment.style)

@@ -1,0 +1,49 @@
+"""The only way to the terminal: text without keys, and without characters that steer a terminal.
+
+What a benchmark, a file or a server says must neither colour, clear nor title a terminal, nor reverse a line. Commands
+import ``print`` from here and ``Console`` from ``memlab.runtime.console``; tests/test_structure.py holds them to it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import logging
+import sys
+import warnings
+from typing import TextIO
+
+from memlab.runtime.redaction import redact
+from memlab.text.display import sanitise_lines
+
+
+def shown(text: str) -> str:
+    r"""Return a text as a terminal shows it: keys as ``***``, invisible characters escaped, line breaks kept.
+
+    >>> shown("a\x1b]0;title\x07\nhttp://me:pw@host")
+    'a\\x1b]0;title\\x07\nhttp://***@host'
+    """
+    return sanitise_lines(redact(text))
+
+
+def print(*values: object, sep: str = " ", end: str = "\n", file: TextIO | None = None, flush: bool = False) -> None:
+    """Print as Python does, with the whole text as ``shown`` returns it."""
+    builtins.print(shown(sep.join(map(str, values))), end=end, file=file or sys.stdout, flush=flush)
+
+
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return shown(super().format(record))
+
+
+def install() -> None:
+    """Send warnings of Python and of memlab's log to standard error the same way; once per process is enough."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Formatter("%(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    warnings.formatwarning = _format_warning
+
+
+def _format_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int,
+                    line: str | None = None) -> str:
+    del line
+    return shown(f"{filename}:{lineno}: {category.__name__}: {message}") + "\n"
