@@ -17,7 +17,6 @@ Exit status: 0 answered, 1 failed, 2 the configuration is faulty, 130 interrupte
 
 from __future__ import annotations
 
-import logging
 import re
 import sys
 import traceback
@@ -40,6 +39,7 @@ from memlab.live.sessions import parse_moment
 from memlab.memory import Memory
 from memlab.runtime.console import Console
 from memlab.runtime.home import home
+from memlab.runtime.terminal import clean_logs
 from memlab.store.store import store_at
 from memlab.text.display import sanitise, sanitise_lines
 
@@ -92,7 +92,7 @@ class AskCommand:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    clean_logs()
     if not words or any(w in HELP for w in words):
         _out.print(escape((__doc__ or "").strip()))
         return 0

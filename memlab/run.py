@@ -13,7 +13,6 @@ from memlab.__main__ import announce
 if __name__ == "__main__":
     announce("run", sys.argv[1:])
 
-import logging
 
 from rich.markup import escape
 
@@ -22,7 +21,7 @@ from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.console import Console
 from memlab.runtime.interrupt import one_interrupt
-from memlab.runtime.terminal import print
+from memlab.runtime.terminal import clean_logs, print
 
 _out = Console(soft_wrap=True, highlight=False)
 
@@ -35,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _main(argv: list[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    clean_logs()
     plain = [w for w in words if w not in (*MULTIRUN, *HELP)]
     multirun = any(w in MULTIRUN for w in words)
     try:

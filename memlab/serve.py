@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from memlab.config.instantiate import file_names
 from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime.terminal import print
 from memlab.serving import environment, node, records, start
 from memlab.serving.plan import AUTO, make_plan
 from memlab.serving.settings import SHARES
@@ -125,7 +126,8 @@ def _list(words: list[str]) -> int:
 
 
 def _key(words: list[str]) -> int:
-    print(_one(records.servers(), _subparser("key", "Print a server's key.", "model").parse_args(words).model).key)
+    server = _one(records.servers(), _subparser("key", "Print a server's key.", "model").parse_args(words).model)
+    print(server.key, secret=True)
     return 0
 
 

@@ -164,3 +164,27 @@ def test_pinned_versions_fit_the_requirements_and_extras_name_each_package() -> 
                      "hydra-core", "wandb", "pytest"}
     assert {one.name for one in extras["gpu"]} == {"faiss-gpu", "FlagEmbedding"}
     assert extras["serve"][0].specifier.contains(STEPS["gpu"][0][1].partition("==")[2])
+
+
+WAYS_OUT = ("memlab.runtime.terminal", "memlab.runtime.console", "memlab.serving.convert_gguf")
+"""The helpers that clean what is printed, and a script that runs alone inside a server's container."""
+
+
+def test_whatever_is_printed_is_cleaned() -> None:
+    """No other module prints, makes a console of rich, or writes to the standard streams itself."""
+    strays = []
+    for module, file in modules().items():
+        if module in WAYS_OUT:
+            continue
+        own = "print" in {alias.name for node in ast.walk(tree(file)) if isinstance(node, ast.ImportFrom)
+                          and node.module == "memlab.runtime.terminal" for alias in node.names}
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.ImportFrom) and node.module in ("rich", "rich.console") and {
+                    alias.name for alias in node.names} & {"print", "Console"}:
+                strays.append((module, node.lineno))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+                    "builtins.print", "sys.stdout.write", "sys.stderr.write", "sys.stdout.buffer.write"):
+                strays.append((module, node.lineno))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "print" and not own:
+                strays.append((module, node.lineno))
+    assert strays == []

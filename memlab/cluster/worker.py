@@ -6,7 +6,6 @@ may be killed at any moment and started again.
 
 from __future__ import annotations
 
-import logging
 import subprocess
 import sys
 import warnings
@@ -26,6 +25,7 @@ from memlab.harness.arm import Arm
 from memlab.harness.runner import run_arm
 from memlab.report.publish import publish
 from memlab.runtime.console import Console
+from memlab.runtime.terminal import clean_logs
 from memlab.store import Store, store_at
 
 
@@ -50,7 +50,7 @@ class StepCall:
 
 def run_step(snapshot: Snapshot, step: Step) -> bool:
     """Run one step; return whether all of it succeeded."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    clean_logs()
     warnings.simplefilter("default")
     out = Console(soft_wrap=True, highlight=False)
     metadata = snapshot.metadata()

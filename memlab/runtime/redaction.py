@@ -13,18 +13,22 @@ from pathlib import Path
 from typing import Any
 
 _NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-_FIELD = re.compile(r"(?:key|token|secret|passw(?:or)?d|credentials?|authorization)$", re.IGNORECASE)
+_KEY = r"(?:api|access|secret|private|auth|account)[_-]?key|token|secret|passw(?:or)?d|credentials?"
+_FIELD = re.compile(rf"(?:{_KEY}|authorization)$", re.IGNORECASE)
 _COMMIT_FIELDS = ("commit", "revision", "code_revision", "sha256")
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SECRETS = (
     re.compile(r"(?i)(\bbearer\s+)[^\s,;'\")}]+"),
     re.compile(r"(?i)([?&][\w.-]*(?:key|token|secret|passw|auth|sig|credential)[\w.-]*=)[^\s&#'\"]+"),
-    re.compile(r"(?i)((?:[\w-]*(?:key|token|secret|passw(?:or)?d)|authorization)['\"]?\s*[=:]\s*)(?!bearer\b)[^\s,;)}]+"),
+    re.compile(rf"(?i)(\b[\w-]*(?:{_KEY})=)(?![$.<*])[^\s,;)}}&]+"),
     re.compile(r"(://)[^/\s]+(?=@)"),
     re.compile(r"()\b(?:sk|pk|hf|ghp|gho|ghs|github_pat|glpat|gsk|nvapi|pplx|pypi|xox[abp])[-_][\w-]{8,}"),
     re.compile(r"()\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     re.compile(r"()\bAIza[\w-]{30,}"),
     re.compile(r"()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
+)
+_SECRETS_IN_FILES = (  # in prose these are a sentence about a password, and the hash of a file
+    re.compile(rf"(?i)((?:[\w-]*(?:{_KEY})|authorization)['\"]?\s*[=:]\s*)(?!bearer\b)[^\s,;)}}]+"),
     re.compile(r"()(?<!snapshots/)\b[0-9a-fA-F]{40,}\b"),
 )
 _SHORTEST = 6
@@ -38,8 +42,10 @@ def remember(values: Iterable[str]) -> None:
     _remembered.update(value for value in values if len(value) >= _SHORTEST and not _is_path(value))
 
 
-def redact(text: str, environment: Mapping[str, str] | None = None) -> str:
+def redact(text: str, environment: Mapping[str, str] | None = None, *, prose: bool = False) -> str:
     """Return a text without keys; ``environment`` is this process's own unless one is given.
+
+    In ``prose``, which may quote a memory, "password: ..." stays, and so does the hash of a file.
 
     >>> redact("Authorization: Bearer abc.def, api_key=hello99 at https://me:pw@host/v1", {})
     'Authorization: Bearer ***, api_key=*** at https://***@host/v1'
@@ -51,7 +57,7 @@ def redact(text: str, environment: Mapping[str, str] | None = None) -> str:
              if len(value) >= _SHORTEST and _NAMES.search(name) and not _is_path(value)}
     for value in sorted(_remembered | named, key=lambda value: (-len(value), value)):  # a part after the whole
         text = text.replace(value, "***")
-    for form in _SECRETS:
+    for form in _SECRETS if prose else _SECRETS + _SECRETS_IN_FILES:
         text = form.sub(r"\1***", text)
     return text
 

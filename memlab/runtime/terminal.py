@@ -22,12 +22,14 @@ def shown(text: str) -> str:
     >>> shown("a\x1b]0;title\x07\nhttp://me:pw@host")
     'a\\x1b]0;title\\x07\nhttp://***@host'
     """
-    return sanitise_lines(redact(text))
+    return sanitise_lines(redact(text, prose=True))
 
 
-def print(*values: object, sep: str = " ", end: str = "\n", file: TextIO | None = None, flush: bool = False) -> None:
-    """Print as Python does, with the whole text as ``shown`` returns it."""
-    builtins.print(shown(sep.join(map(str, values))), end=end, file=file or sys.stdout, flush=flush)
+def print(*values: object, sep: str = " ", end: str = "\n", file: TextIO | None = None, flush: bool = False,
+          secret: bool = False) -> None:
+    """Print as Python does, with the text as ``shown`` returns it; a ``secret`` that is asked for keeps its keys."""
+    text = sep.join(map(str, values))
+    builtins.print(sanitise_lines(text) if secret else shown(text), end=end, file=file or sys.stdout, flush=flush)
 
 
 class _Formatter(logging.Formatter):
@@ -35,8 +37,8 @@ class _Formatter(logging.Formatter):
         return shown(super().format(record))
 
 
-def install() -> None:
-    """Send warnings of Python and of memlab's log to standard error the same way; once per process is enough."""
+def clean_logs() -> None:
+    """Send Python's warnings and memlab's log to standard error as ``shown`` returns them."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Formatter("%(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

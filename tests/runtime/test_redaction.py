@@ -29,6 +29,18 @@ def test_a_path_in_a_variable_named_like_a_key_stays() -> None:
     assert redact("/usr/share/keys", {"KEY_FOLDER": "/usr/share/keys"}) == "/usr/share/keys"
 
 
+@pytest.mark.parametrize("text", [
+    "cannot be read as key=value; quote it", "the wifi password: tulip", "export WANDB_API_KEY=...",
+    "export MEMLAB_SERVER_KEY=$(memlab serve key x)", "sha256 " + "ab" * 32])
+def test_prose_keeps_what_a_message_or_a_memory_says(text: str) -> None:
+    assert redact(text, {}, prose=True) == text
+
+
+def test_prose_holds_no_key_that_is_given() -> None:
+    text = redact("x.api_key=hello99: no such setting; http://me:pw@h/?api_key=abc1234", {}, prose=True)
+    assert text == "x.api_key=*** no such setting; http://***@h/?api_key=***"
+
+
 def test_an_ordinary_traceback_stays_as_it_is() -> None:
     text = 'File "a.py", line 3, in run\n    rows = table["key"]\nKeyError: "no column named score"'
     assert redact(text, {}) == text

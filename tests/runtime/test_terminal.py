@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import io
+import warnings
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from memlab.runtime.console import Console
+from memlab.runtime.terminal import clean_logs, print, shown
+
+TITLE = "\x1b]0;pwned\x07"
+
+
+def test_print_escapes_what_steers_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print("a", TITLE, "b\u202e", sep="|", end="\n\n")
+    assert capsys.readouterr().out == "a|\\x1b]0;pwned\\x07|b\\u202e\n\n"
+
+
+def test_print_holds_no_key_except_one_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    print("http://me:hello@host")
+    print("sk-hello12345", secret=True)
+    assert capsys.readouterr().out == "http://***@host\nsk-hello12345\n"
+
+
+@pytest.mark.parametrize("content", [Text(f"a{TITLE}b"), f"a{TITLE}b"])
+def test_a_console_escapes_texts_and_cells_and_keeps_its_own_styles(content: Text | str) -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80, color_system="standard", legacy_windows=False)
+    console.print(content)
+    table = Table("head")
+    table.add_row(content)
+    console.print(table)
+    console.print("[red]red[/red]")
+    text = out.getvalue()
+    assert "\x07" not in text
+    assert "\x1b]" not in text
+    assert text.count("a\\x1b") == 2
+    assert "\x1b[31mred\x1b[0m" in text
+
+
+def test_warnings_are_escaped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    clean_logs()
+    text = warnings.formatwarning(f"bad {TITLE} http://me:hello@host", UserWarning, "a.py", 3)
+    assert text == "a.py:3: UserWarning: bad \\x1b]0;pwned\\x07 http://***@host\n"
+
+
+def test_line_breaks_stay() -> None:
+    assert shown("one\ntwo\tthree") == "one\ntwo\\tthree"
