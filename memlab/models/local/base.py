@@ -9,8 +9,9 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from memlab.models.local.backend import Attention, Backend, Device, Dtype, Runtime, resolve
-from memlab.models.local.files import check_path, files_digest, hub_commit, model_folder
+from memlab.models.local.files import check_path, files_digest, hub_commit, is_local, model_folder
 from memlab.models.local.loading import LoadedModels, load_on_devices
+from memlab.models.local.remote_code import check_pinned, trusted_code
 from memlab.stage import LocalPath, stage
 
 
@@ -57,7 +58,9 @@ class LocalModel(ModelFiles):
     """A model that memlab batches itself, on every device."""
 
     backend: Backend = "auto"  # on a CPU oneDNN's packed linear layers, if PyTorch has them
-    trust_remote_code: bool = False  # no code from the hub is run
+    # true: the model's repository runs its code here; on the hub it must be pinned by revision (and code_revision)
+    trust_remote_code: bool = False
+    code_revision: str | None = None  # commit of another repository that the model's config.json takes code from
     attn_implementation: Attention = "auto"  # on a GPU flash_attention_2 if it is installed, else the model's own
     # padded tokens per batch; null: 2048 on a CPU, 65536 on a GPU; a batch too large for a GPU's memory is halved
     token_budget: Annotated[int, Field(ge=256)] | None = None
@@ -71,6 +74,11 @@ class LocalModel(ModelFiles):
     def _runtime(self) -> Runtime:
         return resolve(self.device, self.dtype, self.backend, self._folder(), self.attn_implementation)
 
+    def _folder(self) -> Path:
+        if self.trust_remote_code and self.path is not None and not is_local(self.path):
+            check_pinned("revision", self.revision, str(self.path), self.path_option)
+        return super()._folder()
+
     def _lanes(self) -> int:
         """Return the number of batches under way per device: on a GPU one is prepared while another is computed."""
         return 1 if self._runtime().cpu else 2
@@ -81,4 +89,5 @@ class LocalModel(ModelFiles):
 
     def _load(self, kind: str, wrap: Callable[..., Any] | None = None, *options: Any) -> LoadedModels:
         """Return sentence-transformers' class ``kind`` on each device; see ``load_on_devices``."""
-        return load_on_devices(kind, self._folder(), self._runtime(), self.trust_remote_code, wrap, *options)
+        code = trusted_code(self._folder(), self.code_revision, self.path_option) if self.trust_remote_code else None
+        return load_on_devices(kind, self._folder(), self._runtime(), code, wrap, *options)

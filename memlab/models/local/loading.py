@@ -44,16 +44,17 @@ class LoadedModels(Sequence[Any]):
 
 
 @lru_cache(maxsize=8)
-def load_on_devices(kind: str, folder: Path, runtime: Runtime, trust: bool, wrap: Callable[..., Any] | None = None,
+def load_on_devices(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap: Callable[..., Any] | None = None,
                     *options: Any) -> LoadedModels:
     """Return sentence-transformers' class ``kind`` on each device, loaded once per process at its first use.
 
-    Each is ``wrap(model, device, *options)``, or the model itself.
+    Each is ``wrap(model, device, *options)``, or the model itself. ``code`` is None if no code of a model is run, ""
+    for code in its folder, and else the commit of the repository that its code comes from.
     """
-    return LoadedModels(partial(_load_one, kind, folder, runtime, trust, wrap, options), runtime.devices)
+    return LoadedModels(partial(_load_one, kind, folder, runtime, code, wrap, options), runtime.devices)
 
 
-def _load_one(kind: str, folder: Path, runtime: Runtime, trust: bool, wrap: Callable[..., Any] | None,
+def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap: Callable[..., Any] | None,
               options: tuple[Any, ...], device: str) -> Any:
     import sentence_transformers
     import torch
@@ -66,7 +67,10 @@ def _load_one(kind: str, folder: Path, runtime: Runtime, trust: bool, wrap: Call
 
     def loaded(attention: str) -> Any:
         kernel = {} if attention == "auto" else {"attn_implementation": attention}
-        return load(str(folder), device=device, trust_remote_code=trust, model_kwargs={"dtype": dtype, **kernel}).eval()
+        pinned = {"code_revision": code} if code else {}
+        return load(str(folder), device=device, trust_remote_code=code is not None,
+                    model_kwargs={"dtype": dtype, **kernel, **pinned},
+                    **({"config_kwargs": pinned} if pinned else {})).eval()
 
     attention: str = runtime.attention
     if attention == "auto" and not runtime.cpu and runtime.dtype != "fp32" and _has_flash_attention():

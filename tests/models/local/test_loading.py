@@ -59,7 +59,7 @@ def test_flash_attention_where_it_is_installed_and_the_model_has_it(
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loads)
     monkeypatch.setattr(loading, "_has_flash_attention", lambda: installed)
     load_on_devices.cache_clear()
-    list(load_on_devices("SentenceTransformer", tmp_path, resolve("cuda:0", dtype, "auto", tmp_path, choice), False))
+    list(load_on_devices("SentenceTransformer", tmp_path, resolve("cuda:0", dtype, "auto", tmp_path, choice), None))
     assert [asked.get("attn_implementation") for asked in loads.asked] == expected
     load_on_devices.cache_clear()
 
@@ -73,7 +73,7 @@ def test_a_kernel_that_was_asked_for_is_not_replaced(
     load_on_devices.cache_clear()
     runtime = resolve("cuda:0", "fp16", "auto", tmp_path, "flash_attention_2")
     with pytest.raises(ValueError, match="does not support"):
-        list(load_on_devices("SentenceTransformer", tmp_path, runtime, False))
+        list(load_on_devices("SentenceTransformer", tmp_path, runtime, None))
     load_on_devices.cache_clear()
 
 
@@ -85,6 +85,27 @@ def test_on_a_cpu_a_model_loads_as_before(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loads)
     monkeypatch.setattr(loading, "_has_flash_attention", lambda: True)
     load_on_devices.cache_clear()
-    list(load_on_devices("SentenceTransformer", tmp_path, resolve("cpu", "auto", "torch", tmp_path), False))
+    list(load_on_devices("SentenceTransformer", tmp_path, resolve("cpu", "auto", "torch", tmp_path), None))
     load_on_devices.cache_clear()
     assert loads.asked == [{"dtype": torch.float32}]
+
+
+def test_code_of_a_commit_is_pinned_for_the_model_and_its_configuration(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import sentence_transformers
+
+    asked: list[dict[str, Any]] = []
+
+    def load(path: str, **options: Any) -> Loads:
+        asked.append(options)
+        return Loads(flash=False)
+
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", load)
+    load_on_devices.cache_clear()
+    for code in ("c0ffee", "", None):
+        list(load_on_devices("SentenceTransformer", tmp_path, resolve("cpu", "auto", "torch", tmp_path), code))
+    load_on_devices.cache_clear()
+    assert [options["trust_remote_code"] for options in asked] == [True, True, False]
+    assert [options["model_kwargs"].get("code_revision") for options in asked] == ["c0ffee", None, None]
+    assert [options.get("config_kwargs") for options in asked] == [{"code_revision": "c0ffee"}, None, None]
