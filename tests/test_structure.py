@@ -188,3 +188,17 @@ def test_whatever_is_printed_is_cleaned() -> None:
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "print" and not own:
                 strays.append((module, node.lineno))
     assert strays == []
+
+
+FENCED_ELSEWHERE = {
+    "memlab.judge.official": "the benchmark's own script, word for word",
+    "memlab.judge.memorystack": "with memlab.judge.llm",
+    "memlab.read.reader": "memlab.read.prompt encloses the history"}
+
+
+def test_every_stage_that_asks_a_chat_model_fences_what_comes_from_data() -> None:
+    asking = {module for module, file in modules().items() if package_of(module) in STAGES for node in
+              ast.walk(tree(file)) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Prompt"}
+    fencing = {module for module in asking if "memlab.text.fence" in imports(module)}
+    assert asking - fencing - FENCED_ELSEWHERE.keys() == set()
+    assert len(asking) >= 8

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import json
 import re
 from abc import ABC, abstractmethod
@@ -14,7 +12,7 @@ from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
-from memlab.text.display import sanitise_lines
+from memlab.text.fence import fence as fence
 
 Kind = Literal["default", "temporal", "update", "preference", "abstention"]
 Style = Literal["longmemeval_style", "strict", "lenient"]
@@ -72,22 +70,6 @@ def kind_of(category: str, abstain: bool) -> Kind:
     ('temporal', 'abstention', 'default')
     """
     return "abstention" if abstain else _KINDS.get(category, "default")
-
-
-def fence(parts: dict[str, str]) -> str:
-    """Put each text between marks that no text can imitate: they end with a number that no text contains.
-
-    Most prompts have the same marks, so that a server can reuse their cached prefix. Invisible characters are escaped,
-    so that the judge sees only what a person would see.
-
-    >>> fence({"RESPONSE": "4 hours"}).splitlines()[1]
-    '4 hours'
-    """
-    visible = {name: sanitise_lines(text.replace("\r\n", "\n")) for name, text in parts.items()}
-    whole = "\n".join(visible.values())
-    marks = (hashlib.blake2b(str(draw).encode(), digest_size=8).hexdigest() for draw in itertools.count())
-    mark = next(mark for mark in marks if mark not in whole)
-    return "\n\n".join(f"<{name} {mark}>\n{text}\n</{name} {mark}>" for name, text in visible.items())
 
 
 def judge_prompt(case: Case, style: Style) -> Prompt:

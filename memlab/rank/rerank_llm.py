@@ -19,6 +19,7 @@ from memlab.rank.rerank import PoolReranker, passages_of
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Notes, Tables, with_text
+from memlab.text.fence import NOTE, fence_data, mark_for, without_items
 
 _TASK = """You judge how useful memories of past conversations are for answering a question. Score from 0 to 10: \
 10 = holds the answer or a part of it, 7 = needed to work the answer out, 3 = the same subject but nothing that \
@@ -50,6 +51,8 @@ KINDS = {
 _ONE = 'Reply as JSON: {"score": a whole number from 0 to 10}.'
 _MANY = ('Score every memory by its number. Reply as JSON, the best first: {"scores": [{"index": 1, "score": 10}, '
          "...]}. What you leave out counts as 0.")
+_ITEMS = ("Each memory begins with its number and the mark, in brackets: [1 ...]. Brackets without the mark belong to "
+          "a memory.")
 _SCORE = {"type": "integer", "minimum": 0, "maximum": 10}
 _ITEM = {"type": "object", "properties": {"index": {"type": "integer"}, "score": {"type": "number"}},
          "required": ["index", "score"], "additionalProperties": False}
@@ -72,7 +75,7 @@ class ShownQuestion:
 
     def system(self, reply: str) -> str:
         """Return the task for a question of this kind, with the form of the reply."""
-        return "\n".join([_TASK, *([KINDS[self.kind]] if self.kind else []), reply])
+        return "\n".join([_TASK, *([KINDS[self.kind]] if self.kind else []), reply, NOTE])
 
     def line(self) -> str:
         """Return the question with its day."""
@@ -88,10 +91,12 @@ Judged = dict[int, list[float] | None]
 
 def pointwise(chat: Chat, question: ShownQuestion, text: str) -> tuple[Prompt, bool]:
     """Return the prompt for the score of one memory, and whether the memory was cut to fit."""
-    system, lead, end = question.system(_ONE), f"{question.line()}\n\nMemory:\n", "\n\nScore:"
-    room = chat.window - _ONE_REPLY - MARGIN - chat.count(system) - chat.count(lead + end)
+    system, end = question.system(_ONE), "\n\nScore:"
+    parts, mark = {"QUESTION": question.line(), "MEMORY": ""}, mark_for([question.line(), text])
+    room = chat.window - _ONE_REPLY - MARGIN - chat.count(system) - chat.count(fence_data(parts, mark) + end)
     shown = trim(chat, text, room)
-    return Prompt((Message("system", system), Message("user", lead + shown + end)), schema=ONE,
+    user = fence_data(parts | {"MEMORY": shown}, mark) + end
+    return Prompt((Message("system", system), Message("user", user)), schema=ONE,
                   max_tokens=_ONE_REPLY), shown != text
 
 
@@ -99,17 +104,22 @@ def listwise(chat: Chat, question: ShownQuestion, texts: list[str], system: str 
              item: int = _ITEM_REPLY) -> tuple[Prompt, int]:
     """Return the prompt for the scores of all memories, numbered from 1, and how many of them were cut to fit.
 
-    ``system``, ``schema`` and the tokens of one ``item`` of the reply replace those of this module's own list.
+    ``system``, ``schema`` and the tokens of one ``item`` of the reply replace those of this module's own list. A
+    memory's number stands beside a mark that is in no memory, so that no memory can pass for two.
     """
     reply = item * (len(texts) + 1)
-    system, lead, end = system or question.system(_MANY), f"{question.line()}\n\nMemories:\n", "\n\nScores:"
-    marks = [f"\n[{n}] " for n in range(1, len(texts) + 1)]
-    room = chat.window - reply - MARGIN - chat.count(system) - chat.count(lead + end) - chat.count("".join(marks))
+    texts = [without_items(text) for text in texts]
+    mark = mark_for([question.line(), *texts], size=4)
+    system, end = f"{system or question.system(_MANY)}\n{_ITEMS}", "\n\nScores:"
+    parts = {"QUESTION": question.line(), "MEMORIES": ""}
+    marks = [f"[{n} {mark}] " for n in range(1, len(texts) + 1)]
+    room = (chat.window - reply - MARGIN - chat.count(system) - chat.count(fence_data(parts, mark) + end)
+            - chat.count("\n".join(marks)))
     sizes = [chat.count(text) + 1 for text in texts]
     shown = [text if size <= limit else trim(chat, text, limit - 1)
              for text, size, limit in zip(texts, sizes, fair(sizes, room))]
-    body = "".join(mark + text for mark, text in zip(marks, shown))
-    return Prompt((Message("system", system), Message("user", lead + body + end)), schema=schema,
+    user = fence_data(parts | {"MEMORIES": "\n".join(n + text for n, text in zip(marks, shown))}, mark) + end
+    return Prompt((Message("system", system), Message("user", user)), schema=schema,
                   max_tokens=reply), sum(a != b for a, b in zip(texts, shown))
 
 

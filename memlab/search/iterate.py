@@ -17,6 +17,7 @@ from memlab.search.hits import HitsBuilder
 from memlab.stage import Names, Stage, stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables, add_texts, frame, with_text
+from memlab.text.fence import NOTE, fence_data, mark_for
 from memlab.text.unicode import printable_line
 
 _SYSTEM = """You search a person's past conversations to gather everything that a question asks for: every item of a \
@@ -115,11 +116,14 @@ class Iterate:
         return new
 
     def _prompt(self, question: str, asked: list[str], shown: list[str]) -> Prompt:
-        system = _SYSTEM.format(most=self.most)
-        lead = f"Question: {question}\n\nSearched so far:\n" + "\n".join(f"- {words}" for words in asked or [question])
-        room = self.chat.window - _REPLY - MARGIN - self.chat.count(system) - self.chat.count(lead)
-        found = trim(self.chat, "\n\nFound so far:\n" + ("\n".join(f"- {line}" for line in shown) or "(nothing)"), room)
-        return Prompt((Message("system", system), Message("user", lead + found)), schema=SCHEMA, max_tokens=_REPLY)
+        system = f"{_SYSTEM.format(most=self.most)}\n{NOTE}"
+        searched = "\n".join(f"- {words}" for words in asked or [question])
+        parts = {"QUESTION": question, "SEARCHED": searched, "FOUND": ""}
+        found = "\n".join(f"- {line}" for line in shown) or "(nothing)"
+        mark = mark_for([*parts.values(), found])
+        room = self.chat.window - _REPLY - MARGIN - self.chat.count(system) - self.chat.count(fence_data(parts, mark))
+        user = fence_data(parts | {"FOUND": trim(self.chat, found, room)}, mark)
+        return Prompt((Message("system", system), Message("user", user)), schema=SCHEMA, max_tokens=_REPLY)
 
     def _search(self, tables: Tables, store: Store, phrases: dict[int, list[str]], notes: Notes) -> Scores:
         """Return the scores of the memories that these phrases find."""

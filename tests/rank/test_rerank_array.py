@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from omegaconf import OmegaConf
@@ -10,6 +11,7 @@ from memlab.rank.rerank_array import ArrayRerank, schema
 from memlab.rank.rerank_llm import KINDS
 from memlab.store import Store
 from tests.chats import ScriptedChat
+from tests.fences import inside
 from tests.rank.rankings import body, ranking
 from tests.rank.test_rerank_llm import dated
 
@@ -45,8 +47,8 @@ def test_the_preset_asks_as_published(store: Store) -> None:
     assert (stage.pool, stage.max_chars, stage.dates, stage.typed) == (20, 200, False, False)
     run(stage, ranking([.9, .8, .7, .6, .5]), store)
     system, user = chat.asked[0].messages
-    lead = "Question: How many plants did I buy?\n\nMemories:\n\n"
-    assert user.content.startswith(f"{lead}[1] Ann: {body(0, 0, 0)}\n[2] ")
+    assert inside(user.content, "QUESTION") == "Question: How many plants did I buy?"
+    assert re.match(rf"\[1 \w+\] Ann: {body(0, 0, 0)}\n\[2 \w+\] ", inside(user.content, "MEMORIES"))
     assert not any(words in system.content for words in KINDS.values())
     assert "There are 5 memories" in system.content
 
@@ -54,7 +56,7 @@ def test_the_preset_asks_as_published(store: Store) -> None:
 def test_each_memory_is_cut_to_its_first_characters(store: Store) -> None:
     chat = replying("[1, 0]")
     run(ArrayRerank(chat=chat, pool=2, dates=False, max_chars=6), ranking([.9, .8]), store)
-    assert "\n[1] Ann: t\n[2] Ann: " in chat.asked[0].messages[-1].content
+    assert re.match(r"\[1 \w+\] Ann: t\n\[2 \w+\] Ann: ", inside(chat.asked[0].messages[-1].content, "MEMORIES"))
 
 
 @pytest.mark.parametrize("bad", ["[1, 0, 1]", "[1]", "[2, 0]", '["a", "b"]', "high, low"])

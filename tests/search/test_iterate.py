@@ -13,6 +13,7 @@ from memlab.search.iterate import Iterate
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.chats import ScriptedChat
+from tests.fences import inside
 from tests.search.world import day, world
 
 ITEMS = [(0, "I bought a fern.", day(1)), (0, "A cactus came home.", day(2)), (0, "The orchid is new.", day(3)),
@@ -30,7 +31,7 @@ def asked(*questions: str, classes: tuple[str, ...] = ("counting",)) -> Tables:
 def writes(*rounds: list[str] | str) -> ScriptedChat:
     """A model that replies in each round with these phrases, and with none afterwards."""
     def rule(prompt: Prompt) -> str:
-        searched = prompt.messages[-1].content.partition("Searched so far:\n")[2].partition("\n\n")[0].splitlines()
+        searched = inside(prompt.messages[-1].content, "SEARCHED").splitlines()
         at = next((i for i, made in enumerate(rounds) if isinstance(made, str) or f"- {made[0]}" not in searched),
                   len(rounds))
         made = rounds[at] if at < len(rounds) else []

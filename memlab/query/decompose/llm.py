@@ -14,6 +14,7 @@ from memlab.query.decompose.base import QueryAdder, Share, add_parts, query_text
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
+from memlab.text.fence import NOTE, fence_data
 from memlab.text.unicode import printable_line
 
 INSTRUCTION = """You prepare searches in a person's past conversations. You are given one question. If its \
@@ -31,8 +32,8 @@ SCHEMA = json.dumps({"type": "object", "properties": {"queries": _LIST}, "requir
 def ask_for_queries(store: Store, chat: Chat, system: str, questions: Sequence[str], max_tokens: int, notes: Notes,
                     failure: str) -> dict[str, list[str]]:
     """Return the queries that a chat model writes for each question; unreadable replies are counted as ``failure``."""
-    prompts = [Prompt((Message("system", system), Message("user", f"Question: {text}")), schema=SCHEMA,
-                      max_tokens=max_tokens) for text in questions]
+    prompts = [Prompt((Message("system", f"{system}\n{NOTE}"), Message("user", fence_data({"QUESTION": text}))),
+                      schema=SCHEMA, max_tokens=max_tokens) for text in questions]
     replies = [parse_json(reply, SCHEMA) for reply in store.completions(chat, prompts, notes)]
     notes.warn(replies.count(None), len(questions), failure)
     return {text: reply["queries"] for text, reply in zip(questions, replies) if reply is not None}

@@ -17,6 +17,7 @@ from memlab.query.expand.statement import statement
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
+from memlab.text.fence import NOTE, fence_data
 from memlab.text.unicode import printable_line
 
 KIND = "hyde"
@@ -38,8 +39,8 @@ class HyDE(QueryAdder):
         """Return the queries and their passages (kind "hyde"); warn of empty replies."""
         notes, questions = Notes(), question_texts(tables)
         replies = store.completions(self.chat, [
-            Prompt((Message("system", INSTRUCTION), Message("user", f"Question: {text}")), max_tokens=self.max_tokens)
-            for text in questions], notes)
+            Prompt((Message("system", f"{INSTRUCTION}\n{NOTE}"), Message("user", fence_data({"QUESTION": text}))),
+                   max_tokens=self.max_tokens) for text in questions], notes)
         passages = {text: printable_line(reply.text) for text, reply in zip(questions, replies)}
         notes.warn(list(passages.values()).count(""), len(questions),
                    "passages are empty; those questions are searched for alone")

@@ -14,6 +14,7 @@ from memlab.query.time_window.rules import READS, describe_window, texts_and_day
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
+from memlab.text.fence import NOTE, fence_data
 from memlab.text.temporal.calendar import Window
 
 INSTRUCTION = """You find out which days a question about past conversations is about. You are told the day on \
@@ -45,9 +46,9 @@ class LLMWindows:
         """Return the queries with windows; warn of replies that could not be read."""
         rows = texts_and_days(tables).rows()
         distinct = list(dict.fromkeys(row for row in rows if row[1] is not None))
-        prompts = [Prompt((Message("system", INSTRUCTION),
-                           Message("user", f"Today is {describe_window(day, day)}.\nQuestion: {text}")),
-                          schema=SCHEMA, max_tokens=self.max_tokens) for text, day in distinct]
+        prompts = [Prompt((Message("system", f"{INSTRUCTION}\n{NOTE}"), Message(
+            "user", f"Today is {describe_window(day, day)}.\n\n{fence_data({'QUESTION': text})}")),
+            schema=SCHEMA, max_tokens=self.max_tokens) for text, day in distinct]
         windows: dict[tuple[str, date], Window | None] = {}
         notes, unreadable = Notes(), 0
         for (text, day), reply in zip(distinct, store.completions(self.chat, prompts, notes)):

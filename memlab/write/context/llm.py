@@ -16,6 +16,7 @@ from memlab.models.chat.replies import MARGIN, trim
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Notes, Tables, add_texts, with_text
+from memlab.text.fence import NOTE, fence_data
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
 from memlab.write.context.header import Header
 
@@ -24,12 +25,10 @@ shown one passage of it. In one or two short sentences, say what the passage is 
 matter of this conversation, and which person, place or thing words like "it", "there" or "that one" stand for. \
 Name names. Use only what the conversation says, add no advice, and do not repeat the passage. Reply with these \
 sentences alone.
-
-Conversation:
 """
 
 _LEFT_OUT = "[...]"
-ASKED = "Passage:\n{passage}\n\nIts note, in one or two short sentences:"
+ASKED = "{passage}\n\nIts note, in one or two short sentences:"
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)?", re.DOTALL)
 _LEAD_IN = re.compile(r"^(?:sure|certainly|of course)\b[,.!]?\s*|"
@@ -128,12 +127,16 @@ class LLMContext:
                 for s, p in prompts], prompt_of
 
 
+def _system(conversation: str) -> str:
+    return f"{INSTRUCTION}{NOTE}\n\n{fence_data({'CONVERSATION': conversation})}"
+
+
 class _View:
     """A session in a prompt: the whole, as one string for all its passages, or a part around a passage."""
 
     def __init__(self, chat: Chat, lines: Sequence[str], reply: int) -> None:
         self._chat, self._lines = chat, lines
-        self._whole = INSTRUCTION + TURN_SEPARATOR.join(lines)
+        self._whole = _system(TURN_SEPARATOR.join(lines))
         self._room = max(chat.window - reply - MARGIN, 0)
         self._size = chat.count(self._whole)
         self._counts: list[int] = []
@@ -141,11 +144,11 @@ class _View:
     def prompt(self, key: str, first: int, last: int) -> tuple[str, str]:
         """Return the system message (instruction, session) and the question about the passage of these turns."""
         passage = trim(self._chat, key, self._room // 3)
-        question = ASKED.format(passage=passage)
+        question = ASKED.format(passage=fence_data({"PASSAGE": passage}))
         room = self._room - self._chat.count(question)
         if self._size <= room:
             return self._whole, question
-        return INSTRUCTION + self._around(first, last, room - self._chat.count(INSTRUCTION)), question
+        return _system(self._around(first, last, room - self._chat.count(_system("")))), question
 
     def cuts(self, prompt: tuple[str, str]) -> bool:
         """Return whether a prompt shows only a part of the session."""

@@ -15,6 +15,7 @@ from memlab.models.chat.replies import MARGIN, parse_json, trim
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
+from memlab.text.fence import NOTE, fence_data
 from memlab.text.unicode import printable_line
 from memlab.write.extract.base import Category, Entity, Extract, ExtractedFact, Kind, Link, Source, Talk, distinct_talks
 from memlab.write.extract.placement import Extractor
@@ -33,8 +34,6 @@ relationships: source and target (names), relation (a few words, such as "works 
 where nothing is said of the time.
 Use only what the conversation says. Leave out greetings and talk about nothing. Empty lists are right where there \
 is nothing to remember."""
-
-ASKED = "Conversation:\n{turns}"
 
 _TEXT: dict[str, Any] = {"type": "string"}
 
@@ -123,7 +122,8 @@ class LLMExtract(Extractor):
         return self.place(tables, talks, places, extracts).updated({"notes": notes.table()})
 
     def _extracts(self, talks: Sequence[Talk], store: Store, notes: Notes) -> list[Extract]:
-        room = self.chat.window - self.max_tokens - MARGIN - self.chat.count(INSTRUCTION + ASKED)
+        room = self.chat.window - self.max_tokens - MARGIN - self.chat.count(
+            f"{INSTRUCTION}\n{NOTE}{fence_data({'CONVERSATION': ''})}")
         if room < LEAST:
             raise MemlabError(f"a window of {self.chat.window} tokens leaves {max(room, 0)} for a conversation beside "
                               f"the instruction and a reply of {self.max_tokens}", where="write/extract",
@@ -136,8 +136,8 @@ class LLMExtract(Extractor):
         notes.warn(sum(cut for _, cut in transcripts), len(parts),
                    "parts of sessions hold one turn that was cut to the model's window")
         replies = store.completions(self.chat, [
-            Prompt((Message("system", INSTRUCTION), Message("user", ASKED.format(turns=turns))), schema=SCHEMA,
-                   max_tokens=self.max_tokens) for turns, _ in transcripts], notes)
+            Prompt((Message("system", f"{INSTRUCTION}\n{NOTE}"), Message("user", fence_data({"CONVERSATION": turns}))),
+                   schema=SCHEMA, max_tokens=self.max_tokens) for turns, _ in transcripts], notes)
         parsed = [parse_reply(reply) for reply in replies]
         notes.warn(sum(value is None for value, _ in parsed), len(parsed),
                    "extractions could not be read; those turns keep their raw memories")

@@ -19,7 +19,9 @@ from memlab.query.expand.synonyms import SYNONYMS, inject_synonyms, rewrites
 from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.tables import add_texts, frame, text_hash
+from memlab.text.fence import NOTE
 from tests.chats import ScriptedChat
+from tests.fences import inside
 from tests.query.worlds import asked, done, searched
 from tests.write.conversations import DAY, talk
 
@@ -172,12 +174,13 @@ def test_hyde_adds_a_passage_of_its_own_kind(tmp_path) -> None:
 def test_hyde_is_told_neither_the_day_nor_an_id(tmp_path) -> None:
     chat = scripted(lambda p: "x")
     done(HyDE(chat=chat), TALK, Store(tmp_path))
-    assert {p.messages[-1].content for p in chat.asked} == {f"Question: {ANN}", f"Question: {CAR}"}
+    assert {inside(p.messages[-1].content, "QUESTION") for p in chat.asked} == {ANN, CAR}
+    assert all(p.messages[0].content.endswith(NOTE) for p in chat.asked)
     assert not any("2023" in m.content for p in chat.asked for m in p.messages)
 
 
 def test_a_passage_that_repeats_the_question_adds_nothing(tmp_path) -> None:
-    after = done(HyDE(chat=scripted(lambda p: p.messages[-1].content.removeprefix("Question: ").upper())), TALK,
+    after = done(HyDE(chat=scripted(lambda p: inside(p.messages[-1].content, "QUESTION").upper())), TALK,
                  Store(tmp_path))
     assert after["queries"].equals(TALK["queries"])
 

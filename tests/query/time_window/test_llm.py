@@ -8,6 +8,7 @@ import pytest
 from memlab.query.time_window.llm import LLMWindows
 from memlab.store import Store
 from tests.chats import ScriptedChat
+from tests.fences import inside
 from tests.query.worlds import asked, done
 
 TALK = asked("What did I buy last Friday?", "Who is Ann?", "Where was I?", "What was in May?", "What then?",
@@ -23,7 +24,7 @@ REPLIES = {
 
 
 def test_replies_become_windows_and_what_cannot_be_read_is_counted(tmp_path):
-    chat = ScriptedChat(lambda p: REPLIES[p.messages[-1].content.partition("Question: ")[2]])
+    chat = ScriptedChat(lambda p: REPLIES[inside(p.messages[-1].content, "QUESTION")])
     with pytest.warns(UserWarning, match="2 of 6 windows could not be read"):
         after = done(LLMWindows(chat=chat), TALK, Store(tmp_path))
     assert after["queries"]["window"].to_list() == [

@@ -8,11 +8,13 @@ import pytest
 from memlab.rank.score import Score
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame, text_hash
+from memlab.text.fence import NOTE
 from memlab.text.transcript import render_turns
 from memlab.write.chunk.turns import SessionChunker, TurnChunker
 from memlab.write.context.header import Header
 from memlab.write.context.llm import INSTRUCTION, LLMContext, clean_reply
 from tests.chats import ScriptedChat
+from tests.fences import inside
 from tests.small import lexical
 from tests.write.conversations import talk, written
 
@@ -21,7 +23,7 @@ DATE = Header(date=True, speaker=False, first_user_turn=False, previous_turn=Fal
 
 
 def passage(prompt) -> str:
-    return prompt.messages[-1].content.partition("Passage:\n")[2].partition("\n\nIts note")[0]
+    return inside(prompt.messages[-1].content, "PASSAGE")
 
 
 def noted(prompt) -> str:
@@ -65,7 +67,9 @@ def test_the_session_comes_first_and_is_one_prefix_for_all_its_passages(store: S
     chat = ScriptedChat(noted)
     after(LLMContext(chat=chat), store)
     lines = render_turns(CHAT["turns"], CHAT["texts"])["display_text"]
-    assert {p.messages[0].content for p in chat.asked} == {INSTRUCTION + "\n\n".join(lines)}
+    (system,) = {p.messages[0].content for p in chat.asked}
+    assert system.startswith(INSTRUCTION + NOTE)
+    assert inside(system, "CONVERSATION") == "\n\n".join(lines)
     assert {passage(p) for p in chat.asked} == {"I moved to Vancouver", "Lovely.", "It rains", "Yes."}
 
 

@@ -11,10 +11,12 @@ from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Prompt
 from memlab.store import Store
 from memlab.tables import Tables, frame
+from memlab.text.fence import NOTE
 from memlab.write.chunk.turns import SessionChunker, TurnChunker
 from memlab.write.extract.chunked import Chunked
-from memlab.write.extract.llm import SCHEMA, LLMExtract
+from memlab.write.extract.llm import INSTRUCTION, SCHEMA, LLMExtract
 from tests.chats import ScriptedChat
+from tests.fences import inside
 from tests.write.conversations import talk, written
 
 CHAT = talk([("user", "I moved to Vancouver"), ("assistant", "Try the sea bus."), ("user", "It rains")])
@@ -68,8 +70,9 @@ def test_the_prompt_has_the_numbered_turns_a_schema_and_no_date(store: Store) ->
     chat = ScriptedChat(echoed)
     after(LLMExtract(chat=chat), store)
     (prompt,) = chat.asked
-    assert prompt.messages[-1].content == (
-        "Conversation:\n1. user: I moved to Vancouver\n2. assistant: Try the sea bus.\n3. user: It rains\n")
+    assert prompt.messages[0].content == f"{INSTRUCTION}\n{NOTE}"
+    assert inside(prompt.messages[-1].content, "CONVERSATION") == (
+        "1. user: I moved to Vancouver\n2. assistant: Try the sea bus.\n3. user: It rains\n")
     assert prompt.schema == SCHEMA
     assert "2023" not in "".join(m.content for m in prompt.messages)
 
