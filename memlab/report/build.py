@@ -127,6 +127,11 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
                      f"{by_arm}.")
     else:
         notes.append(f"Tokens are counted by {counters[arms[0].name]}.")
+    unfenced = [arm.name for arm in arms
+                if "memlab.judge.official." in json.dumps(arm.manifest.get("pipeline"), default=str)]
+    if unfenced:
+        notes.append("The official judge's prompts are published wording, kept word for word: nothing marks where an "
+                     f"answer ends, so that an answer could address the judge ({', '.join(unfenced)}).")
     if curve is not None and len(arms) > 1:
         notes.append(f"The constant-K curve is that of the ranking of {curve.name}.")
     return notes

@@ -15,8 +15,10 @@ from typing import Any
 _NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 _KEY = r"(?:api|access|secret|private|auth|account)[_-]?key|token|secret|passw(?:or)?d|credentials?"
 _FIELD = re.compile(rf"(?:{_KEY}|authorization)$", re.IGNORECASE)
-_COMMIT_FIELDS = ("commit", "revision", "code_revision", "sha256")
-_HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_COMMIT_FIELDS = ("commit", "revision", "code_revision")
+_HEX = re.compile(r"[0-9a-f]+")
+_COMMIT = 40
+"""Digits of the hash of a commit, and of some keys."""
 _SECRETS = (
     re.compile(r"(?i)(\bbearer\s+)[^\s,;'\")}]+"),
     re.compile(r"(?i)([?&][\w.-]*(?:key|token|secret|passw|auth|sig|credential)[\w.-]*=)[^\s&#'\"]+"),
@@ -65,7 +67,7 @@ def redact(text: str, environment: Mapping[str, str] | None = None, *, prose: bo
 def redact_tree(value: Any, field: str = "") -> Any:
     """Return plain JSON values without keys: in texts, in names, and under a field that is named like a key.
 
-    The hash of a commit or of a file has the form of a key, and stays under a field that is named for it.
+    The digest of a file stays. The hash of a commit has the form of a key, and stays under its own name.
 
     >>> redact_tree({"url": "http://me:pw@host/v1", "api_key": "hello", "revision": "0" * 40, "k": 5})["api_key"]
     '***'
@@ -74,9 +76,12 @@ def redact_tree(value: Any, field: str = "") -> Any:
         return {redact(k) if isinstance(k, str) else k: redact_tree(v, str(k)) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [redact_tree(item, field) for item in value]
-    if not isinstance(value, str) or field in _COMMIT_FIELDS and _HEX.fullmatch(value):
+    if not isinstance(value, str):
         return value
-    return "***" if value and _FIELD.search(field) else redact(value)
+    if _FIELD.search(field) and value:
+        return "***"
+    is_digest = _HEX.fullmatch(value) and (len(value) != _COMMIT or field in _COMMIT_FIELDS)
+    return redact(value, prose=bool(is_digest))
 
 
 def _is_path(value: str) -> bool:

@@ -9,6 +9,7 @@ import polars as pl
 from memlab.evaluate.per_question import ABOUT
 from memlab.evaluate.summary import headline
 from memlab.harness.results import ArmRun
+from memlab.runtime.redaction import redact_tree
 from memlab.text.display import clean
 
 ROWS, LETTERS = 2_000, 500
@@ -19,8 +20,9 @@ CURVES = ("constant_k", "reliability", "importances")
 
 
 def config(arm: ArmRun) -> dict[str, Any]:
-    """Return the arm's resolved configuration, and its manifest under ``manifest``."""
-    return {**arm.settings, "manifest": {k: v for k, v in arm.manifest.items() if k not in CURVES}}
+    """Return the arm's configuration, and its manifest under ``manifest``, without keys that older folders hold."""
+    manifest = {k: v for k, v in arm.manifest.items() if k not in CURVES}
+    return {str(k): v for k, v in redact_tree({**arm.settings, "manifest": manifest}).items()}
 
 
 def figures(arm: ArmRun) -> dict[str, float]:

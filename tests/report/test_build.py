@@ -61,6 +61,16 @@ def test_arms_of_different_source_or_data_are_told_apart(runs: Path) -> None:
     assert any("different versions of memlab's source" in note for note in build(runs).comparison["notes"])
 
 
+def test_a_judge_whose_published_wording_has_no_marks_is_told(runs: Path) -> None:
+    assert not any("address the judge" in note for note in build(runs).comparison["notes"])
+    path = next(runs.glob("gap-*/manifest.json"))
+    content = json.loads(path.read_text())
+    content["pipeline"] = {"judge": {"is": "memlab.judge.official.OfficialJudge"}}
+    path.write_text(json.dumps(content))
+    (note,) = (note for note in build(runs).comparison["notes"] if "address the judge" in note)
+    assert note.endswith("(gap).")
+
+
 def test_arms_that_count_tokens_differently_are_told_apart(runs: Path) -> None:
     assert "Tokens are counted by words and punctuation marks." in build(runs).comparison["notes"]
     path = next(runs.glob("gap-*/manifest.json"))
