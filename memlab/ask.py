@@ -33,7 +33,7 @@ from memlab.config.overrides import HELP
 from memlab.errors import Faults, MemlabError
 from memlab.harness.question import MAX_RANKS, ask_data
 from memlab.harness.sweep import read
-from memlab.live.log import Log
+from memlab.live.migration import is_memory
 from memlab.live.results import RESULT, SearchResult
 from memlab.live.sessions import parse_moment
 from memlab.memory import Memory
@@ -123,7 +123,7 @@ def answer(command: AskCommand) -> tuple[SearchResult, str]:
     now = parse_moment(command.own.get("now"), "now")
     if "memory" in command.own:
         folder = Path(command.own["memory"]).expanduser()
-        if not Log.there(folder):
+        if not is_memory(folder):
             raise MemlabError("there is no live memory", where=str(folder),
                               fix="give the folder of a memlab.memory.Memory that something was added to")
         store = store_at(sweep.settings.store) if sweep.settings.store else None

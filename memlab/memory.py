@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, SupportsIndex, TypeVar
 
 import polars as pl
 
@@ -32,10 +32,12 @@ from memlab.errors import MemlabError
 from memlab.live import results
 from memlab.live.accesses import Accesses
 from memlab.live.adapt import adapt_to_data
-from memlab.live.log import Log
+from memlab.live.database import Database
 from memlab.live.messages import session_of_messages
+from memlab.live.migration import migrate
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.results import SearchResult
+from memlab.live.session_rows import SessionRows
 from memlab.live.sessions import Entry, Session, Turn, parse_moment, same_words
 from memlab.live.vector_log import LiveStore
 from memlab.live.working_set import WorkingSet
@@ -99,7 +101,8 @@ class Memory:
         self._search_pipeline = self.pipeline.without(*PER_SESSION)
         self.often = often
         self._shared_store = store
-        self._log = Log(self.folder)
+        self._database = Database(self.folder)
+        self._rows = SessionRows(self._database)
         self._lock = threading.RLock()
         self._process: int | None = None  # the process that has loaded the memory
         self._store: Store
@@ -123,7 +126,7 @@ class Memory:
             return self._number_of(session.name, session)
         entry = Entry.new(self._sessions.next, session)
         part = self._sessions.write(entry)
-        self._log.append(entry)
+        self._rows.append(entry)
         self._sessions.add(entry, part)
         return entry.id
 
@@ -135,7 +138,7 @@ class Memory:
         Columns: rank, score, selected, said_on, session (the number that ``add`` returned), turns, text, and one column
         per signal.
         """
-        tables = self._run(question, now)
+        tables = self._run(question, now, k)
         return self._count(tables, self._results(tables, k))
 
     @_alone
@@ -151,7 +154,7 @@ class Memory:
     @_alone
     def look(self, question: str, now: When = None, k: int | None = None) -> SearchResult:
         """Return all results of a question: those of ``search``, the context, and the answer if there is a reader."""
-        tables = self._run(question, now)
+        tables = self._run(question, now, k)
         results = self._results(tables, k)
         self._count(tables, results.filter("selected"))
         return SearchResult.of(tables, results)
@@ -163,7 +166,7 @@ class Memory:
         The topic is searched for like a question; ``k`` as in ``search``. ``valid_to`` is set by pipelines that relate
         memories (write/relate). Columns: said_on, happened_on, valid_from, valid_to, session, turns, text, score.
         """
-        tables = self._run(topic, now)
+        tables = self._run(topic, now, k)
         return self._restore_numbers(results.history(tables, results.results(tables, self.pipeline, k)))
 
     @_alone
@@ -173,6 +176,8 @@ class Memory:
         A result is forgotten by its ``session`` and ``turns``. What a chat model has written about it stays among the
         replies of the memory's store. Numbers are never used again.
         """
+        if isinstance(session, bool) or not isinstance(session, str | SupportsIndex):
+            raise MemlabError(f"expected a number or a name, got {type(session).__name__}", where="session")
         number = self._sessions.number(session)
         turns_of_session = self._sessions.turns[number]
         forgotten = None if turns is None else set(turns)
@@ -222,7 +227,7 @@ class Memory:
     def close(self) -> None:
         """Release the folder for other processes; the next use loads the memory again."""
         with self._lock:
-            self._log.close()
+            self._database.close()
             self._process = None
 
     def __enter__(self) -> Memory:
@@ -237,25 +242,31 @@ class Memory:
         if self._process is not None:
             raise MemlabError("this memory was loaded by the process that this one was forked from",
                               where=str(self.folder), fix="make the Memory in the process that uses it")
-        entries = self._log.open()
+        migrate(self.folder)
+        self._database.open()
         try:
-            self._store = self._shared_store or LiveStore(self.folder / "store")
-            self._sessions = WorkingSet(entries, self.pipeline, self._store)
-            self._accesses = Accesses(self.folder)
+            self._store = self._shared_store or LiveStore(self._database)
+            self._sessions = WorkingSet(self._rows.load(), self.pipeline, self._store)
+            self._sessions.next = self._rows.next()
+            self._accesses = Accesses(self._database)
         except BaseException:
-            self._log.close()
+            self._database.close()
             raise
         self._process = os.getpid()
 
     def _number_of(self, name: str, session: Session) -> int:
         number = self._sessions.names[name]
-        (entry,) = self._log.find({number})
+        (entry,) = self._rows.find({number})
         if entry.session is None or not same_words(entry.session, session):
             raise MemlabError(f"there is a session '{name}' with other words", where="session, name",
                               fix="forget it first, or give this one another name")
         return number
 
-    def _run(self, question: str, now: When) -> Tables:
+    def _run(self, question: str, now: When, k: int | None = None) -> Tables:
+        if not isinstance(question, str):
+            raise MemlabError(f"expected text, got {type(question).__name__}", where="question")
+        if k is not None and (isinstance(k, bool) or not isinstance(k, SupportsIndex) or int(k) < 1):
+            raise MemlabError(f"{k!r:.40} is no number of results", where="k", fix="give 1 or more, or None")
         if not question.strip():
             raise MemlabError("the question is blank", where="question")
         tables = self._tables(question, now)
@@ -298,14 +309,20 @@ class Memory:
 
     def _forget(self, forgotten: Mapping[int, set[int] | None]) -> None:
         """Forget sessions, or some of their turns, on the disk and then in memory."""
-        left = {entry.id: entry.without(forgotten[entry.id]) for entry in self._log.find(set(forgotten))}
+        left = {entry.id: entry.without(forgotten[entry.id]) for entry in self._rows.find(set(forgotten))}
+        own = self._store if isinstance(self._store, LiveStore) else None
         try:
-            self._log.replace(left)
-            self._accesses.forget(forgotten)
-            texts = self._sessions.forget(left)
-            if isinstance(self._store, LiveStore):
-                self._store.forget_indexes()
-                self._store.forget_texts(texts)
-        except BaseException:  # the disk is consistent in any case: the next use loads it again
+            if own:
+                own.forget_indexes()
+            with self._database.transaction():
+                self._rows.replace(left)
+                self._accesses.forget(forgotten)
+                texts = self._sessions.forget(left)
+                if own:
+                    own.forget_other_texts(texts)
+            if own:
+                own.clear_forgotten()
+            self._database.shrink()
+        except BaseException:  # the disk is consistent in any case: the next use loads it again and finishes the work
             self.close()
             raise

@@ -1,67 +1,63 @@
-"""Access counts of a live memory: how often and when last each turn was returned. One line per question on disk."""
+"""Access counts of a live memory: how often and when last each turn was returned."""
 
 from __future__ import annotations
 
-import json
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import date
-from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from memlab.runtime.files import atomic_write
+from memlab.errors import MemlabError
+from memlab.live.database import Database
 
-FILE = "accesses.jsonl"
-MOST = 10_000
-"""If there are more lines, loading sums them to one per turn."""
-
-_Turn = tuple[int, int]
-_Count = tuple[int, str]
+ADD = ("INSERT INTO accesses VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET times = times + excluded.times, "
+       "last = max(last, excluded.last)")
+"""Adds (session, turn, times, day) to the counts."""
 
 
 class Accesses:
-    """Counts by session and turn. Lines are not synced: losing the last ones loses counts alone."""
+    """Counts by session and turn, in memory and in the database.
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
-        self._counts: dict[_Turn, _Count] = {}
-        lines = 0
-        with suppress(FileNotFoundError):
-            for line in self.path.read_bytes().splitlines():
-                lines += 1
-                with suppress(ValueError, KeyError, TypeError):  # a line that was cut off, or is damaged
-                    row = json.loads(line)
-                    self._count([(int(s), int(t)) for s, t in row["turns"]], str(row["on"]), int(row.get("times", 1)))
-        if lines > MOST:
-            self._rewrite()
+    A question is never stopped by them: counts that cannot be written are counts of this process alone, with a warning.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database, self._warned = database, database.read_only
+        self._counts: dict[tuple[int, int], tuple[int, date]] = {}
+        rows: list[tuple[Any, ...]] = database.rows("SELECT session, turn, times, last FROM accesses")
+        for session, turn, times, last in rows:
+            with suppress(ValueError, TypeError):  # a damaged day
+                self._counts[session, turn] = int(times), date.fromisoformat(last)
 
     def add(self, results: pl.DataFrame, on: date) -> None:
         """Count the turns of a question's results (session, turns), each turn once."""
         turns = sorted(set(results.select("session", "turns").explode("turns").drop_nulls().iter_rows()))
-        if turns:
-            self._count(turns, on.isoformat(), 1)
-            with self.path.open("a", encoding="ascii") as file:
-                file.write(json.dumps({"on": on.isoformat(), "turns": turns}) + "\n")
+        for turn in turns:
+            times, last = self._counts.get(turn, (0, on))
+            self._counts[turn] = times + 1, max(last, on)
+        if turns and not self._database.read_only:
+            try:
+                with self._database.transaction(durable=False):
+                    self._database.run(ADD, *((*turn, 1, on.isoformat()) for turn in turns))
+            except MemlabError as error:
+                if not self._warned:
+                    warnings.warn(f"access counts are not saved: {error}", stacklevel=2)
+                self._warned = True
 
     def forget(self, forgotten: Mapping[int, Iterable[int] | None]) -> None:
-        """Drop the counts of some turns; None stands for all turns of a session."""
-        self._counts = {(s, t): count for (s, t), count in self._counts.items()
-                        if s not in forgotten or (turns := forgotten[s]) is not None and t not in set(turns)}
-        self._rewrite()
+        """Drop the counts of some turns, within a transaction; None stands for all turns of a session."""
+        gone = [(s, t) for s, t in self._counts
+                if s in forgotten and ((turns := forgotten[s]) is None or t in set(turns))]
+        for turn in gone:
+            del self._counts[turn]
+        self._database.run("DELETE FROM accesses WHERE session = ? AND turn = ?", *gone)
+        self._database.run("DELETE FROM accesses WHERE session = ?", *((s,) for s, t in forgotten.items() if t is None))
 
     def frame(self) -> pl.DataFrame:
         """Return (session, turn, times, last): how often a turn was returned, and the day of the last question."""
-        rows = [(s, t, times, date.fromisoformat(last)) for (s, t), (times, last) in sorted(self._counts.items())]
+        rows = [(s, t, times, last) for (s, t), (times, last) in sorted(self._counts.items())]
         return pl.DataFrame(rows, orient="row", schema={"session": pl.Int32, "turn": pl.Int32, "times": pl.Int64,
                                                         "last": pl.Date})
-
-    def _count(self, turns: Iterable[_Turn], on: str, times: int) -> None:
-        date.fromisoformat(on)
-        for turn in turns:
-            before, last = self._counts.get(turn, (0, on))
-            self._counts[turn] = before + times, max(last, on)
-
-    def _rewrite(self) -> None:
-        atomic_write(self.path, "".join(json.dumps({"on": last, "times": times, "turns": [turn]}) + "\n"
-                                        for turn, (times, last) in sorted(self._counts.items())))

@@ -51,7 +51,9 @@ class Session:
                  name: str | None = None) -> None:
         object.__setattr__(self, "said_on", parse_moment(said_on, "session, said_on"))
         object.__setattr__(self, "turns", tuple(t if isinstance(t, Turn) else _turn(t) for t in turns))
-        object.__setattr__(self, "name", name)
+        if not (name is None or isinstance(name, str)):
+            raise MemlabError(f"expected text, got {type(name).__name__}", where="session, name")
+        object.__setattr__(self, "name", name if name is None else replace_surrogates(name))
 
 
 def _turn(parts: Sequence[str | None]) -> Turn:

@@ -1,51 +1,53 @@
-"""The store of one live memory: vectors are appended to one file, so the cost of an addition depends on its size alone.
+"""The store of one live memory: vectors are rows of one file, so the cost of an addition depends on its size alone.
 
 The store of experiments writes a segment per call and indexes all segments again, which suits few large calls; ten
-thousand additions of a few texts each would become slower and slower. Here a vector is a record at the end of a file,
-and its key an entry of a dictionary. The memory's lock admits one process at a time.
+thousand additions of a few texts each would become slower and slower. Here a vector is a row of a file
+(``memlab.live.vector_file``), and its key an entry of a dictionary. The memory's lock admits one process at a time.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
+import heapq
 import shutil
+import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from memlab.errors import MemlabError
+from memlab.live.database import Database
+from memlab.live.vector_file import FOLDER, VectorFile, clear_free_rows, forget_other_keys
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.runtime.files import write_all
+from memlab.runtime.files import os_errors
 from memlab.store.index import SegmentIndex
-from memlab.store.segments import key_columns, store_errors, write_identity
+from memlab.store.segments import key_columns
 from memlab.store.store import KEYS, Store
 
 BLOCK = 4096  # rows that are allocated at once: 6 MB for vectors of 384 numbers
-_SUFFIX = ".rows"
 
 
 class VectorLog(SegmentIndex):
-    """The values of one fingerprint, in memory, and on disk if ``on_disk``.
+    """The values of one fingerprint, in memory, and on disk if there is a database."""
 
-    The file is named by the length of a value; a record is key, value and 8 bytes of digest. A record that does not
-    match its digest (truncated, damaged, or forgotten) is ignored, so its value is computed again when it is needed.
-    """
-
-    def __init__(self, path: Path, keys: list[str], identity: str, on_disk: bool) -> None:
-        self.path, self.keys, self.identity, self.on_disk = path, keys, identity, on_disk
+    def __init__(self, path: Path, keys: list[str], identity: str, database: Database | None) -> None:
+        self.path, self.keys, self.identity, self.database = path, keys, identity, database
         self._at: dict[bytes, int] = {}
         self._blocks: list[Floats] = []
         self._rows = 0
-        if on_disk:
-            self._load()
+        self._free: list[int] = []  # a heap of the rows below ``_rows`` that hold nothing
+        self._file = VectorFile.of(database, path) if database else None
+        if self._file:
+            found, values = self._file.load()
+            self._rows = 1 + max((row for _, row in found), default=-1)
+            self._hold(dict(found), values[: self._rows])
 
     def find(self, wanted: pl.DataFrame) -> pl.DataFrame:
         """Return ``wanted`` (the key columns, and ``at``) with segment and row, nulls where a key is unknown."""
-        at = pl.Series("row", [self._at.get(key) for key in _keys(wanted.select(self.keys))], pl.Int64)
+        at = pl.Series("row", [self._at.get(key) for key in keys_of(wanted.select(self.keys))], pl.Int64)
         return wanted.with_columns((at // BLOCK).alias("segment"), (at % BLOCK).alias("row"))
 
     def read(self, located: pl.DataFrame) -> Iterator[tuple[Ints, Floats]]:
@@ -58,107 +60,93 @@ class VectorLog(SegmentIndex):
         return self._blocks[0].shape[1] if self._blocks else None
 
     def add(self, keys: pl.DataFrame, values: Floats) -> None:
-        """Store rows: keys (n rows) and values (n,) or (n, dim)."""
-        names = _keys(keys)
-        if self.on_disk:
-            self._write(names, values)
-        self._hold(names, values)
-
-    def forget(self, keys: pl.DataFrame) -> None:
-        """Overwrite these keys and their values, in memory and on disk; unknown keys are ignored."""
-        rows = [row for key in _keys(keys) if (row := self._at.pop(key, None)) is not None]
+        """Store rows: keys (n rows) and values (n,) or (n, dim); if the disk cannot be written, in memory alone."""
+        names = keys_of(keys)
+        rows = [heapq.heappop(self._free) for _ in range(min(len(names), len(self._free)))]
+        new = range(self._rows, self._rows + len(names) - len(rows))
+        self._rows += len(new)
+        rows += new
         for row in rows:
-            self._blocks[row // BLOCK][row % BLOCK] = 0
-        if rows:
-            dim = self._blocks[0].shape[1]
-            size = self._record(dim).itemsize
-            with store_errors(self.path), self._file(dim).open("r+b") as file:
-                for row in rows:
-                    file.seek(row * size)
-                    file.write(bytes(size))
-                file.flush()
-                os.fsync(file.fileno())
-
-    def _hold(self, names: list[bytes], values: Floats) -> None:
-        done = 0
-        while done < len(names):
-            if self._rows % BLOCK == 0:
+            if row // BLOCK == len(self._blocks):
                 self._blocks.append(np.zeros((BLOCK, *values.shape[1:]), np.float32))
-            row = self._rows % BLOCK
-            part = values[done : done + BLOCK - row]
-            self._blocks[-1][row : row + len(part)] = part
-            self._at.update(zip(names[done : done + len(part)], range(self._rows, self._rows + len(part))))
-            self._rows += len(part)
-            done += len(part)
+        for block in {row // BLOCK for row in rows}:
+            here = [n for n, row in enumerate(rows) if row // BLOCK == block]
+            self._blocks[block][[rows[n] % BLOCK for n in here]] = values[here]
+        self._at.update(zip(names, rows))
+        if self.database and not self.database.read_only:
+            self._file = self._file or VectorFile(self.database, self.path, values.shape[1])
+            try:
+                self._file.write(names, rows, values, self.identity)
+            except MemlabError as error:
+                warnings.warn(f"vectors are not saved, and computed again when the memory is loaded: {error}",
+                              stacklevel=2)
 
-    def _file(self, dim: int) -> Path:
-        return self.path / f"{dim}{_SUFFIX}"
+    def forget_other_keys(self, kept: set[bytes]) -> None:
+        """Forget all keys but these, in memory."""
+        for key in self._at.keys() - kept:
+            row = self._at.pop(key)
+            self._blocks[row // BLOCK][row % BLOCK] = 0
+        self._rows = 1 + max(self._at.values(), default=-1)
+        self._free = sorted(set(range(self._rows)) - set(self._at.values()))
+        del self._blocks[-(-self._rows // BLOCK):]
 
-    def _record(self, dim: int) -> np.dtype[np.void]:
-        return np.dtype([("key", "V", 8 * len(self.keys)), ("value", "<f4", (dim,)), ("check", "<u8")])
-
-    def _write(self, names: list[bytes], values: Floats) -> None:
-        rows = np.zeros(len(names), self._record(values.shape[1]))
-        rows["key"] = np.frombuffer(b"".join(names), rows["key"].dtype)
-        rows["value"] = values
-        rows["check"] = _checks(rows)
-        write_identity(self.path, self.identity)
-        with store_errors(self.path), self._file(values.shape[1]).open("ab", buffering=0) as file:
-            file.truncate(self._rows * rows.itemsize)  # the rest of a record that a full disk cut off
-            write_all(file, rows.tobytes())  # not synced: vectors lost in a power failure are computed again
-
-    def _load(self) -> None:
-        for path in self.path.glob(f"*{_SUFFIX}"):
-            record = self._record(int(path.stem))
-            for start in range(0, path.stat().st_size // record.itemsize, BLOCK):
-                rows = np.fromfile(path, record, BLOCK, offset=start * record.itemsize)
-                names = _cut(rows["key"].tobytes(), 8 * len(self.keys))
-                self._hold(names, rows["value"])
-                for at in np.flatnonzero(rows["check"] != _checks(rows)).tolist():
-                    if self._at.get(names[at]) == start + at:
-                        del self._at[names[at]]
+    def _hold(self, at: dict[bytes, int], values: Floats) -> None:
+        self._at = at
+        self._free = sorted(set(range(self._rows)) - set(at.values()))
+        for start in range(0, len(values), BLOCK):
+            block = np.zeros((BLOCK, values.shape[1]), np.float32)
+            part = values[start : start + BLOCK]
+            block[: len(part)] = part
+            self._blocks.append(block)
 
 
 class LiveStore(Store):
     """A store with a ``VectorLog`` per fingerprint: on disk for documents, in memory for what belongs to a question.
 
-    Completions are lines, as in every store.
+    Completions are lines, as in every store. On opening, what a killed process left in free rows is overwritten.
     """
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database.folder / "store")
+        self._database = database
+        if not database.read_only:
+            clear_free_rows(database, database.folder / FOLDER)
 
     def _index(self, kind: str, model: Any, role: Role | None = None) -> SegmentIndex:
         path, identity = self._fingerprint(kind, model, role)
         if path not in self._indexes:
             on_disk = (kind, role) == ("vectors", "document")
-            self._indexes[path] = VectorLog(path, KEYS[kind], identity, on_disk)
+            self._indexes[path] = VectorLog(path, KEYS[kind], identity, self._database if on_disk else None)
         return self._indexes[path]
 
     def forget_questions(self) -> None:
         """Drop the vectors and pair scores of earlier questions."""
-        self._indexes = {path: log for path, log in self._indexes.items() if getattr(log, "on_disk", False)}
+        self._indexes = {path: log for path, log in self._indexes.items() if getattr(log, "database", None)}
 
     def forget_indexes(self) -> None:
         """Remove the search indexes, since their vectors have changed."""
-        shutil.rmtree(self.root / "indexes", ignore_errors=True)
+        with os_errors("the search indexes cannot be removed", self.root), suppress(FileNotFoundError):
+            if not self._database.read_only:
+                shutil.rmtree(self.root / "indexes")
 
-    def forget_texts(self, hashes: pl.Series) -> None:
-        """Overwrite the vectors of texts with these hashes, of every model, also of models that are not in use now."""
-        keys = pl.DataFrame(key_columns(hashes), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64))
-        for path in (self.root / "vectors").glob("*/"):
-            log = self._indexes.get(path) or VectorLog(path, KEYS["vectors"], "", on_disk=True)
-            if isinstance(log, VectorLog) and log.on_disk:
-                log.forget(keys)
+    def forget_other_texts(self, hashes: pl.Series) -> None:
+        """Within a transaction, free the vectors of all texts but those with these hashes, of every model.
+
+        Texts that another pipeline has made of the sessions are among the others: they are encoded again when needed.
+        ``clear_forgotten`` is to follow the commit.
+        """
+        kept = keys_of(pl.DataFrame(key_columns(hashes), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64)))
+        forget_other_keys(self._database, set(kept))
+        for log in self._indexes.values():
+            if isinstance(log, VectorLog) and log.database:
+                log.forget_other_keys(set(kept))
+
+    def clear_forgotten(self) -> None:
+        """Overwrite the vectors that were forgotten, and shorten their files."""
+        clear_free_rows(self._database, self._database.folder / FOLDER)
 
 
-def _keys(keys: pl.DataFrame) -> list[bytes]:
+def keys_of(keys: pl.DataFrame) -> list[bytes]:
     """Return each row's key columns as bytes."""
-    return _cut(keys.to_numpy(order="c").astype(np.uint64).tobytes(), 8 * keys.width)
-
-
-def _cut(raw: bytes, size: int) -> list[bytes]:
+    raw, size = keys.to_numpy(order="c").astype(np.uint64).tobytes(), 8 * keys.width
     return [raw[i : i + size] for i in range(0, len(raw), size)]
-
-
-def _checks(rows: NDArray[np.void]) -> NDArray[np.uint64]:
-    """Return a digest of each record's key and value. (n,)"""
-    digests = [hashlib.blake2b(row[:-8], digest_size=8).digest() for row in _cut(rows.tobytes(), rows.dtype.itemsize)]
-    return np.frombuffer(b"".join(digests), "<u8")

@@ -133,12 +133,11 @@ class WorkingSet:
             part, self._parts[level] = concat(self._parts[level]), []
 
     def forget(self, left: Mapping[int, Entry]) -> pl.Series:
-        """Replace some sessions by what is left of them; return the ids of the texts that no session has any more.
+        """Replace some sessions by what is left of them; return the ids of the texts that are left.
 
         If this raises, nothing has changed.
         """
-        before = self._all()
-        after = without(before, left)
+        after = without(self._all(), left)
         if shortened := [entry for entry in left.values() if entry.session is not None]:
             after = concat([after, write(shortened, self._pipeline, self._store)])
         self._base, self._parts, self._chronological = after, [], None
@@ -146,7 +145,7 @@ class WorkingSet:
         for entry in left.values():
             del self.turns[entry.id]
             self._enter(entry)
-        return before["texts"].join(after["texts"], on="text_id", how="anti")["text_id"]
+        return after["texts"]["text_id"]
 
     def changed(self) -> bool:
         """Return whether sessions were added or forgotten since ``tables`` was called."""

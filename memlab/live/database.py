@@ -1,0 +1,209 @@
+"""The SQLite database of a live memory: transactions, one process at a time, and nothing left of deleted rows.
+
+The lock is SQLite's own, on the database itself. While a memory is open, ``memory.db-wal`` beside it holds the latest
+commits; closing, and the next opening after a kill, moves them into the database.
+A folder that cannot be written is opened for reading, if its last process has closed it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from memlab.errors import MemlabError
+from memlab.live.holder import hold, holder, inode, release
+from memlab.runtime.files import os_errors
+
+FILE = "memory.db"
+FORMAT = 2
+"""Format of the tables; format 1 was a folder of JSON lines (``memlab.live.migration``)."""
+
+_APPLICATION = 0x6D656D6C  # "meml"
+_INHERITED: list[sqlite3.Connection] = []
+_TABLES = """
+CREATE TABLE counter (next INTEGER NOT NULL);
+CREATE TABLE sessions (id INTEGER PRIMARY KEY, content TEXT NOT NULL, digest BLOB NOT NULL);
+CREATE TABLE accesses (session INTEGER, turn INTEGER, times INTEGER NOT NULL, last TEXT NOT NULL,
+                       PRIMARY KEY (session, turn)) WITHOUT ROWID;
+CREATE TABLE vector_files (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
+CREATE TABLE vectors (file INTEGER, row INTEGER, key BLOB NOT NULL, digest BLOB NOT NULL,
+                      PRIMARY KEY (file, row)) WITHOUT ROWID;
+INSERT INTO counter VALUES (0);
+"""
+
+
+class Database:
+    """One folder's database, held by one process from ``open`` to ``close``; MemlabError says if it cannot be used."""
+
+    def __init__(self, folder: Path, name: str = FILE) -> None:
+        self.folder, self.path = folder, folder / name
+        self.read_only = False
+        self._process = os.getpid()
+        self._connection: sqlite3.Connection | None = None
+        self._files: dict[Path, tuple[int, int]] = {}  # the inodes that are open
+
+    def open(self) -> None:
+        """Lock the database, which is made if missing, and finish what a killed process has begun."""
+        if "\0" in str(self.folder):
+            raise MemlabError("a folder's name cannot contain the character NUL", where=repr(str(self.folder)))
+        self._process = os.getpid()
+        with self.errors():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.read_only = not (os.access(self.folder, os.W_OK)
+                                  and (not self.path.exists() or os.access(self.path, os.W_OK)))
+            if self.path.exists() and (who := holder(self.path)):
+                raise self._in_use(who)
+            try:
+                self._connect()
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Move all commits into the database, release it, and remove the file beside it."""
+        connection, self._connection = self._connection, None
+        files, self._files = self._files, {}
+        if connection is not None and self._process != os.getpid():
+            _INHERITED.append(connection)  # closing it here would take the files from the process that forked this one
+            return
+        if connection is not None:
+            with suppress(sqlite3.Error):  # what is left in the file beside it is read at the next opening
+                connection.close()
+        if self.path in files:
+            release(files[self.path])
+
+    def rows(self, query: str, *values: object) -> list[tuple[object, ...]]:
+        """Return the rows of a query."""
+        with self.errors():
+            return self._open().execute(query, values).fetchall()
+
+    def run(self, statement: str, *rows: tuple[object, ...]) -> None:
+        """Run a statement of the current transaction with each row of values."""
+        with self.errors():
+            self._open().executemany(statement, rows)
+
+    @contextmanager
+    def transaction(self, durable: bool = True) -> Iterator[None]:
+        """Commit what the block changes at its end, or nothing of it if it raises.
+
+        A commit that is not durable survives a kill; a power failure may lose it, and none before the last durable one.
+        """
+        connection = self._open()
+        if self.read_only:
+            raise MemlabError("this memory can be searched, but not changed: its folder cannot be written",
+                              where=str(self.folder), fix="copy it to a folder that can be written")
+        with self.errors():
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._check_files()
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    def shrink(self) -> None:
+        """Remove the pages of deleted rows from the disk: from the database, and from the file beside it."""
+        with self.errors():
+            self._open().execute("PRAGMA synchronous = FULL")
+            self._open().executescript("PRAGMA incremental_vacuum")  # ``execute`` would free a single page
+            busy, *_ = self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise MemlabError("deleted rows could not be removed from the disk", where=str(self.path),
+                                  fix="close the memory, and whatever else reads this file")
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Raise errors of SQLite and of the system as MemlabError."""
+        try:
+            with os_errors("the memory cannot be used", self.folder, kept="what was added before is kept",
+                           fix="check its permissions, or free some space there"):
+                yield
+        except sqlite3.Error as error:
+            raise self._error(error) from error
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise MemlabError("the memory is closed", where=str(self.folder))
+        return self._connection
+
+    def _connect(self) -> None:
+        if not self.read_only:
+            self._refuse_emptied()
+        elif not self.path.exists():
+            raise MemlabError("there is no live memory, and none can be made there", where=str(self.folder),
+                              fix="choose a folder that can be written")
+        elif self._beside().exists() and self._beside().stat().st_size:
+            raise MemlabError(f"this memory was not closed, and {self._beside().name} cannot be moved into it",
+                              where=str(self.folder), fix="open it once where its folder can be written")
+        options = "mode=ro&immutable=1" if self.read_only else "mode=rwc"
+        connection = sqlite3.connect(f"{self.path.absolute().as_uri()}?{options}", uri=True, timeout=0,
+                                     isolation_level=None, check_same_thread=False)
+        self._connection = connection
+        if not self.read_only:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new database alone
+        (application,), (version,) = (connection.execute(f"PRAGMA {name}").fetchone()
+                                      for name in ("application_id", "user_version"))
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and application != _APPLICATION:
+            raise MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
+        if tables and version != FORMAT:
+            raise MemlabError(f"this memory is of format {version}, which this version does not know",
+                              where=str(self.folder), fix="use the memlab that wrote it, or a newer one")
+        if not self.read_only:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            self._take(connection, new=not tables)
+
+    def _take(self, connection: sqlite3.Connection, new: bool) -> None:
+        """Lock the database, make its tables if it is new, and note its inode."""
+        connection.execute("BEGIN EXCLUSIVE")
+        self._files[self.path] = inode(self.path)
+        hold(self._files[self.path])
+        if new:
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute("UPDATE counter SET next = next")  # so that the file beside it exists
+        connection.execute("COMMIT")
+        self._files[self._beside()] = inode(self._beside())
+        self.shrink()
+
+    def _refuse_emptied(self) -> None:
+        """Raise MemlabError if the database is gone, but vectors of its sessions are there."""
+        if self.path.name != FILE:
+            return
+        if (not self.path.exists() or not self.path.stat().st_size) and any(self.folder.glob("store/vectors/*/*.f32")):
+            raise MemlabError(f"{FILE} is empty or gone, but the vectors of its sessions are there",
+                              where=str(self.folder), fix=f"bring {FILE} back from a copy, or delete the folder store")
+
+    def _check_files(self) -> None:
+        for path, number in self._files.items():
+            if not path.exists() or inode(path) != number:
+                raise MemlabError(f"{path.name} was deleted or replaced while the memory was open; nothing was changed",
+                                  where=str(self.folder), fix="open the memory again, and leave its files alone")
+
+    def _beside(self) -> Path:
+        return self.path.with_name(f"{self.path.name}-wal")
+
+    def _in_use(self, who: str) -> MemlabError:
+        return MemlabError(f"this memory is in use by {who}", where=str(self.folder),
+                           fix="close it there (Memory.close()), or end that process: one at a time")
+
+    def _error(self, error: sqlite3.Error) -> MemlabError:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith("SQLITE_BUSY"):
+            return self._in_use(holder(self.path) or "another process")
+        if name == "SQLITE_NOTADB":
+            return MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
+        if name.startswith("SQLITE_CORRUPT"):
+            return MemlabError(f"{FILE} is damaged", where=str(self.folder), fix="bring it back from a copy")
+        return MemlabError(f"the memory cannot be used: {error} (what was added before is kept)",
+                           where=str(self.folder), fix="check its permissions, or free some space there")

@@ -1,0 +1,144 @@
+"""Vectors of one fingerprint on disk: a file of float32 (rows, dim), laid out for memory-mapping, without any header.
+
+The database accounts for the rows: key, and digest of key and value. A row that it does not account for is free: zeros,
+or what a killed process left there, which ``clear_free_rows`` overwrites. Free rows at the end are cut off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memlab.live.database import Database
+from memlab.models.protocols import Floats
+from memlab.store.segments import store_errors, write_identity
+
+SUFFIX = ".f32"
+FOLDER = "store/vectors"
+"""Folder of the files, within that of the memory: one folder per fingerprint, one file per length of a vector."""
+
+
+class VectorFile:
+    """The file of one fingerprint and one length of vectors, and its rows in the database."""
+
+    def __init__(self, database: Database, folder: Path, dim: int) -> None:
+        self._database, self.folder, self.dim = database, folder, dim
+        self.path = folder / f"{dim}{SUFFIX}"
+        self._id: int | None = None
+
+    @staticmethod
+    def of(database: Database, folder: Path) -> VectorFile | None:
+        """Return the file of a fingerprint's folder that the database knows; None if there is none."""
+        known = {name for name, in database.rows("SELECT path FROM vector_files")}
+        dims = sorted(int(p.stem) for p in folder.glob(f"*{SUFFIX}") if _name(p) in known and p.stem.isdecimal())
+        return VectorFile(database, folder, dims[-1]) if dims else None
+
+    def load(self) -> tuple[list[tuple[bytes, int]], Floats]:
+        """Return the (key, row) of intact vectors, and all rows of the file (rows, dim).
+
+        Rows that do not match their digest become free, so that their vectors are computed again.
+        """
+        with store_errors(self.path):
+            raw = self.path.read_bytes()
+        size = 4 * self.dim
+        values = np.frombuffer(raw[: len(raw) // size * size], "<f4").reshape(-1, self.dim)
+        rows: list[tuple[Any, ...]] = self._database.rows(
+            "SELECT key, row, digest FROM vectors WHERE file = (SELECT id FROM vector_files WHERE path = ?)",
+            _name(self.path))
+        intact = [digest == self.digest(key, raw[row * size : (row + 1) * size]) for key, row, digest in rows]
+        if not all(intact) and not self._database.read_only:
+            with self._database.transaction():
+                self._database.run("DELETE FROM vectors WHERE file = ? AND row = ?", *(
+                    (self._number(), row) for (_, row, _), good in zip(rows, intact) if not good))
+            clear_free_rows(self._database, self.folder.parent)
+        return [(key, row) for (key, row, _), good in zip(rows, intact) if good], values
+
+    def write(self, keys: list[bytes], rows: list[int], values: Floats, identity: str) -> None:
+        """Write vectors (n, dim) to free rows, then account for them; a power failure may lose both."""
+        values = np.ascontiguousarray(values, "<f4")
+        write_identity(self.folder, identity)
+        with store_errors(self.path):
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                for start, end in _runs(rows):
+                    _write_at(file, values[start:end].tobytes(), rows[start] * 4 * self.dim)
+            finally:
+                os.close(file)
+        with self._database.transaction(durable=False):
+            number = self._number()
+            self._database.run("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", *(
+                (number, row, key, self.digest(key, value.tobytes())) for key, row, value in zip(keys, rows, values)))
+
+    @staticmethod
+    def digest(key: bytes, value: bytes) -> bytes:
+        """Return the digest of a key and its vector's bytes."""
+        return hashlib.blake2b(key + value, digest_size=8).digest()
+
+    def _number(self) -> int:
+        if self._id is None:
+            self._database.run("INSERT OR IGNORE INTO vector_files (path) VALUES (?)", (_name(self.path),))
+            ((number,),) = self._database.rows("SELECT id FROM vector_files WHERE path = ?", _name(self.path))
+            self._id = int(str(number))
+        return self._id
+
+
+def forget_other_keys(database: Database, kept: set[bytes]) -> None:
+    """Within a transaction, free the rows of all vectors with other keys than these, of every fingerprint."""
+    rows = database.rows("SELECT file, row, key FROM vectors")
+    database.run("DELETE FROM vectors WHERE file = ? AND row = ?",
+                 *((file, row) for file, row, key in rows if key not in kept))
+
+
+def clear_free_rows(database: Database, root: Path) -> None:
+    """Overwrite with zeros what the files hold in free rows, cut free rows off at the end, and sync; root: FOLDER."""
+    used: dict[object, list[int]] = {}
+    for name, row in database.rows("SELECT path, row FROM vectors JOIN vector_files ON file = id ORDER BY file, row"):
+        used.setdefault(name, []).append(int(str(row)))
+    for path in sorted(root.glob(f"*/*{SUFFIX}")):
+        if path.stem.isdecimal() and path.is_file():
+            with store_errors(path):
+                _clear(path, used.get(_name(path), []), 4 * int(path.stem))
+
+
+def _clear(path: Path, used: list[int], size: int) -> None:
+    """Clear all rows of a file of ``size`` bytes each, except for the used ones, in order."""
+    end = used[-1] + 1 if used else 0
+    changed = False
+    file = os.open(path, os.O_RDWR)
+    try:
+        if os.fstat(file).st_size > end * size:
+            os.ftruncate(file, end * size)
+            changed = True
+        for row in sorted(set(range(end)) - set(used)) if len(used) < end else ():
+            if any(os.pread(file, size, row * size)):
+                _write_at(file, bytes(size), row * size)
+                changed = True
+        if changed:
+            os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _write_at(file: int, data: bytes, offset: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(file, rest, offset)
+        rest, offset = rest[written:], offset + written
+
+
+def _runs(rows: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield the (start, end) of the positions whose rows follow each other."""
+    start = 0
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or rows[end] != rows[end - 1] + 1:
+            yield start, end
+            start = end
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
