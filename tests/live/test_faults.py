@@ -1,0 +1,115 @@
+"""Faults at every point of an addition, a forgetting and a pruning: nothing finished lost, nothing forgotten kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memlab.memory import Memory, Session
+from memlab.pipeline import Pipeline
+from memlab.search.dense import Dense
+from memlab.write.prune import Age
+from tests.search.world import WordEmbedder
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS = WordEmbedder()
+PIPELINE = Pipeline(dense=Dense(embedder=WORDS), prune=Age(days=90))
+SECRET = "zebrafish code"
+
+WORKER = """
+import errno, os, shutil, sys
+from pathlib import Path
+from memlab.live.database import Database
+from tests.live.test_faults import PIPELINE, act
+from memlab.memory import Memory
+folder, action, mode, left = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+memory = Memory(folder, PIPELINE)
+memory.sessions()
+def faulty(call):
+    def counting(*args, **options):
+        global left
+        left -= 1
+        if left == -1 and mode == "fail":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        if left < 0 and mode == "kill":
+            os._exit(9)
+        return call(*args, **options)
+    return counting
+class Connection:
+    def __init__(self, real):
+        self.real, self.execute = real, faulty(real.execute)
+        self.executemany, self.executescript, self.close = (
+            faulty(real.executemany), faulty(real.executescript), real.close)
+for name in ("write", "pwrite", "fsync", "replace", "unlink", "ftruncate", "rmdir", "open"):
+    setattr(os, name, faulty(getattr(os, name)))
+memory._database._connection = Connection(memory._database._connection)
+try:
+    act(memory, action)
+    done = True
+except Exception:
+    done = False
+seen, left = left, 10**9
+memory.close()
+sys.exit((0 if done else 3) if seen < 0 else 7)
+"""
+
+
+def act(memory: Memory, action: str) -> None:
+    if action == "add":
+        memory.add(Session("2023-06-01", [("user", "I bought a tent.")], "new"))
+    elif action == "forget":
+        memory.forget("secret")
+    else:
+        memory.prune("2023-06-15")
+
+
+def filled(folder: Path) -> None:
+    with Memory(folder, PIPELINE) as memory:
+        memory.add(Session("2023-06-01", [("user", "I live in Oslo.")], "kept"))
+        memory.add(Session("2023-01-01", [("user", SECRET)], "secret"))
+        memory.add(Session("2023-06-02", [("user", "I own a boat.")], "also kept"))
+        memory.search("code", "2023-01-02")
+
+
+def everything(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def check(folder: Path, action: str, done: bool) -> None:
+    with Memory(folder, PIPELINE) as memory:
+        names = set(memory.sessions()["name"])
+        counted = set(memory._accesses.frame()["session"])
+    held = everything(folder)
+    assert {"kept", "also kept"} <= names
+    assert b"Oslo" in held
+    assert WORDS.vector("user: I live in Oslo.").tobytes() in held or WORDS.vector("I live in Oslo.").tobytes() in held
+    if action == "add":
+        assert "secret" in names
+        assert not done or "new" in names
+        return
+    assert not done or "secret" not in names
+    secret = [SECRET.encode() in held, any(WORDS.vector(text).tobytes() in held
+                                           for text in (SECRET, f"user: {SECRET}")), 1 in counted]
+    assert secret == [("secret" in names)] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["fail", "kill"])
+@pytest.mark.parametrize("action", ["add", "forget", "prune"])
+def test_a_fault_at_each_point(tmp_path: Path, action: str, mode: str) -> None:
+    filled(tmp_path / "whole")
+    points = 0
+    while True:
+        folder = tmp_path / str(points)
+        subprocess.run(["cp", "-r", tmp_path / "whole", folder], check=True)
+        code = subprocess.run([sys.executable, "-c", WORKER, str(folder), action, mode, str(points)], cwd=ROOT,
+                              check=False, capture_output=True).returncode
+        assert code in ((7, 0, 3) if mode == "fail" else (7, 9))
+        check(folder, action, done=code in (0, 7))
+        if code == 7:
+            break
+        points += 1
+    assert points >= 8
