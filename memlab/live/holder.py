@@ -9,6 +9,7 @@ import fcntl
 import os
 import socket
 import struct
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,7 +45,9 @@ def holder(path: Path) -> str | None:
 
 
 def _locked_by(path: Path) -> int | None:
-    """Ask the system for the process that has locked a file; 0 if it does not say."""
+    """Ask Linux for the process that has locked a file; 0 if it does not say, None on other systems."""
+    if not sys.platform.startswith("linux"):
+        return None
     file = os.open(path, os.O_RDONLY)
     try:
         question = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
