@@ -348,7 +348,7 @@ def test_a_damaged_result_is_named_and_can_be_made_anew(tmp_path: Path, capsys: 
     capsys.readouterr()
     assert main(words(tmp_path, "rank/select=fixed_3")) == 1
     told = capsys.readouterr().out
-    assert "questions.parquet: cannot be read" in told
+    assert "questions.parquet: it has changed since the run" in told
     assert "delete the folder" in told
     shutil.rmtree(folder)
     assert main(words(tmp_path, "rank/select=fixed_3")) == 0

@@ -100,8 +100,8 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                     where = f"{path}, line {number}"
                     try:
                         yield where, json.loads(line)
-                    except json.JSONDecodeError as fault:
-                        raise MemlabError(f"this is not JSON ({fault})", where=where) from fault
+                    except (ValueError, RecursionError) as fault:
+                        raise MemlabError(f"this is not JSON ({str(fault)[:80]})", where=where) from fault
     except (OSError, UnicodeDecodeError) as fault:
         raise MemlabError(f"the file cannot be read ({fault})", where=str(path)) from fault
 

@@ -219,7 +219,7 @@ def _object(line: str) -> dict[str, Any]:
     """Return the JSON object of a line; empty if it is none."""
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

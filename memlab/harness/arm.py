@@ -27,6 +27,7 @@ from memlab.evaluate.noop import KEPT_RANKS
 from memlab.evaluate.per_question import per_question
 from memlab.harness import manifest
 from memlab.harness.rule_curve import rule_curve
+from memlab.harness.run_files import describe_files, sealed
 from memlab.harness.shown_curve import Prunes, shown_curve
 from memlab.harness.snippets import snippets
 from memlab.harness.truncation import truncated_share
@@ -151,11 +152,11 @@ class Arm:
         curve = self._curve(tables, questions, store)
         seconds["evaluate"] = time.perf_counter() - start
         self._write(folder, tables, questions, curve)
-        write_json(folder / "manifest.json", redact_tree({
+        write_json(folder / "manifest.json", sealed(redact_tree({
             **self._description(tables, store), "questions": questions.height, "twin": matched,
             "seconds": {slot: round(spent, 4) for slot, spent in seconds.items()}, "total_seconds": round(total, 3),
             "made": {what: store.made[what] - before[what] for what in sorted({*store.made, *before})},
-            **manifest.environment()}))
+            **manifest.environment(), **describe_files(folder)})))
         return folder
 
     def _curve(self, tables: Tables, questions: pl.DataFrame, store: Store) -> pl.DataFrame | None:

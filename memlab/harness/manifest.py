@@ -25,8 +25,8 @@ COMMIT = "commit.json"
 
 RESULT = ("pipeline.py", "stage.py", "tables.py", "token_counter.py", "question_types.py", "data", "models", "store",
           "text", "write", "query", "search", "rank", "read", "learn", "oracle", "judge", "evaluate", "scenarios",
-          "score", "harness/arm.py", "harness/rule_curve.py", "harness/shown_curve.py", "harness/snippets.py",
-          "harness/truncation.py")
+          "score", "harness/arm.py", "harness/rule_curve.py", "harness/run_files.py", "harness/shown_curve.py",
+          "harness/snippets.py", "harness/truncation.py")
 """Files and folders of memlab that can change what a run folder holds: an arm's digest covers their source."""
 
 COMMANDS = ("data/__main__.py", "data/fetch.py", "data/show.py", "data/inspect.py", "data/mteb.py", "store/__main__.py",

@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import MemlabError
+from memlab.harness.run_files import plain_yaml, verify_files
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,7 @@ class ArmRun:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Return the resolved configuration; empty if the file is missing."""
-        from omegaconf import OmegaConf
-
-        content = OmegaConf.to_container(OmegaConf.create(self.config)) if self.config else {}
+        content = plain_yaml(self.config, self.folder / "config.yaml") if self.config else {}
         return {str(k): v for k, v in content.items()} if isinstance(content, dict) else {"config": content}
 
     def _table(self, name: str) -> pl.DataFrame:
@@ -142,8 +141,12 @@ class FinishedArms:
 
 
 def read_arm(folder: Path) -> ArmRun:
-    """Read a finished run folder; raise MemlabError if its manifest or metrics cannot be read."""
+    """Read a finished run folder; raise MemlabError if it cannot be read, is damaged, or of a newer format.
+
+    Every file that the manifest lists is compared with its digest; folders of format 1 list none.
+    """
     manifest, metrics = _json(folder / "manifest.json"), _json(folder / "metrics.json")
+    verify_files(folder, manifest)
     name, _, digest = folder.name.rpartition("-")
     return ArmRun(str(manifest.get("arm") or name or digest), str(manifest.get("digest") or digest), folder,
                   manifest, metrics)
@@ -223,7 +226,7 @@ def _written(arm: ArmRun) -> float:
 def _json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise MemlabError(f"cannot be read ({error})", where=str(path),
                           fix="delete its folder and run the arm again") from error
     if not isinstance(value, dict):

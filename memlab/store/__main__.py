@@ -136,6 +136,9 @@ def prune(root: Path, model: str | None = None, older: float | None = None) -> l
 
     With ``model`` (part of a name) or ``older`` (days since the last write), or both, fingerprints that match go too.
     """
+    if model is not None and not model.strip():
+        raise MemlabError("a model's name is empty, which would match every model", where="--model",
+                          fix="give part of a name, or leave --model out; an unset variable of the shell is empty")
     removed = []
     models = {fingerprint.model for fingerprint in fingerprints(root)}
     if model is not None and not any(model in name for name in models):

@@ -12,11 +12,11 @@ import secrets
 import time
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.models.chat.protocol import Chat, Completion, Prompt
+from memlab.models.chat.protocol import MAX_TOKENS, Chat, Completion, Prompt
 from memlab.models.costs import prompt_costs
 from memlab.runtime import checked_lines
 from memlab.runtime.files import write_all
@@ -25,6 +25,7 @@ from memlab.store.segments import store_errors, write_file, write_identity
 from memlab.store.writer import model_name
 
 SUFFIX = ".jsonl"
+_FIELDS = tuple(field.name for field in fields(Completion))  # a newer memlab may have written more
 
 
 def encode(key: str, completion: Completion) -> bytes:
@@ -36,13 +37,20 @@ def encode(key: str, completion: Completion) -> bytes:
 
 
 def decode(line: bytes) -> tuple[str, Completion] | None:
-    """Return the key and the completion of a line; None if it is damaged.
+    """Return the key and the completion of a line; None if it is damaged, or holds what no reply can be.
 
     >>> decode(encode("k", Completion("<b>\\x1b[0m\\u2028", 3, 2, 0.5)))[1].text
     '<b>\\x1b[0m\\u2028'
     """
     row = checked_lines.decode(line)
-    return None if row is None else (row.pop("key"), Completion(**row))
+    if row is None:
+        return None
+    try:
+        reply = Completion(**{name: row[name] for name in _FIELDS if name in row})
+        usable = all(0 <= count <= MAX_TOKENS for count in (reply.prompt_tokens, reply.completion_tokens))
+        return (str(row["key"]), reply) if usable and isinstance(reply.text, str) else None
+    except (KeyError, TypeError):
+        return None
 
 
 def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:

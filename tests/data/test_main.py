@@ -192,3 +192,14 @@ def test_the_module_runs() -> None:
     assert ran.returncode == 1
     assert "did you mean 'locomo'" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("name", ["sessions.jsonl", "questions.jsonl"])
+def test_json_nested_too_deeply_is_a_fault_of_its_line(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    (tmp_path / "sessions.jsonl").write_text('{"corpus": "a", "session": "s", "said_on": null, "turns": []}\n')
+    (tmp_path / "questions.jsonl").write_text("\n")
+    (tmp_path / name).write_text("[" * 100_000 + "\n")
+    assert main(["check", str(tmp_path)]) == 1
+    told = capsys.readouterr()
+    assert f"{name}, line 1" in told.out + told.err

@@ -10,6 +10,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast
+from memlab.harness.run_files import sealed
 from memlab.rank.select import Fixed
 from memlab.report.__main__ import main
 from memlab.report.build import ReportFiles, build
@@ -133,7 +134,7 @@ def test_a_report_built_again_has_the_runs_of_the_last_one_not_those_of_other_se
     publish([small], Off(), [])
     later = time.time() + 5
     manifest = large.folder() / "manifest.json"  # it was run again, and the report was not built
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"finished": "2099-01-01T00:00:00Z"}))
+    manifest.write_text(json.dumps(sealed(json.loads(manifest.read_text()) | {"finished": "2099-01-01T00:00:00Z"})))
     os.utime(manifest, (later, later))
     assert build(place).comparison["arms"]["one"]["folder"] == large.folder().name
     shutil.rmtree(large.folder())

@@ -21,6 +21,7 @@ from memlab.errors import MemlabError
 from memlab.models.chat import connection
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Completion, Message, Prompt
+from memlab.runtime import checked_lines
 from memlab.store import Store
 from memlab.store.__main__ import info, main, prune, verify
 from memlab.store.completions import decode, encode, lines
@@ -296,3 +297,13 @@ def test_what_was_refused_cut_off_and_mended_is_noted(tmp_path: Path) -> None:
         ("refused,", "cut", "to"), [1, 4])
     Store(tmp_path).completions(scripted("odd"), asked[1:3], again)  # found: the same is known of it
     assert again.table()["number"].to_list() == [1, 1]
+
+
+def test_a_line_of_a_newer_memlab_is_read_without_its_further_field_and_an_impossible_one_is_passed_over() -> None:
+    reply = Completion("Tom", 3, 2, 0.5)
+    row = checked_lines.decode(encode("k", reply))
+    assert row is not None
+    assert decode(checked_lines.encode({**row, "cost": 0.1})) == ("k", reply)
+    for change in ({"prompt_tokens": 10**30}, {"completion_tokens": -1}, {"text": None}, {"prompt_tokens": "many"}):
+        assert decode(checked_lines.encode({**row, **change})) is None
+    assert decode(checked_lines.encode({"key": "k"})) is None

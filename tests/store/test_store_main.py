@@ -141,6 +141,9 @@ def test_prune_by_model_and_age(tmp_path: Path) -> None:
     fill(tmp_path, "new-model")
     with pytest.raises(MemlabError, match="did you mean 'new-model'"):
         prune(tmp_path, model="nwe-model")
+    for empty in ("", " "):
+        with pytest.raises(MemlabError, match="would match every model"):
+            prune(tmp_path, model=empty)
     assert prune(tmp_path, model="old", older=1.0) == []
     for path in tmp_path.glob("vectors/*/*.parquet"):
         os.utime(path, (time.time() - 2 * 86400,) * 2)

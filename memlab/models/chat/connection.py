@@ -20,7 +20,7 @@ from tenacity import AsyncRetrying
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.chat.failures import ErrorKind, ServerUnavailable, classify
-from memlab.models.chat.protocol import Completion
+from memlab.models.chat.protocol import MAX_TOKENS, Completion
 from memlab.models.chat.server_key import NO_KEY, is_registered, key_fix, server_key, start_fix
 from memlab.models.chat.tokenizer import valid
 from memlab.models.http.backoff import LONGEST_WAIT, TemporaryFailure, asked_wait, retry_options
@@ -83,7 +83,8 @@ class Connection:
         local = address.hostname in ("127.0.0.1", "localhost", "::1") or is_registered(settings.url)
         self._client = AsyncOpenAI(
             base_url=settings.url, api_key=self._key, max_retries=0, timeout=settings.timeout,
-            http_client=DefaultAsyncHttpxClient(trust_env=False) if local else None)
+            # a redirect would take the conversation to another place; no model server needs one
+            http_client=DefaultAsyncHttpxClient(trust_env=not local, follow_redirects=False))
         self._probing, self._alive_at, self._pause_until = asyncio.Lock(), 0.0, 0.0
 
     async def __aenter__(self) -> Self:
@@ -223,13 +224,21 @@ def parse_completion(reply: bytes, seconds: float) -> Completion:
         content = json.loads(reply)
         choice, usage = content["choices"][0], content.get("usage")
         text = choice["message"].get("content")
-        tokens = (int(usage["prompt_tokens"]), int(usage["completion_tokens"])) if usage else (0, 0)
+        tokens = (_count(usage["prompt_tokens"]), _count(usage["completion_tokens"])) if usage else (0, 0)
         finish = choice.get("finish_reason")
-    except (AttributeError, KeyError, TypeError, IndexError, ValueError, RecursionError) as error:
+    except (AttributeError, KeyError, TypeError, IndexError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
     if not isinstance(text, str | None):
         raise ValueError("its content is no text")
     return Completion(valid(text or ""), *tokens, seconds, str(finish or "stop"), logprob=_logprob(choice))
+
+
+def _count(value: Any) -> int:
+    """Return a number of tokens; raise ValueError for one that no server can mean, which tables could not hold."""
+    count = int(value)
+    if not 0 <= count <= MAX_TOKENS:
+        raise ValueError(f"{str(value)[:20]} tokens")
+    return count
 
 
 def _logprob(choice: dict[str, Any]) -> float | None:

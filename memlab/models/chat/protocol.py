@@ -8,6 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
+MAX_TOKENS = 2**31 - 1
+"""Largest number of tokens that a reply may report."""
+
 
 @dataclass(frozen=True)
 class Message:

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -484,3 +485,35 @@ def test_a_server_without_log_probabilities_is_asked_without() -> None:
 def test_odd_log_probabilities_are_none(content: object) -> None:
     choice = {"message": {"content": "a"}, "logprobs": {"content": content}}
     assert connection.parse_completion(json.dumps({"choices": [choice]}).encode(), 1.0).logprob is None
+
+
+@pytest.mark.parametrize("count", [10**30, -1, 1e999, "many", None])
+def test_a_reply_with_an_impossible_number_of_tokens_is_none(count: object) -> None:
+    reply = {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": count, "completion_tokens": 1}}
+    with pytest.raises(ValueError, match="tokens|many|None|infinity"):
+        connection.parse_completion(json.dumps(reply).encode(), 1.0)
+
+
+def test_a_redirect_takes_no_conversation_elsewhere() -> None:
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(307)
+            self.send_header("Location", f"{elsewhere.url}/chat/completions")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with serving() as elsewhere:
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Redirecting)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        chat = OpenAIChat(model="tiny", url=f"http://127.0.0.1:{server.server_port}/v1", window=4096, retries=0,
+                          patience=0)
+        with pytest.raises(MemlabError):
+            list(chat.complete([prompt("a secret")]))
+        server.shutdown()
+        assert elsewhere.requests == []
