@@ -13,9 +13,9 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.cores import usable_cores
-from memlab.runtime.files import atomic_path
 from memlab.search import faiss_gpu
 from memlab.search.exact import Exact, Neighbours, Searcher, Vectors, note
+from memlab.search.index_file import read_index, write_index
 from memlab.stage import stage
 from memlab.store.vectors import BATCH, digest
 
@@ -72,14 +72,12 @@ class Approximate:
         gpu = self._gpus(faiss)
         key = {**self.built_from(), "faiss": faiss.__version__, **({"built_on": "gpu"} if gpu else {})}
         path = folder / f"{digest(vectors, key)}.faiss" if folder else None
-        index = _read(faiss, path) if path else None
+        index = read_index(faiss, path) if path else None
         if index is None:
             index = self._build(faiss, vectors, gpu)
             if path:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with atomic_path(path) as temporary:
-                    faiss.write_index(index, str(temporary))
-                index = _read(faiss, path)
+                write_index(faiss, index, path)
+                index = read_index(faiss, path)
         faiss.omp_set_num_threads(self.threads or usable_cores())
         on_gpus = faiss_gpu.GpuSearch(faiss, index, getattr(self, "nprobe", 1), type(self).__name__) if gpu else None
         return _FaissSearcher(self, faiss, index, vectors, on_gpus)
@@ -277,14 +275,3 @@ def _faiss() -> Any:
         raise MemlabError("this index needs FAISS, which is not installed", where="search.dense.index",
                           fix="pip install 'memlab[cpu]'") from None
     return faiss
-
-
-def _read(faiss: Any, path: Path) -> Any | None:
-    """Map the index of this path; None if there is none, or none that can be read."""
-    if not path.exists():
-        return None
-    try:
-        return faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP))
-    except RuntimeError:
-        note(f"{path.name} is damaged and is built again")
-        return None
