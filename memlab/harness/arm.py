@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -34,7 +33,7 @@ from memlab.harness.truncation import truncated_share
 from memlab.models.protocols import origins
 from memlab.pipeline import LAST_RANKED, Pipeline
 from memlab.rank.token_matched import TokenMatchedK, twin
-from memlab.runtime.files import atomic_dir, is_stale, os_errors, write_json
+from memlab.runtime.files import atomic_dir, os_errors, sweep_leftovers, write_json
 from memlab.runtime.leak_guard import OutOfReach
 from memlab.runtime.redaction import redact, redact_tree
 from memlab.stage import Stage, spec, spec_digest
@@ -193,9 +192,7 @@ class Arm:
         """Write the run folder under a temporary name and rename it: two processes may finish one arm at once."""
         with os_errors("the run folder cannot be written", folder.parent, "free some space there, or choose another "
                        "place with out=DIR, and run the same line again", "vectors and scores are kept in the store"):
-            for leftover in folder.parent.glob(f".{folder.name}.*"):  # of a process that was killed
-                if is_stale(leftover):
-                    shutil.rmtree(leftover, ignore_errors=True)
+            sweep_leftovers(folder)
             with atomic_dir(folder) as temporary:
                 self._fill(temporary, tables, questions)
                 if curve is not None:

@@ -23,7 +23,7 @@ from memlab.report.display_names import oracle_bases
 from memlab.report.html import Extras, page
 from memlab.report.inputs import RECORD, reported_runs
 from memlab.report.markdown import document
-from memlab.runtime.files import atomic_write, os_errors, read_json
+from memlab.runtime.files import atomic_write, os_errors, read_json, sweep_leftovers
 from memlab.token_counter import Words
 
 
@@ -139,4 +139,5 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
 
 def _write(path: Path, text: str) -> None:
     with os_errors("the report cannot be written", path.parent, "free some space there and run the same line again"):
+        sweep_leftovers(path)
         atomic_write(path, text.encode(errors="replace"))

@@ -12,7 +12,7 @@ from pathlib import Path
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.manifest import source_digest
 from memlab.judge.calibration.trust import CALIBRATION_FILE
-from memlab.runtime.files import atomic_write, read_json
+from memlab.runtime.files import atomic_write, read_json, sweep_leftovers
 
 RECORD = "report_inputs.json"
 """File beside a report with the digest. It is none of comparison.json's figures, which are equal on every machine."""
@@ -50,6 +50,7 @@ def up_to_date(folder: Path, digest: str) -> bool:
 def record_inputs(folder: Path, digest: str) -> None:
     """Record the inputs of the report in a folder; on a full disk there is no record, and it is built again."""
     with suppress(OSError):
+        sweep_leftovers(folder / RECORD)
         atomic_write(folder / RECORD, json.dumps({"inputs": digest}) + "\n")
 
 

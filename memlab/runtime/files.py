@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import secrets
@@ -82,6 +83,17 @@ def is_stale(path: Path) -> bool:
         return time.time() - path.stat().st_mtime > STALE
     except OSError:
         return False
+
+
+def sweep_leftovers(path: Path) -> None:
+    """Remove the temporary files and folders of ``path`` that killed processes left."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*{TEMPORARY}"):
+        if is_stale(leftover) and not leftover.is_symlink():
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    leftover.unlink()
 
 
 @contextmanager

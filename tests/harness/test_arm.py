@@ -191,7 +191,7 @@ def test_a_kill_between_tables_and_manifest_costs_only_the_manifest(tmp_path: Pa
 
 def test_what_killed_processes_left_is_swept_up_later(tmp_path: Path, store: Store) -> None:
     one = arm(tmp_path)
-    old, young = (one.arms_folder() / f".{one.folder().name}.{name}" for name in ("old", "young"))
+    old, young = (one.arms_folder() / f".{one.folder().name}.{name}.tmp" for name in ("old", "young"))
     for left in (old, young):
         left.mkdir(parents=True)
     os.utime(old, (time.time() - STALE - 60,) * 2)

@@ -101,6 +101,15 @@ def test_a_failed_write_leaves_the_old_report_whole(runs: Path, monkeypatch: pyt
     assert not list(runs.glob(".*.*.*"))
 
 
+def test_a_report_removes_what_killed_writers_left(runs: Path) -> None:
+    leftovers = [runs / f".{name}.0.tmp" for name in ("report.html", "report.md", "comparison.json")]
+    for path in leftovers:
+        path.write_text("half")
+        os.utime(path, (0, 0))
+    build(runs)
+    assert not any(path.exists() for path in leftovers)
+
+
 def test_the_command_builds_every_report_below_a_folder(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(runs.parents[1])]) == 0
     assert str(runs / "report.html") in capsys.readouterr().out.replace("\n", "")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.runtime.files import STALE, atomic_dir, atomic_path, atomic_write, is_stale, os_errors
+from memlab.runtime.files import STALE, atomic_dir, atomic_path, atomic_write, is_stale, os_errors, sweep_leftovers
 
 
 @pytest.mark.parametrize("content", [b"caf\xc3\xa9", memoryview(b"caf\xc3\xa9"), "café"])
@@ -92,3 +92,25 @@ def test_kill_9_leaves_the_old_file_and_a_temporary_one_that_is_recognised(tmp_p
     os.utime(leftover, (time.time() - STALE - 60,) * 2)
     assert is_stale(leftover)
     assert not is_stale(tmp_path / "gone")
+
+
+def test_leftovers_of_a_name_are_removed_when_they_are_old(tmp_path: Path) -> None:
+    old = time.time() - STALE - 60
+    names = [".report.md.1.tmp", ".report.md.2.tmp", ".report.md.1.txt", ".report.html.1.tmp", "report.md"]
+    for name in names:
+        (tmp_path / name).write_text("x")
+    folder = tmp_path / ".report.md.3.tmp"
+    folder.mkdir()
+    for name in (*names, folder.name):
+        if name != ".report.md.2.tmp":  # somebody writes it now
+            os.utime(tmp_path / name, (old, old))
+    sweep_leftovers(tmp_path / "report.md")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(set(names) - {".report.md.1.tmp"})
+
+
+def test_names_with_signs_of_patterns_are_taken_as_they_are(tmp_path: Path) -> None:
+    for name in (".a[1].x.tmp", ".a1.x.tmp"):
+        (tmp_path / name).write_text("x")
+        os.utime(tmp_path / name, (0, 0))
+    sweep_leftovers(tmp_path / "a[1]")
+    assert [path.name for path in tmp_path.iterdir()] == [".a1.x.tmp"]
