@@ -31,7 +31,7 @@ def describe_files(folder: Path) -> dict[str, Any]:
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a manifest with the digest of its own content under ``seal``."""
     plain = {name: value for name, value in content.items() if name != SEAL}
-    text = json.dumps(json.loads(json.dumps(plain)), sort_keys=True)
+    text = json.dumps(json.loads(json.dumps(plain, default=str)), sort_keys=True)  # as write_json writes it
     return {**plain, SEAL: hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 import shutil
@@ -15,6 +16,7 @@ from memlab.harness.arm import Arm
 from memlab.harness.results import finished_arms, read_arm
 from memlab.harness.run_files import FORMAT, plain_yaml, sealed
 from memlab.report.build import build
+from memlab.runtime.files import read_json, write_json
 from memlab.store import store_at
 from tests.small import arm
 
@@ -68,6 +70,14 @@ def test_every_flipped_bit_of_the_manifest_is_named_or_changes_nothing(folder: P
             assert read_arm(folder).manifest == before
         except MemlabError as error:
             assert folder.name in str(error)  # noqa: PT017  (either outcome is right)
+
+
+def test_settings_that_are_dates_are_sealed_as_they_are_written(tmp_path: Path) -> None:
+    written = sealed({"pipeline": {"fallback": datetime.date(2026, 1, 1)}})
+    write_json(tmp_path / "manifest.json", written)
+    read = read_json(tmp_path / "manifest.json")
+    assert sealed(read) == read
+    assert read["pipeline"] == {"fallback": "2026-01-01"}
 
 
 def test_a_missing_file_and_a_file_elsewhere_are_named(folder: Path) -> None:
