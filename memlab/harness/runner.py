@@ -34,8 +34,9 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
         arm.run(store, ranked=ranked() if ranked else None)
         failure_file(arm.folder()).unlink(missing_ok=True)
     except Exception as error:
-        out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(error_message(error))}\n"
-                  f"    {escape(keep_traceback(failure_file(arm.folder())))}")
+        out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(error_message(error))}")
+        if details := keep_traceback(failure_file(arm.folder()), error):
+            out.print(f"    {escape(details)}")
         return False
     made = ", ".join(f"{n:,} {what}" for what, n in in_plan_terms(store.made - before).items())
     out.print(f"  [green]{escape(arm.name)}[/green]: {time.perf_counter() - start:.1f} s "
@@ -48,16 +49,17 @@ def error_message(error: Exception) -> str:
     return str(error) if isinstance(error, MemlabError) else f"{type(error).__name__}: {error}"
 
 
-def keep_traceback(path: Path) -> str:
-    """Write the current traceback, without keys, to a file and return its path; return the text if writing fails."""
-    trace = redact(traceback.format_exc())
+def keep_traceback(path: Path, error: Exception) -> str:
+    """Write an exception's traceback, without keys, to a file and return its path.
+
+    Where writing fails, return the traceback itself, or "" for a MemlabError, whose message says all.
+    """
+    trace = redact("".join(traceback.format_exception(error)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(trace, encoding="utf-8")
     except OSError:
         with suppress(OSError):
             path.unlink()  # half a traceback helps nobody; the log and the exit status do
-        return trace
+        return "" if isinstance(error, MemlabError) else trace
     return f"details: {path}"
-
-

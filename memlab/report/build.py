@@ -60,7 +60,8 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
         comparison["notes"].insert(0, f"Left out, since they ran with other data settings: {names}.")
     extras = Extras(tuple(p.name for p in runs.older), runs.broken)
     files = ReportFiles(comparison, folder / "comparison.json", folder / "report.html", folder / "report.md")
-    (folder / RECORD).unlink(missing_ok=True)  # who recorded it built another report
+    with os_errors("the report cannot be written", folder, "allow writing there and run the same line again"):
+        (folder / RECORD).unlink(missing_ok=True)  # who recorded it built another report
     _write(files.html, page(comparison, runs.arms, extras))
     _write(files.markdown, document(comparison, runs.arms, extras.older, extras.broken))
     _write(files.json, json.dumps(comparison, indent=1, allow_nan=False) + "\n")

@@ -13,7 +13,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ from memlab.runtime.flags import as_flags
 from memlab.runtime.home import store_root
 from memlab.runtime.terminal import print
 from memlab.store import completions
-from memlab.store.segments import DAMAGED, IDENTITY, load, read, segment_names, write
+from memlab.store.segments import DAMAGED, IDENTITY, load, read, segment_names, store_errors, write
 from memlab.store.store import KEYS
 
 COMPLETIONS = "completions"
@@ -125,9 +125,10 @@ def _merge(fingerprint: Fingerprint, paths: Sequence[Path]) -> int:
     # the first by name counts, as it does for readers
     merged = pl.concat(list(parts.values())).unique(KEYS[fingerprint.kind], keep="first", maintain_order=True)
     name = write(fingerprint.path, merged.rechunk())
-    for path in parts:
-        if path.name != name:
-            path.unlink(missing_ok=True)
+    with store_errors(fingerprint.path):
+        for path in parts:
+            if path.name != name:
+                path.unlink(missing_ok=True)
     return len(parts)
 
 
@@ -139,30 +140,38 @@ def prune(root: Path, model: str | None = None, older: float | None = None) -> l
     if model is not None and not model.strip():
         raise MemlabError("a model's name is empty, which would match every model", where="--model",
                           fix="give part of a name, or leave --model out; an unset variable of the shell is empty")
-    removed = []
     models = {fingerprint.model for fingerprint in fingerprints(root)}
     if model is not None and not any(model in name for name in models):
         raise MemlabError(f"no model in {root} is called '{model}'", fix=did_you_mean(model, models))
+    with store_errors(root):
+        return [*_remove(root, model, older), *_remove_damaged(root)]
+
+
+def _remove(root: Path, model: str | None, older: float | None) -> Iterator[Path]:
+    """Remove the fingerprints that match, and what killed processes left in the others; yield what was removed."""
     for fingerprint in fingerprints(root):
         folder = fingerprint.path
         old = older is None or fingerprint.days > older
         if (model is not None or older is not None) and (model is None or model in fingerprint.model) and old:
             shutil.rmtree(folder)
-            removed.append(folder)
+            yield folder
             continue
         stale = [path for path in folder.glob(f".*{TEMPORARY}") if is_stale(path)]
         for path in [*stale, *folder.glob(f"*{DAMAGED}")]:
             path.unlink(missing_ok=True)
-            removed.append(path)
+            yield path
+
+
+def _remove_damaged(root: Path) -> Iterator[Path]:
+    """Remove damaged segments, and damaged lines of replies whose writer is dead; yield the files."""
     for path in verify(root):
         if path.suffix != completions.SUFFIX:
             path.unlink(missing_ok=True)
-        elif is_stale(path):  # its writer is dead
+        elif is_stale(path):
             completions.remove_damaged(path)
         else:
             continue
-        removed.append(path)
-    return removed
+        yield path
 
 
 def _show(root: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from memlab.errors import MemlabError
+from memlab.harness.runner import keep_traceback
 from memlab.report.publish import publish, show
 from memlab.store import Store
 from memlab.track.off import Off
@@ -44,3 +46,13 @@ def test_what_a_job_has_built_is_published_and_not_built_again(
     assert publish([one], Off(), [], before=[elsewhere]) == [elsewhere]
     assert seen == [one.folder()]
     assert not (one.arms_folder() / "comparison.json").exists()
+
+
+def test_a_traceback_that_cannot_be_written_is_shown_unless_the_message_says_all(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    nowhere = tmp_path / "file" / "one.failed.txt"
+    assert keep_traceback(nowhere, MemlabError("the disk is full")) == ""
+    assert keep_traceback(nowhere, ValueError("a fault of memlab")).endswith("ValueError: a fault of memlab\n")
+    path = tmp_path / "one.failed.txt"
+    assert keep_traceback(path, MemlabError("the disk is full")) == f"details: {path}"
+    assert "the disk is full" in path.read_text()

@@ -1,0 +1,202 @@
+"""Work during which a system call fails or the process is killed, and what must hold afterwards.
+
+Each scenario has ``prepare`` (what is there before), ``act`` (the work) and ``check`` (what must hold in the folder;
+``done`` says whether the work ended without an error).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from memlab import run
+from memlab.errors import MemlabError
+from memlab.harness.results import read_arm
+from memlab.memory import Memory
+from memlab.models.chat.protocol import Message, Prompt
+from memlab.report.build import build
+from memlab.store import Store
+from memlab.store.__main__ import compact, prune, verify
+from tests.chats import ScriptedChat
+from tests.live.test_faults import PIPELINE, act, check, filled
+from tests.small import words
+from tests.store.worker import DigestEmbedder, expected, some_texts
+
+
+class Scenario(Protocol):
+    """Work on a folder."""
+
+    def prepare(self, folder: Path) -> None:
+        """Write what is there before the work."""
+
+    def act(self, folder: Path) -> None:
+        """Do the work; a MemlabError is a defined end."""
+
+    def check(self, folder: Path, done: bool) -> None:
+        """Raise AssertionError unless the folder is as it must be."""
+
+
+class LiveMemory:
+    """An addition, a forgetting or a pruning of a live memory."""
+
+    def __init__(self, action: str) -> None:
+        self.action = action
+
+    def prepare(self, folder: Path) -> None:
+        filled(folder / "memory")
+
+    def act(self, folder: Path) -> None:
+        with Memory(folder / "memory", PIPELINE) as memory:
+            act(memory, self.action)
+
+    def check(self, folder: Path, done: bool) -> None:
+        check(folder / "memory", self.action, done)
+
+
+class Experiment:
+    """A run of one arm, beside an arm that has finished."""
+
+    def line(self, folder: Path, k: int) -> list[str]:
+        return words(folder, f"rank.select.k={k}", f"name=k{k}")
+
+    def prepare(self, folder: Path) -> None:
+        assert command(self.line(folder, 3)) == (0, "")
+
+    def act(self, folder: Path) -> None:
+        status, traceback = command(self.line(folder, 5))
+        assert not traceback, traceback
+        if status:
+            raise MemlabError("the run ended early")
+
+    def check(self, folder: Path, done: bool) -> None:
+        place = folder / "runs" / "single" / "synthetic"
+        arms = [read_arm(path.parent) for path in place.glob("*/manifest.json")]  # verifies the digest of each file
+        names = {arm.name for arm in arms}
+        assert "k3" in names
+        assert not done or "k5" in names
+        before = place / "report.html"
+        assert before.read_text("utf-8").rstrip().endswith("</html>")
+        json.loads((place / "comparison.json").read_text("utf-8"))
+        assert command(self.line(folder, 5)) == (0, "")
+        found = next(read_arm(path.parent) for path in place.glob("k5-*/manifest.json"))
+        assert found.questions.height == 16
+        assert set(json.loads((place / "comparison.json").read_text("utf-8"))["arms"]) >= {"k5"}
+
+
+class Report:
+    """The report of two arms, where there is one of the first."""
+
+    def place(self, folder: Path) -> Path:
+        return folder / "runs" / "single" / "synthetic"
+
+    def prepare(self, folder: Path) -> None:
+        for k in (3, 5):
+            assert command(words(folder, f"rank.select.k={k}", f"name=k{k}")) == (0, "")
+
+    def act(self, folder: Path) -> None:
+        build(self.place(folder), expected=["k3", "k5"])
+
+    def check(self, folder: Path, done: bool) -> None:
+        place = self.place(folder)
+        assert (place / "report.html").read_text("utf-8").rstrip().endswith("</html>")
+        assert (place / "report.md").read_text("utf-8").endswith("\n")
+        arms = json.loads((place / "comparison.json").read_text("utf-8"))["arms"]
+        assert not done or set(arms) == {"k3", "k5"}
+        again = build(place, expected=["k3", "k5"]).comparison
+        assert set(again["arms"]) == {"k3", "k5"}
+        assert json.loads((place / "comparison.json").read_text("utf-8")) == again
+
+
+class Vectors:
+    """Vectors of new texts in a store that has those of others."""
+
+    def prepare(self, folder: Path) -> None:
+        Store(folder / "store", flush_seconds=0).vectors(DigestEmbedder(), some_texts(30), "document")
+
+    def act(self, folder: Path) -> None:
+        Store(folder / "store", flush_seconds=0).vectors(DigestEmbedder(), some_texts(60), "document")
+
+    def check(self, folder: Path, done: bool) -> None:
+        assert verify(folder / "store") == []
+        embedder, texts = DigestEmbedder(), some_texts(60)
+        np.testing.assert_array_equal(Store(folder / "store").vectors(embedder, texts, "document"), expected(texts))
+        assert not set(embedder.asked) & set(some_texts(30)["text"])  # what was stored is not computed again
+        assert not (done and embedder.asked)
+
+
+class Compaction(Vectors):
+    """Compaction of a store of many segments."""
+
+    def prepare(self, folder: Path) -> None:
+        for count in (30, 40, 50, 60):
+            Store(folder / "store", flush_seconds=0).vectors(DigestEmbedder(), some_texts(count), "document")
+
+    def act(self, folder: Path) -> None:
+        compact(folder / "store")
+
+    def check(self, folder: Path, done: bool) -> None:
+        super().check(folder, True)
+        segments = list((folder / "store").glob("*/*/*.parquet"))
+        assert not done or len(segments) == 1
+
+
+class Pruning(Vectors):
+    """Pruning of a store by the name of a model, beside another model's vectors."""
+
+    def prepare(self, folder: Path) -> None:
+        super().prepare(folder)
+        Store(folder / "store").vectors(DigestEmbedder("other"), some_texts(30), "document")
+
+    def act(self, folder: Path) -> None:
+        prune(folder / "store", model="other")
+
+    def check(self, folder: Path, done: bool) -> None:
+        super().check(folder, False)
+        other = DigestEmbedder("other")
+        missing = Store(folder / "store").missing(other, some_texts(30), "document")
+        assert missing == 30 if done else missing in (0, 30)
+
+
+class Replies:
+    """Replies of a chat model in a store that has others."""
+
+    def prepare(self, folder: Path) -> None:
+        ask(folder, 3)
+
+    def act(self, folder: Path) -> None:
+        ask(folder, 6)
+
+    def check(self, folder: Path, done: bool) -> None:
+        asked = ask(folder, 6)
+        assert not set(asked) & {"0", "1", "2"}
+        assert not (done and asked)
+        assert ask(folder, 6) == []
+
+
+def ask(folder: Path, count: int) -> list[str]:
+    """Have that many prompts answered; return those that the store had no reply to."""
+    chat = ScriptedChat(lambda prompt: f"reply to {prompt.messages[-1].content}")
+    prompts = [Prompt((Message("user", str(i)),)) for i in range(count)]
+    replies = Store(folder / "store").completions(chat, prompts)
+    assert [reply.text for reply in replies] == [f"reply to {i}" for i in range(count)]
+    return [prompt.messages[-1].content for prompt in chat.asked]
+
+
+def command(line: list[str]) -> tuple[int, str]:
+    """Run a command line in this process; return its status and the traceback that it printed, or ""."""
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        status = run.main(line)
+    text = said.getvalue()
+    return status, text if "Traceback" in text else ""
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "memory_add": LiveMemory("add"), "memory_forget": LiveMemory("forget"), "memory_prune": LiveMemory("prune"),
+    "run": Experiment(), "report": Report(), "vectors": Vectors(), "compaction": Compaction(), "pruning": Pruning(),
+    "replies": Replies()}

@@ -1,0 +1,151 @@
+"""A fault at each system call that writes: it fails for want of space, or the process is killed there.
+
+strace injects the faults into the main thread, so that the writes of SQLite and of Python are among them, and what
+follows the writes of other threads: syncing and renaming. By default some calls of
+each scenario are tried; MEMLAB_NIGHTLY=1 tries every one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import pytest
+
+from tests.faults.worker import DONE, NAMED
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+CALLS = ("write,pwrite64,writev,pwritev,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat,rmdir,"
+         "mkdir,mkdirat,fallocate")
+POINTS = None if os.environ.get("MEMLAB_NIGHTLY") else 8
+KILLED = -9
+
+
+class Worker:
+    """Forks parts of scenarios, some of them traced."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.worker"], cwd=ROOT, text=True, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, env={**os.environ, "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"})
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+
+    def ask(self, **request: Any) -> int:
+        """Send a line and return the number that answers it."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps(request), file=self.process.stdin, flush=True)
+        return int(self.process.stdout.readline())
+
+    def do(self, part: str, scenario: str, folder: Path, **more: Any) -> None:
+        """Do a part of a scenario that must succeed."""
+        log = folder.with_name(f"{folder.name}.{part}")
+        status = self.ask(wait=self.ask(part=part, scenario=scenario, folder=str(folder), log=str(log), **more))
+        assert status == DONE, log.read_text()
+
+    def act(self, scenario: str, folder: Path, fault: str) -> tuple[int, list[str], str]:
+        """Do the work under strace; return its status, the lines of its traced calls, and what it raised."""
+        gate, log, calls = (folder.with_name(f"{folder.name}.{name}") for name in ("gate", "log", "calls"))
+        os.mkfifo(gate)
+        pid = self.ask(part="act", scenario=scenario, folder=str(folder), log=str(log), gate=str(gate))
+        inject = ["-e", fault] if fault else []
+        tracer = subprocess.Popen(["strace", "-qq", "-y", "-o", str(calls), "-e", f"trace={CALLS}", *inject,
+                                   "-p", str(pid)], stderr=subprocess.PIPE, text=True)
+        try:
+            wait_until_traced(pid, tracer)
+        finally:
+            gate.write_bytes(b"x")
+        stopped = Timer(60, os.kill, (pid, signal.SIGKILL))
+        stopped.start()
+        status = self.ask(wait=pid)
+        assert stopped.is_alive(), "the work hung for a minute"
+        stopped.cancel()
+        tracer.communicate(timeout=60)
+        return status, calls.read_text(errors="replace").splitlines(), log.read_text() if log.exists() else ""
+
+
+def wait_until_traced(pid: int, tracer: subprocess.Popen[str]) -> None:
+    """Wait until strace holds the main thread of a process; skip where the system forbids it."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if tracer.poll() is not None:
+            assert tracer.stderr is not None
+            pytest.skip(f"strace cannot trace here: {tracer.stderr.read().strip()}")
+        if "TracerPid:\t0" not in Path(f"/proc/{pid}/status").read_text():
+            return
+        time.sleep(.005)
+    raise TimeoutError("strace was not attached within a minute")
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    if not shutil.which("strace"):
+        pytest.skip("strace is not here: apt-get install strace")
+    one = Worker()
+    yield one
+    assert one.process.stdin is not None
+    one.process.stdin.close()
+    one.process.wait(30)
+
+
+def on_disk(call: str) -> bool:
+    """Return whether a traced call concerns a file, not a pipe or the wake-up of a thread, which no full disk stops."""
+    return not any(kind in call for kind in ("<anon_inode:", "<pipe:", "<socket:", "</dev/"))
+
+
+def points_of(calls: list[str]) -> list[tuple[str, int]]:
+    """Return the calls that concern files, each as its name and number (from 1): strace counts each name alone."""
+    points: list[tuple[str, int]] = []
+    counts: Counter[str] = Counter()
+    for call in calls:
+        name = call.partition("(")[0]
+        if not call.startswith(("+++", "---")):
+            counts[name] += 1
+            points += [(name, counts[name])] if on_disk(call) else []
+    return points
+
+
+def some_of(points: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Return all points, or ``POINTS`` of them at even distances, the first and the last included."""
+    if POINTS is None or len(points) <= POINTS:
+        return points
+    return [points[round(i * (len(points) - 1) / (POINTS - 1))] for i in range(POINTS)]
+
+
+@pytest.mark.parametrize("fault", ["error=ENOSPC", "signal=KILL"])
+@pytest.mark.parametrize("scenario", ["memory_add", "memory_forget", "memory_prune", "run", "report", "vectors",
+                                      "compaction", "pruning", "replies"])
+def test_a_fault_at_each_call_that_writes(worker: Worker, tmp_path: Path, scenario: str, fault: str) -> None:
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    worker.do("prepare", scenario, whole)
+    folder = tmp_path / "undisturbed"
+    shutil.copytree(whole, folder, symlinks=True)
+    status, calls, raised = worker.act(scenario, folder, "")
+    assert status == DONE, raised
+    worker.do("check", scenario, folder, done=True)
+    points = points_of(calls)
+    assert len(points) >= 3
+    for name, number in some_of(points):
+        folder = tmp_path / f"{name}{number}"
+        shutil.copytree(whole, folder, symlinks=True)
+        status, calls, raised = worker.act(scenario, folder, f"inject={name}:{fault}:when={number}")
+        if all(on_disk(call) for call in calls if "(INJECTED)" in call):  # threads may move the numbers of writes
+            defined = (DONE, NAMED) if "error" in fault else (DONE, KILLED)
+            assert status in defined, (name, number, raised)
+        worker.do("check", scenario, folder, done=status == DONE)
+        shutil.rmtree(folder)
+    print(f"{scenario}, {fault}: {len(some_of(points))} of {len(points)} points")
