@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.exceptions import best_match
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator, ValidationError
 
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 
@@ -24,6 +25,8 @@ def fault(text: str, schema: str) -> str | None:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         return f"no JSON ({error})"
+    from jsonschema.exceptions import best_match
+
     misfit = best_match(_validator(schema).iter_errors(value))
     return misfit and f"{misfit.json_path.removeprefix('$').removeprefix('.') or 'reply'}: {_message(misfit)}"
 
@@ -54,6 +57,8 @@ def second_request(what: str, schema: str) -> str:
 
 @lru_cache(maxsize=64)
 def _validator(schema: str) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
     return Draft202012Validator(json.loads(schema))
 
 

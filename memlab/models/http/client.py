@@ -9,9 +9,8 @@ import json
 import os
 import threading
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import httpx
 import numpy as np
 from pydantic import Field
 from tenacity import Retrying
@@ -20,6 +19,9 @@ from memlab.errors import MemlabError
 from memlab.models.http.backoff import TemporaryFailure, retry_options
 from memlab.models.protocols import Floats
 from memlab.stage import stage
+
+if TYPE_CHECKING:
+    import httpx  # a tenth of a second, which the help page does not need
 
 Url = Annotated[str, Field(pattern=r"^https?://")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -36,6 +38,8 @@ class Service:
 
     def __init__(self, url: str, key_env: str | None, *, retries: int, timeout: float,
                  requests_per_minute: float | None) -> None:
+        import httpx
+
         address = httpx.URL(url)
         self.where = f"{address.scheme}://{address.netloc.decode()}{address.path}"
         self.retries, self._url, self._key_env = retries, url, key_env
@@ -63,12 +67,14 @@ class Service:
                                   "the answers so far are stored") from None
 
     def _send(self, body: dict[str, Any]) -> Any:
+        from httpx import TransportError
+
         self._take_turn()
         try:
             reply = self._client.post(self._url, json=body)
             if reply.status_code == 200:
                 return reply.json()
-        except httpx.TransportError as error:  # refused, timed out, cut off
+        except TransportError as error:  # refused, timed out, cut off
             raise TemporaryFailure(f"{type(error).__name__}: {error}") from None
         except json.JSONDecodeError:
             raise TemporaryFailure("the reply is not JSON") from None
