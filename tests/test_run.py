@@ -24,7 +24,7 @@ def folders(root: Path, place: str = "single/synthetic") -> list[str]:
 def test_one_arm_then_the_same_line_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words(tmp_path, "rank/select=gap")) == 0
     told = capsys.readouterr().out
-    assert "single on synthetic: 1 arm\n" in told
+    assert "single on synthetic: 1 arm, 1 with a twin of constant K\n" in told
     assert f"report: {tmp_path}/runs/single/synthetic/report.html" in told.splitlines()[-1]
     place = tmp_path / "runs" / "single" / "synthetic"
     assert folders(tmp_path) == ["gap+dense=none", "gap+dense=none.twin"]
@@ -66,7 +66,7 @@ def test_an_experiment_and_one_of_its_arms(tmp_path: Path, capsys: pytest.Captur
     assert {"marginal", "by_type", "calibrated"} <= set(one["missing"])
     assert main(words(tmp_path, "+exp=adaptive_k", "rank/select=fixed_10,by_type")) == 0
     told = capsys.readouterr().out
-    assert "adaptive_k on synthetic: 2 arms\n" in told
+    assert "adaptive_k on synthetic: 2 arms, 1 with a twin of constant K\n" in told
     assert folders(tmp_path, "adaptive_k/synthetic") == ["by_type", "by_type.twin", "fixed_10", "gap", "gap.twin"]
     comparison = json.loads((tmp_path / "runs/adaptive_k/synthetic/comparison.json").read_text())
     tested = {c["arm"]: c["p"] for c in comparison["contrasts"]}

@@ -41,8 +41,8 @@ def _run(sweep: Sweep, words: list[str], out: Console) -> int:
     ready, twins = sum(a.finished() for a in sweep.arms), sum(a.adaptive() for a in sweep.arms)
     out.print(f"[bold]{escape(first.experiment)}[/bold] on {escape(first.dataset.name)}: "
               f"{len(sweep.arms)} arm{'s' if several else ''}"
-              f"{f', {twins} of them with a twin of constant K' if twins else ''}"
-              f"{f', {ready} finished before' if ready else ''}")
+              f"{f', {ready} finished before' if ready else ''}"
+              f"{f', {twins} with a twin of constant K' if twins else ''}")
     for why in dict.fromkeys(sweep.left_out.values()):
         names = ", ".join(name for name, reason in sweep.left_out.items() if reason == why)
         out.print(f"  [dim]left out: {escape(names)} ({escape(why)})[/dim]")

@@ -126,6 +126,8 @@ class Database:
                 yield
         except sqlite3.Error as error:
             raise self._error(error) from error
+        except UnicodeDecodeError as error:  # SQLite's message about a damaged table
+            raise self._damaged() from error
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -145,6 +147,7 @@ class Database:
         connection = sqlite3.connect(f"{self.path.absolute().as_uri()}?{options}", uri=True, timeout=0,
                                      isolation_level=None, check_same_thread=False)
         self._connection = connection
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")  # a damaged row fails its digest
         if not self.read_only:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("PRAGMA secure_delete = ON")
@@ -197,6 +200,9 @@ class Database:
         return MemlabError(f"this memory is in use by {who}", where=str(self.folder),
                            fix="close it there (Memory.close()), or end that process: one at a time")
 
+    def _damaged(self) -> MemlabError:
+        return MemlabError(f"{FILE} is damaged", where=str(self.folder), fix="bring it back from a copy")
+
     def _error(self, error: sqlite3.Error) -> MemlabError:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith("SQLITE_BUSY"):
@@ -204,6 +210,6 @@ class Database:
         if name == "SQLITE_NOTADB":
             return MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
         if name.startswith("SQLITE_CORRUPT"):
-            return MemlabError(f"{FILE} is damaged", where=str(self.folder), fix="bring it back from a copy")
+            return self._damaged()
         return MemlabError(f"the memory cannot be used: {error} (what was added before is kept)",
                            where=str(self.folder), fix="check its permissions, or free some space there")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
+from memlab.errors import MemlabError
+from memlab.live.database import FILE
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.search.dense import Dense
@@ -113,3 +118,42 @@ def test_a_fault_at_each_point(tmp_path: Path, action: str, mode: str) -> None:
             break
         points += 1
     assert points >= 8
+
+
+@pytest.mark.slow
+def test_each_flipped_bit_is_named_or_changes_nothing_that_is_read(tmp_path: Path) -> None:
+    filled(tmp_path / "whole")
+    draw = random.Random(0)
+
+    def read(folder: Path) -> tuple[object, ...]:
+        with Memory(folder, PIPELINE) as memory:
+            return memory.sessions().rows(), memory.search("Where is my boat?", "2023-07-01", k=3).rows()
+
+    before = read(Path(shutil.copytree(tmp_path / "whole", tmp_path / "read")))
+    named = 0
+    for name in sorted(path.relative_to(tmp_path / "whole") for path in (tmp_path / "whole").rglob("*.*")):
+        content = (tmp_path / "whole" / name).read_bytes()
+        used = [at for at, byte in enumerate(content) if byte]  # most of a small database is empty
+        for _ in range(100 if name.suffix == ".db" else 25):
+            folder = Path(shutil.copytree(tmp_path / "whole", tmp_path / "flipped"))
+            flipped = bytearray(content)
+            flipped[draw.choice(used)] ^= 1 << draw.randrange(8)
+            (folder / name).write_bytes(flipped)
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                try:
+                    assert read(folder) == before or any("damaged" in str(w.message) for w in warned)
+                    named += bool(warned)
+                except MemlabError as error:
+                    assert str(folder) in str(error)  # noqa: PT017  (either outcome is right)
+                    named += 1
+            shutil.rmtree(folder)
+    assert named > 20
+
+
+def test_a_session_that_is_no_text_any_more_costs_no_other(tmp_path: Path) -> None:
+    filled(tmp_path)
+    whole = (tmp_path / FILE).read_bytes()
+    (tmp_path / FILE).write_bytes(whole.replace(b"zebrafish", b"zebr\xe1fish"))
+    with pytest.warns(UserWarning, match="session 1 is damaged"), Memory(tmp_path, PIPELINE) as memory:
+        assert set(memory.sessions()["name"]) == {"kept", "also kept"}
