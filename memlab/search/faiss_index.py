@@ -15,8 +15,8 @@ from memlab.models.protocols import Floats, Ints
 from memlab.runtime.cores import usable_cores
 from memlab.search import faiss_gpu
 from memlab.search.exact import Exact, Neighbours, Searcher, Vectors, note
-from memlab.search.index_file import read_index, write_index
 from memlab.stage import stage
+from memlab.store.faiss_file import read_index, write_index
 from memlab.store.vectors import BATCH, digest
 
 Positive = Annotated[int, Field(ge=1)]

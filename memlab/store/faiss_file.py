@@ -6,12 +6,12 @@ FAISS checks no sums: a changed bit in codes or links changes which vectors are 
 from __future__ import annotations
 
 import hashlib
+import logging
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from memlab.runtime.files import atomic_path
-from memlab.search.exact import note
 
 DIGEST = 32
 """Bytes of the digest at the end of a file; FAISS reads what it needs from the start and ignores them."""
@@ -40,7 +40,7 @@ def read_index(faiss: Any, path: Path) -> Any | None:
     if undamaged:
         with suppress(RuntimeError):  # not an index that this FAISS reads
             return faiss.read_index(str(path), getattr(faiss, "IO_FLAG_MMAP_IFC", faiss.IO_FLAG_MMAP))
-    note(f"{path.name} is damaged and is built again")
+    logging.getLogger("memlab").warning("%s is damaged and is built again", path.name)
     return None
 
 
