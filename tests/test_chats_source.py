@@ -67,6 +67,17 @@ def test_a_zip_with_a_wrong_checksum(tmp_path: Path) -> None:
         load(path)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_with_damaged_content(tmp_path: Path, method: int) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", method) as packed:
+        packed.writestr("a.json", '[{"role": "user", "content": "Hi"}]')
+    data = path.read_bytes()
+    path.write_bytes(data[:50] + bytes(byte ^ 255 for byte in data[50:60]) + data[60:])
+    with pytest.raises(MemlabError, match="zip is damaged"):
+        load(path)
+
+
 def test_nothing_is_read_from_outside_a_folder(tmp_path: Path) -> None:
     write(tmp_path, {"secret.json": CHAT, "export/b.json": CHAT, "export/.hidden/c.json": CHAT})
     (tmp_path / "export" / "a.json").symlink_to(tmp_path / "secret.json")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -155,12 +157,23 @@ def _of_zip(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
                 parts = PurePosixPath(entry.filename.replace("\\", "/")).parts
                 if PurePosixPath(entry.filename).suffix.lower() not in ENDINGS or _is_hidden(parts):
                     continue
-                with packed.open(entry) as stream:
-                    data = stream.read(left + 1)
+                data = _unpacked(packed, entry, left + 1)
                 left -= len(data)
                 if left < 0:
                     raise _too_large(str(path), limit)
                 yield entry.filename.replace("\\", "/"), data
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as fault:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError,
+            struct.error) as fault:
         raise MemlabError(f"the zip is damaged, or protected ({str(fault)[:80] or type(fault).__name__})",
                           where=str(path), fix="download it again, or unpack it and give the folder") from fault
+
+
+def _unpacked(packed: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> bytes:
+    """Return the first ``most`` bytes of an entry; raise BadZipFile where bzip2 finds damage, which is an OSError."""
+    try:
+        with packed.open(entry) as stream:
+            return stream.read(most)
+    except OSError as fault:
+        if fault.errno is not None:
+            raise
+        raise zipfile.BadZipFile(str(fault)) from fault

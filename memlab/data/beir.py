@@ -109,15 +109,23 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _judgements(path: Path) -> dict[str, list[str]]:
     """Read query -> relevant documents from lines ``query-id<TAB>corpus-id<TAB>score`` below a heading."""
     judged: dict[str, list[str]] = {}
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        for number, row in enumerate(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
-            if number == 1 or not row:
-                continue
-            try:
-                query, document, score = row
-                relevant = int(score) > 0
-            except ValueError:
-                raise MemlabError(f"expected query-id, corpus-id and a whole number, separated by tabs, got {row}",
-                                  where=f"{path}, line {number}") from None
-            judged.setdefault(query, []).extend([document] if relevant else [])
+    for number, row in _rows(path):
+        try:
+            query, document, score = row
+            relevant = int(score) > 0
+        except ValueError:
+            raise MemlabError("expected query-id, corpus-id and a whole number, separated by tabs, got "
+                              f"{str(row):.80}", where=f"{path}, line {number}") from None
+        judged.setdefault(query, []).extend([document] if relevant else [])
     return judged
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, columns) of a table separated by tabs, without its heading."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            for number, row in enumerate(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
+                if number > 1 and row:
+                    yield number, row
+    except (OSError, UnicodeDecodeError, csv.Error) as fault:
+        raise MemlabError(f"the file cannot be read ({fault})", where=str(path)) from fault

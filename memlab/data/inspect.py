@@ -101,8 +101,8 @@ def _variant(path: Path) -> Literal["oracle", "s", "m"]:
     """Distinguish the three LongMemEval files by their first record: no fillers, or tens or hundreds of sessions."""
     first = next(readers.records(path))
     where = f"{path}, record 0"
-    haystack = readers.need(first, "haystack_session_ids", list, where)
-    if set(haystack) <= set(readers.need(first, "answer_session_ids", list, where)):
+    haystack = readers.texts(first, "haystack_session_ids", where)
+    if set(haystack) <= set(readers.texts(first, "answer_session_ids", where)):
         return "oracle"
     return "m" if len(haystack) > 200 else "s"
 

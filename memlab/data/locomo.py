@@ -22,8 +22,8 @@ from memlab.tables import Tables
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """The official numbers; much public code maps them wrongly."""
 
-_EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
-_SESSION = re.compile(r"session_(\d+)")
+_EVIDENCE = re.compile(r"D:?(\d{1,9}):(\d{1,9})(?!\d)")
+_SESSION = re.compile(r"session_(\d{1,9})")
 
 TurnPositions = dict[tuple[int, int], tuple[int, int]]
 """(session, turn) as a ``dia_id`` numbers them -> (session, turn) by position."""

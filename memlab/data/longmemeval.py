@@ -98,7 +98,7 @@ class LongMemEval(Subset):
 def _add(build: Builder, corpus: int, record: dict[str, Any], where: str) -> int:
     """Add a record; its number is the question's and the corpus's. Return how many sessions are no evidence."""
     name = record["question_id"]
-    evidence = set(readers.need(record, "answer_session_ids", list, where))
+    evidence = set(readers.texts(record, "answer_session_ids", where))
     build.corpus(corpus=corpus, name=name)
     sessions = _haystack(record, where)
     fillers = 0

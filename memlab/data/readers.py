@@ -49,7 +49,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     except ijson.IncompleteJSONError as fault:
         raise MemlabError(f"the JSON ends too early or is damaged ({_first_line(fault)})",
                           where=f"{path}, record {count}", fix="fetch or copy the file again") from fault
-    except ijson.JSONError as fault:
+    except (ijson.JSONError, UnicodeDecodeError) as fault:
         raise MemlabError(f"this is not JSON ({_first_line(fault)})", where=f"{path}, record {count}",
                           fix="give the official file") from fault
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as fault:
@@ -65,7 +65,7 @@ def whole(path: Path, kind: type) -> Any:
     try:
         with open_bytes(path) as stream:
             value = next(ijson.items(stream, "", use_float=True, buf_size=1 << 18))
-    except ijson.JSONError as fault:
+    except (ijson.JSONError, UnicodeDecodeError) as fault:
         raise MemlabError(f"this is not JSON, or it is cut off ({_first_line(fault)})", where=str(path),
                           fix="fetch or copy the file again") from fault
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as fault:
@@ -120,6 +120,11 @@ def text_of(value: object, where: str) -> str:
     if type(value) is not str:
         raise MemlabError(f"expected text, got {_KINDS.get(type(value), 'something else')}", where=where)
     return value
+
+
+def texts(holder: object, key: str, where: str) -> list[str]:
+    """Return ``holder[key]``, a list whose entries must be texts."""
+    return [text_of(entry, f"{where}, field {key}[{at}]") for at, entry in enumerate(need(holder, key, list, where))]
 
 
 def moment(text: str, form: str, where: str, example: str) -> datetime:

@@ -57,3 +57,15 @@ def test_faults_name_their_place(tiny):
     (tiny / "corpus.jsonl").write_text('{"_id": "d1"}\n')
     with pytest.raises(MemlabError, match="line 1, field text: is missing"):
         Beir(path=tiny).load()
+
+
+@pytest.mark.parametrize(("file", "content", "problem"), [
+    ("qrels/test.tsv", b"query-id\tcorpus-id\tscore\nq1\td1\t1\xff\n", r"test\.tsv.*cannot be read"),
+    ("qrels/test.tsv", b"query-id\tcorpus-id\tscore\nq1\t" + b"d" * 200_000 + b"\t1\n", r"test\.tsv.*cannot be read"),
+    ("queries.jsonl", b'["q1"]\n', r"queries\.jsonl, line 1: expected an object"),
+    ("corpus.jsonl", b'["d1"]\n', r"corpus\.jsonl, line 1: expected an object"),
+])
+def test_a_file_that_is_no_text_or_no_table_is_named(tiny: Path, file: str, content: bytes, problem: str) -> None:
+    (tiny / file).write_bytes(content)
+    with pytest.raises(MemlabError, match=problem):
+        Beir(path=tiny).load()

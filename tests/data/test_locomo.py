@@ -208,3 +208,19 @@ def test_dev_file_counts(shared_data: Path) -> None:
     captions = tables["turns"].join(tables["texts"].filter(pl.col("text").str.contains("[image: ", literal=True)),
                                     on="text_id")
     assert captions.height == 369 + 182 + 125 + 5 + 5
+
+
+def test_half_a_surrogate_in_bytes_is_named(tmp_path: Path) -> None:
+    (tmp_path / "l.json").write_bytes(b'[{"sample_id": "\xed\xa0\x80"}]')
+    with pytest.raises(MemlabError, match=r"l\.json, record 0: this is not JSON .*decode"):
+        LoCoMo(path=tmp_path / "l.json").load()
+
+
+def test_numbers_of_thousands_of_digits_name_no_turn(tmp_path: Path) -> None:
+    record, digits = conversation(), "1" * 6000
+    record["conversation"][f"session_{digits}"] = []
+    record["conversation"]["session_1"][0]["dia_id"] = f"D{digits}:1"
+    record["qa"][0]["evidence"] = [f"D1:{digits}", "D1:2"]
+    tables = LoCoMo(path=write(tmp_path / "l.json", [record])).load()
+    assert tables["sessions"].height == 3
+    assert tables["evidence"].filter(question=0).rows() == [(0, 0, 1)]

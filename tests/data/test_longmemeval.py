@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from memlab.data.dataset import Dataset
+from memlab.data.inspect import inspect
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
 from memlab.tables import Tables, text_hash
@@ -157,6 +158,15 @@ def test_protocol(tmp_path: Path) -> None:
     assert data.grouping() == "evidence"
     assert data.identity()["benchmark"] == "longmemeval_s"
     assert len(data.notes()) == 2
+
+
+@pytest.mark.parametrize("field", ["answer_session_ids", "haystack_session_ids"])
+@pytest.mark.parametrize("name", [["answer_1"], {"id": "answer_1"}, 3])
+def test_a_session_id_that_is_no_text_is_named(tmp_path: Path, field: str, name: object) -> None:
+    path = write(tmp_path / "l.json", [record(**{field: [name, *record()[field][1:]]})])
+    with pytest.raises(MemlabError, match=rf"field {field}.*expected text"):
+        LongMemEval(path=path).load()
+    assert "expected text" in inspect(path).problems[0]
 
 
 def test_dev_file_counts(shared_data: Path) -> None:

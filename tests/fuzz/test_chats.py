@@ -1,0 +1,137 @@
+"""Readers of chat exports on input that is almost right: a folder that data=custom reads, or a MemlabError."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.chats.folder import write_folder
+from memlab.chats.formats import load
+from memlab.chats.sessions import parse_cut, to_sessions
+from memlab.data.custom import Custom
+from tests.chat_exports import as_bytes
+from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, mutated, outcome
+from tests.test_chats_chatgpt import LISBON
+from tests.test_chats_claude import conversation, message, text
+from tests.test_chats_claude_code import LOG as CLAUDE_CODE
+from tests.test_chats_codex import LOG as CODEX
+from tests.test_chats_slack import EXPORT as SLACK
+from tests.test_chats_whatsapp import ANDROID_12, ANDROID_24, IOS
+
+pytestmark = pytest.mark.slow
+
+CLAUDE = [
+    conversation("A recipe",
+                 message("1", "human", "Pesto?", attachments=[{"file_name": "a.txt", "file_type": "txt"}],
+                         files=[{"file_name": "b.jpg", "file_kind": "image"}], parent_message_uuid="0"),
+                 message("2", "assistant", "", {"type": "thinking", "thinking": "hm"}, text("Basil."),
+                         {"type": "tool_use", "name": "search"}, parent_message_uuid="1")),
+    conversation("Nothing")]
+OLD_CODEX = [{"id": "1", "timestamp": "2025-10-29T00:59:38Z", "instructions": None},
+             {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]}]
+MESSAGES: tuple[Any, ...] = (
+    [{"role": "user", "content": "Hi", "created_at": 1709286000}, {"role": "assistant", "content": [
+        {"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {"url": "http://x/cat.png"}}]}],
+    {"title": "One", "messages": [
+        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi", "name": "Ann"},
+        {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f"}}]}]})
+OFFICIAL = ("general/2024-03-01.json", "users.json", "channels.json")
+
+
+def imported(folder: Path, files: Mapping[str, bytes], split: str = "day") -> object:
+    """Do with an export what ``memlab import`` does; what is written must be read without a fault."""
+    with zipfile.ZipFile(buffer := io.BytesIO(), "w") as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+    path = folder / "export.zip"
+    path.write_bytes(buffer.getvalue())
+    return written(folder, path, split)
+
+
+def written(folder: Path, path: Path, split: str = "day") -> object:
+    def run() -> int:
+        export = load(path)
+        sessions = to_sessions(export.conversations, parse_cut(split), ZoneInfo("Europe/Rome"), export.tally)
+        if sessions:
+            write_folder(folder / "out", "chat", sessions, replace=True)
+        return len(sessions)
+
+    count = outcome(run)
+    if isinstance(count, int) and count:
+        assert Custom(path=folder / "out").load()["sessions"].height == count
+    return count
+
+
+
+
+SPLITS = st.sampled_from(("day", "4h", "conversation", "auto"))
+
+
+@fuzz
+@given(as_json(mutated([LISBON], LISBON)), SPLITS)
+def test_chatgpt(tmp_path: Path, content: bytes, split: str) -> None:
+    imported(tmp_path, {"conversations.json": content}, split)
+
+
+@fuzz
+@given(as_json(mutated(CLAUDE)), SPLITS)
+def test_claude(tmp_path: Path, content: bytes, split: str) -> None:
+    imported(tmp_path, {"conversations.json": content}, split)
+
+
+@fuzz
+@given(st.tuples(*(as_json(mutated(SLACK[name])) for name in OFFICIAL)))
+def test_slack(tmp_path: Path, contents: tuple[bytes, ...]) -> None:
+    rest = {name: as_bytes(content) for name, content in SLACK.items() if name not in OFFICIAL}
+    imported(tmp_path, {**rest, **dict(zip(OFFICIAL, contents))})
+
+
+@fuzz
+@given(damaged(st.sampled_from([text.encode() for text in (ANDROID_24, ANDROID_12, IOS)])),
+       st.text(alphabet="0123456789/.-:,[] apmAPM\u202f\u200e\n", max_size=30))
+def test_whatsapp(tmp_path: Path, content: bytes, line: str) -> None:
+    imported(tmp_path, {"WhatsApp Chat with Ann.txt": content + line.encode()})
+
+
+@fuzz
+@given(as_lines(mutated(CLAUDE_CODE)))
+def test_claude_code(tmp_path: Path, content: bytes) -> None:
+    imported(tmp_path, {"a.jsonl": content})
+
+
+@fuzz
+@given(as_lines(mutated(CODEX, OLD_CODEX)))
+def test_codex(tmp_path: Path, content: bytes) -> None:
+    imported(tmp_path, {"rollout-1.jsonl": content})
+
+
+@fuzz
+@given(as_json(mutated(*MESSAGES)), as_lines(mutated(list(MESSAGES), MESSAGES[0])), st.booleans())
+def test_messages(tmp_path: Path, content: bytes, lines: bytes, both: bool) -> None:
+    imported(tmp_path, {"a.json": content, **({"b.jsonl": lines} if both else {})})
+
+
+@fuzz
+@given(st.binary(max_size=300), st.sampled_from(("a.json", "a.jsonl", "a.txt", "a.zip", "a")))
+def test_bytes(tmp_path: Path, content: bytes, name: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    written(tmp_path, tmp_path / name)
+
+
+@fuzz
+@given(damaged(st.just(as_bytes([LISBON]))), st.data())
+def test_damaged_zips(tmp_path: Path, content: bytes, data: st.DataObject) -> None:
+    with zipfile.ZipFile(buffer := io.BytesIO(), "w", data.draw(st.sampled_from((0, 8, 12, 14)))) as packed:
+        packed.writestr("conversations.json", content)
+    (tmp_path / "a.zip").write_bytes(data.draw(damaged(st.just(buffer.getvalue()))))
+    written(tmp_path, tmp_path / "a.zip")
+
+
