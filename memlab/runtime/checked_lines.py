@@ -19,7 +19,7 @@ def encode(row: Mapping[str, Any]) -> bytes:
 
 
 def decode(line: bytes) -> dict[str, Any] | None:
-    """Return the row of a line; None if the line is damaged or has no end.
+    """Return the row of a line; None if the line is damaged, has no end, or is no JSON object.
 
     >>> decode(encode({"id": 0})), decode(encode({"id": 0})[:-1])
     ({'id': 0}, None)
@@ -27,7 +27,10 @@ def decode(line: bytes) -> dict[str, Any] | None:
     content = line[_CONTENT:-1]
     if not (line.startswith(_START) and line.endswith(b"\n") and line[len(_START):][:_DIGITS] == _digest(content)):
         return None
-    return dict(json.loads(b"{" + content))
+    try:
+        return dict(json.loads(b"{" + content))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _digest(content: bytes) -> bytes:

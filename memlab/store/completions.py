@@ -7,6 +7,7 @@ asked again. If two processes ask the same prompt at the same time, readers take
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import time
@@ -23,6 +24,7 @@ from memlab.runtime.files import write_all
 from memlab.runtime.progress import progress
 from memlab.store.segments import store_errors, write_file, write_identity
 from memlab.store.writer import model_name
+from memlab.text.unicode import replace_surrogates
 
 SUFFIX = ".jsonl"
 _FIELDS = tuple(field.name for field in fields(Completion))  # a newer memlab may have written more
@@ -46,11 +48,19 @@ def decode(line: bytes) -> tuple[str, Completion] | None:
     if row is None:
         return None
     try:
-        reply = Completion(**{name: row[name] for name in _FIELDS if name in row})
-        usable = all(0 <= count <= MAX_TOKENS for count in (reply.prompt_tokens, reply.completion_tokens))
-        return (str(row["key"]), reply) if usable and isinstance(reply.text, str) else None
+        key, reply = row["key"], Completion(**{name: row[name] for name in _FIELDS if name in row})
     except (KeyError, TypeError):
         return None
+    return (key, reply) if type(key) is str and _usable(reply) else None
+
+
+def _usable(reply: Completion) -> bool:
+    """Return whether the fields of a reply have their types, and tables can hold them."""
+    counts, numbers = (reply.prompt_tokens, reply.completion_tokens), (reply.seconds, reply.logprob or 0.0)
+    return (all(type(count) is int and 0 <= count <= MAX_TOKENS for count in counts)
+            and all(type(number) in (int, float) and abs(number) < math.inf for number in numbers)
+            and type(reply.repaired) is bool
+            and all(type(text) is str and replace_surrogates(text) == text for text in (reply.text, reply.finish)))
 
 
 def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,3 +26,9 @@ def test_every_change_and_every_cut_is_recognised(text: str, data: st.DataObject
     separator = range(27, 30)
     if at not in separator:
         assert decode(line[:at] + bytes([line[at] ^ 1]) + line[at + 1:]) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff}", b'"a": ', b'"a": 1}}', b"1}", b'"a": ' + b"9" * 5000 + b"}"])
+def test_a_line_that_is_no_row_is_none_even_with_its_digest(content: bytes) -> None:
+    digest = hashlib.blake2b(content, digest_size=8).hexdigest().encode()
+    assert decode(b'{"check": "' + digest + b'", ' + content + b"\n") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -304,6 +305,9 @@ def test_a_line_of_a_newer_memlab_is_read_without_its_further_field_and_an_impos
     row = checked_lines.decode(encode("k", reply))
     assert row is not None
     assert decode(checked_lines.encode({**row, "cost": 0.1})) == ("k", reply)
-    for change in ({"prompt_tokens": 10**30}, {"completion_tokens": -1}, {"text": None}, {"prompt_tokens": "many"}):
+    for change in ({"prompt_tokens": 10**30}, {"completion_tokens": -1}, {"text": None}, {"prompt_tokens": "many"},
+                   {"prompt_tokens": 0.5}, {"completion_tokens": True}, {"text": "\ud800"}, {"seconds": "long"},
+                   {"seconds": math.nan}, {"finish": ["stop"]}, {"repaired": 2}, {"logprob": "low"},
+                   {"logprob": math.inf}, {"key": 3}):
         assert decode(checked_lines.encode({**row, **change})) is None
     assert decode(checked_lines.encode({"key": "k"})) is None

@@ -230,7 +230,7 @@ def parse_completion(reply: bytes, seconds: float) -> Completion:
         raise ValueError(f"{type(error).__name__}: {error}") from None
     if not isinstance(text, str | None):
         raise ValueError("its content is no text")
-    return Completion(valid(text or ""), *tokens, seconds, str(finish or "stop"), logprob=_logprob(choice))
+    return Completion(valid(text or ""), *tokens, seconds, valid(str(finish or "stop")), logprob=_logprob(choice))
 
 
 def _count(value: Any) -> int:
@@ -243,9 +243,9 @@ def _count(value: Any) -> int:
 
 def _logprob(choice: dict[str, Any]) -> float | None:
     """Return the sum of the tokens' log-probabilities; None if there are none, or not of every token."""
-    content = (choice.get("logprobs") or {}).get("content")
     try:
+        content = (choice.get("logprobs") or {}).get("content")
         total = math.fsum(float(token["logprob"]) for token in content) if content else math.nan
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return None
     return total if math.isfinite(total) else None

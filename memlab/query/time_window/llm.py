@@ -67,7 +67,8 @@ def _window(reply: Any, today: date) -> Window | None:
         raise ValueError("no JSON")
     if reply["start"] is None and reply["end"] is None:
         return None
-    start, end = (date.fromisoformat(reply[k] or reply[other]) for k, other in (("start", "end"), ("end", "start")))
+    start, end = (date.fromisoformat(reply[k] or reply[other] or "")
+                  for k, other in (("start", "end"), ("end", "start")))
     if start > end:
         raise ValueError("the end lies before the start")
     return (start, min(end, today)) if start <= today else None

@@ -487,6 +487,14 @@ def test_odd_log_probabilities_are_none(content: object) -> None:
     assert connection.parse_completion(json.dumps({"choices": [choice]}).encode(), 1.0).logprob is None
 
 
+@pytest.mark.parametrize("logprobs", [[], "odd", 3, [{"logprob": 1}], {"content": [{"logprob": 10**400}]},
+                                     {"content": [{"logprob": 1e308}] * 3}])
+def test_log_probabilities_in_another_form_are_none(logprobs: object) -> None:
+    reply = {"choices": [{"message": {"content": "a"}, "logprobs": logprobs, "finish_reason": "\ud800"}]}
+    completion = connection.parse_completion(json.dumps(reply).encode(), 1.0)
+    assert (completion.logprob, completion.finish) == (None, 3 * "\ufffd")
+
+
 @pytest.mark.parametrize("count", [10**30, -1, 1e999, "many", None])
 def test_a_reply_with_an_impossible_number_of_tokens_is_none(count: object) -> None:
     reply = {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": count, "completion_tokens": 1}}
