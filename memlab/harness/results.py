@@ -19,6 +19,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.harness.run_files import plain_yaml, verify_files
+from memlab.harness.run_form import check_form
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,7 @@ def read_arm(folder: Path) -> ArmRun:
     """
     manifest, metrics = _json(folder / "manifest.json"), _json(folder / "metrics.json")
     verify_files(folder, manifest)
+    check_form(folder, manifest, metrics)
     name, _, digest = folder.name.rpartition("-")
     return ArmRun(str(manifest.get("arm") or name or digest), str(manifest.get("digest") or digest), folder,
                   manifest, metrics)

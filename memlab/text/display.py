@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 import unicodedata
 from typing import Any, TypeGuard
 
@@ -75,7 +75,7 @@ def is_number(value: Any) -> TypeGuard[float]:
     >>> is_number(0), is_number(None), is_number(float("nan"))
     (True, False, False)
     """
-    return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
 
 
 def format_number(value: Any, places: int = 3) -> str:

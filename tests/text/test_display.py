@@ -25,7 +25,7 @@ def test_letters_of_every_script_and_emoji_stay() -> None:
 
 
 def test_numbers_that_are_not_there_read_as_a_dash() -> None:
-    for nothing in (None, math.nan, math.inf, "0.5"):
+    for nothing in (None, math.nan, math.inf, "0.5", 10**400):
         assert not is_number(nothing)
         assert format_number(nothing) == format_signed(nothing) == format_count(nothing) == "–"
     assert format_interval(None, 1.0) == ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from memlab.text.display import format_number, one_line
+from memlab.text.display import format_number, is_number, one_line
 
 CALIBRATION_FILE = "calibration.json"
 """The file in the root of the runs that ``python -m memlab.judge.calibrate`` writes by default."""
@@ -59,7 +59,7 @@ def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
     warnings = []
     for judge in judges:
         figures, name = calibrated.get(judge, {}), one_line(judge)
-        specificity, sensitivity = ((figures.get(key) or {}).get("value") for key in ("specificity", "sensitivity"))
+        specificity, sensitivity = (_share(figures.get(key)) for key in ("specificity", "sensitivity"))
         if judge in OWN_WORDS:
             warnings.append(f"Judge {name}: {OWN_WORDS[judge]} rules in memlab's own words; its accuracies cannot be "
                             "compared with published ones.")
@@ -74,10 +74,16 @@ def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
     return warnings
 
 
+def _share(figure: object) -> float | None:
+    """Return the value of a figure; None if it is no number from 0 to 1."""
+    value = figure.get("value") if isinstance(figure, dict) else None
+    return float(value) if is_number(value) and 0 <= value <= 1 else None
+
+
 def read_judges(path: Path) -> dict[str, dict[str, Any]]:
     """Return each judge's figures in a calibration file; {} if it cannot be read."""
     try:
         judges = json.loads(path.read_text(encoding="utf-8"))["judges"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
     return {k: v for k, v in judges.items() if isinstance(v, dict)} if isinstance(judges, dict) else {}

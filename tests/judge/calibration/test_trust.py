@@ -39,7 +39,9 @@ def test_the_flag_says_which_way_accuracies_are_off(tmp_path: Path) -> None:
 
 def test_a_file_that_says_nothing_is_as_good_as_none(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
-    for content in ("", "[]", '{"judges": 3}', '{"judges": {"f1": null}}'):
+    for content in ("", "[]", '{"judges": 3}', '{"judges": {"f1": null}}', "[" * 100_000, '{"judges": {"f1": '
+                    '{"specificity": 0.9}}}', *(f'{{"judges": {{"f1": {{"specificity": {{"value": {value}}}}}}}}}'
+                                                for value in ('"high"', "NaN", "[]", "-1", "1e999", "9" * 400))):
         path.write_text(content)
         assert "nobody has measured" in judge_warnings(["f1"], path)[0]
     assert judge_warnings([], tmp_path / "absent.json") == []

@@ -1,0 +1,145 @@
+"""Readers of run folders on files that are almost right under digests that fit: a report, or a MemlabError."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memlab.harness.results import finished_arms, read_arm
+from memlab.harness.run_files import describe_files, plain_yaml, sealed
+from memlab.judge.calibration.trust import judge_warnings
+from memlab.report.build import build
+from memlab.report.inputs import inputs_digest, reported_runs, up_to_date
+from memlab.store import store_at
+from tests.fuzz.mutation import EXAMPLES, as_json, damaged, fuzz, json_bytes, mutated, outcome
+from tests.small import arm
+
+pytestmark = pytest.mark.slow
+
+YAML = (b"name: one\nrank:\n  select:\n    k: 10\n_target_: memlab.rank.select.Fixed\ncontrasts:\n- arm: gap\n"
+        b"  against: fixed_10\n  metric: session/recall_all@10\nlist: [1, 2.5, null, true]\n")
+ENDS = (b"&a [*a]", b"!!python/object/apply:os.system [x]", b"? [a]\n: b\n", b"- {", b"\t", b"2001-99-99", b"0o9",
+        b"<<: 3\n", b"contrasts: 3\n", b"contrasts: [[1]]\n", b"name: .inf\n", b"name: 2001-01-01\n", b"1: 2\n",
+        b"null: x\n")
+CHANGES = ("drop", "text", "null", "empty", "twice", "huge", "other")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("run")
+    one = arm(root)
+    one.run(store_at(str(root / "store")))
+    return one.folder()
+
+
+def copied(finished: Path, place: Path) -> Path:
+    """Return a copy of the run folder in runs/exp/data, in the place of an earlier one."""
+    shutil.rmtree(place / "runs", ignore_errors=True)
+    return Path(shutil.copytree(finished, place / "runs" / "exp" / "data" / finished.name))
+
+
+def seal(folder: Path, manifest: dict[str, Any]) -> None:
+    """Write a manifest whose digests fit the files of its folder."""
+    (folder / "manifest.json").write_bytes(json_bytes(sealed({**manifest, **describe_files(folder)})))
+
+
+whole_reports = settings(fuzz, max_examples=EXAMPLES if EXAMPLES >= 1000 else EXAMPLES // 4)
+
+
+def report(folder: Path) -> Any:
+    return outcome(lambda: build(folder.parent))
+
+
+@whole_reports
+@given(st.data())
+def test_manifests(tmp_path: Path, finished: Path, data: st.DataObject) -> None:
+    folder = copied(finished, tmp_path)
+    manifest = data.draw(mutated(json.loads((finished / "manifest.json").read_text())))
+    if isinstance(manifest, dict):
+        seal(folder, manifest)
+    else:
+        (folder / "manifest.json").write_bytes(json_bytes(manifest))
+    report(folder)
+
+
+@fuzz
+@given(st.data())
+def test_manifests_without_digests(tmp_path: Path, finished: Path, data: st.DataObject) -> None:
+    folder = copied(finished, tmp_path)
+    whole = json.loads((finished / "manifest.json").read_text())
+    old = {name: value for name, value in whole.items() if name not in ("format", "files", "seal")}
+    (folder / "manifest.json").write_bytes(data.draw(as_json(mutated(whole, old))))
+    outcome(lambda: finished_arms(folder.parent))
+    outcome(lambda: read_arm(folder))
+    outcome(lambda: inputs_digest(folder.parent, (), (), {}))
+
+
+@whole_reports
+@given(as_json(mutated({"session/recall_all@10": 0.5, "questions": 16, "type=a/x": None})), damaged(st.just(YAML)),
+       st.sampled_from((b"", *ENDS)))
+def test_metrics_and_configuration(tmp_path: Path, finished: Path, metrics: bytes, yaml: bytes, end: bytes) -> None:
+    folder = copied(finished, tmp_path)
+    (folder / "metrics.json").write_bytes(metrics)
+    (folder / "config.yaml").write_bytes(yaml + end)
+    outcome(lambda: plain_yaml((yaml + end).decode("utf-8", "replace"), folder / "config.yaml"))
+    seal(folder, json.loads((finished / "manifest.json").read_text()))
+    report(folder)
+
+
+@st.composite
+def changed(draw: st.DrawFn, table: pl.DataFrame) -> pl.DataFrame:
+    """Draw a table with a column that is gone, of another type, null, or with other values, or with other rows."""
+    column = draw(st.sampled_from(table.columns))
+    values = pl.col(column)
+    change = draw(st.sampled_from(CHANGES))
+    if change == "drop":
+        return table.drop(column)
+    if change == "text":
+        return table.with_columns(pl.lit("x").alias(column))
+    if change == "null":
+        return table.with_columns(pl.lit(None, table.schema[column]).alias(column))
+    if change == "empty":
+        return table.clear()
+    if change == "twice":
+        return pl.concat([table, table])
+    if change == "huge" and table.schema[column].is_numeric():
+        odd = draw(st.sampled_from((float("nan"), float("inf"), -1.0, 1e300)))
+        return table.with_columns(pl.lit(odd).alias(column))
+    name = draw(st.sampled_from((column, "other", "")))
+    return table.with_columns(values.reverse().alias(column)).rename({column: name})
+
+
+@whole_reports
+@given(st.data())
+def test_tables(tmp_path: Path, finished: Path, data: st.DataObject) -> None:
+    folder = copied(finished, tmp_path)
+    path = data.draw(st.sampled_from(sorted(folder.glob("*.parquet"))))
+    table = data.draw(changed(pl.read_parquet(path)))
+    table.write_parquet(path)
+    if data.draw(st.integers(0, 5)) == 0:
+        path.write_bytes(data.draw(damaged(st.just(path.read_bytes()))))
+    seal(folder, json.loads((finished / "manifest.json").read_text()))
+    report(folder)
+
+
+@fuzz
+@given(as_json(mutated({"arms": {"one": {"folder": "one-1"}, "gap": {"folder": "gap-2"}}, "inputs": "ab"})))
+def test_records_beside_a_report(tmp_path: Path, content: bytes) -> None:
+    for name in ("comparison.json", "report_inputs.json", "judges.json", "report.html", "report.md"):
+        (tmp_path / name).write_bytes(content)
+    outcome(lambda: up_to_date(tmp_path, "ab"))
+    outcome(lambda: reported_runs(tmp_path))
+
+
+@fuzz
+@given(as_json(mutated({"judges": {"strict": {"specificity": {"value": 0.5}, "sensitivity": {"value": 0.9}}}})))
+def test_calibrations_of_judges(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "judges.json").write_bytes(content)
+    outcome(lambda: judge_warnings(["strict", "other"], tmp_path / "judges.json"))

@@ -1,0 +1,91 @@
+"""A run folder of another form is named with its file and field, and stops no report of the others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.harness.results import finished_arms, read_arm
+from memlab.harness.run_files import describe_files, sealed
+from memlab.report.build import build
+from memlab.store import store_at
+from tests.small import arm
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("run")
+    one = arm(root)
+    one.run(store_at(str(root / "store")))
+    return one.folder()
+
+
+@pytest.fixture
+def folder(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "runs" / "exp" / "data" / finished.name))
+
+
+def seal(folder: Path, **changes: Any) -> None:
+    """Write the manifest with other content, and digests that fit."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(sealed({**manifest, **changes, **describe_files(folder)})))
+
+
+@pytest.mark.parametrize(("changes", "field"), [
+    ({"constant_k": 3}, "constant_k"), ({"constant_k": {"m": [{"k": 1, "tokens": 2.0}]}}, "constant_k.m.0.value"),
+    ({"constant_k": {"m": [{"k": "1", "tokens": 2.0, "value": 0.5}]}}, "constant_k.m.0.k"),
+    ({"reliability": [3]}, "reliability.0"), ({"notes": "one"}, "notes"), ({"notes": [["one"]]}, "notes.0"),
+    ({"pipeline": []}, "pipeline"), ({"arm": ["one"]}, "arm"), ({"total_seconds": float("inf")}, "total_seconds")])
+def test_a_manifest_of_another_form_is_named(folder: Path, changes: dict[str, Any], field: str) -> None:
+    seal(folder, **changes)
+    with pytest.raises(MemlabError, match=rf"manifest\.json: it is not as memlab writes it: {field}"):
+        read_arm(folder)
+
+
+@pytest.mark.parametrize("metrics", ['{"m": "high"}', '{"m": [1]}', '{"m": NaN}'])
+def test_metrics_are_numbers(folder: Path, metrics: str) -> None:
+    (folder / "metrics.json").write_text(metrics)
+    seal(folder)
+    with pytest.raises(MemlabError, match=r"metrics\.json: it is not as memlab writes it: m"):
+        read_arm(folder)
+
+
+@pytest.mark.parametrize(("name", "change", "problem"), [
+    ("questions", pl.lit("x").alias("scored"), "scored holds no true or false"),
+    ("questions", pl.lit(None, pl.Boolean).alias("scored"), "is missing"),
+    ("questions", pl.lit("x").alias("session/mrr"), "session/mrr holds no numbers"),
+    ("ranking", pl.lit(0.5).alias("rank"), "rank holds no whole numbers"),
+    ("ranking", pl.lit("x").alias("lexical:turn"), "lexical:turn holds no numbers"),
+    ("shown", pl.lit(1).alias("turns"), "turns holds no lists"),
+    ("classes", pl.lit(1).alias("class"), "class holds no texts")])
+def test_a_table_of_another_form_is_named(folder: Path, name: str, change: pl.Expr, problem: str) -> None:
+    table = pl.read_parquet(folder / f"{name}.parquet")
+    table.with_columns(change).write_parquet(folder / f"{name}.parquet")
+    seal(folder)
+    with pytest.raises(MemlabError, match=rf"{name}\.parquet: it is not as memlab writes it: .*{problem}"):
+        read_arm(folder)
+
+
+@pytest.mark.parametrize(("name", "column"), [("questions", "label_error"), ("ranking", "score"), ("shown", "text"),
+                                              ("context", "tokens"), ("classes", "question")])
+def test_a_missing_column_is_named(folder: Path, name: str, column: str) -> None:
+    path = folder / f"{name}.parquet"
+    pl.read_parquet(path).drop(column).write_parquet(path)
+    seal(folder)
+    with pytest.raises(MemlabError, match=f"has no column {column}"):
+        read_arm(folder)
+
+
+def test_the_other_arms_have_their_report(folder: Path) -> None:
+    other = Path(shutil.copytree(folder, folder.with_name("two-00")))
+    seal(other, arm="two", constant_k=3)
+    found = finished_arms(folder.parent)
+    assert [one.name for one in found.arms] == ["one"]
+    assert "two-00" in found.broken[0]
+    assert "constant_k" in build(folder.parent).markdown.read_text()
