@@ -43,6 +43,8 @@ class CoverageModel:
             raise ValueError(f"made by another version: expected format {FORMAT} and its {len(FEATURES)} features")
         if not len(self.mean) == len(self.scale) == len(self.weights) == len(FEATURES):
             raise ValueError(f"mean, scale and weights need {len(FEATURES)} numbers each")
+        if not np.isfinite([*self.mean, *self.scale, *self.weights, self.bias]).all() or min(self.scale) <= 0:
+            raise ValueError("it holds an impossible number")
         return self
 
 
@@ -105,6 +107,6 @@ def load(path: Path) -> CoverageModel:
         return CoverageModel(**json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise MemlabError(f"cannot be read ({error.strerror})", where=str(path), fix=fix) from error
-    except (ValueError, TypeError) as error:  # not JSON, not a fit, or of another version
+    except (ValueError, TypeError, RecursionError) as error:  # not JSON, not a fit, or of another version
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise MemlabError(f"is not a coverage fit: {reason}", where=str(path), fix=fix) from error

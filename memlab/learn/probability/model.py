@@ -46,6 +46,8 @@ class ProbabilityModel:
             raise ValueError(f"made by another version: expected format {FORMAT} and its {len(FEATURES)} features")
         if not len(self.mean) == len(self.scale) == len(self.weights) == len(FEATURES):
             raise ValueError(f"mean, scale and weights need {len(FEATURES)} numbers each")
+        if not np.isfinite([*self.mean, *self.scale, *self.weights, self.bias]).all() or min(self.scale) <= 0:
+            raise ValueError("it holds an impossible number")
         if set(self.prices) != set(VALUES):
             raise ValueError("it needs the prices of unit, token and share")
         return self
@@ -121,6 +123,6 @@ def load(path: Path) -> ProbabilityModel:
         return ProbabilityModel(**{**fields, "prices": {k: Prices(**v) for k, v in fields["prices"].items()}})
     except OSError as error:
         raise MemlabError(f"cannot be read ({error.strerror})", where=str(path), fix=fix) from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:  # not JSON, not a fit, or of another version
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else repr(error)
         raise MemlabError(f"is not a probability fit: {reason}", where=str(path), fix=fix) from error

@@ -41,6 +41,8 @@ class Prices:
     def _is_a_table(self) -> Prices:
         if not 0 < len(self.thresholds) == len(self.tokens):
             raise ValueError("thresholds and tokens need one number for each row")
+        if not np.isfinite(self.thresholds + self.tokens).all():
+            raise ValueError("thresholds and tokens must be finite")
         if min(self.thresholds) <= 0:
             raise ValueError("thresholds must be above 0")
         if any(a < b for a, b in pairwise(self.thresholds)) or any(a > b for a, b in pairwise(self.tokens)):

@@ -84,15 +84,26 @@ def lightgbm() -> Any:
 
 
 def trees_of(text: str) -> tuple[Tree, ...]:
-    """Read the trees of LightGBM's own text; trees without a split, which change no order, are left out."""
-    trees = []
-    for block in text.split("\nTree=")[1:]:
-        lines = dict(line.partition("=")[::2] for line in block.split("end of trees")[0].splitlines() if "=" in line)
-        if int(lines["num_leaves"]) > 1:
-            values: dict[str, Any] = {name: tuple(map(_finite if name in ("threshold", "leaf_value") else int,
-                                                      lines[name].split())) for name in FIELDS}
-            trees.append(Tree(**values))
-    return tuple(trees)
+    """Read the trees of LightGBM's own text; trees without a split, which change no order, are left out.
+
+    Raises MemlabError for a text of another form.
+    """
+    try:
+        trees = [_tree(block) for block in text.split("\nTree=")[1:]]
+    except (KeyError, ValueError) as error:
+        raise MemlabError(f"LightGBM's text of a model cannot be read ({' '.join(repr(error).split())[:120]})",
+                          where="learn/ranker", fix="pip install 'memlab[learn]'") from error
+    return tuple(tree for tree in trees if tree is not None)
+
+
+def _tree(block: str) -> Tree | None:
+    """Return the tree of a block of LightGBM's text; None if it has no split."""
+    lines = dict(line.partition("=")[::2] for line in block.split("end of trees")[0].splitlines() if "=" in line)
+    if int(lines["num_leaves"]) <= 1:
+        return None
+    values: dict[str, Any] = {name: tuple(map(_finite if name in ("threshold", "leaf_value") else int,
+                                              lines[name].split())) for name in FIELDS}
+    return Tree(**values)
 
 
 def _finite(word: str) -> float:

@@ -46,10 +46,16 @@ def read(folder: Path) -> TrainingRecord:
         content = json.loads((folder / FILE).read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
             raise ValueError(f"format {content['format']}, expected {FORMAT}")
-        held_out = None if content["fold"] == "all" else frozenset(content["held_out"])
-        return TrainingRecord(folder, held_out, frozenset(content["learnt"]))
+        held_out = None if content["fold"] == "all" else _texts(content["held_out"], "held_out")
+        return TrainingRecord(folder, held_out, _texts(content["learnt"], "learnt"))
     except OSError as error:
         raise MemlabError(f"cannot be read ({error.strerror})", where=str(folder / FILE), fix=fix) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise MemlabError(f"is not a reranker's record: {reason}", where=str(folder / FILE), fix=fix) from error
+
+
+def _texts(value: object, name: str) -> frozenset[str]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError(f"{name} is no list of texts")
+    return frozenset(value)

@@ -142,6 +142,10 @@ def test_a_saved_fit_gives_the_same_estimates_wherever_it_lies(tmp_path: Path) -
     (lambda d: d.pop("bias"), "Field required"),
     (lambda d: d.update(weights=d["weights"][1:]), "numbers each"),
     (lambda d: d.update(features=[*d["features"][1:], "other"]), "made by another version"),
+    (lambda d: d.update(scale=[0.0, *d["scale"][1:]]), "impossible number"),
+    (lambda d: d.update(mean=[float("nan"), *d["mean"][1:]]), "impossible number"),
+    (lambda d: d.update(weights=[1e400, *d["weights"][1:]]), "impossible number"),
+    (lambda d: d.update(bias=float("inf")), "impossible number"),
 ])
 def test_a_damaged_fit_is_refused_when_the_stage_is_made(tmp_path: Path, spoil, message: str) -> None:
     tables = world(questions=20)

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.learn.probability.model import fit
+from memlab.learn.probability.features import FEATURES
+from memlab.learn.probability.model import FORMAT, VALUES, fit, load
 
 
 def test_the_fit_is_at_the_minimum_of_its_loss() -> None:
@@ -36,3 +41,19 @@ def test_labels_that_separate_still_have_a_fit() -> None:
 def test_one_kind_of_label_is_refused(labels: list[float]) -> None:
     with pytest.raises(MemlabError, match="no ranked unit is evidence"):
         fit(np.zeros((len(labels), 2)), np.array(labels), l2=1.0)
+
+
+ONES = [1.0] * len(FEATURES)
+SAVED: dict[str, Any] = {
+    "format": FORMAT, "depth": 20, "features": FEATURES, "mean": ONES, "scale": ONES, "weights": ONES, "bias": 0.0,
+    "questions": 9, "prices": {name: {"thresholds": [0.9, 0.5], "tokens": [1.0, 2.0]} for name in VALUES}}
+
+
+@pytest.mark.parametrize("changes", [{"scale": [0.0, *ONES[1:]]}, {"mean": [float("nan"), *ONES[1:]]},
+                                     {"weights": [float("inf"), *ONES[1:]]}, {"bias": float("nan")}])
+def test_a_saved_fit_has_possible_numbers(tmp_path: Path, changes: dict[str, Any]) -> None:
+    (tmp_path / "fit.json").write_text(json.dumps(SAVED))
+    assert load(tmp_path / "fit.json").bias == 0.0
+    (tmp_path / "fit.json").write_text(json.dumps(SAVED | changes))
+    with pytest.raises(MemlabError, match="is not a probability fit: .*impossible number"):
+        load(tmp_path / "fit.json")

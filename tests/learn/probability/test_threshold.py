@@ -65,3 +65,10 @@ def test_a_question_with_every_unit_given_has_a_price_too() -> None:
 def test_a_table_that_is_none_is_refused(thresholds, tokens, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         Prices(thresholds=thresholds, tokens=tokens)
+
+
+@pytest.mark.parametrize(("thresholds", "tokens"), [
+    ((float("nan"), 0.5), (1.0, 2.0)), ((0.9, 0.5), (1.0, float("inf"))), ((float("inf"), 0.5), (1.0, 2.0))])
+def test_prices_are_finite(thresholds: tuple[float, ...], tokens: tuple[float, ...]) -> None:
+    with pytest.raises(ValidationError, match="finite"):
+        Prices(thresholds=thresholds, tokens=tokens)

@@ -58,6 +58,18 @@ def test_trees_of_lightgbm_give_its_own_scores() -> None:
     assert Tree(**asdict(trees[0])) == trees[0]
 
 
+TEXT = "tree\n\nTree=0\nnum_leaves=3\n" + "".join(
+    f"{name}={' '.join(map(str, values))}\n" for name, values in TREE.items())
+
+
+def test_text_of_another_form_is_refused() -> None:
+    assert trees_of(TEXT) == (Tree(**TREE),)
+    for old, new in (("num_leaves=3", "num_leaves="), ("num_leaves=3", ""), ("0.5 2.0", "0.5 a"), ("-1 -2", "-1 x"),
+                     ("leaf_count=2 3 5", "leaf_count=2 3"), ("threshold", "thresh"), ("1 0", "1 " + "9" * 5000)):
+        with pytest.raises(MemlabError, match="LightGBM's text of a model cannot be read"):
+            trees_of(TEXT.replace(old, new, 1) )
+
+
 def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 

@@ -1,0 +1,97 @@
+"""Readers of learned models on files that are almost right: a model that can be applied, or a MemlabError."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.learn.coverage import model as coverage
+from memlab.learn.probability import model as probability
+from memlab.learn.ranker import model as ranker
+from memlab.learn.ranker.trees import Tree, trees_of
+from memlab.learn.reranker import record
+from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
+
+pytestmark = pytest.mark.slow
+
+TREE = {"split_feature": [0, 1], "threshold": [0.5, 1.5], "decision_type": [2, 2], "left_child": [1, -1],
+        "right_child": [-2, -3], "leaf_value": [0.1, -0.2, 0.3], "leaf_count": [3, 4, 5], "internal_count": [12, 8]}
+RANKER = {"format": ranker.FORMAT, "level": "turn", "depth": 20, "features": ["good", "noise"], "trees": [TREE],
+          "recipe": dataclasses.asdict(ranker.Recipe()), "data": ["lives"], "questions": 60, "gains": [1.0, 0.5],
+          "sessions": {"features": ["best learned"], "mean": [0.0], "scale": [1.0], "weights": [1.5]}}
+ONES = [1.0] * len(probability.FEATURES)
+PROBABILITY = {"format": probability.FORMAT, "depth": 20, "features": list(probability.FEATURES), "mean": ONES,
+               "scale": ONES, "weights": ONES, "bias": -1.0, "questions": 60, "prices": {
+                   name: {"thresholds": [0.9, 0.5], "tokens": [10.0, 100.0]} for name in probability.VALUES}}
+COVERAGE = {"format": coverage.FORMAT, "level": "session", "depth": 20, "features": list(coverage.FEATURES),
+            "mean": [1.0] * len(coverage.FEATURES), "scale": [1.0] * len(coverage.FEATURES),
+            "weights": [0.1] * len(coverage.FEATURES), "bias": -1.0, "questions": 60}
+RECORD = {"format": record.FORMAT, "fold": 0, "held_out": ["ab", "cd"], "learnt": ["ef"], "losses": [0.5]}
+LIGHTGBM = "tree\nversion=v4\n\nTree=0\nnum_leaves=3\nnum_cat=0\n" + "\n".join(
+    f"{name}={' '.join(map(str, values))}" for name, values in TREE.items()) + "\nend of trees\n"
+CANDIDATES = pl.DataFrame({"question": [0, 0, 1], "unit": [0, 1, 2], "good": [0.1, 2.0, math.nan],
+                           "noise": [1e300, 0.0, -1.0]})
+
+
+def write(folder: Path, content: bytes, name: str = "fit.json") -> Path:
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+@fuzz
+@given(as_json(mutated(RANKER)))
+def test_ranking_models(tmp_path: Path, content: bytes) -> None:
+    path = write(tmp_path, content)
+    found = outcome(lambda: ranker.load(path))
+    if isinstance(found, ranker.RankModel) and set(found.features) <= set(CANDIDATES.columns):
+        assert np.isfinite(outcome(lambda: ranker.apply(found, CANDIDATES))).all()
+
+
+@fuzz
+@given(as_json(mutated(PROBABILITY)))
+def test_probability_models(tmp_path: Path, content: bytes) -> None:
+    path = write(tmp_path, content)
+    found = outcome(lambda: probability.load(path))
+    if isinstance(found, probability.ProbabilityModel):
+        estimates = found.estimates(np.linspace(-3, 3, 2 * len(ONES)).reshape(2, -1))
+        assert ((estimates >= 0) & (estimates <= 1)).all()
+        for prices in found.prices.values():
+            assert np.isfinite(prices.shown_from(estimates)).all()
+
+
+@fuzz
+@given(as_json(mutated(COVERAGE)))
+def test_coverage_models(tmp_path: Path, content: bytes) -> None:
+    path = write(tmp_path, content)
+    found = outcome(lambda: coverage.load(path))
+    if isinstance(found, coverage.CoverageModel):
+        shape = pl.DataFrame({"question": [0, 0], "rank": [1, 2], **{name: [0.5, -2.0] for name in coverage.FEATURES}})
+        assert coverage.apply(found, shape)["coverage"].is_between(0, 1).all()
+
+
+@fuzz
+@given(as_json(mutated(RECORD)))
+def test_records_of_rerankers(tmp_path: Path, content: bytes) -> None:
+    write(tmp_path, content, record.FILE)
+    found: Any = outcome(lambda: record.read(tmp_path))
+    if isinstance(found, record.TrainingRecord):
+        assert found.may_score("ab", "text") in (True, False)
+        assert all(isinstance(key, str) for key in found.learnt | (found.held_out or frozenset()))
+
+
+@fuzz
+@given(damaged(st.just(LIGHTGBM.encode())), st.sampled_from((None, *TREE)),
+       st.text(alphabet="0123456789-. einfa", max_size=9))
+def test_text_of_lightgbm(text: bytes, name: str | None, values: str) -> None:
+    lines = [f"{name}={values}" if name and line.startswith(f"{name}=") else line
+             for line in text.decode("utf-8", "replace").split("\n")]
+    trees: Any = outcome(lambda: trees_of("\n".join(lines)))
+    assert not isinstance(trees, tuple) or all(isinstance(tree, Tree) for tree in trees)
