@@ -10,6 +10,7 @@ import pytest
 from memlab.chats.formats import load
 from memlab.chats.source import open_export
 from memlab.errors import MemlabError
+from memlab.runtime import unpacking
 from tests.chat_exports import pack, read, write
 
 CHAT = [{"role": "user", "content": "Hi"}]
@@ -21,6 +22,14 @@ def test_a_zip_bomb_stops_at_the_limit(tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match="more than 1 MB of chats"):
         open_export(path, max_mb=1)
     assert open_export(path, max_mb=4)[0].content == []
+
+
+def test_a_zip_unpacks_to_a_multiple_of_its_size_whatever_max_mb_says(tmp_path: Path,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    path = pack(tmp_path / "bomb.zip", {"a.json": b"[" + b" " * 3_000_000 + b"]"})
+    monkeypatch.setattr(unpacking, "AT_LEAST", 1_000_000)
+    with pytest.raises(MemlabError, match=r"MB unpack to more than 1 MB, the limit.* Fix: unpack it yourself"):
+        open_export(path)
 
 
 def test_the_limit_is_of_all_files_together(tmp_path: Path) -> None:
@@ -42,12 +51,12 @@ def test_no_path_of_an_archive_is_written(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("name", "content", "problem"), [
-    ("a.json", "[" * 200_000, "nested too deeply"),
+    ("a.json", "[" * 200_000, "nested more than 100 levels"),
     ("a.json", b"\xff\x00[]", "is not UTF-8"),
     ("a.json", '[{"role": "user"', "cut off"),
     ("a.json", "[" + "1" * 5000 + "]", "not JSON"),
     ("a.jsonl", '{"role": "user"\n{"a": 1}\n', "a.jsonl, line 1: this is not JSON"),
-    ("a.jsonl", "[" * 200_000, "nested too deeply"),
+    ("a.jsonl", "[" * 200_000, "nested more than 100 levels"),
     ("a.zip", b"PK\x03\x04 no zip", "zip is damaged"),
     ("a.txt", "Dear Ann,\n12/31/23 is the day.", "no chat export that memlab knows"),
     ("a.json", '{"a": 1}', r"known formats: chatgpt \(ChatGPT export\)"),

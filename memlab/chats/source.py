@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import lzma
 import struct
 import zipfile
@@ -13,6 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from memlab.errors import MemlabError
+from memlab.runtime import json_limits
+from memlab.runtime.unpacking import most_unpacked, unpacks_to_more
 
 ENDINGS = (".json", ".jsonl", ".txt")
 MAX_MB = 1000.0
@@ -85,13 +86,13 @@ def parse(name: str, data: bytes) -> ExportFile:
     if name.lower().endswith(".jsonl"):
         return _lines(name, text)
     try:
-        return ExportFile(name, json.loads(text))
+        return ExportFile(name, json_limits.loads(text, name))
     except ValueError as fault:
         if name.lower().endswith(".json") or not text.strip():
             return _damaged(name, f"this is not JSON, or it is cut off ({str(fault)[:80]})", "copy the export again")
         return ExportFile(name, text)
-    except RecursionError:
-        return _damaged(name, "its JSON is nested too deeply", "give the export as the vendor sent it")
+    except MemlabError as fault:
+        return ExportFile(name, fault=fault)
 
 
 def _lines(name: str, text: str) -> ExportFile:
@@ -99,13 +100,13 @@ def _lines(name: str, text: str) -> ExportFile:
     values = []
     for number, line in lines:
         try:
-            values.append((number, json.loads(line)))
+            values.append((number, json_limits.loads(line, f"{name}, line {number}")))
         except ValueError as fault:
             if number == lines[-1][0] and number > 1 and not text.endswith("\n"):  # the writer was interrupted
                 return ExportFile(name, values, cut=True)
             return _damaged(name, f"this is not JSON ({str(fault)[:80]})", "correct or remove the line", number)
-        except RecursionError:
-            return _damaged(name, "its JSON is nested too deeply", "remove the line", number)
+        except MemlabError as fault:
+            return ExportFile(name, fault=fault)
     return ExportFile(name, values)
 
 
@@ -147,7 +148,10 @@ def _of_folder(folder: Path, limit: int) -> Iterator[tuple[str, bytes]]:
 
 def _of_zip(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
     """Yield the files of a zip; sizes are measured while unpacking, since a zip may state any size."""
-    left = limit
+    packed_bytes = path.stat().st_size
+    most = most_unpacked(packed_bytes)
+    error = _too_large(str(path), limit) if limit <= most else unpacks_to_more(path, packed_bytes)
+    left = min(limit, most)
     try:
         with zipfile.ZipFile(path) as packed:
             entries = [entry for entry in packed.infolist() if not entry.is_dir()]
@@ -160,7 +164,7 @@ def _of_zip(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
                 data = _unpacked(packed, entry, left + 1)
                 left -= len(data)
                 if left < 0:
-                    raise _too_large(str(path), limit)
+                    raise error
                 yield entry.filename.replace("\\", "/"), data
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError,
             struct.error) as fault:

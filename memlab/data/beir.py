@@ -7,7 +7,6 @@ Thakur et al., "BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Info
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from memlab.data.build import Builder
 from memlab.data.groups import GroupBy
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError
+from memlab.runtime import json_limits
 from memlab.stage import LocalPath, stage
 from memlab.tables import Tables
 
@@ -99,8 +99,8 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 if line.strip():
                     where = f"{path}, line {number}"
                     try:
-                        yield where, json.loads(line)
-                    except (ValueError, RecursionError) as fault:
+                        yield where, json_limits.loads(line, where)
+                    except ValueError as fault:
                         raise MemlabError(f"this is not JSON ({str(fault)[:80]})", where=where) from fault
     except (OSError, UnicodeDecodeError) as fault:
         raise MemlabError(f"the file cannot be read ({fault})", where=str(path)) from fault

@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from memlab.data.build import Builder
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime import json_limits
 from memlab.stage import LocalPath, stage
 
 SESSIONS, QUESTIONS = "sessions.jsonl", "questions.jsonl"
@@ -208,6 +209,12 @@ def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple
             continue
         where = f"{path.name}, line {number}"
         try:
+            json_limits.check(line)
+        except MemlabError as fault:
+            faults.append(f"{where}: {fault}")
+            yield where, {}, None
+            continue
+        try:
             record: Kind | None = model.model_validate_json(line)
         except ValidationError as invalid:
             record = None
@@ -219,7 +226,7 @@ def _object(line: str) -> dict[str, Any]:
     """Return the JSON object of a line; empty if it is none."""
     try:
         value = json.loads(line)
-    except (ValueError, RecursionError):
+    except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -15,6 +15,8 @@ from typing import IO, Any, cast
 import ijson
 
 from memlab.errors import MemlabError
+from memlab.runtime.json_limits import PIECE, CountedStream
+from memlab.runtime.unpacking import BoundedStream
 
 FORMATS = {
     "LoCoMo": ("locomo", {"sample_id", "conversation", "qa"}),
@@ -27,9 +29,11 @@ _KINDS = {str: "text", list: "a list", dict: "an object", int: "a whole number",
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading; .gz and .xz are unpacked."""
+    """Open a file for reading; .gz and .xz are unpacked up to the limit of ``memlab.runtime.unpacking``."""
     openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-    return cast(IO[bytes], openers.get(path.suffix, open)(path, "rb"))
+    if path.suffix not in openers:
+        return path.open("rb")
+    return cast(IO[bytes], BoundedStream(openers[path.suffix](path, "rb"), path))
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
@@ -40,7 +44,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     count = 0
     try:
         with open_bytes(path) as stream:
-            for record in ijson.items(stream, "item", use_float=True, buf_size=1 << 18):
+            for record in ijson.items(CountedStream(stream, str(path)), "item", use_float=True, buf_size=PIECE):
                 if type(record) is not dict:
                     raise MemlabError(f"expected an object, got {_KINDS.get(type(record), 'something else')}",
                                       where=f"{path}, record {count}", fix="give the official file")
@@ -64,7 +68,7 @@ def whole(path: Path, kind: type) -> Any:
     """Return the one value of a JSON file, of type ``kind``; raise MemlabError naming the file where it is not."""
     try:
         with open_bytes(path) as stream:
-            value = next(ijson.items(stream, "", use_float=True, buf_size=1 << 18))
+            value = next(ijson.items(CountedStream(stream, str(path)), "", use_float=True, buf_size=PIECE))
     except (ijson.JSONError, UnicodeDecodeError) as fault:
         raise MemlabError(f"this is not JSON, or it is cut off ({_first_line(fault)})", where=str(path),
                           fix="fetch or copy the file again") from fault

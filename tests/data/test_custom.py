@@ -135,6 +135,14 @@ def test_a_line_separator_inside_a_text_ends_no_line(tmp_path, separator):
     assert turn["text"] in Custom(path=tmp_path).load()["texts"]["text"].to_list()
 
 
+def test_a_line_that_is_nested_too_deeply_is_named(tmp_path):
+    """The parser's own end would be a RecursionError at 200 levels or more."""
+    good = json.dumps({"corpus": "ann", "session": "s1", "said_on": None, "turns": []})
+    (tmp_path / "sessions.jsonl").write_text(good + "\n" + "[" * 200_000 + "\n")
+    (fault,) = validate(tmp_path)
+    assert fault.startswith("sessions.jsonl, line 2: lists and objects are nested more than 100 levels deep")
+
+
 def test_missing_empty_and_undecodable_files(tmp_path):
     assert [f.split(":")[0] for f in validate(tmp_path)] == ["sessions.jsonl"]
     folder(tmp_path, [], QUESTIONS)

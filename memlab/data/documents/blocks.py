@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from memlab.errors import MemlabError
+from memlab.runtime import json_limits
 
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _DATE = re.compile(r"^(?:date|said_on)[ \t]*:[ \t]*([^#\n]*)", re.MULTILINE)
@@ -74,8 +75,8 @@ def json_file(raw: bytes) -> Document:
      DocumentBlock(place='[1]', text='A note.')]
     """
     try:
-        value = json.loads(decode(raw))
-    except (ValueError, RecursionError) as fault:
+        value = json_limits.loads(decode(raw))
+    except ValueError as fault:
         raise MemlabError(f"it is not JSON ({str(fault)[:80]})", fix="correct it") from fault
     date = next((value[k] for k in ("date", "said_on") if isinstance(value, dict) and value.get(k)), None)
     entries = ([(f"[{i}]", v) for i, v in enumerate(value)] if isinstance(value, list)

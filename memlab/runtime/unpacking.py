@@ -1,0 +1,52 @@
+"""Limit of the unpacked size of a compressed file, counted while it is unpacked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO
+
+from memlab.errors import MemlabError
+
+TIMES = 20
+"""Times the packed size that a file may unpack to: JSON of conversations packs to a fifth, a bomb to a thousandth."""
+
+AT_LEAST = 50_000_000
+"""Bytes that any file may unpack to."""
+
+
+def most_unpacked(packed: int) -> int:
+    """Return the bytes that a file of ``packed`` bytes may unpack to.
+
+    >>> most_unpacked(15_000_000), most_unpacked(100)
+    (300000000, 50000000)
+    """
+    return max(AT_LEAST, TIMES * packed)
+
+
+def unpacks_to_more(path: Path, packed: int) -> MemlabError:
+    """Return the error for a file of ``packed`` bytes that unpacks to more than it may."""
+    return MemlabError(f"its {packed / 1e6:,.1f} MB unpack to more than {most_unpacked(packed) / 1e6:,.0f} MB, the "
+                       "limit", where=str(path), fix="unpack it yourself if you trust it, and give what is in it")
+
+
+class BoundedStream:
+    """A stream of unpacked bytes that ends in a MemlabError where ``path`` unpacks to more than it may."""
+
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self._stream, self._path = stream, path
+        self._packed = path.stat().st_size
+        self._left = most_unpacked(self._packed)
+
+    def __enter__(self) -> BoundedStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def read(self, size: int = -1) -> bytes:
+        """Return at most ``size`` bytes; raise MemlabError once there are more than the limit."""
+        piece = self._stream.read(self._left + 1 if size < 0 else min(size, self._left + 1))
+        self._left -= len(piece)
+        if self._left < 0:
+            raise unpacks_to_more(self._path, self._packed)
+        return piece

@@ -1,0 +1,42 @@
+"""Files that would take all memory: each is refused in a sentence, in a process of its own that is measured."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from pathlib import Path
+
+import pytest
+
+from tests.memory_growth import outcome
+
+LOCOMO = "from memlab.data.locomo import LoCoMo"
+LONGMEMEVAL = "from memlab.data.longmemeval import LongMemEval"
+WHOLE = "from memlab.data import readers"
+READ = {LOCOMO: "LoCoMo(path=path).load()", LONGMEMEVAL: "LongMemEval(path=path).load()",
+        WHOLE: "readers.whole(path, dict)"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("imports", [LOCOMO, LONGMEMEVAL, WHOLE])
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[{"sample_id": "x", "conversation": [{"b": [[' + b"["])
+def test_deep_json_is_refused_before_it_is_parsed(tmp_path: Path, imports: str, opening: bytes) -> None:
+    path = tmp_path / "deep.json"
+    path.write_bytes(opening * 40_000)
+    told = outcome(imports, READ[imports], path)
+    assert told.startswith(f"{path}: lists and objects are nested more than 100 levels deep")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+@pytest.mark.parametrize(("start", "part", "problem"), [
+    (b'[{"sample_id": "', b"a" * 1_000_000, "one text has more than 10 MB"),
+    (b"[", b" " * 1_000_000, r"MB unpack to more than 50 MB")])
+def test_packed_bombs_are_refused_while_they_are_unpacked(tmp_path: Path, ending: str, pack, start: bytes, part: bytes,
+                                                          problem: str) -> None:
+    path = tmp_path / f"bomb.json{ending}"
+    path.write_bytes(pack(start + part * 300))
+    assert path.stat().st_size < 10_000_000
+    told = outcome(LOCOMO, READ[LOCOMO], path)
+    assert problem in told
+    assert told.startswith(f"{path}: ")
