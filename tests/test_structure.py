@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "memlab"
 STAGES = ("write", "query", "search", "rank", "read", "judge")
 APART = ("browser", "cluster", "conftest", "faults", "fuzz")
-"""Tests of a whole browser, cluster or family of readers, or of faults in everything, which belong to no single file."""
+"""Tests of a whole browser, cluster or family of readers, or of faults in everything: they belong to no single file."""
 WHOLE = ("test_conformance", "test_faults", "test_leaks", "test_structure", "test_systems", "test_conf",
          "test_cookbook", "test_docs", "test_wheel")
 """Tests of the package as a whole, or of a folder of configuration files or pages."""
