@@ -163,5 +163,5 @@ def try_parse(word: str) -> Override | None:
     """Parse an override; return None if it cannot be read."""
     try:
         return parse(word)
-    except HydraException:
+    except (HydraException, ValueError, RecursionError):  # numbers of thousands of digits, deep nesting
         return None

@@ -53,3 +53,9 @@ def test_settings_of_a_bad_slot_are_not_judged() -> None:
 def test_groups_are_the_folders_that_hold_files() -> None:
     assert {"data", "rank/select", "search/dense", "exp", "track"} <= groups()
     assert "rank" not in groups()
+
+
+@pytest.mark.parametrize("word", ["rank.select.k=" + "9" * 6000, "rank/select=" + "9" * 6000, "seed=" + "[" * 3000])
+def test_a_word_that_no_parser_takes_is_a_fault(word: str) -> None:
+    ((_, fault),) = faults([word])
+    assert "cannot be read as key=value" in fault
