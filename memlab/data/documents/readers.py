@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import importlib
 import io
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memlab.data.documents import blocks
+from memlab.data.documents import blocks, word
 from memlab.data.documents.blocks import Document, DocumentBlock, paragraphs
 from memlab.data.jsonl import QUESTIONS
 from memlab.errors import MemlabError
+from memlab.runtime.json_limits import MOST_BYTES
 from memlab.text.display import sanitise
 from memlab.text.unicode import replace_surrogates
 
@@ -55,21 +55,20 @@ def docx(raw: bytes, max_bytes: int = 1 << 30) -> Document:
     """
     library = _library("docx", "python-docx")
     try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as packed:
-            size = sum(entry.file_size for entry in packed.infolist())
-        if size > max_bytes:
-            raise MemlabError(f"it unpacks to {size / 1e6:,.0f} MB", fix="take the pictures out, or raise data.max_mb")
-        body = library.Document(io.BytesIO(raw)).iter_inner_content()
+        word.check(raw, max_bytes)
+        document = library.Document(io.BytesIO(raw))
+        is_heading = word.headings(document.styles, _library("docx.enum.style", "python-docx").WD_STYLE_TYPE.PARAGRAPH)
+        cell_class = _library("docx.table", "python-docx")._Cell
         parts: list[DocumentBlock] = []
         place, texts = "", []  # of the open block
-        for number, part in enumerate(body, start=1):
+        for number, part in enumerate(document.iter_inner_content(), start=1):
             is_table = hasattr(part, "rows")
-            text = _table(part) if is_table else part.text.strip()
+            text = word.table(part, cell_class) if is_table else part.text.strip()
             if not text:
                 continue
             place = place or str(number)
             texts.append(text)
-            if is_table or not (part.style and part.style.name.startswith("Heading")):
+            if is_table or not is_heading(part):
                 parts.append(DocumentBlock(place, "\n".join(texts)))
                 place, texts = "", []
         if texts:
@@ -130,6 +129,9 @@ def load(path: Path, max_mb: float) -> Document:
     document = docx(raw, int(max_mb * 1e6) * _UNPACKED) if loader is docx and raw else loader(raw) if raw else None
     if document is None or not document.blocks:
         raise MemlabError("it is empty", fix="add text to it, or delete it")
+    if max(len(block.text) for block in document.blocks) > MOST_BYTES:
+        raise MemlabError(f"one text has more than {MOST_BYTES / 1e6:g} MB, the limit",
+                          fix="split it by blank lines, or remove it")
     return document._replace(blocks=[DocumentBlock(*map(replace_surrogates, block)) for block in document.blocks])
 
 
@@ -140,12 +142,3 @@ def _library(module: str, package: str) -> Any:
     except ImportError as fault:
         raise MemlabError(f"reading it needs {package}",
                           fix="pip install 'memlab[documents]'") from fault
-
-
-def _table(table: Any) -> str:
-    """Format a table, one row per line; python-docx repeats a merged cell for each of its columns."""
-    rows = []
-    for row in table.rows:
-        cells = {id(cell._tc): cell.text.strip() for cell in row.cells}
-        rows.append(" | ".join(cells.values()).strip())
-    return "\n".join(row for row in rows if row.strip(" |"))
