@@ -7,6 +7,7 @@ class: a setting can be overridden even if no file states it, and all faults are
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +17,7 @@ from typing import Any
 
 import hydra
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
 from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -32,6 +33,10 @@ from memlab.config.overrides import Fault, faults, groups, parse, try_parse, unk
 environment.install()
 
 LAUNCHER = "hydra.launcher"
+
+MOST_ARMS = 1000
+"""Arms of one command line; each takes some milliseconds to compose."""
+
 FOREIGN = ("plugins", "conf_dir")
 """Settings that decide what else is read, before anything is composed: only the command line sets them."""
 
@@ -181,9 +186,23 @@ def _jobs(words: Iterable[str]) -> list[dict[str, str]]:
     >>> _jobs(["rank/select=gap,fixed", "seed=1", "seed=2"])
     [{'rank/select': 'gap', 'seed': '2'}, {'rank/select': 'fixed', 'seed': '2'}]
     """
-    values = {override.get_key_element(): list(override.sweep_string_iterator()) if override.is_sweep_override()
-              else [override.get_value_element_as_str()] for override in map(parse, words)}
-    return [dict(zip(values, combination, strict=True)) for combination in product(*values.values())]
+    values = {override.get_key_element(): override for override in map(parse, words)}
+    arms = math.prod(map(_arms, values.values()))
+    if arms > MOST_ARMS:
+        raise HydraException(f"this line asks for {arms:,.0f} arms, the limit is {MOST_ARMS:,}. Fix: sweep fewer "
+                             "values")
+    lists = [list(override.sweep_string_iterator()) if override.is_sweep_override()
+             else [override.get_value_element_as_str()] for override in values.values()]
+    return [dict(zip(values, combination, strict=True)) for combination in product(*lists)]
+
+
+def _arms(override: Override) -> float:
+    """Return the number of values of an override, without unfolding them."""
+    value: Any = override.value()
+    if isinstance(value, RangeSweep):
+        span = float(value.stop or 0) - float(value.start or 0)
+        return max(0, math.ceil(span / value.step)) if value.step and math.isfinite(span) else math.inf
+    return len(value.list) if isinstance(value, ChoiceSweep) else 1
 
 
 def _merge_faults(words: Iterable[str], jobs: list[dict[str, str]], by_arm: list[dict[str, str]]) -> list[Fault]:

@@ -31,6 +31,9 @@ NOT_IN_NAMES = (
                          for field in ("url", "key_env", "concurrency", "timeout", "patience", "retries")))
 """Overrides that say where and on what an arm runs, not how: the name of a single arm leaves them out."""
 
+MOST_SHARDS = 10_000
+"""Parts of each arm; each is a job."""
+
 MOST_CONTRASTS = 3
 """Every further declared contrast costs the others power."""
 
@@ -88,7 +91,9 @@ def read(words: list[str], multirun: bool = False) -> Sweep:
         launcher = part(base, "hydra.launcher", faults)
     if type(base.shards) is int and base.shards < 1:
         faults.append(f"shards: {base.shards} parts; 1 is the whole, 8 are eight jobs")
-    if type(base.shards) is int and base.shards > 1:
+    if type(base.shards) is int and base.shards > MOST_SHARDS:
+        faults.append(f"shards: {base.shards:,} parts, the limit is {MOST_SHARDS:,}")
+    elif type(base.shards) is int and base.shards > 1:
         faults += dict.fromkeys(f"shards: {why}" for arm in arms if (why := refusal(arm.pipeline)))
     unready: dict[str, str] = {}
     if not faults:

@@ -43,3 +43,13 @@ def test_a_setting_of_what_is_swept_is_judged_as_well(words: list[str], multirun
     _, faults = compose([*words, "rank.score.lvl=turn"], multirun)
     assert len(faults) == 2
     assert any(told in fault for fault in faults)
+
+
+@pytest.mark.parametrize(("swept", "count"), [
+    (["seed=range(1,100000000)"], "99,999,999"), (["seed=range(0,1e9)"], "1,000,000,000"),
+    (["seed=range(1,2,0)"], "inf"), (["seed=shuffle(range(0,5000))"], "5,000"),
+    (["seed=range(0,100)", "rank.select.k=range(1,101)"], "10,000")])
+def test_too_many_arms_are_refused_before_they_are_composed(swept: list[str], count: str) -> None:
+    configs, faults = compose(swept, True)
+    assert configs is None
+    assert any(f"asks for {count} arms, the limit is 1,000. Fix: sweep fewer values" in fault for fault in faults)

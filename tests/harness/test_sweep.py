@@ -127,6 +127,7 @@ def test_faults_of_one_arm_are_told_once_for_the_sweep() -> None:
     (["data=locomo", "data.path=/nowhere.json"], False, "data: /nowhere.json: no such file"),
     (["contrasts=[{arm: a}]"], False, "contrasts[0]: expected arm, comparator, metric and direction"),
     (["contrasts=[{arm: a, comparator: b, metric: m, direction: greatr}]"], False, "did you mean 'greater'"),
+    (["shards=1000000000"], False, "shards: 1,000,000,000 parts, the limit is 10,000"),
     (["rank.select=3"], False, "rank.select: nothing is chosen here"),
 ])
 def test_what_cannot_be_a_sweep_is_refused(words: list[str], multirun: bool, fault: str) -> None:
