@@ -23,6 +23,7 @@ from memlab.models.chat.failures import ErrorKind, ServerUnavailable, classify
 from memlab.models.chat.protocol import MAX_TOKENS, Completion
 from memlab.models.chat.server_key import NO_KEY, is_registered, key_fix, server_key, start_fix
 from memlab.models.chat.tokenizer import valid
+from memlab.models.http import reply_limit
 from memlab.models.http.backoff import LONGEST_WAIT, TemporaryFailure, asked_wait, retry_options
 from memlab.models.http.client import Variable
 from memlab.runtime.progress import clock
@@ -83,8 +84,10 @@ class Connection:
         local = address.hostname in ("127.0.0.1", "localhost", "::1") or is_registered(settings.url)
         self._client = AsyncOpenAI(
             base_url=settings.url, api_key=self._key, max_retries=0, timeout=settings.timeout,
+            default_headers=reply_limit.HEADERS,
             # a redirect would take the conversation to another place; no model server needs one
-            http_client=DefaultAsyncHttpxClient(trust_env=not local, follow_redirects=False))
+            http_client=DefaultAsyncHttpxClient(trust_env=not local, follow_redirects=False,
+                                                event_hooks={"response": [reply_limit.limit_async]}))
         self._probing, self._alive_at, self._pause_until = asyncio.Lock(), 0.0, 0.0
 
     async def __aenter__(self) -> Self:

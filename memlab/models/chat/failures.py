@@ -55,6 +55,8 @@ def classify(error: Exception) -> Failure:
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return Failure("away", "no reply in time")
     if isinstance(error, openai.APIConnectionError):
+        if isinstance(error.__cause__, MemlabError):  # the reply is over its limit
+            raise error.__cause__
         cause = error.__cause__ or error
         name = type(cause).__name__  # ConnectError: httpx could not connect at all
         return Failure("unreachable" if name == "ConnectError" else "away", f"{name}: {cause}")

@@ -16,6 +16,7 @@ from pydantic import Field
 from tenacity import Retrying
 
 from memlab.errors import MemlabError
+from memlab.models.http import reply_limit
 from memlab.models.http.backoff import TemporaryFailure, retry_options
 from memlab.models.protocols import Floats
 from memlab.stage import stage
@@ -46,8 +47,8 @@ class Service:
         self._key = os.environ.get(key_env, "") if key_env else ""
         if key_env and not self._key:
             raise MemlabError("the service wants a key", where=self.where, fix=f"export {key_env}=YOUR_KEY")
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        self._client = httpx.Client(headers=headers, timeout=timeout)
+        headers = reply_limit.HEADERS | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
+        self._client = httpx.Client(headers=headers, timeout=timeout, event_hooks={"response": [reply_limit.limit]})
         self._gap = 60.0 / requests_per_minute if requests_per_minute else 0.0
         self._lock, self._next = threading.Lock(), 0.0
 
