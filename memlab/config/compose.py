@@ -131,7 +131,7 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
         if word not in wrong:
             try:
                 _set(config, parse(word))
-            except OmegaConfBaseException as error:
+            except (OmegaConfBaseException, ValueError, TypeError) as error:  # the last two of a list's index
                 wrong[word] = str(error).splitlines()[0]
     config.hydra.overrides.task = list(words)
     return config, wrong
@@ -155,7 +155,10 @@ def _compose_files(choices: tuple[str, ...]) -> DictConfig:
     """Return the files as Hydra composes them, with the defaults of every class; arms of a sweep share the result."""
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-        config = hydra.compose("config", [*folders.search_path(), *choices], return_hydra_config=True)
+        try:
+            config = hydra.compose("config", [*folders.search_path(), *choices], return_hydra_config=True)
+        except ValueError as error:  # of a choice that is neither a name nor a list of names
+            raise HydraException(str(error)) from error
     plain: Any = OmegaConf.to_container(config, resolve=False)
     with open_dict(config):
         for key, node in plain.items():

@@ -87,11 +87,15 @@ def _faults(word: str) -> list[str]:
             return [f"a slot's setting is written with dots: {word.replace(slot, slot.replace('/', '.'), 1)}"]
         return ["cannot be read as key=value; quote values that contain spaces, commas, brackets or '=', e.g. "
                 "'data.path=\"my file.json\"'"]
+    if word.partition("=")[2].strip() == "???":
+        return ["'???' is no value; leave the setting out, or give it one"]
     key, slots = override.key_or_group, groups()
     if key in ("exp", "profile") and not override.is_add() and not override.is_delete():
         return [f"{'an experiment' if key == 'exp' else 'a profile'} is added to the defaults; write +{word}"]
     if override.is_hydra_override() and override.is_sweep_override():
         return ["settings of Hydra and of the launcher cannot be swept"]
+    if override.is_delete() and key in {setting.name for setting in RUN_SETTINGS}:
+        return ["a setting of the run cannot be deleted; leave it out, or give it a value"]
     if key in slots:
         return _unknown_files(key, override)
     if "." not in key and not override.is_delete() and (below := [s for s in slots if s.startswith(f"{key}/")]):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from memlab.config import ablation
 from memlab.config.compose import compose
@@ -129,7 +129,11 @@ def _without_files(arms: list[Arm], faults: list[str]) -> dict[str, str]:
 
 def _contrasts(base: DictConfig, faults: list[str]) -> list[Contrast]:
     contrasts: list[Contrast] = []
-    listed: Any = OmegaConf.to_container(base.contrasts) or []
+    given = base.contrasts
+    listed: Any = OmegaConf.to_container(given) if isinstance(given, ListConfig) else given or []
+    if not isinstance(listed, list):
+        faults.append(f"contrasts: expected a list, given {str(listed)!r:.60}")
+        return []
     for i, fields in enumerate(listed):
         try:
             contrasts.append(Contrast(**fields))

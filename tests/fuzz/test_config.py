@@ -1,20 +1,21 @@
-"""Readers of a command line's words and of a run's configuration: values, faults in words, or a MemlabError."""
+"""Readers of a command line's words and of a run's configuration: arms, faults in words, or a MemlabError."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.config.overrides import faults
 from memlab.harness.run_files import plain_yaml
-from tests.fuzz.mutation import TEXTS, as_json, damaged, fuzz, mutated, outcome
+from memlab.harness.sweep import read
+from tests.fuzz.mutation import EXAMPLES, TEXTS, as_json, damaged, fuzz, mutated, outcome
 
 pytestmark = pytest.mark.slow
 
-WORDS = ("rank/select=fixed", "rank.select.k=5", "data=custom", "data.path=x", "name=one", "seed=3", "+exp=adaptive_k",
+WORDS = ("rank/select=fixed", "rank.select.k=5", "data=custom", "data.path=x", "name=one", "seed=3",
          "+profile=cpu", "system=best", "~rank/rerank", "hydra.launcher._target_=x", "contrasts=[{arm: a, against: b}]",
          "plugins=[x]", "conf_dir=x", "search/dense=none", "rank/select=gap,fixed", "rank.select.k=range(1,4)", "-m",
          "store=null", "out=x", "ablate=whole", "read/answer=reader", "data.types=[a,b]", "embedder=minilm",
@@ -29,12 +30,20 @@ WORD = st.one_of(
     st.builds("{}{}".format, st.sampled_from("+~-@"), KEYS),
     st.builds("{}.{}={}".format, KEYS, st.sampled_from(("k", "", "a.b", "_target_", "0", "é")), PIECES),
     st.builds("{}{}={}".format, st.sampled_from(("+", "++", "~", "--")), KEYS, PIECES), PIECES)
+composed = settings(fuzz, max_examples=EXAMPLES // 5)
+"""Composing an arm takes half a second."""
 
 
 @fuzz
 @given(st.lists(WORD, max_size=4))
 def test_words(words: list[str]) -> None:
     assert all(isinstance(word, str) and isinstance(fault, str) for word, fault in outcome(lambda: faults(words)))
+
+
+@composed
+@given(st.lists(WORD, max_size=3))
+def test_command_lines(words: list[str]) -> None:
+    outcome(lambda: read(words))
 
 
 YAML = b"name: one\nrank:\n  select:\n    k: 10\nlist: [1, 2.5, null, true]\nmore: {a: 1}\ntext: |\n  one\n  two\n"

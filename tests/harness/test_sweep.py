@@ -171,3 +171,15 @@ def test_models_that_are_not_here_stop_a_run_together_and_a_plan_not_at_all(
     states = [next(line.split("│")[1].strip() for line in lines if name in line) for name in ("bge_small", "minilm")]
     assert states == ["no model", "to run"]
     assert sum("the model hub did not give" in line for line in lines) == 2
+
+
+@pytest.mark.parametrize(("word", "fault"), [
+    ("rank/select=null", "must be a string or a list"), ("~seed", "~seed: a setting of the run cannot be deleted"),
+    ("~contrasts", "cannot be deleted"), ("contrasts=..", "contrasts: expected a list, given '..'"),
+    ("contrasts={a: 1}", "contrasts={a: 1}: Cannot merge"),
+    ("contrasts=[3]", r"contrasts\[0\]: expected arm, comparator"),
+    ("plugins.k=null", "plugins.k=null: "), ("rank.select.k=???", "no value"), ("++store=???", "no value"),
+    ("contrasts=[{1: 2}]", r"contrasts\[0\]: expected arm, comparator")])
+def test_a_setting_of_another_kind_is_a_fault(word: str, fault: str) -> None:
+    with pytest.raises(Faults, match=fault):
+        read([word, *LEXICAL])
