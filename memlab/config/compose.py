@@ -157,8 +157,9 @@ def _compose_files(choices: tuple[str, ...]) -> DictConfig:
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         try:
             config = hydra.compose("config", [*folders.search_path(), *choices], return_hydra_config=True)
-        except ValueError as error:  # of a choice that is neither a name nor a list of names
-            raise HydraException(str(error)) from error
+        except (ValueError, TypeError, AssertionError) as error:  # a choice or a list of defaults of another form
+            reason = str(error) or "a list of defaults has another form"
+            raise HydraException(f"the chosen files cannot be composed: {reason}") from error
     plain: Any = OmegaConf.to_container(config, resolve=False)
     with open_dict(config):
         for key, node in plain.items():

@@ -58,8 +58,8 @@ def _unreadable(path: Path) -> str:
     """Return why a file cannot be used; empty if it can."""
     try:
         content = OmegaConf.load(path)
-    except (OSError, YAMLError, UnicodeDecodeError, OmegaConfBaseException) as error:
-        return f"cannot be read as YAML ({' '.join(str(error).split())})"
+    except (OSError, YAMLError, ValueError, TypeError, RecursionError, OmegaConfBaseException) as error:
+        return f"cannot be read as YAML ({' '.join(str(error).split())[:300]})"
     return "" if isinstance(content, DictConfig) else "expected key: value lines"
 
 

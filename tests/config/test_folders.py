@@ -100,3 +100,11 @@ def test_only_the_command_line_names_code_and_folders(tmp_path: Path) -> None:
     put(tmp_path, exp__sly="# @package _global_\nplugins: [os]\n")
     (fault,) = faults_of(tmp_path, "+exp=sly")
     assert fault == "plugins: a configuration file sets it; name it on the command line, plugins=..."
+
+
+@pytest.mark.parametrize(("text", "fault"), [
+    ("k: " + "9" * 6000, "cannot be read as YAML"), ('"' + "9" * 6000, "cannot be read as YAML"),
+    ('{"defaults": [{"": ["_self_"]}], "k": 1}', "cannot be composed")])
+def test_a_file_of_another_form_is_a_fault(tmp_path: Path, text: str, fault: str) -> None:
+    put(tmp_path, rank__select__mine=text)
+    assert any(fault in line for line in faults_of(tmp_path, "rank/select=mine"))

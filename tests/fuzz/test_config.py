@@ -54,3 +54,13 @@ YAML = b"name: one\nrank:\n  select:\n    k: 10\nlist: [1, 2.5, null, true]\nmor
        st.sampled_from(("", "&a [*a]", "!!python/object/apply:os.system [x]", "? {a: b}\n: c", "- {", "\t", "<<: 3")))
 def test_yaml_of_a_run_folder(content: bytes, end: str) -> None:
     outcome(lambda: plain_yaml(content.decode("utf-8", "replace") + end, Path("config.yaml")))
+
+
+@composed
+@given(content=damaged(st.just(YAML)) | as_json(mutated({"defaults": ["_self_"], "k": 10})))
+def test_files_of_a_folder_of_settings(tmp_path: Path, content: bytes) -> None:
+    place = tmp_path / "rank" / "select"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "mine.yaml").write_bytes(content)
+    outcome(lambda: read([f"conf_dir={tmp_path}", "rank/select=mine"]))
+    outcome(lambda: read([]))  # the next command line knows nothing of the folder
