@@ -83,6 +83,11 @@ def parse_moment(value: datetime | date | str | None, where: str) -> datetime | 
     raise MemlabError(f"expected a date, got {type(value).__name__}", where=where)
 
 
+def _other_form() -> MemlabError:
+    return MemlabError("a stored session is not as memlab writes it", where="live memory",
+                       fix="bring the memory back from a copy")
+
+
 @dataclass(frozen=True)
 class Entry:
     """A session and its number, without its forgotten turns; of a forgotten session the number alone is left.
@@ -101,11 +106,18 @@ class Entry:
 
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> Entry:
-        """Return the entry of a row that ``row`` returned."""
-        if "turns" not in row:
-            return cls(row["id"], None)
-        turns = [Turn(role, text, speaker) for _, role, speaker, text in row["turns"]]
-        return cls(row["id"], Session(row["said_on"], turns, row["name"]), tuple(t[0] for t in row["turns"]))
+        """Return the entry of a row that ``row`` returned; raise MemlabError for one of another form."""
+        session, numbers = None, ()
+        try:
+            if "turns" in row:
+                turns = [Turn(role, text, speaker) for _, role, speaker, text in row["turns"]]
+                session, numbers = Session(row["said_on"], turns, row["name"]), tuple(t[0] for t in row["turns"])
+            id_ = row["id"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise _other_form() from error
+        if not all(type(number) is int and 0 <= number < 2**31 for number in (id_, *numbers)):
+            raise _other_form()
+        return cls(id_, session, numbers)
 
     def row(self) -> dict[str, Any]:
         """Return the entry as plain JSON values."""

@@ -174,3 +174,14 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         opened(tmp_path / "file" / "folder")
     with pytest.raises(MemlabError, match="cannot contain the character NUL"):
         opened(Path("a\0b"))
+
+
+@pytest.mark.parametrize("changes", [{"turns": " "}, {"turns": 3}, {"turns": [["0", "user", None, "Hi"]]}, {"name": 5},
+                                     {"turns": [[0, "user"]]}, {"id": "0"}, {"id": 2**70}, {"said_on": []}])
+def test_a_row_of_another_form_is_refused(changes: dict[str, object]) -> None:
+    row = entry(0).row()
+    assert Entry.of_row(row) == entry(0)
+    with pytest.raises(MemlabError):
+        Entry.of_row({**row, **changes})
+    with pytest.raises(MemlabError):
+        Entry.of_row({"turns": row["turns"]})
