@@ -111,3 +111,12 @@ def test_a_conversation_without_a_tree_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, {"conversations.json": [LISBON, {**LISBON, "mapping": 3}]})
     with pytest.raises(MemlabError, match=r"conversations\.json, conversation 1, field mapping"):
         read(path)
+
+
+@pytest.mark.parametrize("parts", [3, "text", {"a": "b"}, None])
+def test_instructions_in_another_form_are_left_out(tmp_path: Path, parts: Any) -> None:
+    hidden = node("s", "root", "system", at=None)
+    hidden["message"]["content"]["parts"] = parts
+    chat = conversation("C", node("root", None), hidden, node("q", "s", "user", "Hi"), current="q")
+    rows, _, _ = read(write(tmp_path, {"conversations.json": [chat]}))
+    assert [text for *_, turns in rows for *_, text in turns] == ["Hi"]

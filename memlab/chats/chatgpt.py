@@ -89,8 +89,9 @@ def _message(value: object, tally: Tally) -> ChatMessage | None:
     kind = text_of(content.get("content_type")) or "text"
     hidden = metadata.get("is_visually_hidden_from_conversation") is True
     if role == "system" or kind == "user_editable_context":
-        tally.add("instructions left out", any(text_of(part) for part in content.get("parts") or [])
-                  or any(text_of(value) for key, value in content.items() if key != "content_type"))
+        parts = content.get("parts")
+        texts = [*(parts if isinstance(parts, list) else []), *(v for k, v in content.items() if k != "content_type")]
+        tally.add("instructions left out", any(map(text_of, texts)))
         return None
     if role not in ("user", "assistant", "tool") or hidden:
         return None

@@ -19,6 +19,7 @@ from memlab.errors import MemlabError
 from memlab.runtime import json_limits
 from memlab.stage import LocalPath, stage
 from memlab.tables import Tables
+from memlab.text.unicode import replace_surrogates
 
 
 def add_document(build: Builder, corpus: int, session: int, name: str, title: str, text: str) -> None:
@@ -53,19 +54,19 @@ class Beir(Subset):
         build.corpus(corpus=0, name=corpus.parent.name)
         documents: dict[str, int] = {}
         for where, line in _lines(corpus):
-            name = readers.need(line, "_id", str, where)
+            name = _text(line, "_id", where)
             if name in documents:
                 raise MemlabError(f"document '{name}' was there before", where=where, fix="give every document one _id")
-            title = readers.need(line, "title", str, where) if line.get("title") else ""
-            add_document(build, 0, len(documents), name, title, readers.need(line, "text", str, where))
+            title = _text(line, "title", where) if line.get("title") else ""
+            add_document(build, 0, len(documents), name, title, _text(line, "text", where))
             documents[name] = len(documents)
         judged = _judgements(qrels)
         for number, (where, line) in enumerate(_lines(queries)):
-            name = readers.need(line, "_id", str, where)
+            name = _text(line, "_id", where)
             if name not in judged:
                 continue
             evidence = sorted(documents[d] for d in judged[name] if d in documents)
-            build.question(question=number, corpus=0, text=readers.need(line, "text", str, where), asked_on=None,
+            build.question(question=number, corpus=0, text=_text(line, "text", where), asked_on=None,
                            name=name, answer=None, category="all", abstain=False, scored=bool(evidence))
             for session in evidence:
                 build.evidence(question=number, session=session, turn=0)
@@ -89,6 +90,11 @@ class Beir(Subset):
     def _files(self) -> tuple[Path, Path, Path]:
         folder = self.path or Path()
         return folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / f"{self.qrels}.tsv"
+
+
+def _text(line: dict[str, Any], key: str, where: str) -> str:
+    """Return a text that a line must have, without half surrogates, which no table holds."""
+    return replace_surrogates(readers.need(line, key, str, where))
 
 
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

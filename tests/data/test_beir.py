@@ -75,3 +75,11 @@ def test_a_file_that_is_no_text_or_no_table_is_named(tiny: Path, file: str, cont
     (tiny / file).write_bytes(content)
     with pytest.raises(MemlabError, match=problem):
         Beir(path=tiny).load()
+
+
+def test_half_a_surrogate_in_an_id_or_text_becomes_a_question_mark(tiny: Path) -> None:
+    (tiny / "corpus.jsonl").write_text('{"_id": "d\\ud800", "title": "C\\udfff", "text": "purr \\ud83d"}\n')
+    (tiny / "queries.jsonl").write_text('{"_id": "q1", "text": "who \\ud800"}\n{"_id": "q\\ud800", "text": "no"}\n')
+    tables = Beir(path=tiny).load()
+    assert sorted(tables["texts"]["text"]) == ["C? purr ?", "who ?"]
+    assert "d?" in tables["ids"]["name"].to_list()
