@@ -50,7 +50,7 @@ def propose_by_model(sessions: Sequence[SessionLine], chat: Chat, store: Store, 
             text = printable_line(entry["question"]).strip()
             if text and 0 <= entry["turn"] < len(session.turns):
                 proposed.setdefault((session.corpus, text.casefold()),
-                                    ProposedQuestion(session.corpus, text, session.session, entry["turn"]))
+                                    ProposedQuestion(session.corpus, text, session.session, int(entry["turn"])))
     notes.add(replies.count(None), len(replies), "replies could not be read, and give no question")
     return list(proposed.values())[:limit], [f"{n:,} of {of:,} {what}" for what, n, of in notes.table().iter_rows()]
 

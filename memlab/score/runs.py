@@ -22,6 +22,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from memlab.errors import MemlabError
+from memlab.text.unicode import replace_surrogates
 
 Format = Literal["TREC run", "MTEB predictions", "LongMemEval retrieval log", "ranked lists"]
 
@@ -67,6 +68,7 @@ def read_run(path: Path) -> Run:
         raise MemlabError(f"the run cannot be read ({error.strerror or error})", where=str(path),
                           fix="check the path") from error
     found, rows = _parse(text, path)
+    rows = [(replace_surrogates(topic), replace_surrogates(name), score, at) for topic, name, score, at in rows]
     table = pl.DataFrame(rows, schema={"topic": pl.String, "document": pl.String, "score": pl.Float64,
                                        "place": pl.Int64}, orient="row")
     if table.is_empty():
@@ -112,7 +114,10 @@ def _trec(text: str, path: Path) -> Iterator[Row]:
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"{value!r} is no number")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise ValueError(f"{number} is no score")
     return number

@@ -93,3 +93,14 @@ def test_any_text_is_a_run_or_a_clear_error(tmp_path_factory: pytest.TempPathFac
         return
     assert run.rows.height > 0
     assert run.rows["score"].is_finite().all()
+
+
+@pytest.mark.parametrize("text", [
+    '{"question_id": "q\\ud800", "ranked": ["s\\udfff"]}', '{"q\\ud800": {"s\\udfff": 1}}'])
+def test_half_a_surrogate_in_a_name_becomes_a_question_mark(tmp_path: Path, text: str) -> None:
+    assert order(read(tmp_path, text)) == [("q?", "s?")]
+
+
+def test_a_score_beyond_all_numbers_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MemlabError, match="document 's1' of 'q1'"):
+        read(tmp_path, '{"q1": {"s1": 1' + "0" * 400 + "}}")
