@@ -54,14 +54,15 @@ _KINDS: dict[str, tuple[str, type[pl.DataType] | None]] = {
     "scored": ("true or false", pl.Boolean), "selected": ("true or false", pl.Boolean),
     "abstain": ("true or false", pl.Boolean), "gold": ("true or false", pl.Boolean), "turns": ("lists", pl.List),
     "text": ("texts", pl.String), "answer": ("texts", pl.String), "category": ("texts", pl.String),
-    "class": ("texts", pl.String), "level": ("texts", pl.String), "label_error": ("texts", pl.String)}
+    "class": ("texts", pl.String), "level": ("texts", pl.String), "label_error": ("texts", pl.String),
+    "said_on": ("dates", pl.Datetime)}
 """Column -> its values in words, and their type; None for numbers."""
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
     "questions": ("question", "corpus", "text", "answer", "category", "abstain", "scored", "label_error"),
     "ranking": ("question", "unit", "score", "rank", "selected"),
     "context": ("question", "tokens"),
-    "shown": ("question", "rank", "unit", "session", "turns", "text", "gold", "selected"),
+    "shown": ("question", "rank", "unit", "session", "turns", "said_on", "text", "gold", "selected"),
     "classes": ("question", "class")}
 """Table -> the columns that a report needs."""
 

@@ -63,6 +63,7 @@ def test_metrics_are_numbers(folder: Path, metrics: str) -> None:
     ("ranking", pl.lit(0.5).alias("rank"), "rank holds no whole numbers"),
     ("ranking", pl.lit("x").alias("lexical:turn"), "lexical:turn holds no numbers"),
     ("shown", pl.lit(1).alias("turns"), "turns holds no lists"),
+    ("shown", pl.lit("x").alias("said_on"), "said_on holds no dates"),
     ("classes", pl.lit(1).alias("class"), "class holds no texts")])
 def test_a_table_of_another_form_is_named(folder: Path, name: str, change: pl.Expr, problem: str) -> None:
     table = pl.read_parquet(folder / f"{name}.parquet")
@@ -73,6 +74,7 @@ def test_a_table_of_another_form_is_named(folder: Path, name: str, change: pl.Ex
 
 
 @pytest.mark.parametrize(("name", "column"), [("questions", "label_error"), ("ranking", "score"), ("shown", "text"),
+                                              ("shown", "said_on"),
                                               ("context", "tokens"), ("classes", "question")])
 def test_a_missing_column_is_named(folder: Path, name: str, column: str) -> None:
     path = folder / f"{name}.parquet"
