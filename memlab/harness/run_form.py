@@ -75,6 +75,10 @@ _NUMBERS = ("questions", "ranking")
 """Tables whose other columns are metrics and signals."""
 
 
+_LARGEST = 1e15
+"""Size of a metric's value; tokens and seconds stay far below, and the squares of larger ones overflow."""
+
+
 def check_form(folder: Path, manifest: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
     """Raise MemlabError if the manifest, the metrics or a table of a run folder has another form than memlab writes."""
     for name, form, content in (("manifest.json", _Manifest, manifest), ("metrics.json", _Metrics, metrics)):
@@ -105,6 +109,12 @@ def _check_table(path: Path, name: str) -> None:
         complete = _COMPLETE.get(name, ())
         if complete and pl.read_parquet(path, columns=list(complete)).null_count().sum_horizontal().sum():
             raise _other_form(path, f"a value of {', '.join(complete)} is missing")
+        numbers = [column for column in schema if column not in _KINDS and schema[column].is_numeric()]
+        if name == "questions" and numbers:
+            sizes = pl.read_parquet(path, columns=numbers).select(pl.all().cast(pl.Float64).abs().max()).row(0)
+            for column, size in zip(numbers, sizes):
+                if size is not None and size > _LARGEST:
+                    raise _other_form(path, f"column {column[:60]} holds a number beyond {_LARGEST:g}")
     except (OSError, pl.exceptions.PolarsError) as error:
         raise MemlabError(f"cannot be read ({error})", where=str(path), fix=_fix(path.parent)) from error
 
