@@ -76,7 +76,8 @@ _NUMBERS = ("questions", "ranking")
 
 
 _LARGEST = 1e15
-"""Size of a metric's value; tokens and seconds stay far below, and the squares of larger ones overflow."""
+"""Size of a metric's value; tokens and seconds stay far below, and the squares of larger ones overflow. NaN is none:
+what a question does not define is null."""
 
 
 def check_form(folder: Path, manifest: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
@@ -111,10 +112,10 @@ def _check_table(path: Path, name: str) -> None:
             raise _other_form(path, f"a value of {', '.join(complete)} is missing")
         numbers = [column for column in schema if column not in _KINDS and schema[column].is_numeric()]
         if name == "questions" and numbers:
-            sizes = pl.read_parquet(path, columns=numbers).select(pl.all().cast(pl.Float64).abs().max()).row(0)
+            sizes = pl.read_parquet(path, columns=numbers).select(pl.all().cast(pl.Float64).abs().nan_max()).row(0)
             for column, size in zip(numbers, sizes):
-                if size is not None and size > _LARGEST:
-                    raise _other_form(path, f"column {column[:60]} holds a number beyond {_LARGEST:g}")
+                if size is not None and not size <= _LARGEST:  # it may be NaN
+                    raise _other_form(path, f"column {column[:60]} holds a number beyond {_LARGEST:g}, or NaN")
     except (OSError, pl.exceptions.PolarsError) as error:
         raise MemlabError(f"cannot be read ({error})", where=str(path), fix=_fix(path.parent)) from error
 

@@ -62,6 +62,7 @@ def test_metrics_are_numbers(folder: Path, metrics: str) -> None:
     ("questions", pl.lit("x").alias("session/mrr"), "session/mrr holds no numbers"),
     ("questions", pl.lit(float("inf")).alias("session/mrr"), "session/mrr holds a number beyond"),
     ("questions", pl.lit(-1e300).alias("session/mrr"), "session/mrr holds a number beyond"),
+    ("questions", pl.lit(float("nan")).alias("session/mrr"), "session/mrr holds a number beyond"),
     ("ranking", pl.lit(0.5).alias("rank"), "rank holds no whole numbers"),
     ("ranking", pl.lit("x").alias("lexical:turn"), "lexical:turn holds no numbers"),
     ("shown", pl.lit(1).alias("turns"), "turns holds no lists"),
