@@ -19,7 +19,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.harness.run_files import plain_yaml, verify_files
-from memlab.harness.run_form import check_form
+from memlab.harness.run_form import ANSWERS, VERDICTS, check_form, readable
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,11 @@ class ArmRun:
     def verdicts(self) -> pl.DataFrame | None:
         """Return the judges' verdicts (question, judge, correct, score, reply); None without a judge."""
         path = self.folder / "verdicts.jsonl"
-        return pl.read_ndjson(path, infer_schema_length=None) if path.is_file() else None
+        if not path.is_file():
+            return None
+        with readable(path):
+            rows = pl.read_ndjson(path, infer_schema_length=None, schema_overrides=VERDICTS)
+            return rows.select(*VERDICTS, pl.all().exclude(VERDICTS))
 
     @cached_property
     def answers(self) -> pl.DataFrame | None:
@@ -88,8 +92,9 @@ class ArmRun:
         path = self.folder / "answers.jsonl"
         if not path.is_file():
             return None
-        return pl.read_ndjson(path, schema_overrides={"question": pl.Int32, "sample": pl.Int32}).select(
-            "question", "sample", pl.col("hypothesis").alias("text"))
+        with readable(path):
+            return pl.read_ndjson(path, schema_overrides=ANSWERS).select(
+                "question", "sample", pl.col("hypothesis").alias("text"))
 
     @property
     def oracle(self) -> bool:
@@ -121,11 +126,8 @@ class ArmRun:
 
     def _table(self, name: str) -> pl.DataFrame:
         path = self.folder / f"{name}.parquet"
-        try:
+        with readable(path):
             return pl.read_parquet(path)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise MemlabError(f"cannot be read ({error})", where=str(path),
-                              fix=f"delete the folder {self.folder} and run the arm again") from error
 
 
 @dataclass(frozen=True)

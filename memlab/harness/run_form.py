@@ -5,7 +5,8 @@ Digests show that files are those of the run; a folder of another program, or an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,6 +72,10 @@ _COMPLETE = {"questions": ("question", "scored", "category"), "ranking": ("quest
 """Table -> the columns that cannot be null."""
 
 
+ANSWERS = {"question": pl.Int32, "sample": pl.Int32, "hypothesis": pl.String}
+VERDICTS = {"question": pl.Int32, "judge": pl.String, "correct": pl.Boolean}
+"""Columns of answers.jsonl and verdicts.jsonl that a report needs, and their types."""
+
 _NUMBERS = ("questions", "ranking")
 """Tables whose other columns are metrics and signals."""
 
@@ -94,9 +99,9 @@ def check_form(folder: Path, manifest: Mapping[str, Any], metrics: Mapping[str, 
 
 
 def _check_table(path: Path, name: str) -> None:
-    try:
+    with readable(path):
         schema = pl.read_parquet_schema(path)
-        for column in _COLUMNS[name]:
+        for column in dict.fromkeys([*_COLUMNS[name], *(known for known in schema if known in _KINDS)]):
             words, kind = _KINDS[column]
             if column not in schema:
                 raise _other_form(path, f"it has no column {column}")
@@ -116,8 +121,16 @@ def _check_table(path: Path, name: str) -> None:
             for column, size in zip(numbers, sizes):
                 if size is not None and not size <= _LARGEST:  # it may be NaN
                     raise _other_form(path, f"column {column[:60]} holds a number beyond {_LARGEST:g}, or NaN")
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise MemlabError(f"cannot be read ({error})", where=str(path), fix=_fix(path.parent)) from error
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Raise what polars raises about a file of a run folder as MemlabError; of damaged bytes it may panic."""
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise MemlabError(f"cannot be read ({' '.join(str(error).split())[:200]})", where=str(path),
+                          fix=_fix(path.parent)) from error
 
 
 def _other_form(path: Path, what: str) -> MemlabError:

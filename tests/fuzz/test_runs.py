@@ -18,7 +18,7 @@ from memlab.judge.calibration.trust import judge_warnings
 from memlab.report.build import build
 from memlab.report.inputs import inputs_digest, reported_runs, up_to_date
 from memlab.store import store_at
-from tests.fuzz.mutation import EXAMPLES, as_json, damaged, fuzz, json_bytes, mutated, outcome
+from tests.fuzz.mutation import EXAMPLES, as_json, as_lines, damaged, fuzz, json_bytes, mutated, outcome
 from tests.small import arm
 
 pytestmark = pytest.mark.slow
@@ -125,6 +125,20 @@ def test_tables(tmp_path: Path, finished: Path, data: st.DataObject) -> None:
     table.write_parquet(path)
     if data.draw(st.integers(0, 5)) == 0:
         path.write_bytes(data.draw(damaged(st.just(path.read_bytes()))))
+    seal(folder, json.loads((finished / "manifest.json").read_text()))
+    report(folder)
+
+
+ANSWER = {"question": 0, "sample": 0, "question_id": "q", "hypothesis": "a cat", "tokens": 3, "seconds": 0.5}
+VERDICT = {"question": 0, "judge": "strict", "correct": True, "score": 1.0, "reply": "yes"}
+
+
+@whole_reports
+@given(as_lines(mutated([ANSWER, ANSWER])), as_lines(mutated([VERDICT, VERDICT])))
+def test_answers_and_verdicts(tmp_path: Path, finished: Path, answers: bytes, verdicts: bytes) -> None:
+    folder = copied(finished, tmp_path)
+    (folder / "answers.jsonl").write_bytes(answers)
+    (folder / "verdicts.jsonl").write_bytes(verdicts)
     seal(folder, json.loads((finished / "manifest.json").read_text()))
     report(folder)
 

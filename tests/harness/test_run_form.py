@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ def test_metrics_are_numbers(folder: Path, metrics: str) -> None:
     ("questions", pl.lit(-1e300).alias("session/mrr"), "session/mrr holds a number beyond"),
     ("questions", pl.lit(float("nan")).alias("session/mrr"), "session/mrr holds a number beyond"),
     ("ranking", pl.lit(0.5).alias("rank"), "rank holds no whole numbers"),
+    ("ranking", pl.lit("x").alias("tokens"), "tokens holds no numbers"),
     ("ranking", pl.lit("x").alias("lexical:turn"), "lexical:turn holds no numbers"),
     ("shown", pl.lit(1).alias("turns"), "turns holds no lists"),
     ("shown", pl.lit("x").alias("said_on"), "said_on holds no dates"),
@@ -94,3 +96,23 @@ def test_the_other_arms_have_their_report(folder: Path) -> None:
     assert [one.name for one in found.arms] == ["one"]
     assert "two-00" in found.broken[0]
     assert "constant_k" in build(folder.parent).markdown.read_text()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"question": "x", "hypothesis": "a"}', b'{"other": 1}',
+                                     b"\xff"])
+def test_answers_and_verdicts_of_another_form_are_named(folder: Path, content: bytes) -> None:
+    for name in ("answers", "verdicts"):
+        (folder / f"{name}.jsonl").write_bytes(content)
+        seal(folder)
+        with pytest.raises(MemlabError, match=rf"{name}\.jsonl: cannot be read"):
+            getattr(read_arm(folder), name)
+
+
+def test_a_table_whose_bytes_are_damaged_under_a_digest_that_fits_is_named(folder: Path) -> None:
+    path = folder / "classes.parquet"
+    whole = path.read_bytes()
+    for at in range(0, len(whole), 3):
+        path.write_bytes(whole[:at] + b"\xff\x00" + whole[at:])
+        seal(folder)
+        with suppress(MemlabError):
+            assert read_arm(folder).classes is not None
