@@ -38,13 +38,11 @@ class Words:
     def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
         return [np.array([zlib.crc32(w.encode()) % 9973 for w in t.lower().split()], np.int64) for t in texts]
 
-    def match(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
-        rows = np.zeros((len(pairs), self.query_tokens), np.float32)
-        held = [set(p.lower().split()) for p in passages]
-        for at, (q, p) in enumerate(pairs):
-            for i, word in enumerate(queries[q].lower().split()[: self.query_tokens]):
-                rows[at, i] = word in held[p]
-        yield np.arange(len(pairs)), rows
+    def token_identity(self, role: Role) -> dict[str, Any]:
+        return self.identity()
+
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Floats]]]:
+        yield np.arange(len(texts)), [np.eye(512, dtype=np.float32)[ids % 512] for ids in self.token_ids(texts, role)]
 
 
 def muddled(prompt: Prompt) -> str:

@@ -21,12 +21,13 @@ from memlab.harness.arm import Arm, load
 from memlab.harness.planned_contrasts import print_contrasts
 from memlab.harness.sweep import Sweep
 from memlab.models.chat.protocol import Chat
-from memlab.models.protocols import PairScorer, Role, TokenMatcher, embedders_in, models_in
+from memlab.models.protocols import PairScorer, Role, embedders_in, models_in
 from memlab.pipeline import SLOTS, apply
 from memlab.question_types import VOCABULARY
 from memlab.read.reader import Reader
 from memlab.runtime.console import Console
 from memlab.search.as_of import of_kinds
+from memlab.search.late_interaction import WeightedLate
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
@@ -72,7 +73,11 @@ def _cost(arm: Arm, tables: Tables, store: Store, counted: set[tuple[str, str]])
                 texts += missing
                 if rows.height:
                     characters += round(missing / rows.height * int(rows["text"].str.len_chars().sum()))
-        if any(isinstance(model, PairScorer | TokenMatcher) for model in models_in(stage)):
+        if isinstance(stage, WeightedLate):
+            missing, length = stage.to_encode(tables, store)
+            texts += missing
+            characters += length
+        elif any(isinstance(model, PairScorer) for model in models_in(stage)):
             pairs += _pairs(slot, stage, tables)
         replies += _replies(slot, stage, tables)
     return Cost(texts, characters, pairs, replies)
@@ -119,7 +124,7 @@ def _pairs(slot: str, stage: Any, tables: Tables) -> int:
 
 
 def in_plan_terms(made: Mapping[str, int]) -> Counter[str]:
-    """Count what a store made under the names of a plan: the pairs of matchers and of scorers are both pairs.
+    """Count what a store made under the names of a plan: those of earlier versions' matches are pairs.
 
     >>> in_plan_terms({"pairs": 2, "matches": 3, "completions": 1})
     Counter({'pairs': 5, 'replies': 1})

@@ -34,6 +34,12 @@ CREATE TABLE vectors (file INTEGER, row INTEGER, key BLOB NOT NULL, digest BLOB 
 INSERT INTO counter VALUES (0);
 """
 
+_ADDED_TABLE = """
+CREATE TABLE IF NOT EXISTS token_vectors (model TEXT, key BLOB, tokens INTEGER NOT NULL, digest BLOB NOT NULL,
+                                          content BLOB NOT NULL, PRIMARY KEY (model, key))
+"""
+"""Made at every opening, since older memories of this format have no such table."""
+
 
 class Database:
     """One folder's database, held by one process from ``open`` to ``close``; MemlabError says if it cannot be used."""
@@ -174,6 +180,7 @@ class Database:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute(_ADDED_TABLE)
         connection.execute("UPDATE counter SET next = next")  # so that the file beside it exists
         connection.execute("COMMIT")
         self._files[self._beside()] = inode(self._beside())

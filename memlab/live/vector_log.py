@@ -20,12 +20,15 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
+from memlab.live.token_log import TokenLog, forget_other_tokens
 from memlab.live.vector_file import FOLDER, VectorFile, clear_free_rows, forget_other_keys
-from memlab.models.protocols import Floats, Ints, Role
+from memlab.models.protocols import Floats, Ints, Role, TokenMatcher
 from memlab.runtime.files import os_errors
 from memlab.store.index import SegmentIndex
 from memlab.store.segments import key_columns
 from memlab.store.store import KEYS, Store
+from memlab.store.token_index import TokenIndex
+from memlab.store.token_vectors import Precision
 
 BLOCK = 4096  # rows that are allocated at once: 6 MB for vectors of 384 numbers
 
@@ -109,6 +112,7 @@ class LiveStore(Store):
     def __init__(self, database: Database) -> None:
         super().__init__(database.folder / "store")
         self._database = database
+        self._token_logs: dict[Path, TokenLog] = {}
         if not database.read_only:
             clear_free_rows(database, database.folder / FOLDER)
 
@@ -119,8 +123,16 @@ class LiveStore(Store):
             self._indexes[path] = VectorLog(path, KEYS[kind], identity, self._database if on_disk else None)
         return self._indexes[path]
 
+    def _token_index(self, matcher: TokenMatcher, role: Role, precision: Precision) -> TokenIndex:
+        path, identity = self._token_fingerprint(matcher, role, precision)
+        if path not in self._token_logs:
+            database = self._database if role == "document" else None
+            self._token_logs[path] = TokenLog(path, identity, precision, database)
+        return self._token_logs[path]
+
     def forget_questions(self) -> None:
         """Drop the vectors and pair scores of earlier questions."""
+        self._token_logs = {path: log for path, log in self._token_logs.items() if log.on_disk}
         self._indexes = {path: log for path, log in self._indexes.items() if getattr(log, "database", None)}
 
     def forget_indexes(self) -> None:
@@ -137,6 +149,9 @@ class LiveStore(Store):
         """
         kept = keys_of(pl.DataFrame(key_columns(hashes), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64)))
         forget_other_keys(self._database, set(kept))
+        forget_other_tokens(self._database, set(kept))
+        for tokens in self._token_logs.values():
+            tokens.forget_other_keys(set(kept))
         for log in self._indexes.values():
             if isinstance(log, VectorLog) and log.database:
                 log.forget_other_keys(set(kept))

@@ -12,6 +12,7 @@ from memlab.live.sessions import Entry
 from memlab.models.protocols import embedders_in
 from memlab.pipeline import OPTIONAL, PER_SESSION, SLOTS, Pipeline
 from memlab.search.as_of import of_kinds
+from memlab.search.late_interaction import WeightedLate
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, empty, merge_texts
 
@@ -47,6 +48,8 @@ def encode(tables: Tables, pipeline: Pipeline, store: Store) -> None:
             memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
             keys = tables["texts"].join(memories, left_on="text_id", right_on="key_id", how="semi")
             store.vectors(embedder, keys, "document")
+        if isinstance(stage, WeightedLate):
+            stage.encode(tables, store)
 
 
 def concat(parts: Sequence[Tables]) -> Tables:

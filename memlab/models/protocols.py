@@ -49,18 +49,24 @@ class PairScorer(Protocol):
 
 @runtime_checkable
 class TokenMatcher(Protocol):
-    """(query, passage) pairs to one number per query token: how well the passage answers that token."""
+    """Texts to one unit vector per token; the best inner products of two texts' tokens are their matches.
+
+    query_tokens: of a longer query the first so many tokens count.
+    """
 
     query_tokens: int
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a match."""
 
-    def match(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
-        """Yield (positions in pairs (b,), matches (b, query_tokens)), 0 beyond a query's last token."""
+    def token_identity(self, role: Role) -> dict[str, Any]:
+        """Return all that can change a token vector of a text in this role."""
+
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Floats]]]:
+        """Yield (positions (b,), one matrix (tokens, dim) per text), each text exactly once, in any order."""
 
     def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
-        """Return, for each text, the vocabulary ids of the tokens that count, in the order of the matches."""
+        """Return, for each text, the vocabulary ids of its token vectors, in their order; at least one."""
 
 
 def models_in(thing: Any) -> Iterator[Embedder | PairScorer | TokenMatcher | Chat]:

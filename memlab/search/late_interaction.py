@@ -13,15 +13,17 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_gpu
-from memlab.search.as_of import VisiblePool, pools
+from memlab.search.as_of import VisiblePool, of_kinds, pools
 from memlab.search.hits import HitsBuilder, digits_of
+from memlab.search.maxsim import CELLS, DocumentFrequencies, best_matches
 from memlab.stage import Names, stage
 from memlab.store import Store
+from memlab.store.token_vectors import Precision, TokenVectors
 from memlab.tables import Tables, distinct_texts, empty
 
 MAX_PAIRS, GPU_MAX_PAIRS = 2_000_000, 20_000_000
 """Pairs that are scored without asking: LoCoMo's 1,986 questions x 590 turns fit, and where a GPU computes them also
-all its conversations as one corpus (12 million) and LongMemEval-M. Token matches take 0.2 kB of memory per pair."""
+all its conversations as one corpus (12 million) and LongMemEval-M. """
 
 MaxPairs = Annotated[int, Field(ge=1)] | None
 Weighting = Literal["uniform", "idf"]
@@ -105,7 +107,7 @@ class Late:
 
 @stage
 class WeightedLate:
-    """MaxSim with weighted query tokens; corpora must be small, since every pair is matched.
+    """MaxSim with weighted query tokens, exact, over token vectors that are stored: each text is encoded once.
 
     Lanes: ``<name>:<kind>``; with ``window`` > 0 also ``<name>_window:<kind>``, in which a memory has the best matches
     of those up to ``window`` places from it in its session; with ``sessions`` also ``<name>_session:<kind>``, in which
@@ -122,26 +124,66 @@ class WeightedLate:
     sessions: bool = True  # a lane late_session:<kind>, in which matches of the whole session count
     kinds: Names | None = None  # kinds of memories to search; null: all
     depth: Annotated[int, Field(ge=1)] = 1000
-    max_pairs: MaxPairs = None  # null: 2 million, or 20 million where the model runs on a GPU
+    # number format of stored token vectors: fp32; fp16, half the bytes; int8, a quarter, with one scale per vector
+    precision: Precision = "fp32"
     name: str = "late"
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every lane for every query."""
-        plan = layout(tables, self.kinds, self.max_pairs, self.matcher)
-        if plan is None:
-            return Tables(hits=empty("hits"))
-        matches = store.pair_matches(self.matcher, plan.queries, plan.keys, plan.pairs)
-        query_ids, memory_ids = tables["queries"]["query"].to_numpy(), tables["memories"]["memory"].to_numpy()
-        sessions = session_numbers(tables["memories"])
-        hits, at = HitsBuilder(digits=digits_of(self.matcher)), 0
-        for pool, weights in self._weights(plan):
-            for query, visible, weight in zip(pool.queries, pool.visible.tolist(), weights):
-                rows = matches[plan.text_pairs[at:at + visible]]  # (visible, query_tokens)
-                ids, session = memory_ids[pool.memories[:visible]], sessions[pool.memories[:visible]]
-                for lane, best in self._lanes(rows, session, ids):
-                    hits.add(f"{lane}:{pool.kind}", query_ids[query], ids, best @ weight, self.depth)
-                at += visible
+        queries, memories = tables["queries"], tables["memories"]
+        asked, asked_of = distinct_texts(tables["texts"], queries["text_id"])
+        questions = store.token_vectors(self.matcher, asked, "query")
+        searched = of_kinds(memories.with_row_index("row"), self.kinds)
+        keys, key_of = distinct_texts(tables["texts"], searched["key_id"])
+        rows = np.zeros(memories.height, np.int64)  # the key of each memory
+        rows[searched["row"].to_numpy()] = key_of
+        vectors = store.token_vectors(self.matcher, keys, "document", self.precision)
+        query_ids, memory_ids = queries["query"].to_numpy(), memories["memory"].to_numpy()
+        sessions = session_numbers(memories)
+        hits = HitsBuilder(digits=digits_of(self.matcher))
+        for pool in pools(queries, tables["questions"], memories, self.kinds):
+            for query, visible, weight, matches in self._matches(pool, asked_of, questions, rows, vectors):
+                seen = pool.memories[:visible]
+                for lane, best in self._lanes(matches, sessions[seen], memory_ids[seen]):
+                    hits.add(f"{lane}:{pool.kind}", query_ids[query], memory_ids[seen], best @ weight, self.depth)
         return Tables(hits=hits.frame())
+
+    def _matches(self, pool: VisiblePool, asked_of: Ints, questions: TokenVectors, rows: Ints,
+                 vectors: TokenVectors) -> Iterator[tuple[int, int, Floats, Floats]]:
+        """Yield (row of the query, visible memories, weights (t,), matches (visible, t)) of a pool's queries."""
+        used, text_of = np.unique(rows[pool.memories], return_inverse=True)
+        texts = vectors.take(used)
+        width = self.matcher.query_tokens
+        whole = [questions.text(asked_of[query]) for query in pool.queries]
+        tokens = [(ids[:width], matrix[:width]) for ids, matrix in whole]
+        seen = DocumentFrequencies(texts, text_of, np.concatenate([ids for ids, _ in tokens]))
+        together = max(1, CELLS // max(1, len(used) * width))
+        for first in range(0, len(tokens), together):
+            some = tokens[first:first + together]
+            best = best_matches(np.concatenate([matrix for _, matrix in some]), texts)
+            ends = np.cumsum([0, *(len(ids) for ids, _ in some)])
+            for i, (ids, _) in enumerate(some):
+                visible = int(pool.visible[first + i])
+                if visible:
+                    weight = (idf_weights(seen.count(ids, visible).astype(np.float64), visible)
+                              if self.weighting == "idf" else np.full(len(ids), 1 / len(ids), np.float32))
+                    yield (int(pool.queries[first + i]), visible, weight,
+                           best[text_of[:visible], ends[i]:ends[i + 1]])
+
+    def encode(self, tables: Tables, store: Store) -> None:
+        """Store the token vectors of the memories that a search will need."""
+        store.token_vectors(self.matcher, self._keys(tables), "document", self.precision)
+
+    def to_encode(self, tables: Tables, store: Store) -> tuple[int, int]:
+        """Return the number of distinct texts whose token vectors are not stored, and of their characters."""
+        asked, _ = distinct_texts(tables["texts"], tables["queries"]["text_id"])
+        keys = self._keys(tables)
+        missing = pl.concat([keys[store.missing_tokens(self.matcher, keys, "document", self.precision)],
+                             asked[store.missing_tokens(self.matcher, asked, "query", "fp32")]])
+        return missing.height, int(missing["text"].str.len_chars().sum())
+
+    def _keys(self, tables: Tables) -> pl.DataFrame:
+        return distinct_texts(tables["texts"], of_kinds(tables["memories"], self.kinds)["key_id"])[0]
 
     def _lanes(self, rows: Floats, session: Ints, ids: Ints) -> Iterator[tuple[str, Floats]]:
         """Yield the name and the matches (visible, query_tokens) of each lane."""
@@ -150,30 +192,6 @@ class WeightedLate:
             yield f"{self.name}_window", best_in_window(rows, session, ids, self.window)
         if self.sessions and len(rows):
             yield f"{self.name}_session", best_in_session(rows, session)
-
-    def _weights(self, plan: Layout) -> Iterator[tuple[VisiblePool, Floats]]:
-        """Yield each pool with the token weights of its queries (queries, query_tokens)."""
-        width = self.matcher.query_tokens
-        query_tokens = self.matcher.token_ids(plan.queries["text"].to_list(), "query")
-        keys = self.matcher.token_ids(plan.keys["text"].to_list(), "document") if self.weighting == "idf" else []
-        at = 0
-        for pool in plan.pools:
-            first, counted, weights = at, 0, np.zeros((len(pool.queries), width), np.float32)
-            df: dict[int, int] = {}
-            for i in np.argsort(pool.visible, kind="stable"):  # what a query sees is a prefix: count each memory once
-                visible, start = int(pool.visible[i]), first + int(pool.visible[:i].sum())
-                pairs = plan.pairs[plan.text_pairs[start:start + visible]]
-                for key in pairs[counted:, 1].tolist():
-                    for token in set(keys[key].tolist()) if keys else ():
-                        df[token] = df.get(token, 0) + 1
-                counted = visible
-                if visible:
-                    ids = query_tokens[int(pairs[0, 0])][:width]
-                    counts = np.array([df.get(t, 0) for t in ids.tolist()], np.float64)
-                    weights[i, :len(ids)] = idf_weights(counts, visible) if keys else 1 / max(len(ids), 1)
-            at += int(pool.visible.sum())
-            yield pool, weights
-
 
 def idf_weights(df: NDArray[np.float64], n: int) -> Floats:
     """Return weights (t,) that sum to 1, from document frequencies (t,) among n documents.

@@ -26,12 +26,15 @@ from memlab.runtime.files import TEMPORARY, is_stale
 from memlab.runtime.flags import as_flags
 from memlab.runtime.home import store_root
 from memlab.runtime.terminal import print
-from memlab.store import completions
+from memlab.store import completions, token_file
 from memlab.store.segments import DAMAGED, IDENTITY, load, read, segment_names, store_errors, write
 from memlab.store.store import KEYS
 
 COMPLETIONS = "completions"
 """The kind whose files hold lines."""
+
+TOKENS = "tokens"
+"""The kind whose files hold token vectors; they are large, and not merged by ``compact``."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Fingerprint:
         """The folder's segments, or files of lines, by name."""
         if self.kind == COMPLETIONS:
             return completions.files(self.path)
+        if self.kind == TOKENS:
+            return [self.path / name for name in token_file.names(self.path)]
         return [self.path / name for name in segment_names(self.path)]
 
     @property
@@ -86,6 +91,8 @@ def info(root: Path) -> pl.DataFrame:
 def _rows(path: Path) -> int:
     if path.suffix == completions.SUFFIX:
         return sum(1 for _ in completions.lines(path))
+    if path.suffix == token_file.SUFFIX:
+        return token_file.count(path)
     try:
         return int(pl.scan_parquet(path).select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, OSError):  # damaged, or gone meanwhile: ``verify`` shows which
@@ -97,15 +104,21 @@ def verify(root: Path) -> list[Path]:
     damaged = []
     for path in (path for fingerprint in fingerprints(root) for path in fingerprint.segments):
         with suppress(FileNotFoundError):
-            if completions.count_damaged(path) if path.suffix == completions.SUFFIX else read(path) is None:
+            if _is_damaged(path):
                 damaged.append(path)
     return damaged
+
+
+def _is_damaged(path: Path) -> bool:
+    if path.suffix == completions.SUFFIX:
+        return bool(completions.count_damaged(path))
+    return (token_file.read(path) if path.suffix == token_file.SUFFIX else read(path)) is None
 
 
 def compact(root: Path, below_mb: float = 64.0, target_mb: float = 256.0) -> int:
     """Merge segments smaller than ``below_mb`` into ones of about ``target_mb``; return how many were replaced."""
     replaced = 0
-    for fingerprint in (f for f in fingerprints(root) if f.kind in KEYS):
+    for fingerprint in (f for f in fingerprints(root) if f.kind not in (COMPLETIONS, TOKENS)):
         group: list[Path] = []
         size = 0.0
         for path in [*(p for p in fingerprint.segments if p.stat().st_size < below_mb * 1e6), None]:

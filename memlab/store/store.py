@@ -27,15 +27,20 @@ from memlab.models.chat.protocol import Chat, Completion, Prompt
 from memlab.models.costs import pair_costs, text_costs
 from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher
 from memlab.runtime.home import store_root
+from memlab.store import token_index
 from memlab.store.completions import Completions
 from memlab.store.index import ArrayCache, SegmentIndex, SegmentVanished
 from memlab.store.segments import key_columns
+from memlab.store.token_index import TokenIndex
+from memlab.store.token_vectors import Precision, TokenVectors
+from memlab.store.token_writer import TokenWriter
 from memlab.store.writer import Blocks, BufferedWriter, model_name
 from memlab.tables import Notes
 
 KEYS = {"vectors": ["h0", "h1"], "truncated": ["h0", "h1"], "pairs": ["q0", "q1", "p0", "p1"],
-        "matches": ["q0", "q1", "p0", "p1"]}
-"""Key columns of a segment, by kind: the halves of the hashes of a text, or of a query and a passage."""
+        "matches": ["q0", "q1", "p0", "p1"], "tokens": token_index.KEYS}
+"""Key columns, by kind: the halves of the hashes of a text, or of a query and a passage. Matches of pairs are what
+earlier versions stored in place of token vectors; ``prune`` removes them."""
 
 _FORMAT = 1  # part of every fingerprint: a change of the files' layout starts new folders
 _TRIES = 5  # rounds of "look up, compute, read" before giving up on a folder that others keep deleting
@@ -52,7 +57,7 @@ class Store:
         memory_mb: Values kept in memory for a second call; beyond that they are read from the disk again.
 
     Attributes:
-        made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs", "matches",
+        made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs", "tokens",
             "completions").
         found: Rows that had been stored before, by kind.
     """
@@ -65,6 +70,7 @@ class Store:
         self._flush = flush_mb * 1e6, flush_seconds
         self._arrays = ArrayCache(int(memory_mb * 1e6))
         self._indexes: dict[Path, SegmentIndex] = {}
+        self._token_indexes: dict[Path, TokenIndex] = {}
         self._completions: dict[Path, Completions] = {}
 
     def vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
@@ -107,17 +113,8 @@ class Store:
         The scorer is given only the queries and passages of missing pairs, ordered by passage, then query, so
         that late interaction can work through the passages block by block.
         """
-        return self._pairs(scorer, scorer.score, "pairs", (), queries, passages, pairs)
-
-    def pair_matches(self, matcher: TokenMatcher, queries: pl.DataFrame, passages: pl.DataFrame,
-                     pairs: Ints) -> Floats:
-        """Return the matches (n, query_tokens) of pairs, as ``pair_scores`` does their scores."""
-        return self._pairs(matcher, matcher.match, "matches", (matcher.query_tokens,), queries, passages, pairs)
-
-    def _pairs(self, model: Any, call: Callable[..., Blocks], kind: str, shape: tuple[int, ...], queries: pl.DataFrame,
-               passages: pl.DataFrame, pairs: Ints) -> Floats:
         pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
-        index = self._index(kind, model)
+        index = self._index("pairs", scorer)
         wanted = _pair_keys(queries, passages, pairs)
 
         def make(rows: Ints) -> None:
@@ -126,15 +123,34 @@ class Store:
             p_rows, p = np.unique(pairs[rows, 1], return_inverse=True)
             q_texts, p_texts = queries["text"].gather(q_rows).to_list(), passages["text"].gather(p_rows).to_list()
             given = np.stack([q, p], axis=1)
-            writer = BufferedWriter(index, wanted.select(index.keys)[rows], model_name(model), "pairs", shape,
-                                    pair_costs(model, q_texts, p_texts, given),
+            writer = BufferedWriter(index, wanted.select(index.keys)[rows], model_name(scorer), "pairs", (),
+                                    pair_costs(scorer, q_texts, p_texts, given),
                                     lambda i: f"{q_texts[q[i]]!r:.80} with {p_texts[p[i]]!r:.80}", *self._flush)
-            self._write(writer, kind, model, call(q_texts, p_texts, given))
+            self._write(writer, "pairs", scorer, scorer.score(q_texts, p_texts, given))
 
-        out = np.empty((len(pairs), *shape), np.float32)
-        for at, block in self._blocks(index, kind, wanted, make):
+        out = np.empty(len(pairs), np.float32)
+        for at, block in self._blocks(index, "pairs", wanted, make):
             out[at] = block
         return out
+
+    def token_vectors(self, matcher: TokenMatcher, texts: pl.DataFrame, role: Role,
+                      precision: Precision = "fp32") -> TokenVectors:
+        """Return the token vectors of a ``texts`` table, in its order; only what is missing is encoded.
+
+        They are memory-mapped. Each number format is stored on its own.
+        """
+        index, wanted = self._token_index(matcher, role, precision), _text_keys(texts)
+        located = index.find(wanted)
+        missing = _missing(index, located)
+        self.found["tokens"] += located.height - located["segment"].null_count()
+        if len(missing):
+            writer = TokenWriter(index, matcher, role, precision, *self._flush)
+            try:
+                writer.write(key_columns(texts["text_id"])[missing], texts["text"].gather(missing).to_list())
+            finally:
+                self.made["tokens"] += writer.stored
+            located = index.find(wanted)
+        return index.get(located)
 
     def completions(self, chat: Chat, prompts: Sequence[Prompt], notes: Notes | None = None) -> list[Completion]:
         """Return the completions of prompts, in their order; only missing ones are asked, each prompt once.
@@ -162,6 +178,11 @@ class Store:
         index = self._index("vectors", embedder, role)
         return len(_missing(index, index.find(_text_keys(texts))))
 
+    def missing_tokens(self, matcher: TokenMatcher, texts: pl.DataFrame, role: Role, precision: Precision) -> Ints:
+        """Return the first row of each distinct text whose token vectors are not stored, in order."""
+        index = self._token_index(matcher, role, precision)
+        return _missing(index, index.find(_text_keys(texts)))
+
     def missing_pairs(self, scorer: PairScorer, queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> int:
         """Return the number of distinct pairs whose scores are not stored."""
         index = self._index("pairs", scorer)
@@ -187,19 +208,32 @@ class Store:
         finally:
             self.made[kind] += writer.stored
 
-    def _index(self, kind: str, model: Embedder | PairScorer | TokenMatcher, role: Role | None = None) -> SegmentIndex:
+    def _index(self, kind: str, model: Embedder | PairScorer, role: Role | None = None) -> SegmentIndex:
         """Return the index of a fingerprint; the first write creates its folder."""
         path, identity = self._fingerprint(kind, model, role)
         if path not in self._indexes:
             self._indexes[path] = SegmentIndex(path, KEYS[kind], self._arrays, identity)
         return self._indexes[path]
 
+    def _token_index(self, matcher: TokenMatcher, role: Role, precision: Precision) -> TokenIndex:
+        path, identity = self._token_fingerprint(matcher, role, precision)
+        if path not in self._token_indexes:
+            self._token_indexes[path] = TokenIndex(path, identity)
+        return self._token_indexes[path]
+
+    def _token_fingerprint(self, matcher: TokenMatcher, role: Role, precision: Precision) -> tuple[Path, str]:
+        identity = {**matcher.token_identity(role), "precision": precision}
+        return self._fingerprint_of("tokens", model_name(matcher), identity, role)
+
     def _fingerprint(self, kind: str, model: Any, role: Role | None = None) -> tuple[Path, str]:
         """Return the folder of a model's results, and the text that describes it."""
-        fields = {"format": _FORMAT, "kind": kind, "role": role, "identity": model.identity()}
+        return self._fingerprint_of(kind, model_name(model), model.identity(), role)
+
+    def _fingerprint_of(self, kind: str, name: str, identity: dict[str, Any], role: Role | None) -> tuple[Path, str]:
+        fields = {"format": _FORMAT, "kind": kind, "role": role, "identity": identity}
         digest = hashlib.blake2b(json.dumps(fields, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
         # the name is not part of the digest: two folders with one model's weights are one fingerprint
-        return self.root / kind / digest, json.dumps({"name": model_name(model), **fields}, indent=1, default=str)
+        return self.root / kind / digest, json.dumps({"name": name, **fields}, indent=1, default=str)
 
     def _blocks(self, index: SegmentIndex, kind: str, wanted: pl.DataFrame, make: Callable[[Ints], None]) -> Blocks:
         """Yield (at, values) for all wanted rows; ``make(rows)`` computes and stores missing rows."""
@@ -255,6 +289,6 @@ def _pair_keys(queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> pl
     return keys.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("at"))
 
 
-def _missing(index: SegmentIndex, located: pl.DataFrame) -> Ints:
+def _missing(index: SegmentIndex | TokenIndex, located: pl.DataFrame) -> Ints:
     """Return the first row of each key that is not stored, in order."""
     return located.filter(pl.col("segment").is_null()).unique(index.keys, keep="first")["at"].sort().to_numpy()

@@ -30,12 +30,11 @@ class Exact:
     def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
         return [np.array([WORDS.index(w) for w in t.split()], np.int64) for t in texts]
 
-    def match(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
-        rows = np.zeros((len(pairs), self.query_tokens), np.float32)
-        for at, (q, p) in enumerate(pairs):
-            for i, word in enumerate(queries[q].split()[: self.query_tokens]):
-                rows[at, i] = word in passages[p].split()
-        yield np.arange(len(pairs)), rows
+    def token_identity(self, role: Role) -> dict[str, Any]:
+        return self.identity()
+
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Floats]]]:
+        yield np.arange(len(texts)), [np.eye(len(WORDS), dtype=np.float32)[ids] for ids in self.token_ids(texts, role)]
 
 
 def world(keys: list[tuple[int, str, int]], question: str, asked_day: int = 28) -> Tables:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from memlab.models.local.colbert import ColbertEncoder
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.models.local.maxsim import Block, Products, best_matches, choose_products, mean_matches
+from memlab.models.local.maxsim import Block, Products, choose_products, mean_matches
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.stage import stage
 
@@ -52,17 +52,16 @@ class LateInteraction:
         """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
         return mean_matches(queries, passages, pairs, self._encode, self._products())
 
-    def match(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
-        """Yield (positions in pairs (b,), the best inner product of each query token (b, query_tokens)).
+    def token_identity(self, role: Role) -> dict[str, Any]:
+        """Return all that can change a token vector of a text in this role."""
+        return {"is": "LateInteraction", "version": self.version, "embedder": self.embedder.identity(),
+                "special": self.special, "punctuation": self._punctuation(role)}
 
-        Rows are filled with 0 beyond a query's last token; of a longer query the first ``query_tokens`` count.
-        """
-        for where, best, starts in best_matches(queries, passages, pairs, self._encode, self._products()):
-            rows = np.zeros((*where.shape, self.query_tokens), np.float32)
-            for i, (start, end) in enumerate(zip(starts, starts[1:])):
-                n = min(end - start, self.query_tokens)
-                rows[i, :, :n] = best[start:start + n].T
-            yield where.reshape(-1), rows.reshape(-1, self.query_tokens)
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Floats]]]:
+        """Yield (positions (b,), one matrix (tokens, dim) per text): the tokens that count, in fp32."""
+        for positions, vectors, kept in self._encode(texts, role):
+            flat, lengths = vectors[kept].float().cpu().numpy(), kept.sum(dim=1).cpu().numpy()
+            yield np.asarray(positions, np.int64), np.split(flat, np.cumsum(lengths)[:-1])
 
     def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
         """Return, for each text, the vocabulary ids of the tokens that count, in order."""

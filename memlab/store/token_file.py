@@ -1,0 +1,94 @@
+"""Files of token vectors: immutable, named by the digest of their bytes, and memory-mapped.
+
+Layout, all little-endian: a header of eight int64 (the mark, the version, texts, tokens, dimensions, bytes per number,
+two zeros), then the arrays of ``TokenBlock``: keys, starts, ids, scales, vectors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from memlab.store.segments import DAMAGED, write_file
+from memlab.store.token_vectors import DTYPES, TokenBlock
+
+SUFFIX = ".tokens"
+_NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
+_MARK, _VERSION, _HEADER = 0x6E656B6F746C6D, 1, 64  # "mltoken"
+_OF_SIZE = {dtype.itemsize: dtype for dtype in DTYPES.values()}
+
+
+def names(folder: Path) -> list[str]:
+    """Return the names of a folder's files, sorted; none if there is no folder."""
+    try:
+        return sorted(name for name in os.listdir(folder) if _NAME.fullmatch(name))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def write(folder: Path, block: TokenBlock) -> str:
+    """Write a block as a new file and return its name."""
+    texts, tokens = len(block.keys), len(block.ids)
+    header = [_MARK, _VERSION, texts, tokens, block.vectors.shape[1], block.vectors.dtype.itemsize, 0, 0]
+    data = b"".join([np.array(header, "<i8").tobytes(), block.keys.astype("<u8").tobytes(),
+                     block.starts.astype("<i8").tobytes(), block.ids.astype("<i4").tobytes(),
+                     block.scales.astype("<f4").tobytes(), block.vectors.tobytes()])
+    name = hashlib.blake2b(data, digest_size=16).hexdigest() + SUFFIX
+    write_file(folder / name, data)
+    return name
+
+
+def read(path: Path) -> TokenBlock | None:
+    """Map a file, or return None if its bytes do not match the digest in its name.
+
+    Raises FileNotFoundError when it is gone.
+    """
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size < _HEADER:
+            return None
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    if hashlib.blake2b(data, digest_size=16).hexdigest() != path.stem:
+        return None
+    mark, version, texts, tokens, dim, size, *_ = np.frombuffer(data, "<i8", 8).tolist()
+    if (mark, version) != (_MARK, _VERSION):
+        return None
+    at, parts = _HEADER, []
+    for dtype, count in (("<u8", 2 * texts), ("<i8", texts + 1), ("<i4", tokens), ("<f4", tokens),
+                         (_OF_SIZE[size], tokens * dim)):
+        parts.append(np.frombuffer(data, dtype, count, at))
+        at += parts[-1].nbytes
+    keys, starts, ids, scales, vectors = parts
+    return TokenBlock(keys.reshape(-1, 2), starts, ids, scales, vectors.reshape(tokens, dim))
+
+
+def count(path: Path) -> int:
+    """Return the number of texts of a file, 0 if it is damaged or gone."""
+    try:
+        with path.open("rb") as file:
+            header = np.frombuffer(file.read(_HEADER), "<i8")
+    except OSError:
+        return 0
+    return int(header[2]) if len(header) == 8 and header[0] == _MARK else 0
+
+
+def load(path: Path) -> TokenBlock | None:
+    """Map a file; a damaged one is named in a warning, moved aside, and counts as absent."""
+    try:
+        block = read(path)
+    except OSError:  # pruned meanwhile, or it cannot be read: its texts are encoded again
+        return None
+    if block is None:
+        aside = path.with_name(path.name + DAMAGED)
+        warnings.warn(f"token vectors {path} are damaged: the bytes do not match the digest in the name. They are "
+                      f"moved aside as {aside.name}, and computed anew", stacklevel=2)
+        try:
+            os.replace(path, aside)
+        except OSError:  # a store that may only be read: left where it is, and ignored
+            return None
+    return block

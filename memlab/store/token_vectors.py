@@ -1,0 +1,130 @@
+"""Token vectors of texts: one unit vector for each token that counts, in blocks that may be memory-mapped.
+
+A vector is kept as fp32, as fp16, or as int8 with one fp32 scale: its largest component is 127 times the scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memlab.models.protocols import Floats, Ints
+
+Precision = Literal["fp32", "fp16", "int8"]
+
+DTYPES: dict[Precision, np.dtype[Any]] = {
+    "fp32": np.dtype("<f4"), "fp16": np.dtype("<f2"), "int8": np.dtype("i1")}
+
+
+@dataclass(frozen=True)
+class TokenBlock:
+    """Some texts with their tokens end to end; text i has the tokens ``starts[i]:starts[i + 1]``.
+
+    keys: (n, 2) the halves of each text's hash. starts: (n + 1,). ids: (t,) vocabulary ids.
+    scales: (t,) the factor of each vector, 1 unless it is int8. vectors: (t, dim).
+    """
+
+    keys: NDArray[np.uint64]
+    starts: Ints
+    ids: NDArray[np.int32]
+    scales: Floats
+    vectors: NDArray[Any]
+
+    def take(self, rows: Ints) -> TokenBlock:
+        """Return a copy with some texts alone."""
+        starts, tokens = gather_tokens(self.starts[rows], np.diff(self.starts)[rows])
+        return TokenBlock(self.keys[rows], starts, self.ids[tokens], self.scales[tokens], self.vectors[tokens])
+
+
+def gather_tokens(begins: Ints, lengths: Ints) -> tuple[Ints, Ints]:
+    """Return where texts start end to end (n + 1,), and the positions of their tokens (t,) in their block.
+
+    >>> gather_tokens(np.array([5, 0]), np.array([2, 1]))
+    (array([0, 2, 3]), array([5, 6, 0]))
+    """
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return starts, np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths)
+
+
+def make_block(keys: NDArray[np.uint64], ids: Sequence[Ints], matrices: Sequence[Floats],
+               precision: Precision) -> TokenBlock:
+    """Return the block of texts with these token ids, (t_i,) each, and unit vectors, (t_i, dim) each."""
+    starts = np.concatenate([[0], np.cumsum([len(matrix) for matrix in matrices])]).astype(np.int64)
+    vectors, scales = quantise(np.concatenate(matrices), precision)
+    return TokenBlock(keys, starts, np.concatenate(ids).astype(np.int32), scales, vectors)
+
+
+def quantise(vectors: Floats, precision: Precision) -> tuple[NDArray[Any], Floats]:
+    """Return vectors (t, dim) in a number format, and their scales (t,).
+
+    >>> quantise(np.array([[0.5, -1.0]], np.float32), "int8")[0].tolist()
+    [[64, -127]]
+    """
+    if precision != "int8":
+        return vectors.astype(DTYPES[precision]), np.ones(len(vectors), np.float32)
+    scales = (np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-12) / 127).astype(np.float32)
+    return np.rint(vectors / scales[:, None]).astype(np.int8), scales
+
+
+def merge(blocks: Sequence[TokenBlock]) -> TokenBlock:
+    """Return one block with the texts of several."""
+    ends = np.cumsum([0, *(block.starts[-1] for block in blocks)])
+    starts = np.concatenate([np.zeros(1, np.int64), *(b.starts[1:] + end for b, end in zip(blocks, ends))])
+    return TokenBlock(np.concatenate([b.keys for b in blocks]), starts, np.concatenate([b.ids for b in blocks]),
+                      np.concatenate([b.scales for b in blocks]), np.concatenate([b.vectors for b in blocks]))
+
+
+@dataclass(frozen=True)
+class TokenVectors:
+    """The token vectors of n texts, which lie in several blocks.
+
+    block_of: (n,) the block of each text. begins, lengths: (n,) its first token there, and its number of tokens.
+    """
+
+    blocks: Sequence[TokenBlock]
+    block_of: Ints
+    begins: Ints
+    lengths: Ints
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def take(self, rows: Ints) -> TokenVectors:
+        """Return the token vectors of some texts; no vector is copied."""
+        return TokenVectors(self.blocks, self.block_of[rows], self.begins[rows], self.lengths[rows])
+
+    def text(self, i: int) -> tuple[Ints, Floats]:
+        """Return the token ids (t,) and vectors (t, dim) of a text."""
+        block, at = self.blocks[self.block_of[i]], slice(self.begins[i], self.begins[i] + self.lengths[i])
+        return block.ids[at].astype(np.int64), block.vectors[at].astype(np.float32) * block.scales[at, None]
+
+    def ids(self) -> tuple[Ints, Ints]:
+        """Return the ids of all tokens (t,), and the text of each (t,), in no particular order of the texts."""
+        ids, texts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        for rows, starts, part in self.in_pieces(1 << 62, lambda block, at: block.ids[at]):
+            ids.append(part.astype(np.int64))
+            texts.append(np.repeat(rows, np.diff(starts)))
+        return np.concatenate(ids), np.concatenate(texts)
+
+    def pieces(self, tokens: int) -> Iterator[tuple[Ints, Ints, tuple[NDArray[Any], Floats]]]:
+        """Yield (rows (b,), where each starts (b + 1,), their vectors (t, dim) and scales (t,)); t is about ``tokens``.
+
+        Texts that follow each other in their block are not copied.
+        """
+        yield from self.in_pieces(tokens, lambda block, at: (block.vectors[at], block.scales[at]))
+
+    def in_pieces(self, tokens: int, part: Any) -> Iterator[tuple[Ints, Ints, Any]]:
+        """Yield (rows, starts, ``part(block, its tokens)``) for pieces of about so many tokens."""
+        order = np.lexsort((self.begins, self.block_of))
+        piece = np.cumsum(self.lengths[order]) // tokens
+        edges = np.flatnonzero(np.diff(self.block_of[order]) | np.diff(piece)) + 1
+        for rows in np.split(order, edges) if len(order) else ():
+            begins = self.begins[rows]
+            starts, at = gather_tokens(begins, self.lengths[rows])
+            follow = np.array_equal(begins, begins[0] + starts[:-1])
+            where = slice(int(begins[0]), int(begins[0] + starts[-1])) if follow else at
+            yield rows, starts, part(self.blocks[self.block_of[rows[0]]], where)

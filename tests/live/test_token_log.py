@@ -1,0 +1,91 @@
+"""Token vectors of a live memory: each turn is encoded once, kept, and gone from the disk when it is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memlab.memory import Memory, Session
+from memlab.pipeline import Pipeline
+from memlab.search.late_interaction import WeightedLate
+from tests.token_words import TokenWords
+
+SAID = [("2023-01-01", "tea tastes lovely"), ("2023-01-02", "my cat Tom naps"), ("2023-01-03", "rain again today")]
+
+
+@pytest.fixture(autouse=True)
+def _none_asked() -> None:
+    TokenWords.asked.clear()
+
+
+def pipeline(precision: str = "fp32") -> Pipeline:
+    return Pipeline(late=WeightedLate(matcher=TokenWords(), precision=precision))  # type: ignore[arg-type]
+
+
+def filled(folder: Path, precision: str = "fp32") -> Memory:
+    memory = Memory(folder, pipeline(precision))
+    for day, text in SAID:
+        memory.add(Session(day, [("user", text)], day))
+    return memory
+
+
+def on_disk(folder: Path, text: str) -> bool:
+    ((_, (matrix,)),) = TokenWords().token_vectors([text], "document")
+    files = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    return any(matrix.tobytes() in data for data in files)
+
+
+def test_a_search_encodes_the_question_alone(tmp_path: Path) -> None:
+    with filled(tmp_path) as memory:
+        memory.search("which cat", "2023-02-01")
+        TokenWords.asked.clear()
+        assert memory.search("where is Tom", "2023-02-01")["text"][0].endswith("my cat Tom naps")
+    assert TokenWords.asked == ["where is Tom"]
+
+
+def test_vectors_outlive_the_process(tmp_path: Path) -> None:
+    with filled(tmp_path) as memory:
+        before = memory.search("cat Tom", "2023-02-01")
+    TokenWords.asked.clear()
+    with Memory(tmp_path, pipeline()) as memory:
+        assert memory.search("cat Tom", "2023-02-01").equals(before)
+    assert TokenWords.asked == ["cat Tom"]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
+def test_a_reloaded_memory_ranks_as_before_in_each_number_format(tmp_path: Path, precision: str) -> None:
+    with filled(tmp_path, precision) as memory:
+        before = memory.search("cat Tom", "2023-02-01")
+    with Memory(tmp_path, pipeline(precision)) as memory:
+        assert memory.search("cat Tom", "2023-02-01").equals(before)
+
+
+def test_forgotten_turns_leave_the_disk_and_the_others_stay(tmp_path: Path) -> None:
+    with filled(tmp_path) as memory:
+        assert on_disk(tmp_path, SAID[1][1])
+        memory.forget("2023-01-02")
+        assert not on_disk(tmp_path, SAID[1][1])
+        assert on_disk(tmp_path, SAID[0][1])
+        assert not memory.search("cat Tom", "2023-02-01")["text"].str.contains("cat").any()
+    assert not on_disk(tmp_path, SAID[1][1])
+
+
+def test_a_damaged_row_is_encoded_again(tmp_path: Path) -> None:
+    with filled(tmp_path) as memory:
+        before = memory.search("cat Tom", "2023-02-01")
+        with memory._database.transaction():
+            memory._database.run("UPDATE token_vectors SET content = zeroblob(length(content)) WHERE rowid = ?", (2,))
+    with Memory(tmp_path, pipeline()) as memory:
+        assert memory.search("cat Tom", "2023-02-01").equals(before)
+
+
+def test_additions_make_few_blocks(tmp_path: Path) -> None:
+    with Memory(tmp_path, pipeline()) as memory:
+        for n in range(40):
+            memory.add(Session("2023-01-01", [("user", f"word{n} tea")]))
+        (log,) = (log for log in memory._store._token_logs.values() if log.on_disk)  # type: ignore[attr-defined]
+        assert len(log._blocks) <= 6
+        assert sum(len(block.keys) for block in log._blocks.values()) == 40
+        assert np.isfinite(memory.search("word7", "2023-02-01")["score"].to_numpy()).all()

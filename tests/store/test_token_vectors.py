@@ -1,0 +1,118 @@
+"""Token vectors in the store: encoded once, mapped, verified, pruned, and in three number formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.errors import MemlabError
+from memlab.store import Store
+from memlab.store.__main__ import info, prune, verify
+from memlab.store.token_vectors import make_block, merge, quantise
+from memlab.tables import texts_frame
+from tests.token_words import DIM, TokenWords
+
+TEXTS = ["the cat sat", "a dog ran home", "tea"]
+
+
+@pytest.fixture(autouse=True)
+def _none_asked() -> None:
+    TokenWords.asked.clear()
+
+
+def expected(text: str) -> np.ndarray:
+    ((_, (matrix,)),) = TokenWords().token_vectors([text], "document")
+    return matrix
+
+
+def test_each_text_is_encoded_once_whatever_the_process(tmp_path: Path) -> None:
+    texts = texts_frame(TEXTS)
+    Store(tmp_path).token_vectors(TokenWords(), texts[:2], "document")
+    store = Store(tmp_path)
+    vectors = store.token_vectors(TokenWords(), texts, "document")
+    assert sorted(TokenWords.asked) == sorted(TEXTS)
+    assert (store.made["tokens"], store.found["tokens"]) == (1, 2)
+    for i, text in enumerate(texts["text"]):
+        ids, matrix = vectors.text(i)
+        assert ids.tolist() == TokenWords().token_ids([text], "document")[0].tolist()
+        np.testing.assert_array_equal(matrix, expected(text))
+
+
+def test_files_are_mapped_not_read(tmp_path: Path) -> None:
+    Store(tmp_path).token_vectors(TokenWords(), texts_frame(TEXTS), "document")
+    (block,) = Store(tmp_path).token_vectors(TokenWords(), texts_frame(TEXTS), "document").blocks
+    assert not block.vectors.flags.owndata
+    assert not block.vectors.flags.writeable
+
+
+@pytest.mark.parametrize(("precision", "error"), [("fp32", 0), ("fp16", 5e-4), ("int8", 0.5 / 127)])
+def test_number_formats_are_stored_apart_with_known_error(tmp_path: Path, precision: str, error: float) -> None:
+    texts = texts_frame(TEXTS)
+    for _ in range(2):
+        vectors = Store(tmp_path).token_vectors(TokenWords(), texts, "document", precision)  # type: ignore[arg-type]
+        for i, text in enumerate(texts["text"]):
+            assert np.abs(vectors.text(i)[1] - expected(text)).max() <= error + 1e-7
+    Store(tmp_path).token_vectors(TokenWords(), texts, "query", precision)  # type: ignore[arg-type]
+    assert len(list(tmp_path.glob("tokens/*"))) == 2
+
+
+def test_info_counts_texts_and_verify_finds_a_changed_byte(tmp_path: Path) -> None:
+    texts = texts_frame(TEXTS)
+    Store(tmp_path).token_vectors(TokenWords(), texts, "document")
+    assert info(tmp_path).select("kind", "model", "rows").rows() == [("tokens", "words", 3)]
+    assert verify(tmp_path) == []
+    (path,) = tmp_path.glob("tokens/*/*.tokens")
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    assert verify(tmp_path) == [path]
+    with pytest.warns(UserWarning, match="damaged"):
+        again = Store(tmp_path).token_vectors(TokenWords(), texts, "document")
+    np.testing.assert_array_equal(again.text(0)[1], expected(texts["text"][0]))
+    assert prune(tmp_path) == [path.with_name(path.name + ".damaged")]
+    assert verify(tmp_path) == []
+
+
+def test_prune_removes_the_token_vectors_of_a_model(tmp_path: Path) -> None:
+    Store(tmp_path).token_vectors(TokenWords(), texts_frame(TEXTS), "document")
+    prune(tmp_path, model="words")
+    assert list(tmp_path.glob("tokens/*")) == []
+
+
+def test_vectors_that_are_not_finite_are_refused_and_others_kept(tmp_path: Path) -> None:
+    class Broken(TokenWords):
+        def token_vectors(self, texts, role):  # type: ignore[no-untyped-def]
+            for at, (matrix,) in super().token_vectors(texts, role):
+                yield at, [matrix * (np.nan if texts[int(at[0])] == "tea" else 1)]
+
+    with pytest.raises(MemlabError, match="not finite for 'tea'"):
+        Store(tmp_path).token_vectors(Broken(), texts_frame(TEXTS), "document")
+    store = Store(tmp_path)
+    store.token_vectors(TokenWords(), texts_frame(TEXTS), "document")
+    assert 1 <= store.made["tokens"] < len(TEXTS)
+
+
+matrices = st.lists(st.integers(1, 5), min_size=1, max_size=6)
+
+
+@given(matrices, st.integers(0, 99))
+def test_merged_blocks_hold_the_same_texts(lengths: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    parts = [rng.standard_normal((n, DIM)).astype(np.float32) for n in lengths]
+    keys = rng.integers(0, 99, (len(parts), 2)).astype(np.uint64)
+    ids = [np.arange(n) for n in lengths]
+    whole = make_block(keys, ids, parts, "int8")
+    merged = merge([make_block(keys[i:i + 1], ids[i:i + 1], parts[i:i + 1], "int8") for i in range(len(parts))])
+    for one, other in zip((whole.keys, whole.starts, whole.ids, whole.scales, whole.vectors),
+                          (merged.keys, merged.starts, merged.ids, merged.scales, merged.vectors)):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_int8_uses_its_whole_range() -> None:
+    vectors, scales = quantise(np.array([[0.5, -1.0], [0.0, 0.0]], np.float32), "int8")
+    assert vectors.tolist() == [[64, -127], [0, 0]]
+    assert scales[0] == pytest.approx(1 / 127)
