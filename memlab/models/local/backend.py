@@ -10,7 +10,7 @@ import json
 import os
 import string
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -170,8 +170,9 @@ class Encoder:
         """Return the token ids that the tokenizer adds around a text ([CLS], [SEP], ...)."""
         return np.array(sorted(set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}), np.int64)
 
+    @cached_property
     def punctuation(self) -> Ints:
-        """Return the token ids of pure punctuation; ColBERT leaves them out of passages."""
+        """The token ids of pure punctuation; ColBERT leaves them out of passages."""
         pieces = self.tokenizer.convert_ids_to_tokens(list(range(len(self.tokenizer))))
         bare = [(piece or "").lstrip("\u2581\u0120#") or (piece or "") for piece in pieces]
         return np.array([i for i, piece in enumerate(bare) if piece and all(c in string.punctuation for c in piece)],

@@ -118,7 +118,7 @@ class SentenceEmbedder(LocalModel):
         """Return the vocabulary ids that do not count."""
         first = self._encoders()[0]
         return np.concatenate([first.outside_text() if not special else [],
-                               first.punctuation() if not punctuation else []]).astype(np.int64)
+                               first.punctuation if not punctuation else []]).astype(np.int64)
 
     def _folder(self) -> Path:
         return bundled_encoder() if self.path is None else super()._folder()

@@ -1,0 +1,68 @@
+"""Cost of a question to a live memory of LoCoMo's sessions with ``system=best``.
+
+    python experiments/late/live_memory.py locomo10.dev.json [--sessions 272] [--questions 5] [--folder DIR]
+
+Sessions beyond those of the file are the same ones again, with a word added to every turn so that no text is known.
+Prints the time to add all sessions and the time of each question: of the clock, and of the processor over all threads.
+The first question also merges the sessions and tokenises them for BM25. It uses the public interface alone, so that it
+runs on earlier versions too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from datetime import date, timedelta
+from itertools import islice
+from pathlib import Path
+
+from memlab import Memory, Session, preset
+
+
+def sessions(conversations: list[dict]) -> Iterator[Session]:
+    """Yield the sessions of all conversations, one a day, again and again."""
+    day, repeat = date(2023, 1, 1), 0
+    while True:
+        for one in conversations:
+            talk = one["conversation"]
+            for key in (k for k in talk if k.startswith("session_") and isinstance(talk[k], list)):
+                day += timedelta(days=1)
+                turns = [("user", turn["text"] + " again" * repeat, turn["speaker"]) for turn in talk[key]]
+                yield Session(day.isoformat(), turns)
+        repeat += 1
+
+
+def timed(what: str, work: Callable[[], object]) -> None:
+    """Run some work and print its time."""
+    clock, processor = time.perf_counter(), time.process_time()
+    work()
+    print(f"{what}: {time.perf_counter() - clock:.2f} s, processor {time.process_time() - processor:.2f} s", flush=True)
+
+
+def main() -> None:
+    """Fill a memory and ask."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--sessions", type=int, default=272)
+    parser.add_argument("--questions", type=int, default=5)
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    conversations = json.loads(options.file.read_text())
+    folder = options.folder or Path(tempfile.mkdtemp()) / "memory"
+    some = list(islice(sessions(conversations), options.sessions))
+    asked = [qa["question"] for qa in conversations[0]["qa"]][: options.questions]
+    with Memory(folder, preset("system=best")) as memory:
+        if not len(memory):
+            timed(f"add {len(some)} sessions of {sum(len(s.turns) for s in some)} turns",
+                  lambda: [memory.add(session) for session in some])
+        for number, question in enumerate(asked, 1):
+            timed(f"question {number}", lambda question=question: memory.search(question, "2030-01-01"))
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    print(f"on disk {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
