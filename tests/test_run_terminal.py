@@ -1,8 +1,11 @@
-"""Escape sequences in names and data on their way to the terminal, through whole commands."""
+"""Escape sequences and rare letters in names and data on their way to the terminal, through whole commands."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,3 +50,25 @@ def test_a_corpus_in_a_message_steers_no_terminal(tmp_path: Path, capfd: pytest.
     text = printed(capfd)
     assert "pwned" in text
     assert steers(text) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "latin-1"},
+                                       {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
+def test_a_terminal_without_the_letters_of_a_text_ends_no_command(tmp_path: Path, variables: dict[str, str]) -> None:
+    (tmp_path / "sessions.jsonl").write_text(json.dumps(
+        {"corpus": "c–東", "session": "s", "said_on": "2023-05-20",
+         "turns": [{"role": "user", "text": "Zoë – 東京 ate soup"}]}) + "\n")
+    (tmp_path / "questions.jsonl").write_text(json.dumps(
+        {"corpus": "c–東", "question": "q", "text": "Where is Zoë – 東京?", "asked_on": "2023-05-21",
+         "category": "a", "evidence": [{"session": "s", "turn": 0}]}) + "\n")
+    own = ["data=custom", f"data.path={tmp_path}", "search/dense=none", "track=none"]
+    for line, expected in (
+            (["run", *own, f"out={tmp_path}/runs"], 0), (["run", *own, "rank.select.k='東'"], 2),
+            (["report", f"{tmp_path}/runs"], 0), (["ask", "Zoë – 東京?", *own], 0),
+            (["data", "show", *own[:2], "q"], 0), (["東"], 2), (["run", "--help"], 0), (["status", "東"], 1)):
+        ended = subprocess.run([sys.executable, "-m", "memlab", *line], env={**os.environ, **variables}, check=False,
+                               capture_output=True, cwd=tmp_path)
+        output = (ended.stdout + ended.stderr).decode("latin-1")
+        assert "Traceback" not in output, output
+        assert ended.returncode == expected, output

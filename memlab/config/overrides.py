@@ -75,6 +75,8 @@ def faults(words: Iterable[str]) -> list[Fault]:
 
 
 def _faults(word: str) -> list[str]:
+    if any("\ud800" <= letter <= "\udfff" for letter in word):  # the system's encoding did not read them
+        return ["holds letters that this system's encoding lacks; set LC_ALL=C.UTF-8"]
     if word.startswith("-"):
         key = word.lstrip("-").partition("=")[0]
         if key in {"exp", *groups(), *_top_level()}:

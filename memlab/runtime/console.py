@@ -1,4 +1,4 @@
-"""Rich's console, with texts that steer no terminal and hold no key."""
+"""Rich's console, with texts that steer no terminal, hold no key and no letter that the terminal lacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from memlab.runtime.terminal import shown
+from memlab.runtime.terminal import encodable, shown
 
 
 class Console(RichConsole):
@@ -17,4 +17,4 @@ class Console(RichConsole):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of a renderable, each with a text that steers no terminal."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(shown(segment.text), segment.style)
+            yield segment if segment.control else Segment(encodable(shown(segment.text), self.encoding), segment.style)

@@ -1,7 +1,8 @@
-"""The only way to the terminal: text without keys, and without characters that steer a terminal.
+"""The only way to the terminal: text without keys, and without characters that steer a terminal or that it lacks.
 
-What a benchmark, a file or a server says must neither colour, clear nor title a terminal, nor reverse a line. Commands
-import ``print`` from here and ``Console`` from ``memlab.runtime.console``; tests/test_structure.py holds them to it.
+What a benchmark, a file or a server says must neither colour, clear nor title a terminal, nor reverse a line, nor end a
+command whose output can hold no such letters (``LC_ALL=C``, ``PYTHONIOENCODING=ascii``). Commands import ``print`` from
+here and ``Console`` from ``memlab.runtime.console``; tests/test_structure.py holds them to it.
 """
 
 from __future__ import annotations
@@ -25,11 +26,24 @@ def shown(text: str) -> str:
     return sanitise_lines(redact(text, prose=True))
 
 
+def encodable(text: str, encoding: str | None) -> str:
+    r"""Return a text with the characters that an encoding lacks escaped; None is that of a stream of text in memory.
+
+    >>> encodable("Zoë – 東京", "latin-1")
+    'Zoë \\u2013 \\u6771\\u4eac'
+    """
+    if encoding is None or text.isascii():
+        return text
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
 def print(*values: object, sep: str = " ", end: str = "\n", file: TextIO | None = None, flush: bool = False,
           secret: bool = False) -> None:
     """Print as Python does, with the text as ``shown`` returns it; a ``secret`` that is asked for keeps its keys."""
     text = sep.join(map(str, values))
-    builtins.print(sanitise_lines(text) if secret else shown(text), end=end, file=file or sys.stdout, flush=flush)
+    out = file or sys.stdout
+    safe = sanitise_lines(text) if secret else shown(text)
+    builtins.print(encodable(safe, getattr(out, "encoding", None)), end=end, file=out, flush=flush)
 
 
 class _Formatter(logging.Formatter):

@@ -17,6 +17,7 @@ from memlab.config.overrides import faults, groups, unknown_settings, valid_over
     ("daat.limit=3", "there is no setting 'daat.limit'; did you mean 'data'?"),
     ("data.path=a file=(1", "cannot be read as key=value; quote values"),
     ("rank/select", "cannot be read as key=value"),
+    ("name=a\udce9", "holds letters that this system's encoding lacks"),
     ("--multrun", "there is no such flag; did you mean '--multirun'?"),
 ])
 def test_a_bad_word_is_answered_with_the_nearest(word: str, expected: str) -> None:

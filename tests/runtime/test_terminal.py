@@ -49,3 +49,17 @@ def test_warnings_are_escaped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 def test_line_breaks_stay() -> None:
     assert shown("one\ntwo\tthree") == "one\ntwo\\tthree"
+
+
+@pytest.mark.parametrize(("encoding", "text"), [
+    ("ascii", "Zo\\xeb \\u2013 \\u6771\n"), ("latin-1", "Zoë \\u2013 \\u6771\n"), ("utf-8", "Zoë – 東\n")])
+def test_letters_that_a_terminal_lacks_are_escaped(encoding: str, text: str) -> None:
+    for way in ("print", "secret", "console"):
+        raw = io.BytesIO()
+        out = io.TextIOWrapper(raw, encoding=encoding, errors="strict")
+        if way == "console":
+            Console(file=out, width=80).print(Text("Zoë – 東"))
+        else:
+            print("Zoë – 東", file=out, secret=way == "secret")
+        out.flush()
+        assert raw.getvalue() == text.encode(encoding)
