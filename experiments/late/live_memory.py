@@ -1,6 +1,7 @@
-"""Cost of a question to a live memory of LoCoMo's sessions with ``system=best``.
+"""Cost of a question to a live memory of LoCoMo's sessions, with ``system=best`` or other words of a configuration.
 
-    python experiments/late/live_memory.py locomo10.dev.json [--sessions 272] [--questions 5] [--folder DIR]
+    python experiments/late/live_memory.py locomo10.dev.json [--sessions 272] [--turns N] [--questions 5]
+        [--folder DIR] [--words system=best]
 
 Sessions beyond those of the file are the same ones again, with a word added to every turn so that no text is known.
 Prints the time to add all sessions and the time of each question: of the clock, and of the processor over all threads.
@@ -22,15 +23,15 @@ from pathlib import Path
 from memlab import Memory, Session, preset
 
 
-def sessions(conversations: list[dict]) -> Iterator[Session]:
-    """Yield the sessions of all conversations, one a day, again and again."""
+def sessions(conversations: list[dict], most: int | None) -> Iterator[Session]:
+    """Yield the sessions of all conversations, one a day, again and again; of each at most its first turns."""
     day, repeat = date(2023, 1, 1), 0
     while True:
         for one in conversations:
             talk = one["conversation"]
             for key in (k for k in talk if k.startswith("session_") and isinstance(talk[k], list)):
                 day += timedelta(days=1)
-                turns = [("user", turn["text"] + " again" * repeat, turn["speaker"]) for turn in talk[key]]
+                turns = [("user", turn["text"] + " again" * repeat, turn["speaker"]) for turn in talk[key][:most]]
                 yield Session(day.isoformat(), turns)
         repeat += 1
 
@@ -47,14 +48,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=Path)
     parser.add_argument("--sessions", type=int, default=272)
+    parser.add_argument("--turns", type=int, help="at most so many turns of each session")
     parser.add_argument("--questions", type=int, default=5)
-    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--folder", type=Path, help="filled once, and asked again later")
+    parser.add_argument("--words", nargs="*", default=["system=best"], help="words of a configuration")
     options = parser.parse_args()
     conversations = json.loads(options.file.read_text())
     folder = options.folder or Path(tempfile.mkdtemp()) / "memory"
-    some = list(islice(sessions(conversations), options.sessions))
+    some = list(islice(sessions(conversations, options.turns), options.sessions))
     asked = [qa["question"] for qa in conversations[0]["qa"]][: options.questions]
-    with Memory(folder, preset("system=best")) as memory:
+    with Memory(folder, preset(*options.words)) as memory:
         if not len(memory):
             timed(f"add {len(some)} sessions of {sum(len(s.turns) for s in some)} turns",
                   lambda: [memory.add(session) for session in some])
