@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,7 @@ class LiveStore(Store):
         super().__init__(database.folder / "store")
         self._database = database
         self._token_logs: dict[Path, TokenLog] = {}
+        self._kept: dict[Hashable, Any] = {}
         if not database.read_only:
             clear_free_rows(database, database.folder / FOLDER)
 
@@ -129,6 +130,12 @@ class LiveStore(Store):
             database = self._database if role == "document" else None
             self._token_logs[path] = TokenLog(path, identity, precision, database)
         return self._token_logs[path]
+
+    def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Return what is kept under a key for as long as the memory is loaded, made by ``make`` at first."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
 
     def forget_questions(self) -> None:
         """Drop the vectors and pair scores of earlier questions."""
@@ -155,6 +162,8 @@ class LiveStore(Store):
         for log in self._indexes.values():
             if isinstance(log, VectorLog) and log.database:
                 log.forget_other_keys(set(kept))
+        for words in self._kept.values():
+            words.forget_other_texts(hashes)
 
     def clear_forgotten(self) -> None:
         """Overwrite the vectors that were forgotten, and shorten their files."""

@@ -10,75 +10,16 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import polars as pl
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from memlab.models.protocols import Ints
-from memlab.search.as_of import pools
+from memlab.search.as_of import VisiblePool, memory_pools, visible_pools
+from memlab.search.corpus import IDF, Corpus, Form, Reals
 from memlab.search.hits import HitsBuilder
+from memlab.search.kept_words import KeptWords, Tokenise
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, empty
 from memlab.text.tokenize import LUCENE_STOP_WORDS, count, split, valid_pattern, words
-
-Form = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
-Reals = NDArray[np.float64]
-Idf = Callable[[int, int], float]  # (N, df) -> weight of the term
-Tokenise = Callable[[pl.Series], pl.DataFrame]
-
-IDF: dict[str, Idf] = {
-    "robertson": lambda n, df: float(np.log(max(1.0, (n - df + 0.5) / (df + 0.5)))),
-    "lucene": lambda n, df: float(np.log(1 + (n - df + 0.5) / (df + 0.5))),
-    "atire": lambda n, df: float(np.log(n / df)),
-    "bm25l": lambda n, df: float(np.log((n + 1) / (df + 0.5))),
-    "bm25+": lambda n, df: float(np.log((n + 1) / df)),
-}
-
-
-def term_weight(form: Form, tf: Reals, norm: Reals, k1: float, delta: float) -> Reals:
-    """Return the weight of the term frequencies tf (n,) under the length norms 1 - b + b L / A (n,)."""
-    if form == "bm25l":
-        scaled = tf / norm + delta
-        return (k1 + 1) * scaled / (k1 + scaled)
-    if form == "bm25+":
-        return tf * (k1 + 1) / (tf + k1 * norm) + delta
-    return tf * (k1 + 1 if form == "atire" else 1.0) / (tf + k1 * norm)
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """One pool of memories, in the order of the pool: term counts (n, terms) and lengths (n,)."""
-
-    postings: scipy.sparse.csc_array
-    lengths: Ints
-
-    @classmethod
-    def of(cls, counts: scipy.sparse.csr_array, lengths: Ints, rows: Ints) -> Corpus:
-        """Return the corpus of these rows of all texts."""
-        postings = counts[rows].tocsc()
-        postings.sort_indices()
-        return cls(postings, lengths[rows])
-
-    def scores(self, query: scipy.sparse.csr_array, visible: int, form: Form, k1: float, b: float, delta: float,
-               idf: Idf) -> Reals:
-        """Score the first ``visible`` texts for a query (1, terms), each term as often as it is there: (visible,)."""
-        lengths = self.lengths[:visible]
-        mean = lengths.mean() if lengths.any() else 1.0
-        norm = 1 - b + b * lengths / mean
-        total = np.zeros(visible)
-        for term, times in zip(query.indices, query.data):
-            start, end = self.postings.indptr[term:term + 2]
-            texts = self.postings.indices[start:end]
-            df = int(np.searchsorted(texts, visible))
-            if df == 0:
-                continue
-            texts, tf = texts[:df], self.postings.data[start:start + df].astype(np.float64)
-            weight = times * idf(visible, df)
-            absent = float(term_weight(form, np.zeros(1), np.ones(1), k1, delta)[0])  # does not depend on the length
-            total += weight * absent
-            total[texts] += weight * (term_weight(form, tf, norm[texts], k1, delta) - absent)
-        return total
-
 
 Score = Callable[[Corpus, "scipy.sparse.csr_array", int], Reals]
 """(corpus, query, visible) -> scores of the visible texts."""
@@ -113,46 +54,81 @@ class BM25:
     def _usable(cls, value: str) -> str:
         return valid_pattern(value)
 
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002  (tokenising is cheaper than storing it)
+    def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every kind for every query; MemlabError for an unknown kind."""
         named = {"none": (), "en": LUCENE_STOP_WORDS}
-        stop = named[self.stop_words] if isinstance(self.stop_words, str) else self.stop_words
+        stop = named[self.stop_words] if isinstance(self.stop_words, str) else tuple(self.stop_words)
 
         def score(corpus: Corpus, query: scipy.sparse.csr_array, visible: int) -> Reals:
             return corpus.scores(query, visible, self.method, self.k1, self.b, self.delta, IDF[self.method])
 
-        return search_words(
-            tables, self.kinds, self.name, self.depth,
-            tokenise=lambda texts: words(texts, self.pattern, stop, self.stemmer), score=score, whole=False,
-            floor=self.floor)
+        return search_words(tables, store, self.kinds, self.name, self.depth,
+                            tokenise=StemmedWords(self.pattern, stop, self.stemmer), score=score, whole=False,
+                            floor=self.floor)
 
 
-def search_words(tables: Tables, kinds: Sequence[str] | None, name: str, depth: int, tokenise: Tokenise,
+@dataclass(frozen=True)
+class StemmedWords:
+    """The tokeniser of BM25; equal settings are equal, so that what is kept of a text is kept by its tokeniser."""
+
+    pattern: str
+    stop_words: tuple[str, ...]
+    stemmer: Literal["english", "none"]
+
+    def __call__(self, texts: pl.Series) -> pl.DataFrame:
+        """Return one row per token of n texts: row (the text's), term."""
+        return words(texts, self.pattern, self.stop_words, self.stemmer)
+
+
+def search_words(tables: Tables, store: Store, kinds: Sequence[str] | None, name: str, depth: int, tokenise: Tokenise,
                  score: Score, whole: bool, floor: float | None = None) -> Tables:
-    """Tokenise all distinct texts once; score and rank the memories of each corpus for its queries.
+    """Score and rank the memories of each corpus for its queries.
 
-    whole: whether ``score`` needs the counts of every term, or only of those that occur in some query.
+    The store of a live memory keeps the words of the memories, by tokeniser; else all distinct texts are tokenised
+    once. whole: whether ``score`` needs the counts of every term, or only of those that occur in some query.
     floor: the lowest score of a hit.
     """
-    queries, memories, texts = tables["queries"], tables["memories"], tables["texts"]
-    layout = list(pools(queries, tables["questions"], memories, kinds))
+    queries, memories = tables["queries"], tables["memories"]
+    kept = store.kept(("words", tokenise), lambda: KeptWords(tokenise))
+    index = kept.index(tables, kinds) if kept else None
+    layout = list(visible_pools(index.pools if index else memory_pools(memories, kinds), queries, tables["questions"]))
     if not layout:
         return Tables(hits=empty("hits"))
-    memory_rows = np.unique(np.concatenate([p.memories for p in layout]))
     query_rows = np.unique(np.concatenate([p.queries for p in layout]))
-    keys, key_of = distinct_texts(texts, memories["key_id"].gather(memory_rows))
-    asked, text_of = distinct_texts(texts, queries["text_id"].gather(query_rows))
-    counts = count(tokenise(keys["text"]), tokenise(asked["text"]), (keys.height, asked.height), whole)
+    asked, text_of = distinct_texts(tables["texts"], queries["text_id"].gather(query_rows))
+    tokens = tokenise(asked["text"])
+    corpus_of: Callable[[VisiblePool], Corpus]
+    if index:
+        counts, corpus_of = index.count(tokens, asked.height), index.corpus
+    else:
+        counts, corpus_of = _count_all(tables, layout, tokens, asked.height, tokenise, whole)
     memory_ids, query_ids = memories["memory"].to_numpy(), queries["query"].to_numpy()
     hits = HitsBuilder(floor)
     for pool in layout:
-        corpus = Corpus.of(counts.texts, counts.lengths, key_of[np.searchsorted(memory_rows, pool.memories)])
+        corpus = corpus_of(pool)
         texts_asked = text_of[np.searchsorted(query_rows, pool.queries)]
         for query, text, visible in zip(pool.queries, texts_asked, pool.visible.tolist()):
             if visible:
                 hits.add(f"{name}:{pool.kind}", query_ids[query], memory_ids[pool.memories[:visible]],
-                         score(corpus, counts.queries[[text]], visible), depth)
+                         score(corpus, counts[[text]], visible), depth)
     return Tables(hits=hits.frame())
+
+
+def _count_all(tables: Tables, layout: Sequence[VisiblePool], asked: pl.DataFrame, questions: int, tokenise: Tokenise,
+               whole: bool) -> tuple[scipy.sparse.csr_array, Callable[[VisiblePool], Corpus]]:
+    """Tokenise the memories of all pools; return the counts of the tokens asked (row, term), and how to make a corpus.
+
+    One corpus is in memory at a time, since an experiment has hundreds.
+    """
+    memories = tables["memories"]
+    rows = np.unique(np.concatenate([pool.memories for pool in layout]))
+    keys, key_of = distinct_texts(tables["texts"], memories["key_id"].gather(rows))
+    counts = count(tokenise(keys["text"]), asked, (keys.height, questions), whole)
+
+    def corpus_of(pool: VisiblePool) -> Corpus:
+        return Corpus.of(counts.texts, counts.lengths, key_of[np.searchsorted(rows, pool.memories)])
+
+    return counts.queries, corpus_of
 
 
 @stage
@@ -173,9 +149,10 @@ class BM25Okapi:
     depth: Annotated[int, Field(ge=1)] = 1000  # more than any haystack of S: the official nDCG ranks every memory
     name: str = "lexical"
 
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002  (tokenising is cheaper than storing it)
+    def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every kind for every query; MemlabError for an unknown kind."""
-        return search_words(tables, self.kinds, self.name, self.depth, tokenise=split, score=self._score, whole=True)
+        return search_words(tables, store, self.kinds, self.name, self.depth, tokenise=split, score=self._score,
+                            whole=True)
 
     def _score(self, corpus: Corpus, query: scipy.sparse.csr_array, visible: int) -> Reals:
         floor = self.epsilon * _mean_idf(corpus, visible)

@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -44,6 +44,16 @@ earlier versions stored in place of token vectors; ``prune`` removes them."""
 
 _FORMAT = 1  # part of every fingerprint: a change of the files' layout starts new folders
 _TRIES = 5  # rounds of "look up, compute, read" before giving up on a folder that others keep deleting
+
+
+class Kept(Protocol):
+    """What a live memory keeps of its texts."""
+
+    def forget_other_texts(self, ids: pl.Series) -> None:
+        """Forget all texts but those with these ids (n,)."""
+
+
+_Kept = TypeVar("_Kept", bound=Kept)
 
 
 class Store:
@@ -172,6 +182,13 @@ class Store:
         if notes is not None:
             _note(given, model_name(chat), notes)
         return given
+
+    def kept(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept | None:  # noqa: ARG002  (live memories use them)
+        """Return what a live memory keeps under a key from question to question, made by ``make`` at first.
+
+        None: nothing is kept, so that what a stage returns depends on its tables alone.
+        """
+        return None
 
     def missing(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> int:
         """Return the number of distinct texts whose vectors are not stored."""

@@ -1,0 +1,115 @@
+"""Words of a live memory, kept from question to question: counts of each key text, and the postings of its memories.
+
+A store of experiments keeps nothing: there a result depends on its tables alone. A live memory's store keeps one of
+these for each tokeniser, so that a question tokenises its own words and the texts that were added since the last one.
+The figures are those of counting everything anew, to the last digit: terms have the same order, and so have sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import scipy  # its parts are loaded when they are used
+
+from memlab.models.protocols import Ints
+from memlab.search.as_of import MemoryPool, VisiblePool, memory_pools
+from memlab.search.corpus import Corpus
+from memlab.tables import Tables, distinct_texts
+
+Tokenise = Callable[[pl.Series], pl.DataFrame]
+"""Texts (n,) -> one row per token: row (the text's), term. Hashable: words are kept by tokeniser."""
+
+
+@dataclass(frozen=True)
+class WordIndex:
+    """All pools of some memories as postings. columns: the number of each term, in the order of their bytes."""
+
+    pools: Sequence[MemoryPool]
+    corpora: dict[tuple[int, str], Corpus]
+    columns: dict[str, int]
+
+    def corpus(self, pool: VisiblePool) -> Corpus:
+        """Return the corpus of a pool."""
+        return self.corpora[pool.corpus, pool.kind]
+
+    def count(self, tokens: pl.DataFrame, size: int) -> scipy.sparse.csr_array:
+        """Return how often each term (its column) occurs in each of ``size`` texts with these tokens (row, term).
+
+        Terms that no memory has are left out: they add nothing to a score.
+        """
+        cells = [(row, self.columns[term]) for row, term in tokens.iter_rows() if term in self.columns]
+        rows, columns = np.array(cells, np.int64).reshape(-1, 2).T
+        counts = scipy.sparse.coo_array((np.ones(len(cells), np.int32), (rows, columns)),
+                                        shape=(size, len(self.columns))).tocsr()  # adds up what occurs twice
+        counts.sort_indices()  # scores are summed in the order of the terms
+        return counts
+
+
+class KeptWords:
+    """The term counts of texts by id, for one tokeniser, and the latest postings that were made of them."""
+
+    def __init__(self, tokenise: Tokenise) -> None:
+        self._tokenise = tokenise
+        self._ids = pl.Series("text_id", [], pl.String)
+        self._terms = pl.Series("term", [], pl.String)
+        self._counts = scipy.sparse.csr_array((0, 0), dtype=np.int32)  # (texts, terms)
+        self._lengths: Ints = np.empty(0, np.int64)
+        self._memories = ""  # the digest of the memories of ``_indexes``
+        self._indexes: dict[tuple[str, ...] | None, WordIndex] = {}
+
+    def index(self, tables: Tables, kinds: Sequence[str] | None) -> WordIndex:
+        """Return the postings of the memories of these kinds; MemlabError for a kind that no memory has.
+
+        They are made once for the same table of memories; texts are tokenised that were not there before.
+        """
+        digest, key = tables.digest(("memories",)), kinds if kinds is None else tuple(kinds)
+        if digest != self._memories:
+            self._memories, self._indexes = digest, {}
+        if key not in self._indexes:
+            self._indexes[key] = self._index(tables, memory_pools(tables["memories"], kinds))
+        return self._indexes[key]
+
+    def forget_other_texts(self, ids: pl.Series) -> None:
+        """Forget all texts but those with these ids (n,), and the terms that no other text has."""
+        left = self._ids.is_in(ids.implode()).to_numpy()
+        counts = self._counts[np.flatnonzero(left)]
+        used = np.unique(counts.indices)
+        self._counts = counts[:, used]
+        self._ids, self._lengths = self._ids.filter(left), self._lengths[left]
+        self._terms = pl.Series("term", self._terms.gather(used).to_list(), pl.String)  # a copy: views keep old words
+        self._memories, self._indexes = "", {}
+
+    def _index(self, tables: Tables, pools: Sequence[MemoryPool]) -> WordIndex:
+        key_ids = tables["memories"]["key_id"]
+        used = [key_ids.gather(pool.memories) for pool in pools]
+        if used:
+            self._add(tables["texts"], pl.concat(used).unique())
+        order = self._terms.arg_sort()
+        counts = self._counts[:, order.to_numpy()]
+        at = pl.DataFrame({"text_id": self._ids}).with_row_index("at")
+        rows = [ids.alias("text_id").to_frame().join(at, on="text_id", how="left", maintain_order="left")["at"]
+                for ids in used]
+        corpora = {(pool.corpus, pool.kind): Corpus.of(counts, self._lengths, row.to_numpy().astype(np.int64))
+                   for pool, row in zip(pools, rows)}
+        return WordIndex(pools, corpora, {term: n for n, term in enumerate(self._terms.gather(order))})
+
+    def _add(self, texts: pl.DataFrame, ids: pl.Series) -> None:
+        """Tokenise the texts with these ids that are not known yet."""
+        new, _ = distinct_texts(texts, ids.filter(~ids.is_in(self._ids.implode())))
+        if new.is_empty():
+            return
+        tokens = self._tokenise(new["text"])
+        terms = pl.concat([self._terms, tokens["term"]]).unique(maintain_order=True)
+        cells = (tokens.join(terms.to_frame().with_row_index("id"), on="term")
+                 .group_by("row", "id").len("n"))
+        size = self._counts.shape[0] + new.height, len(terms)
+        old = self._counts.tocoo()
+        self._counts = scipy.sparse.coo_array(
+            (np.concatenate([old.data, cells["n"].to_numpy().astype(np.int32)]),
+             (np.concatenate([old.row, cells["row"].to_numpy() + self._counts.shape[0]]),
+              np.concatenate([old.col, cells["id"].to_numpy()]))), shape=size).tocsr()
+        self._lengths = np.concatenate([self._lengths, np.bincount(tokens["row"].to_numpy(), minlength=new.height)])
+        self._ids, self._terms = pl.concat([self._ids, new["text_id"]]), terms

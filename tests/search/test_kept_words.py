@@ -1,0 +1,175 @@
+"""Words kept in a live memory: the figures of the batch, as-of counts, and nothing of a text that is forgotten."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from memlab.errors import MemlabError
+from memlab.live.database import Database
+from memlab.live.vector_log import LiveStore
+from memlab.memory import Memory, Session
+from memlab.search.bm25 import BM25, BM25Okapi
+from memlab.search.corpus import IDF
+from memlab.search.kept_words import KeptWords
+from memlab.stage import Stage
+from memlab.store import Store
+from memlab.tables import text_hash
+from memlab.text.tokenize import split
+from tests.search.world import day, world
+from tests.small import lexical
+
+TEXTS = ["cat cats sea", "the Blue sea", "running runs ran", "", "zebra \u00e9t\u00e9 \u00c9T\u00c9", "cat cat cat",
+         "sea", "a b"]
+LANES = [*(BM25(method=method, k1=1.1, b=.6) for method in IDF), BM25(stemmer="none", stop_words="none"),
+         BM25(kinds=["turn"]), BM25(floor=1e-6, depth=2), BM25Okapi()]
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveStore]:
+    database = Database(tmp_path_factory.mktemp("memory"))
+    database.open()
+    yield LiveStore(database)
+    database.close()
+
+
+@pytest.fixture
+def store(opened: LiveStore) -> LiveStore:
+    """A live memory's store, without texts."""
+    forget_others(opened, [])
+    return opened
+
+
+def forget_others(store: LiveStore, texts: list[str]) -> None:
+    with store._database.transaction():
+        store.forget_other_texts(pl.Series("text_id", list(map(text_hash, texts)), pl.String))
+
+
+memories_ = st.lists(st.tuples(st.sampled_from([0, 0, 0, 1]), st.sampled_from(TEXTS),
+                               st.sampled_from([None, *map(day, range(4))]), st.just("turn") | st.just("session")),
+                     min_size=1, max_size=12)
+asked_ = st.sampled_from(["cats", "sea cat sea running", "the", "\u00e9t\u00e9"])
+questions_ = st.lists(st.tuples(st.integers(0, 1), asked_, st.sampled_from([None, *map(day, range(-1, 4))])),
+                      min_size=1, max_size=3)
+steps_ = st.lists(st.tuples(memories_, questions_, st.booleans()), min_size=1, max_size=5)
+
+
+@settings(max_examples=15, deadline=None)
+@given(lane=st.sampled_from(LANES), steps=steps_)
+def test_hits_are_those_of_the_batch_whatever_is_added_and_forgotten(opened: LiveStore, lane: Stage, steps: list
+                                                                     ) -> None:
+    forget_others(opened, [])
+    for memories, questions, forget in steps:
+        some = [(0, "sea", None, "turn"), *memories]  # of the kind that some lane searches
+        if forget:
+            forget_others(opened, [text for _, text, *_ in some])
+        tables = world(some, questions)
+        for _ in range(2):  # the second time from postings that are there
+            assert_frame_equal(lane.run(tables, opened)["hits"], lane.run(tables, Store())["hits"], check_exact=True)
+
+
+def test_a_live_memory_ranks_as_one_on_a_store_of_experiments(tmp_path: Path) -> None:
+    draw = random.Random(5)  # noqa: S311 - no secret
+    words = ["cat", "cats", "sea", "running", "runs", "blue", "zebra", "walk", "walked", "the", "of"]
+    with Memory(tmp_path / "live", lexical()) as live, Memory(tmp_path / "batch", lexical(), Store(tmp_path)) as batch:
+        for step in range(16):
+            session = Session(f"2023-05-{draw.randint(1, 28):02}", [
+                ("user", " ".join(draw.choices(words, k=draw.randint(1, 9)))) for _ in range(3)])
+            assert live.add(session) == batch.add(session)
+            if step % 5 == 4:
+                gone = draw.choice(live.sessions()["session"].to_list())
+                turns = draw.choice([None, [0]]) if 0 in live._sessions.turns[gone] else None
+                for memory in (live, batch):
+                    memory.forget(gone, turns)
+            if step % 3:
+                asked, now = " ".join(draw.choices(words, k=4)), f"2023-05-{draw.randint(1, 28):02}"
+                assert_frame_equal(live.search(asked, now, 100), batch.search(asked, now, 100), check_exact=True)
+
+
+def test_document_frequencies_count_what_the_question_sees(store: LiveStore) -> None:
+    """Two of the three texts are visible, and one of these has the word: ln(1 + 1.5/1.5) x 1 / (1 + 1.5)."""
+    tables = world([(0, "cat sea", day(0)), (0, "sea sea", day(1)), (0, "cat cat", day(2))], [(0, "cat", day(1))])
+    for _ in range(2):
+        hits = BM25(stemmer="none").run(tables, store)["hits"]
+        assert hits.select("memory", "score").rows() == [(1003, round(np.log(2) / 2.5, 6)), (1002, 0)]
+
+
+def test_only_texts_that_are_new_are_tokenised() -> None:
+    read: list[str] = []
+
+    def tokenise(texts: pl.Series) -> pl.DataFrame:
+        read.extend(texts)
+        return split(texts)
+
+    words = KeptWords(tokenise)
+    first = world([(0, "cat", day(0)), (0, "sea", day(0))], [(0, "asked", None)])
+    both = world([(0, "cat", day(0)), (0, "sea", day(0)), (0, "cat", day(1)), (0, "sun", day(1))], [(0, "asked", None)])
+    index = words.index(first, None)
+    assert words.index(first, None) is index
+    assert sorted(read) == ["cat", "sea"]
+    assert sorted(words.index(both, None).columns) == ["cat", "sea", "sun"]
+    assert sorted(read) == ["cat", "sea", "sun"]
+
+
+def test_postings_are_made_anew_when_the_memories_change_or_the_kinds_do(store: LiveStore) -> None:
+    one = world([(0, "cat", day(0), "turn"), (0, "cat", day(0), "session")], [(0, "cat", None)])
+    other = world([(0, "cat", day(0), "turn"), (0, "cat", day(3), "turn")], [(0, "cat", None)])
+    for tables, kinds in ((one, None), (one, ["turn"]), (other, ["turn"]), (one, ["session"]), (one, None)):
+        lane = BM25(kinds=kinds)
+        assert_frame_equal(lane.run(tables, store)["hits"], lane.run(tables, Store())["hits"], check_exact=True)
+    with pytest.raises(MemlabError, match="no memory is of kind 'session'"):
+        BM25(kinds=["session"]).run(other, store)
+
+
+def test_tokenisers_share_no_counts(store: LiveStore) -> None:
+    tables = world([(0, "running the cats", None), (0, "cat", None), (0, "Cats runs", None)],
+                   [(0, "cats the runs", None)])
+    lanes = [BM25(), BM25(stemmer="none"), BM25(stop_words=["cats"]), BM25(pattern=r"\b\w"), BM25Okapi()]
+    apart = [lane.run(tables, Store())["hits"] for lane in lanes]
+    assert len({tuple(hits.rows()) for hits in apart}) == len(lanes)
+    for lane, hits in zip([*lanes, *lanes], [*apart, *apart]):
+        assert_frame_equal(lane.run(tables, store)["hits"], hits, check_exact=True)
+
+
+def test_words_of_a_forgotten_text_are_gone() -> None:
+    kept = KeptWords(split)
+    tables = world([(0, "zebrafish cat of an unusual length", None), (0, "cat sea of an unusual length", None)],
+                   [(0, "cat", None)])
+    assert "zebrafish" in kept.index(tables, None).columns
+    kept.forget_other_texts(pl.Series("text_id", [text_hash("cat sea of an unusual length")]))
+    assert b"zebrafish" not in pickle.dumps(kept)
+    left = world([(0, "cat sea of an unusual length", None)], [(0, "cat", None)])
+    assert sorted(kept.index(left, None).columns) == ["an", "cat", "length", "of", "sea", "unusual"]
+
+
+def test_a_memory_keeps_no_word_that_was_forgotten(tmp_path: Path) -> None:
+    with Memory(tmp_path, lexical()) as memory:
+        memory.add(Session("2023-05-20", [("user", "My bank code is zebrafish."), ("user", "Blue sea")]))
+        memory.search("zebrafish", "2023-06-01")
+        assert b"zebrafish" in pickle.dumps(kept_of(memory))
+        memory.forget(0, [0])
+        assert b"zebrafish" not in pickle.dumps(kept_of(memory))
+        assert memory.search("sea", "2023-06-01")["turns"].to_list() == [[1]]
+
+
+def test_a_store_of_experiments_keeps_nothing() -> None:
+    assert Store().kept("words", lambda: KeptWords(split)) is None
+
+
+def kept_of(memory: Memory) -> list[KeptWords]:
+    store = memory._store
+    assert isinstance(store, LiveStore)
+    return list(store._kept.values())
+
+
+def test_no_memories_give_no_hits(store: LiveStore) -> None:
+    assert BM25().run(world([], [(0, "cat", None)]), store)["hits"].height == 0
