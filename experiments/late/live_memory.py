@@ -3,7 +3,7 @@
     python experiments/late/live_memory.py locomo10.dev.json [--sessions 272] [--turns N] [--questions 5]
         [--folder DIR] [--words system=best]
 
-Sessions beyond those of the file are the same ones again, with a word added to every turn so that no text is known.
+Sessions beyond those of the file are the same ones again, with a number added to every turn so that no text is known.
 Prints the time to add all sessions and the time of each question: of the clock, and of the processor over all threads.
 The first question also merges the sessions and tokenises them for BM25. It uses the public interface alone, so that it
 runs on earlier versions too.
@@ -31,7 +31,8 @@ def sessions(conversations: list[dict], most: int | None) -> Iterator[Session]:
             talk = one["conversation"]
             for key in (k for k in talk if k.startswith("session_") and isinstance(talk[k], list)):
                 day += timedelta(days=1)
-                turns = [("user", turn["text"] + " again" * repeat, turn["speaker"]) for turn in talk[key][:most]]
+                added = f" {repeat}" if repeat else ""
+                turns = [("user", turn["text"] + added, turn["speaker"]) for turn in talk[key][:most]]
                 yield Session(day.isoformat(), turns)
         repeat += 1
 
@@ -62,7 +63,7 @@ def main() -> None:
             timed(f"add {len(some)} sessions of {sum(len(s.turns) for s in some)} turns",
                   lambda: [memory.add(session) for session in some])
         for number, question in enumerate(asked, 1):
-            timed(f"question {number}", lambda question=question: memory.search(question, "2030-01-01"))
+            timed(f"question {number}", lambda question=question: memory.search(question, "2100-01-01"))
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     print(f"on disk {size / 1e6:.1f} MB")
 

@@ -162,8 +162,8 @@ class LiveStore(Store):
         for log in self._indexes.values():
             if isinstance(log, VectorLog) and log.database:
                 log.forget_other_keys(set(kept))
-        for words in self._kept.values():
-            words.forget_other_texts(hashes)
+        for kept_object in self._kept.values():
+            kept_object.forget_other_texts(hashes)
 
     def clear_forgotten(self) -> None:
         """Overwrite the vectors that were forgotten, and shorten their files."""

@@ -105,6 +105,23 @@ class Late:
         return Tables(hits=hits.frame())
 
 
+@dataclass(frozen=True)
+class TokenPool:
+    """The memories of one kind in one corpus with their token vectors, and the tokens of the queries put to them.
+
+    texts: Token vectors of the distinct texts. text_of, memories, sessions: (n,) the text, the id and the session of
+    each memory, by day. queries: Token ids (t,) and vectors (t, dim) of each query. visible: (q,) query i sees the
+    first ``visible[i]`` memories.
+    """
+
+    texts: TokenVectors
+    text_of: Ints
+    memories: Ints
+    sessions: Ints
+    queries: list[tuple[Ints, Floats]]
+    visible: Ints
+
+
 @stage
 class WeightedLate:
     """MaxSim with weighted query tokens, exact, over token vectors that are stored: each text is encoded once.
@@ -139,36 +156,39 @@ class WeightedLate:
         rows[searched["row"].to_numpy()] = key_of
         vectors = store.token_vectors(self.matcher, keys, "document", self.precision)
         query_ids, memory_ids = queries["query"].to_numpy(), memories["memory"].to_numpy()
-        sessions = session_numbers(memories)
+        sessions, width = session_numbers(memories), self.matcher.query_tokens
         hits = HitsBuilder(digits=digits_of(self.matcher))
         for pool in pools(queries, tables["questions"], memories, self.kinds):
-            for query, visible, weight, matches in self._matches(pool, asked_of, questions, rows, vectors):
-                seen = pool.memories[:visible]
-                for lane, best in self._lanes(matches, sessions[seen], memory_ids[seen]):
-                    hits.add(f"{lane}:{pool.kind}", query_ids[query], memory_ids[seen], best @ weight, self.depth)
+            used, text_of = np.unique(rows[pool.memories], return_inverse=True)
+            whole = [questions.text(asked_of[query]) for query in pool.queries]
+            searched_pool = TokenPool(vectors.take(used), text_of, memory_ids[pool.memories], sessions[pool.memories],
+                                      [(ids[:width], matrix[:width]) for ids, matrix in whole], pool.visible)
+            for i, lane, best, scores in self._scores(searched_pool, pool.kind, store):
+                hits.add(f"{lane}:{pool.kind}", query_ids[pool.queries[i]], searched_pool.memories[best], scores,
+                         self.depth)
         return Tables(hits=hits.frame())
 
-    def _matches(self, pool: VisiblePool, asked_of: Ints, questions: TokenVectors, rows: Ints,
-                 vectors: TokenVectors) -> Iterator[tuple[int, int, Floats, Floats]]:
-        """Yield (row of the query, visible memories, weights (t,), matches (visible, t)) of a pool's queries."""
-        used, text_of = np.unique(rows[pool.memories], return_inverse=True)
-        texts = vectors.take(used)
-        width = self.matcher.query_tokens
-        whole = [questions.text(asked_of[query]) for query in pool.queries]
-        tokens = [(ids[:width], matrix[:width]) for ids, matrix in whole]
-        seen = DocumentFrequencies(texts, text_of, np.concatenate([ids for ids, _ in tokens]))
-        together = max(1, CELLS // max(1, len(used) * width))
-        for first in range(0, len(tokens), together):
-            some = tokens[first:first + together]
-            best = best_matches(np.concatenate([matrix for _, matrix in some]), texts)
+    def _scores(self, pool: TokenPool, kind: str, store: Store) -> Iterator[tuple[int, str, Ints, Floats]]:  # noqa: ARG002
+        """Yield (query, lane, positions in the pool (m,), their scores (m,)), all that a query sees in each lane."""
+        seen = DocumentFrequencies(pool.texts, pool.text_of, np.concatenate([ids for ids, _ in pool.queries]))
+        together = max(1, CELLS // max(1, len(pool.texts) * self.matcher.query_tokens))
+        for first in range(0, len(pool.queries), together):
+            some = pool.queries[first:first + together]
+            best = best_matches(np.concatenate([matrix for _, matrix in some]), pool.texts)
             ends = np.cumsum([0, *(len(ids) for ids, _ in some)])
             for i, (ids, _) in enumerate(some):
                 visible = int(pool.visible[first + i])
                 if visible:
-                    weight = (idf_weights(seen.count(ids, visible).astype(np.float64), visible)
-                              if self.weighting == "idf" else np.full(len(ids), 1 / len(ids), np.float32))
-                    yield (int(pool.queries[first + i]), visible, weight,
-                           best[text_of[:visible], ends[i]:ends[i + 1]])
+                    weight = self.weights(seen.count(ids, visible), visible)
+                    matches = best[pool.text_of[:visible], ends[i]:ends[i + 1]]
+                    for lane, rows in self._lanes(matches, pool.sessions[:visible], pool.memories[:visible]):
+                        yield first + i, lane, np.arange(visible), rows @ weight
+
+    def weights(self, df: Ints, visible: int) -> Floats:
+        """Return the weights (t,) of query tokens with these document frequencies (t,) among ``visible`` memories."""
+        if self.weighting == "idf":
+            return idf_weights(df.astype(np.float64), visible)
+        return np.full(len(df), 1 / len(df), np.float32)
 
     def encode(self, tables: Tables, store: Store) -> None:
         """Store the token vectors of the memories that a search will need."""
@@ -192,6 +212,7 @@ class WeightedLate:
             yield f"{self.name}_window", best_in_window(rows, session, ids, self.window)
         if self.sessions and len(rows):
             yield f"{self.name}_session", best_in_session(rows, session)
+
 
 def idf_weights(df: NDArray[np.float64], n: int) -> Floats:
     """Return weights (t,) that sum to 1, from document frequencies (t,) among n documents.

@@ -8,10 +8,16 @@ second.
 
 from __future__ import annotations
 
+import warnings
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from memlab.models.protocols import Floats, Ints
-from memlab.store.token_vectors import TokenVectors
+from memlab.store.token_vectors import TokenBlock, TokenVectors
+
+if TYPE_CHECKING:
+    import torch
 
 CELLS = 1 << 24
 """Products in memory at a time: 64 MB."""
@@ -26,25 +32,29 @@ def best_matches(query: Floats, texts: TokenVectors) -> Floats:
 
     asked = torch.from_numpy(np.ascontiguousarray(query.T))
     best = np.empty((len(texts), len(query)), np.float32)
-    pieces = texts.pieces(max(1, min(TOKENS, CELLS // max(len(query), 1))))
+    pieces = texts.in_pieces(max(1, min(TOKENS, CELLS // max(len(query), 1))), _part)
     with torch.inference_mode():
         for rows, starts, (vectors, scales) in pieces:
-            products = _tensor(vectors).float() @ asked
-            if vectors.dtype == np.int8:
-                products *= _tensor(scales)[:, None]
+            products = vectors.float() @ asked
+            if scales is not None:
+                products *= scales[:, None]
             lengths = torch.from_numpy(np.diff(starts))
             best[rows] = torch.segment_reduce(products, "max", lengths=lengths, unsafe=True).numpy()
     return best
 
 
-def _tensor(array: np.ndarray) -> "torch.Tensor":  # type: ignore[name-defined]  # noqa: F821, UP037
-    import warnings
-
+def _part(block: TokenBlock, at: slice | Ints) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Return some vectors (t, dim) of a block, and their scales (t,) where they are not all 1."""
     import torch
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(array)
+        vectors = torch.from_numpy(block.vectors)
+        scales = torch.from_numpy(block.scales) if block.vectors.dtype == np.int8 else None
+    if isinstance(at, slice):
+        return vectors[at], None if scales is None else scales[at]
+    rows = torch.from_numpy(at)  # gathered by all threads, where numpy takes one
+    return vectors.index_select(0, rows), None if scales is None else scales.index_select(0, rows)
 
 
 class DocumentFrequencies:

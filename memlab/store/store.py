@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -30,6 +30,7 @@ from memlab.runtime.home import store_root
 from memlab.store import token_index
 from memlab.store.completions import Completions
 from memlab.store.index import ArrayCache, SegmentIndex, SegmentVanished
+from memlab.store.kept import Kept
 from memlab.store.segments import key_columns
 from memlab.store.token_index import TokenIndex
 from memlab.store.token_vectors import Precision, TokenVectors
@@ -42,18 +43,10 @@ KEYS = {"vectors": ["h0", "h1"], "truncated": ["h0", "h1"], "pairs": ["q0", "q1"
 """Key columns, by kind: the halves of the hashes of a text, or of a query and a passage. Matches of pairs are what
 earlier versions stored in place of token vectors; ``prune`` removes them."""
 
+_Kept = TypeVar("_Kept", bound=Kept)
+
 _FORMAT = 1  # part of every fingerprint: a change of the files' layout starts new folders
 _TRIES = 5  # rounds of "look up, compute, read" before giving up on a folder that others keep deleting
-
-
-class Kept(Protocol):
-    """What a live memory keeps of its texts."""
-
-    def forget_other_texts(self, ids: pl.Series) -> None:
-        """Forget all texts but those with these ids (n,)."""
-
-
-_Kept = TypeVar("_Kept", bound=Kept)
 
 
 class Store:

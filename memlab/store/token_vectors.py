@@ -97,6 +97,14 @@ class TokenVectors:
         """Return the token vectors of some texts; no vector is copied."""
         return TokenVectors(self.blocks, self.block_of[rows], self.begins[rows], self.lengths[rows])
 
+    def keys(self) -> NDArray[np.uint64]:
+        """Return the halves of the hash of each text, (n, 2)."""
+        keys = np.empty((len(self), 2), np.uint64)
+        for number in np.unique(self.block_of):
+            here, block = self.block_of == number, self.blocks[number]
+            keys[here] = block.keys[np.searchsorted(block.starts, self.begins[here])]
+        return keys
+
     def text(self, i: int) -> tuple[Ints, Floats]:
         """Return the token ids (t,) and vectors (t, dim) of a text."""
         block, at = self.blocks[self.block_of[i]], slice(self.begins[i], self.begins[i] + self.lengths[i])

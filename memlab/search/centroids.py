@@ -1,0 +1,139 @@
+"""Centroids of token vectors: spherical k-means in two levels, and the centroid of each vector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from memlab.errors import MemlabError
+from memlab.models.protocols import Floats, Ints
+from memlab.store.token_vectors import TokenVectors, gather_tokens
+
+POINTS = 32
+"""Vectors per centroid that k-means looks at."""
+
+ROUNDS, REFINEMENTS = 4, 2
+"""Rounds of k-means within a group, and of all centroids together behind it."""
+
+MOST = 16384
+"""Centroids at most: comparing a query of ten tokens with them takes some milliseconds."""
+
+GROUPS = 8
+"""Groups of centroids that each vector is compared with."""
+
+
+def suitable_number(tokens: int) -> int:
+    """Return the power of two next to 10 times the root of the number of tokens, at most ``MOST``.
+
+    >>> suitable_number(136_000), suitable_number(10), suitable_number(10**9)
+    (4096, 10, 16384)
+    """
+    return min(MOST, tokens, 2 ** round(np.log2(10 * max(tokens, 1) ** 0.5)))
+
+
+class TokenCentroids:
+    """Unit vectors (k, dim) in the middle of groups of token vectors."""
+
+    def __init__(self, vectors: Floats) -> None:
+        self.vectors = np.ascontiguousarray(vectors, np.float32)
+        self._groups: Any = None
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @classmethod
+    def train(cls, texts: TokenVectors, number: int, seed: int) -> TokenCentroids:
+        """Return the centroids of a sample of the tokens of some texts; the order of the texts does not matter.
+
+        Raises MemlabError if FAISS is not installed.
+        """
+        sample = _sample(texts, POINTS * number, seed)
+        number = min(number, len(sample))
+        centroids = cls(_grouped(sample, number, seed))
+        for _ in range(REFINEMENTS):
+            centroids = cls(_means(sample, centroids.nearest(sample), centroids.vectors))
+        return centroids
+
+    def nearest(self, vectors: Floats) -> Ints:
+        """Return a centroid of each vector (t, dim): the nearest one, or one almost as near, (t,)."""
+        if self._groups is None:
+            faiss, dim = _faiss(), self.vectors.shape[1]
+            self._groups = faiss.IndexIVFFlat(faiss.IndexFlatIP(dim), dim, _groups_of(len(self)),
+                                              faiss.METRIC_INNER_PRODUCT)
+            self._groups.cp.min_points_per_centroid = 1
+            self._groups.train(self.vectors)
+            self._groups.add(self.vectors)
+            self._groups.nprobe = GROUPS
+        nearest: Ints = self._groups.search(np.ascontiguousarray(vectors, np.float32), 1)[1][:, 0]
+        return nearest
+
+    def closest(self, query: Floats, number: int) -> tuple[Ints, Floats]:
+        """Return the ``number`` closest centroids of each query token (t, dim), the closest last, and their products.
+
+        Both have the shape (t, number), with fewer columns if there are fewer centroids.
+        """
+        import torch  # its threads also multiply the candidates' vectors; those of numpy would get in their way
+
+        with torch.inference_mode():
+            products = torch.from_numpy(np.ascontiguousarray(query)) @ torch.from_numpy(self.vectors).T
+            best = torch.topk(products, min(number, len(self)), dim=1)
+        return best.indices.numpy()[:, ::-1], best.values.numpy()[:, ::-1]
+
+
+def _groups_of(number: int) -> int:
+    return max(1, round(number**0.5))
+
+
+def _grouped(sample: Floats, number: int, seed: int) -> Floats:
+    """Return centroids by k-means within groups of the sample, which are themselves made by k-means.
+
+    With g groups of equal size a round costs 2 g products per vector, where k-means over g * g centroids takes g * g.
+    """
+    group = _kmeans(sample, _groups_of(number), seed)[1]
+    order = np.argsort(group, kind="stable")
+    members = np.split(sample[order], np.flatnonzero(np.diff(group[order])) + 1)
+    ends = np.round(np.cumsum([len(part) for part in members]) * (number / len(sample))).astype(np.int64)
+    return np.concatenate([_kmeans(part, k, seed)[0] for part, k in zip(members, np.diff(ends, prepend=0)) if k])
+
+
+def _kmeans(vectors: Floats, number: int, seed: int) -> tuple[Floats, Ints]:
+    """Return centroids of unit length (number, dim), and the nearest one of each vector (t,)."""
+    clustering = _faiss().Kmeans(vectors.shape[1], int(number), niter=ROUNDS, seed=seed, spherical=True,
+                                 min_points_per_centroid=1, max_points_per_centroid=len(vectors))
+    clustering.train(np.ascontiguousarray(vectors))
+    return clustering.centroids, clustering.index.search(vectors, 1)[1][:, 0]
+
+
+def _means(vectors: Floats, centroid: Ints, before: Floats) -> Floats:
+    """Return the mean direction of the vectors of each centroid, and the centroid as before where it has none."""
+    order = np.argsort(centroid, kind="stable")
+    starts = np.flatnonzero(np.diff(centroid[order], prepend=-1))
+    means = np.add.reduceat(vectors[order], starts, axis=0)
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    after = before.copy()
+    after[centroid[order][starts]] = np.divide(means, lengths, where=lengths > 0, out=before[centroid[order][starts]])
+    return after
+
+
+def _sample(texts: TokenVectors, tokens: int, seed: int) -> Floats:
+    """Return about so many token vectors, of whole texts that are drawn by their keys."""
+    order = np.lexsort(texts.keys().T)
+    drawn = np.random.default_rng(seed).permutation(order)
+    enough = int(np.searchsorted(np.cumsum(texts.lengths[drawn]), tokens)) + 1
+    chosen = texts.take(drawn[:enough])
+    begins = np.cumsum(chosen.lengths) - chosen.lengths
+    sample = np.empty((int(chosen.lengths.sum()), chosen.blocks[0].vectors.shape[1]), np.float32)
+    for rows, _, (vectors, scales) in chosen.pieces(1 << 62):  # by block; the sample is in the order of drawing
+        _, at = gather_tokens(begins[rows], chosen.lengths[rows])
+        sample[at] = vectors.astype(np.float32) * scales[:, None]
+    return sample[:tokens]
+
+
+def _faiss() -> Any:
+    try:
+        import faiss
+    except ImportError:
+        raise MemlabError("an index over token vectors needs FAISS, which is not installed", where="search.late",
+                          fix="pip install 'memlab[cpu]', or search.late.exact_below=1000000000") from None
+    return faiss

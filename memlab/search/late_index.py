@@ -1,0 +1,121 @@
+"""Late interaction over memories too many to score each: candidates by centroid, and exact matches of these alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from memlab.models.protocols import Floats, Ints
+from memlab.search.hits import topk
+from memlab.search.late_interaction import TokenPool, WeightedLate
+from memlab.search.maxsim import best_matches
+from memlab.search.places import Places
+from memlab.search.token_lists import TokenLists
+from memlab.stage import stage
+from memlab.store import Store
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+@stage
+class LateIndex(WeightedLate):
+    """Weighted late interaction whose lanes hold their best candidates alone, each with its exact score.
+
+    The candidates of a lane are those with the best estimates (``memlab.search.token_lists``). All that a candidate's
+    score depends on, its neighbours and its session, is matched exactly too. Document frequencies are exact.
+    """
+
+    exact_below: Annotated[int, Field(ge=0)] = 200_000  # pools with fewer token vectors are searched exactly
+    # and so are pools with fewer queries, except in a live memory, which keeps its lists: k-means and the assignment of
+    # all tokens cost as much as a few hundred exact searches
+    exact_queries: Annotated[int, Field(ge=0)] = 300
+    candidates: Positive = 1000  # memories of each lane that are scored
+    probes: Positive = 32  # centroids of each query token whose texts get an estimate of their own
+    centroids: Positive | None = None  # null: a power of two near 10 times the root of the number of token vectors
+    seed: Annotated[int, Field(ge=0)] = 0  # of the k-means that places the centroids
+
+    def _scores(self, pool: TokenPool, kind: str, store: Store) -> Iterator[tuple[int, str, Ints, Floats]]:
+        settings = (self.matcher.token_identity("document"), self.precision, kind, self.centroids, self.seed)
+        lists = store.kept(f"late index {settings}", self._lists)
+        if int(pool.texts.lengths.sum()) < self.exact_below or lists is None and len(pool.queries) < self.exact_queries:
+            yield from super()._scores(pool, kind, store)
+            return
+        postings = (self._lists() if lists is None else lists).postings(pool.texts)
+        places = lru_cache(maxsize=4)(lambda visible: Places(pool.sessions[:visible], pool.memories[:visible],
+                                                             self.window))
+        for i, (ids, query) in enumerate(pool.queries):
+            visible = int(pool.visible[i])
+            if visible:
+                text_of = pool.text_of[:visible]
+                memories = np.bincount(postings.place[text_of], minlength=postings.size)
+                weight = self.weights(postings.document_frequencies(ids, memories), visible)
+                search = _Search(self, pool, places(visible), postings.place, query, weight)
+                for lane, positions, scores in search.lanes(postings.estimates(query, self.probes)):
+                    yield i, lane, positions, scores
+
+    def _lists(self) -> TokenLists:
+        return TokenLists(self.centroids, self.seed)
+
+
+class _Search:
+    """One query of a pool.
+
+    Args:
+        stage: The settings.
+        pool: What is searched.
+        places: The visible memories by session.
+        place: (texts,) where the estimates have each text.
+        query: (t, dim) token vectors.
+        weight: (t,) their weights.
+    """
+
+    def __init__(self, stage: LateIndex, pool: TokenPool, places: Places, place: Ints, query: Floats,
+                 weight: Floats) -> None:
+        self.stage, self.pool, self.places, self.query, self.weight = stage, pool, places, query, weight
+        self.place = place
+
+    def lanes(self, estimates: Floats) -> Iterator[tuple[str, Ints, Floats]]:
+        """Yield the name, the candidates (m,) and their exact scores (m,) of each lane."""
+        stage, places, ids = self.stage, self.places, self.pool.memories
+        visible = len(places.column)
+        matches = np.full((len(self.query), places.width), -np.inf, np.float32)
+        matches[:, places.column] = estimates[:, self.place[self.pool.text_of[:visible]]]
+        alone = self._best(self.weight @ matches[:, places.column], ids[:visible])
+        needed, window, session = [places.column[alone]], alone, np.empty(0, np.int64)
+        if stage.window:
+            window = self._best((self.weight @ places.in_window(matches))[places.column], ids[:visible])
+            needed.append(places.around(places.column[window]))
+        if stage.sessions:
+            session = self._best_sessions(matches)
+            needed.append(places.of_sessions(session))
+        self._match(matches, np.unique(np.concatenate(needed)))
+        yield stage.name, alone, self.weight @ matches[:, places.column[alone]]
+        if stage.window:
+            near = places.column[window][:, None] + np.arange(-places.gap, places.gap + 1)
+            yield f"{stage.name}_window", window, self.weight @ matches[:, near].max(axis=2)
+        if stage.sessions:
+            members = places.memory[places.of_sessions(session)]
+            best = self.weight @ places.in_sessions(matches, session)
+            yield (f"{stage.name}_session", members,
+                   np.repeat(best, places.ends[session] - places.begins[session]))
+
+    def _best(self, scores: Floats, ids: Ints) -> Ints:
+        """Return the memories with the best estimates, ascending."""
+        return np.sort(topk(scores, ids, self.stage.candidates))
+
+    def _best_sessions(self, matches: Floats) -> Ints:
+        """Return the sessions with the best estimates, ascending: as many as hold all candidates."""
+        every = np.arange(len(self.places.begins))
+        scores = self.weight @ self.places.in_sessions(matches, every)
+        order = topk(scores, every, len(every))
+        members = np.cumsum((self.places.ends - self.places.begins)[order])
+        return np.sort(order[: np.searchsorted(members, self.stage.candidates) + 1])
+
+    def _match(self, matches: Floats, columns: Ints) -> None:
+        """Replace the estimates in some columns by the exact matches."""
+        texts, text_of = np.unique(self.pool.text_of[self.places.memory[columns]], return_inverse=True)
+        matches[:, columns] = best_matches(self.query, self.pool.texts.take(texts)).T[:, text_of]
