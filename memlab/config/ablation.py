@@ -13,7 +13,7 @@ from functools import lru_cache
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from memlab.config.compose import compose_arm, hydra_message
+from memlab.config.compose import compose_arm, hydra_message, overrides_of
 from memlab.errors import Faults, did_you_mean
 from memlab.pipeline import SLOTS
 
@@ -49,7 +49,7 @@ def ablate(config: DictConfig) -> DictConfig:
         raise Faults([f"ablate={word}: no system is chosen; write system=NAME beside it"])
     if word == "whole":
         return config
-    words = tuple(str(o) for o in config.hydra.overrides.task)
+    words = overrides_of(config)
     plain = _plain(tuple(w for w in words if w.lstrip("+").partition("=")[0] not in ("ablate", "system")))
     target, source = (config, plain) if side == "whole" else (plain, config)
     ablated: DictConfig = OmegaConf.masked_copy(config, list(config))

@@ -25,7 +25,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 import memlab.config.empty  # noqa: F401  (it registers the choice none)
-from memlab.config import environment, folders, plugins
+from memlab.config import environment, folders, interpolation, plugins
 from memlab.config.defaults import with_defaults
 from memlab.config.instantiate import CONF
 from memlab.config.overrides import Fault, faults, groups, parse, try_parse, unknown_settings, valid_overrides
@@ -63,8 +63,11 @@ def compose(words: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, li
     configs = None
     try:
         configs = _compose_arms(valid_overrides(words, [word for word, _ in bad]), multirun, bad)
-        bad += [] if any(word.partition("=")[0] in FOREIGN for word, _ in bad) else _from_files(words, configs)
-    except (HydraException, YAMLError) as error:
+        if unresolved := dict.fromkeys(fault for arm in configs.arms for fault in interpolation.unresolved(arm)):
+            configs, bad = None, [*bad, *(("", fault) for fault in unresolved)]
+        elif not any(word.partition("=")[0] in FOREIGN for word, _ in bad):
+            bad += _from_files(words, configs)
+    except (HydraException, OmegaConfBaseException, YAMLError) as error:
         bad.append(("", hydra_message(error)))
     return configs, [f"{word}: {fault}" if word else fault for word, fault in bad]
 
@@ -120,6 +123,8 @@ def _compose_arms(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConf
 def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
     """Return the configuration that overrides without sweeps describe, and override -> its fault.
 
+    Faulty overrides are left out, so that the faults of all others can be found.
+
     Raises:
         HydraException: The chosen files cannot be composed.
     """
@@ -133,8 +138,20 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
                 _set(config, parse(word))
             except (OmegaConfBaseException, ValueError, TypeError) as error:  # the last two of a list's index
                 wrong[word] = str(error).splitlines()[0]
+    dangling = {word: f"cannot be resolved ({why})" for word in words
+                if word not in wrong and "${" in str(parse(word).value())  # a word of a sweep escapes the braces
+                and (why := interpolation.unresolvable(config, parse(word).key_or_group))}
+    if dangling:
+        config, wrong = compose_arm([word for word in words if word not in dangling])
+        return config, {**wrong, **dangling}
     config.hydra.overrides.task = list(words)
     return config, wrong
+
+
+def overrides_of(config: DictConfig) -> list[str]:
+    """Return the overrides of a composed configuration as they are written: ``${seed}`` is not replaced."""
+    words: Any = OmegaConf.to_container(config.hydra.overrides.task, resolve=False)
+    return [str(word) for word in words]
 
 
 def _is_folder(key: str) -> bool:

@@ -13,9 +13,10 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from memlab.config import ablation
-from memlab.config.compose import compose
+from memlab.config.compose import compose, overrides_of
 from memlab.config.instantiate import part
-from memlab.config.overrides import RUN_SETTINGS
+from memlab.config.interpolation import resolved
+from memlab.config.overrides import RUN_SETTINGS, parse
 from memlab.config.plugins import one_line
 from memlab.errors import Faults, MemlabError, MissingFiles
 from memlab.evaluate.contrast import Contrast
@@ -181,8 +182,7 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
         raise Faults(faults)
     experiment = OmegaConf.select(config, "hydra.runtime.choices.exp") or "single"
     left_out = {"hydra", *(setting.name for setting in RUN_SETTINGS if not setting.recorded)}
-    recorded = OmegaConf.masked_copy(config, [str(key) for key in config if key not in left_out])
-    whole = OmegaConf.to_container(recorded, resolve=True)
+    whole = resolved(config, left_out)
     safe = redact_tree(whole)
     return Arm(name=redact(str(config.name or arm_name(config, swept))), experiment=redact(str(experiment)),
                pipeline=pipeline, dataset=dataset, out=Path(config.out), seed=config.seed,
@@ -201,8 +201,10 @@ def _changed(before: Any, after: Any, place: str = "") -> Iterator[str]:
 def arm_name(config: DictConfig, swept: Sequence[str]) -> str:
     """Name an arm by the values that were swept, or, run alone, by what it changes of the defaults."""
     parts: list[str] = []
-    for word in config.hydra.overrides.task:
-        key, _, value = redact(str(word)).lstrip("+~").partition("=")
+    for word in overrides_of(config):
+        key, _, value = redact(word).lstrip("+~").partition("=")
+        if "${" in str(parse(word).value()):
+            value = redact(str(OmegaConf.select(config, key)))
         if key in swept if swept else not _within(key, NOT_IN_NAMES):
             ambiguous = not swept and value == "none"  # of which slot, only the key can tell
             last = re.split(r"[./]", key)[-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from memlab.config.compose import compose
@@ -53,3 +55,41 @@ def test_too_many_arms_are_refused_before_they_are_composed(swept: list[str], co
     configs, faults = compose(swept, True)
     assert configs is None
     assert any(f"asks for {count} arms, the limit is 1,000. Fix: sweep fewer values" in fault for fault in faults)
+
+
+@pytest.mark.parametrize(("words", "multirun", "bad"), [
+    (["seed=${nope}"], False, ["seed=${nope}"]),
+    (["name=${oc.env:MISSING}"], False, ["name=${oc.env:MISSING}"]),
+    (["seed=${shards}", "shards=${seed}"], False, ["seed=${shards}", "shards=${seed}"]),
+    (["contrasts=[{arm: a, against: '${nope}'}]"], False, ["contrasts=[{arm: a, against: '${nope}'}]"]),
+    (["chat.url=${nope}"], False, ["chat.url=${nope}"]), (["rank.select=${rank}"], False, ["rank.select=${rank}"]),
+    (["hydra.mode=${nope}"], False, ["hydra.mode=${nope}"]), (["plan=${foo:1}"], False, ["plan=${foo:1}"]),
+    (["rank.select.k=5,${nope}"], True, ["rank.select.k=5,${nope}"]),
+    (["+exp=adaptive_k", "seed=${nope}"], False, ["seed=${nope}"]),
+])
+def test_an_override_that_refers_to_nothing_is_a_fault_among_the_others(
+        words: list[str], multirun: bool, bad: list[str]) -> None:
+    made, faults = compose([*words, "rank.score.lvl=turn"], multirun)
+    assert made is not None  # without these overrides, so that what is wrong elsewhere is named as well
+    assert [fault.partition(": cannot be resolved (")[0] for fault in faults if "lvl" not in fault] == bad
+    assert len(faults) == len(bad) + 1
+
+
+@pytest.mark.parametrize(("lines", "told"), [
+    ("seed: ${oc.env:MISSING}", "seed: '${oc.env:MISSING}' cannot be resolved"),
+    ("rank: {select: {k: '${nope}'}}", "rank.select.k: '${nope}' cannot be resolved"),
+    ("a.b: [1, {c: '${nope}'}]", "a.b[1].c: '${nope}' cannot be resolved"),
+    ("hydra: {mode: MULTIRUN, sweeper: {params: {seed: '1,${nope}'}}}", "hydra.sweeper.params.seed"),
+    ("hydra: {mode: '${nope}'}", "hydra.mode"), ("plugins: ${nope}", "plugins: '${nope}' cannot be resolved"),
+])
+def test_a_file_that_refers_to_nothing_is_a_fault(tmp_path: Path, lines: str, told: str) -> None:
+    (tmp_path / "exp").mkdir()
+    (tmp_path / "exp" / "mine.yaml").write_text(f"# @package _global_\n{lines}\n", encoding="utf-8")
+    made, faults = compose([f"conf_dir={tmp_path}", "+exp=mine", "rank.score.lvl=turn"], False)
+    assert made is None
+    assert any(told in fault for fault in faults)
+
+
+def test_a_part_that_is_deleted_is_named_where_it_is_missed() -> None:
+    _, faults = compose(["~chat", "query/expand=llm"], False)
+    assert faults == ["query.expand.chat: '${chat}' cannot be resolved (Interpolation key 'chat' not found)"]

@@ -21,6 +21,7 @@ WORDS = ("rank/select=fixed", "rank.select.k=5", "data=custom", "data.path=x", "
          "store=null", "out=x", "ablate=whole", "read/answer=reader", "data.types=[a,b]", "embedder=minilm",
          "data.limit=2", "track=none", "leak_guard=true", "rank.select.k=choice(1,2)", "chat.url=http://x/v1")
 VALUES = ("null", "{}", "[]", "[[1]]", "{a: {b: 1}}", "${oc.env:HOME}", "${now:%Y}", "${rank.select.k}", "${a", "???",
+          "${nope}", "${seed}", "${name}", "${oc.env:MISSING}", "${rank}", "'${.k} ${out}'", "${hydra.job.num}",
           "1e999", "-1", "true", "'x", "a,b", "[a", "interval(0,1)", "glob(*)", "sort(3,1)", "shuffle(1,2)", "tag(a,b)",
           "extend_list(1)", "int(x)", "str([1])", "9" * 400, "a=b", "@x", "\\", "0x10", "1_0", "nan", "..", "a/b", "*")
 PIECES = st.one_of(st.sampled_from(VALUES), st.sampled_from(TEXTS), st.text(max_size=6))

@@ -59,6 +59,21 @@ def test_arms_of_a_sweep_are_called_by_what_was_swept() -> None:
         "k=3+rrf", "k=3+zscore", "k=5+rrf", "k=5+zscore"]
 
 
+@pytest.mark.parametrize(("words", "multirun", "names"), [
+    (["rank.select.k=5,${seed}", "seed=3"], True, ["k=5", "k=3"]),
+    (["rank.select.k=${seed}", "seed=3"], False, ["k=3"]),
+    (["name=in ${out} with ${hydra.runtime.choices.embedder}"], False, ["in runs with minilm"])])
+def test_a_reference_is_named_by_its_value(words: list[str], multirun: bool, names: list[str]) -> None:
+    assert [arm.name for arm in read(words, multirun).arms] == names
+
+
+def test_what_cannot_be_resolved_is_named_with_all_other_faults() -> None:
+    with pytest.raises(Faults) as told:
+        read(["rank.select.k=${nope}", "seed=x"])
+    assert told.value.faults == ["rank.select.k=${nope}: cannot be resolved (Interpolation key 'nope' not found)",
+                                 "seed: 'x' is not a whole number"]
+
+
 def test_an_experiment_is_its_arms_and_contrasts() -> None:
     sweep = read(["+exp=adaptive_k", *LEXICAL])
     assert [a.name for a in sweep.arms] == ["fixed_3", "fixed_5", "fixed_10", "fixed_20", "fixed_40", "by_type", "gap",
