@@ -39,6 +39,7 @@ from memlab.live.sessions import parse_moment
 from memlab.memory import Memory
 from memlab.runtime.console import Console
 from memlab.runtime.home import home
+from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import clean_logs
 from memlab.store.store import store_at
 from memlab.text.display import sanitise, sanitise_lines
@@ -114,6 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+@enough_memory("search less (data.limit=100, or a smaller file or memory), or close other programs")
 def answer(command: AskCommand) -> tuple[SearchResult, str]:
     """Ask the question; return the result and a description of the searched sessions; raises MemlabError."""
     sweep = read(command.words)

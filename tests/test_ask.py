@@ -10,6 +10,7 @@ import pytest
 from memlab.ask import AskCommand, main
 from memlab.errors import Faults
 from memlab.memory import Memory, Session
+from tests.greedy import plug_in
 from tests.small import LIVES, lexical
 
 pytestmark = pytest.mark.slow
@@ -146,3 +147,13 @@ def test_a_model_that_fails_is_told_in_one_line(capsys: pytest.CaptureFixture[st
     assert told.startswith("memlab: ")
     if "details:" in told:
         assert "Traceback" in (memlab_home / "ask.failed.txt").read_text()
+
+
+def test_a_question_that_finds_no_memory_is_told_in_one_line(
+        capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, told = ask(capsys, *LIVES, *plug_in(tmp_path, monkeypatch), "rank.select.k=4", "search/dense=none",
+                       "corpus=life-0", "Which?")
+    assert status == 1
+    assert told.startswith("memlab: there is not enough memory (Unable to allocate")
+    assert "Fix: search less" in told
+    assert "details:" not in told

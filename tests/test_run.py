@@ -10,8 +10,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from memlab.data.synthetic.dataset import Synthetic
 from memlab.models.local.torch_build import GPU_BUILD, _version_file
 from memlab.run import main
+from tests.greedy import plug_in
 from tests.small import LIVES, words
 
 pytestmark = pytest.mark.slow
@@ -54,6 +56,24 @@ def test_a_sweep_by_flag_and_one_failing_arm(tmp_path: Path, capsys: pytest.Capt
     assert "Traceback" not in told
     assert main(line) == 1  # the others are finished, the same one fails again
     assert "3 arms, 2 finished before" in capsys.readouterr().out
+
+
+def test_an_arm_that_finds_no_memory_is_named_with_what_to_make_smaller(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    line = ["-m", *words(tmp_path, *plug_in(tmp_path, monkeypatch), "rank.select.k=3,4,5")]
+    assert main(line) == 1
+    told = capsys.readouterr().out
+    assert "k=4 failed: there is not enough memory (Unable to allocate" in told
+    assert "Fix: take fewer questions (data.limit=100), or rank the corpora in parts (shards=8)" in told
+    assert "1 of 3 arms failed: k=4" in told.splitlines()[-1]
+    assert folders(tmp_path) == ["k=3", "k=5"]
+
+
+def test_data_that_find_no_memory_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Synthetic, "load", lambda self: bytearray(1 << 60))
+    assert main([*words(tmp_path), "data.sessions=11"]) == 1  # data that no other test has loaded
+    assert capsys.readouterr().out.splitlines()[-1].startswith("memlab: there is not enough memory. Fix: take fewer")
 
 
 def test_an_experiment_and_one_of_its_arms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from memlab.chats.sessions import ChatSession, parse_cut, to_sessions
 from memlab.chats.source import MAX_MB
 from memlab.chats.whatsapp_dates import DateOrder
 from memlab.errors import MemlabError
+from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import print
 from memlab.text.display import sanitise, sanitise_lines
 
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@enough_memory("import a part of the export at a time: some of its files")
 def _import(options: argparse.Namespace) -> None:
     zone = _zone(options.timezone)
     if not 0 < options.max_mb < 1e6:

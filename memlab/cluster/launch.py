@@ -22,10 +22,12 @@ from memlab.report.inputs import reported_runs
 from memlab.report.publish import publish, show
 from memlab.runtime.console import Console
 from memlab.runtime.files import read_json
+from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
 from memlab.stage import spec_digest
 from memlab.store import store_at
 
 
+@enough_memory(OF_A_RUN)
 def launch(words: list[str], multirun: bool, out: Console) -> int:
     """Plan or run what the words configure; return the exit status. Raises Faults for a faulty configuration."""
     sweep = read(words, multirun)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ from memlab.cluster.status import ARM_TASKS, arm_statuses, job_states
 from memlab.harness.arm import Arm
 from memlab.harness.results import failure_file
 from memlab.runtime.console import Console
+from memlab.runtime.memory_limit import OF_A_RUN
 
 POLL, PATIENCE = 10.0, 600.0
 """Maximum seconds between two requests to SLURM (fewer in the first minutes of a sweep), and seconds to wait for a
@@ -143,6 +145,8 @@ def run_local(launcher: Local, arms: Sequence[Arm], words: Sequence[str], store:
 
     def print_end(job: Job, status: int) -> None:
         end = "done" if status == 0 else f"signal {-status}" if status < 0 else f"exit status {status}"
+        if -status in (signal.SIGKILL, signal.SIGABRT):  # of the system, and of polars
+            end += f"; often for lack of memory: run fewer at a time (hydra.launcher.workers=1), or {OF_A_RUN}"
         name = ", ".join(arms[n].name for n in job.step.arms) if job.step.task == "arms" else job.step.name
         out.print(f"  {escape(name)}: {end}")
 

@@ -25,6 +25,7 @@ from memlab.harness.arm import Arm
 from memlab.harness.runner import run_arm
 from memlab.report.publish import publish
 from memlab.runtime.console import Console
+from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
 from memlab.runtime.terminal import clean_logs
 from memlab.store import Store, store_at
 
@@ -80,7 +81,8 @@ def _run(arm: Arm, store: Store, step: Step, out: Console) -> bool:
 def _attempt(action: Callable[[], object], out: Console) -> bool:
     """Call ``action``; return False and print the message if it raises MemlabError. Other errors pass."""
     try:
-        action()
+        with enough_memory(OF_A_RUN):
+            action()
     except MemlabError as error:
         out.print(str(error), markup=False)
         return False

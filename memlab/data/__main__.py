@@ -11,6 +11,7 @@ from memlab.config.instantiate import file_names, make_dataset
 from memlab.data import benchmarks
 from memlab.errors import MemlabError
 from memlab.runtime.flags import as_flags
+from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import print
 from memlab.text.display import sanitise, sanitise_lines
 
@@ -20,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = as_flags(sys.argv[1:] if arguments is None else arguments, {"data": "--data", "data.path": "--path"})
     options = _parser().parse_args(words)
     try:
-        return int(options.run(options))
+        with enough_memory("take a smaller file"):
+            return int(options.run(options))
     except MemlabError as fault:
         print(sanitise_lines(str(fault)), file=sys.stderr)
         return 1

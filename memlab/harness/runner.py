@@ -16,6 +16,7 @@ from memlab.harness.arm import Arm, Ranked
 from memlab.harness.plan import in_plan_terms
 from memlab.harness.results import failure_file
 from memlab.runtime.console import Console
+from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
 from memlab.runtime.redaction import redact
 from memlab.store import Store
 
@@ -31,7 +32,8 @@ def run_arm(arm: Arm, store: Store, out: Console, ranked: Callable[[], Ranked] |
         out.print(f"  [dim]{escape(arm.name)}: finished before[/dim]")
         return True
     try:
-        arm.run(store, ranked=ranked() if ranked else None)
+        with enough_memory(OF_A_RUN):
+            arm.run(store, ranked=ranked() if ranked else None)
         failure_file(arm.folder()).unlink(missing_ok=True)
     except Exception as error:
         out.print(f"  [red]{escape(arm.name)} failed[/red]: {escape(error_message(error))}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from memlab.config.instantiate import file_names, make_dataset, options
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.runtime.flags import as_flags
+from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import print
 from memlab.stage import Stage
 from memlab.tables import Tables
@@ -64,7 +65,8 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None,
     """
     try:
         fields, words = chat_fields(as_flags(sys.argv[1:] if arguments is None else arguments, _FLAGS))
-        return work(parser.parse_args(words), fields)
+        with enough_memory("judge a part of the answers at a time"):
+            return work(parser.parse_args(words), fields)
     except MemlabError as fault:
         print(sanitise_lines(str(fault)), file=sys.stderr)
         return 1

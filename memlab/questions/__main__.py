@@ -18,6 +18,7 @@ from memlab.questions.pool import pool, systems
 from memlab.questions.propose import ProposedQuestion, propose
 from memlab.runtime.files import atomic_write
 from memlab.runtime.flags import as_flags
+from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import print
 from memlab.store import Store
 from memlab.text.display import sanitise, sanitise_lines
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@enough_memory("take fewer sessions: a folder with a part of them")
 def _write(options: argparse.Namespace, chat: Mapping[str, str]) -> None:
     if options.depth < 1 or options.limit < 1:
         raise MemlabError("expected a number above 0", where="--depth, --limit")

@@ -14,6 +14,7 @@ from pathlib import Path
 from memlab.errors import MemlabError
 from memlab.report.build import ReportFiles, build
 from memlab.report.console import print_comparison
+from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import print
 
 
@@ -34,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         folders, faults = [], [missing]
     for folder in folders:
         try:
-            report = build(folder, seed=options.seed)
+            with enough_memory("report fewer arms: a folder of some of them", str(folder)):
+                report = build(folder, seed=options.seed)
             print_comparison(report.comparison)
             print(f"report: {report.html}")
             if entity:

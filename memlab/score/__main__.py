@@ -22,6 +22,7 @@ from memlab.harness.sweep import read
 from memlab.report.build import build
 from memlab.report.console import print_comparison
 from memlab.report.inputs import reported_runs
+from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import print
 from memlab.score.arm import foreign_arm, run_name
 from memlab.score.runs import read_run
@@ -55,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, Faults) else 1
 
 
+@enough_memory("score fewer runs at once, or fewer questions (data.limit=100)")
 def _score(files: Sequence[Path], settings: list[str], experiment: str, lint: bool) -> int:
     sweep = read(settings)
     base = replace(sweep.arms[0], experiment=experiment)

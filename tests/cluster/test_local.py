@@ -13,6 +13,7 @@ from memlab.harness.sweep import read
 from memlab.run import main
 from memlab.runtime.files import read_json
 from memlab.status import main as status
+from tests.greedy import plug_in
 from tests.small import arm, words
 
 pytestmark = pytest.mark.slow
@@ -53,6 +54,16 @@ def test_the_status_shows_the_last_lines_of_failed_arms_and_the_same_command_con
     folder.unlink()
     assert main(line) == 0
     assert status(["--out", str(tmp_path / "runs")]) == 0
+
+
+def test_a_process_that_the_system_ends_says_how_to_need_less(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "500")
+    line = words(tmp_path, *plug_in(tmp_path, monkeypatch), "rank.select.k=3,9", "hydra/launcher=local")
+    assert main(["-m", *line, "hydra.launcher.workers=2"]) == 1
+    told = capsys.readouterr().out
+    assert "k=9: signal 9; often for lack of memory: run fewer at a time (hydra.launcher.workers=1), or take" in told
+    assert "1 of 2 arms failed: k=9" in told
 
 
 def test_each_process_has_its_share_of_the_cores() -> None:

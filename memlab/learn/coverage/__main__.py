@@ -15,6 +15,7 @@ from memlab.harness.sweep import read
 from memlab.learn.coverage.model import save
 from memlab.learn.coverage.stage import fit_tables
 from memlab.learn.labels import EvidenceLevel
+from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
 from memlab.runtime.terminal import print
 from memlab.store import store_at
 
@@ -27,9 +28,10 @@ def main(words: Sequence[str]) -> int:
             raise MemlabError("no file for the fit is given", fix="file=FIT.json")
         sweep = read([w for w in words if not w.startswith("file=")])
         arm, store = sweep.arms[0], sweep.settings.store
-        tables = arm.pipeline.run(load_data(arm.dataset), store_at(store))
-        level: EvidenceLevel = "turn" if tables["units"]["level"].eq("turn").any() else "session"
-        save(fit_tables(tables, level), Path(file))
+        with enough_memory(OF_A_RUN):
+            tables = arm.pipeline.run(load_data(arm.dataset), store_at(store))
+            level: EvidenceLevel = "turn" if tables["units"]["level"].eq("turn").any() else "session"
+            save(fit_tables(tables, level), Path(file))
     except MemlabError as error:
         print(f"memlab: {error}", file=sys.stderr)
         return 2

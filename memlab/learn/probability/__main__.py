@@ -14,6 +14,7 @@ from memlab.harness.arm import load as load_data
 from memlab.harness.sweep import read
 from memlab.learn.probability.model import save
 from memlab.learn.probability.stage import fit_tables
+from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
 from memlab.runtime.terminal import print
 from memlab.store import store_at
 
@@ -26,8 +27,9 @@ def main(words: Sequence[str]) -> int:
             raise MemlabError("no file for the fit is given", fix="file=FIT.json")
         sweep = read([w for w in words if not w.startswith("file=")])
         arm, store = sweep.arms[0], sweep.settings.store
-        tables = arm.pipeline.run(load_data(arm.dataset), store_at(store))
-        save(fit_tables(tables), Path(file))
+        with enough_memory(OF_A_RUN):
+            tables = arm.pipeline.run(load_data(arm.dataset), store_at(store))
+            save(fit_tables(tables), Path(file))
     except MemlabError as error:
         print(f"memlab: {error}", file=sys.stderr)
         return 2

@@ -22,6 +22,7 @@ from memlab.learn.ranker.explain import describe_importances, explain
 from memlab.learn.ranker.model import load, save
 from memlab.learn.ranker.session_fits import fit_both, together
 from memlab.learn.ranker.stage import LearnedScore
+from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
 from memlab.runtime.terminal import print
 from memlab.store import store_at
 from memlab.tables import Tables
@@ -61,6 +62,7 @@ def first_stage(words: Sequence[str]) -> tuple[LearnedScore, Arm, Tables]:
     return score, arm, tables.updated({"ranking": score.with_signals(tables, store)})
 
 
+@enough_memory(OF_A_RUN)
 def train(words: Sequence[str], out: Path) -> str:
     """Fit on the data sets that the words name, save the fit, and return a line about it."""
     parts, names = [], []

@@ -35,6 +35,7 @@ from memlab.learn.reranker.train import Trainer, TrainingSet, Watch
 from memlab.models.local.files import files_digest
 from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir
+from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import print
 from memlab.stage import spec, spec_digest
 from memlab.store import Store, store_at
@@ -164,8 +165,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise MemlabError("one model is trained at a time; several values were given", fix="one value each")
         config = TrainConfig(**settings, seed=arm.seed)
         folder = sweep.settings.store
-        record = train(load(arm.dataset), {"name": arm.dataset.name, **arm.dataset.identity()}, arm.pipeline, config,
-                       store_at(str(folder) if folder else None))
+        with enough_memory(f"give each step fewer positives (batch={max(config.batch // 2, 1)}), or limit= in all"):
+            record = train(load(arm.dataset), {"name": arm.dataset.name, **arm.dataset.identity()}, arm.pipeline,
+                           config, store_at(str(folder) if folder else None))
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()]
         print(f"memlab: {Faults(faults)}", file=sys.stderr)
