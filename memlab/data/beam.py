@@ -56,7 +56,7 @@ class Beam(Subset):
     @property
     def name(self) -> str:
         """Such as ``beam_100k``, or ``beam_100k-pooled``."""
-        return self.pooled_name(f"beam_{self.size.lower()}")
+        return self.sized_name(f"beam_{self.size.lower()}")
 
     def load(self) -> Tables:
         """Read the files; raise MemlabError naming file and field where one is not as expected."""

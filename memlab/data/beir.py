@@ -45,7 +45,7 @@ class Beir(Subset):
     @property
     def name(self) -> str:
         """The folder's name, after ``beir-``."""
-        return self.pooled_name(f"beir-{self._files()[0].parent.name}")
+        return self.sized_name(f"beir-{self._files()[0].parent.name}")
 
     def load(self) -> Tables:
         """Read the folder; raise MemlabError naming file, line and field where it is not as expected."""

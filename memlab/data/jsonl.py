@@ -109,7 +109,7 @@ class FolderDataset(Subset):
     @property
     def name(self) -> str:
         """The folder's name, after the kind of data set."""
-        return self.pooled_name(f"{self.kind}-{self.folder.name}")
+        return self.sized_name(f"{self.kind}-{self.folder.name}")
 
 
 def add_question(build: Builder, number: int, question: QuestionLine, corpus: int, sessions: Mapping[str, int],

@@ -48,7 +48,7 @@ class LoCoMo(Subset):
     @property
     def name(self) -> str:
         """``locomo``, or ``locomo-pooled``."""
-        return self.pooled_name("locomo")
+        return self.sized_name("locomo")
 
     def load(self) -> Tables:
         """Read the file; raise MemlabError naming file, record and field where it is not as expected."""

@@ -44,7 +44,7 @@ class LongMemEval(Subset):
     @property
     def name(self) -> str:
         """The variant's name, such as ``longmemeval_s``, with ``-pooled`` if it is pooled."""
-        return self.pooled_name(self._file())
+        return self.sized_name(self._file())
 
     def load(self) -> Tables:
         """Read the file; raise MemlabError naming file, record and field where it is not as expected."""
@@ -74,8 +74,10 @@ class LongMemEval(Subset):
     def _records(self) -> Iterator[tuple[int, dict[str, Any], str]]:
         """Yield (number, record, place) of what must be read; ``Subset.cut`` alone decides which questions stay.
 
-        A split needs all records, since its halves depend on them; otherwise reading ends when there are enough.
+        A split needs all records, since its halves depend on them, and so does growing, which draws from all haystacks;
+        otherwise reading ends when there are enough.
         """
+        everything = self.split is not None or self.grows()
         path, count = benchmarks.find(self._file(), self.path), 0
         for number, record in enumerate(readers.records(path)):
             where = f"{path}, record {number}"
@@ -85,11 +87,11 @@ class LongMemEval(Subset):
             if kind not in TYPES:
                 raise MemlabError(f"expected one of {', '.join(TYPES)}, got '{kind}'",
                                   where=f"{where}, field question_type")
-            if self.split is None and self.types is not None and kind not in self.types:
+            if not everything and self.types is not None and kind not in self.types:
                 continue
             yield number, record, where
             count += 1
-            if self.split is None and self.sample is None and count == self.limit:
+            if not everything and self.sample is None and count == self.limit:
                 return
         if count == 0:
             raise MemlabError(f"no question is of the types {', '.join(self.types or ())}", where=str(path))

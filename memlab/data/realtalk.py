@@ -45,7 +45,7 @@ class RealTalk(Subset):
     @property
     def name(self) -> str:
         """``realtalk``, or ``realtalk-pooled``."""
-        return self.pooled_name("realtalk")
+        return self.sized_name("realtalk")
 
     def load(self) -> Tables:
         """Read the files; raise MemlabError naming file and field where one is not as expected."""

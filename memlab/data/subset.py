@@ -1,4 +1,4 @@
-"""Options of every data set: a part of its questions (split, types, sample, limit), or all corpora as one (pool).
+"""Options of every data set: a part of its questions (split, types, sample, limit), larger haystacks (grow, pool).
 
 Corpora without a question left are dropped with their texts. Numbers are kept, so that a question has the same number
 whatever was cut.
@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import polars as pl
 import scipy  # its parts are loaded when they are used
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from memlab.data.haystacks import grown, pooled
 from memlab.errors import MemlabError, did_you_mean
 from memlab.stage import Names, stage
 from memlab.tables import SESSION, Tables
@@ -23,22 +24,37 @@ from memlab.tables import SESSION, Tables
 
 @stage
 class Subset:
-    """The options of every data set, applied in the order split, types, sample, limit, pool."""
+    """The options of every data set, applied in the order split, types, sample, limit, then grow or pool."""
 
     limit: Annotated[int, Field(ge=1)] | None = None  # the first n questions, for a quick look; null: all
     sample: Annotated[int, Field(ge=1)] | None = None  # n questions, from each type and corpus in proportion; null: all
     types: Names | None = None  # question types to keep; null: all
     split: Literal["a", "b"] | None = None  # halves without shared evidence; null: all
     pool: bool = False  # true: all corpora as one, a stress test
+    # n: each haystack gets n times its sessions, the further ones from the others and visible to every question
+    grow: Annotated[int, Field(ge=1)] | None = None
+    grow_seed: Annotated[int, Field(ge=0)] = 0  # another seed is another choice of these sessions
+
+    @model_validator(mode="after")
+    def _one_way_to_be_larger(self) -> Subset:
+        if self.pool and self.grows():
+            raise MemlabError(f"all corpora as one (data.pool) have one size and cannot grow {self.grow} times",
+                              where="data.grow", fix="choose one of the two")
+        return self
 
     def options(self) -> dict[str, Any]:
         """Return the options as they enter a data set's identity."""
+        larger = {"grow": self.grow, "grow_seed": self.grow_seed} if self.grows() else {}
         return {"limit": self.limit, "sample": self.sample, "split": self.split, "pool": self.pool,
-                "types": None if self.types is None else sorted(set(self.types))}
+                "types": None if self.types is None else sorted(set(self.types)), **larger}
+
+    def grows(self) -> bool:
+        """Return whether haystacks get sessions of others."""
+        return self.grow is not None and self.grow > 1
 
     def cut(self, tables: Tables) -> Tables:
         """Apply the options to the tables of the whole data set."""
-        questions = tables["questions"]
+        whole, questions = tables, tables["questions"]
         if self.split is not None:
             questions = questions.filter(half(tables) == self.split)
         if self.types is not None:
@@ -55,11 +71,13 @@ class Subset:
                               fix="ask for more")
         if questions.height < tables["questions"].height:
             tables = keep(tables, questions)
+        if self.grow is not None and self.grows():
+            return grown(tables, whole, self.grow, self.grow_seed)
         return pooled(tables) if self.pool else tables
 
-    def pooled_name(self, name: str) -> str:
-        """Return a data set's name, with ``-pooled`` if its corpora are one."""
-        return f"{name}-pooled" if self.pool else name
+    def sized_name(self, name: str) -> str:
+        """Return a data set's name, with ``-pooled`` if its corpora are one, or such as ``-x10`` if they are grown."""
+        return f"{name}-pooled" if self.pool else f"{name}-x{self.grow}" if self.grows() else name
 
     def notes(self) -> list[str]:
         """Return what a reader of the results must know."""
@@ -67,7 +85,11 @@ class Subset:
         if self.pool:
             notes.append("All corpora are searched as one (data.pool): another user's session may also answer a "
                          "question, and the same text occurs under several dates, so some misses are none.")
-        cuts = [f"{name}={value}" for name, value in self.options().items() if name != "pool" and value is not None]
+        if self.grows():
+            notes.append(f"Each haystack has {self.grow} times its sessions (data.grow); the further ones are of other "
+                         "haystacks, under dates that every question sees. One of them may also answer a question.")
+        cuts = [f"{name}={value}" for name, value in self.options().items()
+                if name in ("limit", "sample", "split", "types") and value is not None]
         if cuts:
             notes.append(f"Only a part of the questions ({', '.join(cuts)}).")
         return notes
@@ -152,38 +174,3 @@ def keep(tables: Tables, questions: pl.DataFrame, corpora: Iterable[int] | None 
         ids=tables["ids"].filter(of_corpus & (pl.col("question").is_null() | of_question)),
     )
 
-
-def pooled(tables: Tables) -> Tables:
-    """Make all corpora one, number 0, its sessions in the order of their dates.
-
-    All sessions stay: a text with several dates is there once per date. Evidence stays in the session of the question's
-    own haystack.
-    """
-    ordered = tables["sessions"].sort("said_on", *SESSION, nulls_last=True)
-    numbers = ordered.select(*SESSION, pl.int_range(pl.len(), dtype=pl.Int32).alias("new"))
-
-    def renumber(table: pl.DataFrame) -> pl.DataFrame:
-        joined = table.join(numbers, on=SESSION, how="left", maintain_order="left")
-        return joined.with_columns(corpus=pl.lit(0, pl.Int32), session=pl.col("new")).drop("new")
-
-    evidence = tables["evidence"]
-    owners = tables["questions"].select("question", "corpus")
-    return tables.updated({
-        "sessions": renumber(tables["sessions"]).sort("session"),
-        "turns": renumber(tables["turns"]).sort("session", "turn"),
-        "questions": tables["questions"].with_columns(corpus=pl.lit(0, pl.Int32)),
-        "evidence": renumber(evidence.join(owners, on="question", maintain_order="left")).select(evidence.columns),
-        "ids": renumber(_with_corpus_names(tables["ids"])),
-    })
-
-
-def _with_corpus_names(ids: pl.DataFrame) -> pl.DataFrame:
-    """Write the corpus before the names of sessions and turns, and name the one corpus ``pool``."""
-    is_corpus = pl.col("kind") == "corpus"
-    corpora = ids.filter(is_corpus).select("corpus", pl.col("name").alias("owner"))
-    full_name = pl.when(pl.col("kind").is_in(["session", "turn"])).then(pl.format("{}/{}", "owner", "name"))
-    rest = (
-        ids.filter(~is_corpus).join(corpora, on="corpus", how="left", maintain_order="left")
-        .with_columns(name=full_name.otherwise("name")).drop("owner")
-    )
-    return pl.concat([ids.filter(is_corpus).head(1).with_columns(name=pl.lit("pool")), rest])

@@ -44,7 +44,7 @@ class Scenarios(Subset):
     @property
     def name(self) -> str:
         """``scenarios``, or ``scenarios-pooled``."""
-        return self.pooled_name("scenarios")
+        return self.sized_name("scenarios")
 
     def load(self) -> Tables:
         """Build every case with its haystack."""

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from memlab.data.build import Builder
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
-from memlab.data.subset import Subset, half, pooled
+from memlab.data.subset import Subset, half
 from memlab.errors import MemlabError
-from memlab.tables import SCHEMAS, Tables
+from memlab.tables import Tables
 
 DAY = datetime(2024, 1, 1)
 
@@ -120,33 +120,6 @@ def test_halves_do_not_depend_on_the_order_of_the_file() -> None:
     assert dict(zip(backward["questions"]["question"], half(backward))) == sides
 
 
-def test_pool_is_one_corpus_in_the_order_of_dates_with_every_slot() -> None:
-    tables = make([{0, 5}, {5}])
-    pile = pooled(tables)
-    assert pile["sessions"]["corpus"].unique().to_list() == [0]
-    assert pile["sessions"]["session"].to_list() == list(range(5))
-    assert pile["sessions"]["said_on"].is_sorted()
-    assert pile["turns"].height == tables["turns"].height  # the shared text stands there under both dates
-    assert pile["questions"]["corpus"].unique().to_list() == [0]
-    assert evidence_texts(pile) == evidence_texts(tables)
-    for name in pile:
-        assert dict(pile[name].schema) == SCHEMAS[name]
-
-
-def test_pooled_evidence_keeps_the_date_of_the_questions_own_slot() -> None:
-    pile = pooled(make([{5}, {5}]))
-    dated = pile["evidence"].join(pile["sessions"], on="session").sort("question")
-    assert dated["said_on"].to_list() == [DAY + timedelta(days=1), DAY]
-
-
-def test_pooled_names_tell_the_corpus() -> None:
-    ids = pooled(make([{0}, {1}]))["ids"]
-    assert ids.filter(pl.col("kind") == "corpus").select("corpus", "name").rows() == [(0, "pool")]
-    assert ids.filter(pl.col("kind") == "session")["name"].is_unique().all()
-    assert "c1/s0" in ids["name"].to_list()
-    assert ids.filter(pl.col("kind") == "question")["name"].to_list() == ["q0", "q1"]
-
-
 def test_options_and_notes(tmp_path: Path) -> None:
     (tmp_path / "l.json").write_text("[]")
     plain, cutting = (LoCoMo(path=tmp_path / "l.json", **fields)
@@ -166,9 +139,3 @@ def test_halves_of_the_dev_files(shared_data: Path) -> None:
     assert sorted(t["questions"].height for t in halves) == [75, 76]
     cited = [{text for _, text in evidence_texts(t)} for t in halves]
     assert not cited[0] & cited[1]
-
-
-def test_pooled_dev_file(shared_data: Path) -> None:
-    pile = LongMemEval(variant="oracle", path=shared_data / "longmemeval_oracle.dev.json.xz", pool=True).load()
-    assert pile["sessions"]["session"].to_list() == list(range(284))
-    assert pile["evidence"].null_count()["session"].item() == 0

@@ -70,7 +70,7 @@ def write(path: Path, content: bytes) -> Path:
 def test_custom(tmp_path: Path, sessions: bytes, questions: bytes, pool: bool) -> None:
     write(tmp_path / "sessions.jsonl", sessions)
     write(tmp_path / "questions.jsonl", questions)
-    read(lambda: Custom(path=tmp_path, pool=pool))
+    read(lambda: Custom(path=tmp_path, pool=pool, grow=None if pool else 2))
     outcome(lambda: inspect(tmp_path))
 
 

@@ -47,7 +47,7 @@ class Synthetic(Subset):
     @property
     def name(self) -> str:
         """``synthetic``, or ``synthetic-pooled``."""
-        return self.pooled_name("synthetic")
+        return self.sized_name("synthetic")
 
     def load(self) -> Tables:
         """Generate the lives; raise MemlabError if the sessions have no room for all statements."""
@@ -76,8 +76,8 @@ class Synthetic(Subset):
 
     def identity(self) -> dict[str, Any]:
         """Return every option; the generator counts through the digest of the source."""
-        return {"benchmark": "synthetic", **{f.name: getattr(self, f.name) for f in dataclasses.fields(self)},
-                **self.options()}
+        own = [f.name for f in dataclasses.fields(self) if f.name not in {f.name for f in dataclasses.fields(Subset)}]
+        return {"benchmark": "synthetic", **{name: getattr(self, name) for name in own}, **self.options()}
 
     def notes(self) -> list[str]:
         """Return what a reader of the results must know."""
