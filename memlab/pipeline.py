@@ -157,8 +157,11 @@ class Pipeline:
         return self.replace(**{slot.name: slot.nothing() for slot in SLOTS if slot.name in slots})
 
     def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None, *,
-            after: str | None = None, until: str | None = None) -> Tables:
+            after: str | None = None, until: str | None = None, costs: dict[str, float] | None = None) -> Tables:
         """Run every stage and return all tables. ``watch(slot, seconds)`` is called after each slot.
+
+        ``costs`` gets the seconds that each slot's stage took when it ran, perhaps for another arm, without what the
+        store keeps for later (calls to models, indexes): what an arm alone would spend that has all of that.
 
         ``until`` names the last slot to run. ``after`` names the last slot that an earlier call on the same data has
         run; ``tables`` are then its result. The stages see questions and corpora under other numbers, which tell
@@ -167,10 +170,10 @@ class Pipeline:
         stages = self.between(after, until)
         with counting(self.tokens):
             if tables["questions"].height < 2:  # there is no order to hide
-                return self._run(tables, store, watch, stages)
+                return self._run(tables, store, watch, stages, costs)
             numbering = Numbering.of(tables)
             hidden = numbering.hide(tables)
-            return numbering.show(self._run(hidden, store, watch, stages), hidden, tables)
+            return numbering.show(self._run(hidden, store, watch, stages, costs), hidden, tables)
 
     def between(self, after: str | None, until: str | None) -> list[tuple[str, Stage]]:
         """Return (slot, stage) of the slots after ``after`` up to and including ``until``."""
@@ -180,13 +183,15 @@ class Pipeline:
         return list(self.stages())[first:last]
 
     def _run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None,
-             stages: Sequence[tuple[str, Stage]]) -> Tables:
+             stages: Sequence[tuple[str, Stage]], costs: dict[str, float] | None) -> Tables:
         tables = tables.updated({name: empty(name) for name in OPTIONAL if name not in tables})
         lanes: list[Tables] = []
         notes = [tables["notes"]]
         for slot, stage in stages:
             start = time.perf_counter()
-            new = apply(stage, tables, store)
+            new, cost = _timed(stage, tables, store)
+            if costs is not None:
+                costs[slot] = cost
             notes += [new["notes"]] if "notes" in new else []
             if slot in LANES:
                 lanes.append(new)
@@ -219,8 +224,8 @@ AFTER_ANSWERS = {slot.name: slot.gold for slot in SLOTS if slot.gold}
 OPTIONAL = ("edges", "entities", "links", "notes")
 """Tables that most configurations leave empty."""
 
-_MEMO: OrderedDict[tuple[str, str], Tables] = leak_guard.OutOfReach()
-"""Results of stages, notes included: each arm that shares a result has its notes."""
+_MEMO: OrderedDict[tuple[str, str], tuple[Tables, float]] = leak_guard.OutOfReach()
+"""Results of stages with the seconds that they took, notes included: each arm that shares a result has its notes."""
 
 _MEMO_SIZE = 96
 
@@ -231,15 +236,22 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
     Arms of a sweep run in one process and share all that they have in common: the key of a result is the stage's
     specification, the token counter, and the digest of the stage's inputs.
     """
+    return _timed(stage, tables, store)[0]
+
+
+def _timed(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
+    """Return the result of a stage, and the seconds that it took without what the store keeps."""
     key = (spec_digest([stage, counter()]), tables.digest(stage.reads))
     if key in _MEMO:
         _MEMO.move_to_end(key)
         return _MEMO[key]
+    start, kept = time.perf_counter(), store.keeping_seconds
     with leak_guard.watching(stage):
         result = stage.run(tables.only(stage.reads), store)
+    seconds = time.perf_counter() - start - (store.keeping_seconds - kept)
     if set(result) - {"notes"} != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(result)}, declared {sorted(stage.writes)}")
-    return _remember(key, result)
+    return _remember(key, result, seconds)
 
 
 def concat_hits(lanes: Sequence[Tables], tables: Tables) -> Tables:
@@ -247,17 +259,17 @@ def concat_hits(lanes: Sequence[Tables], tables: Tables) -> Tables:
     names = ("memories", "queries", "questions")
     key = ("lanes", " ".join([*(lane.digest(("hits",)) for lane in lanes), tables.digest(names)]))
     if key in _MEMO:
-        return _MEMO[key]
+        return _MEMO[key][0]
     refuse_later_days(tables.only(names).updated(lanes[-1]))
-    return _remember(key, Tables(hits=pl.concat([lane["hits"] for lane in lanes])))
+    return _remember(key, Tables(hits=pl.concat([lane["hits"] for lane in lanes])), 0.0)[0]
 
 
-def _remember(key: tuple[str, str], result: Tables) -> Tables:
+def _remember(key: tuple[str, str], result: Tables, seconds: float) -> tuple[Tables, float]:
     result.digest(result)  # kept with the tables, so that no later arm computes it again
-    _MEMO[key] = result
+    _MEMO[key] = result, seconds
     if len(_MEMO) > _MEMO_SIZE:
         _MEMO.popitem(last=False)
-    return result
+    return result, seconds
 
 
 def refuse_later_days(tables: Tables) -> None:

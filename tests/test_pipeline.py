@@ -216,3 +216,33 @@ def test_the_memory_of_results_is_bounded(store: Store, monkeypatch: pytest.Monk
         lexical(chunk=CountedTurn(mark="bounded")).run(tables, store)
     assert RUNS["bounded"] == 2
     assert len(pipeline._MEMO) == 4
+
+
+@stage
+class Keeping:
+    """Runs another stage, and claims to have spent a million seconds on what the store keeps."""
+
+    by: Any
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.by.reads
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return self.by.writes
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        store.keeping_seconds += 1e6
+        return self.by.run(tables, store)
+
+
+def test_costs_leave_out_what_the_store_keeps_and_are_known_to_arms_that_share_a_result(store: Store) -> None:
+    tables = lives().load()
+    costs: list[dict[str, float]] = [{}, {}]
+    for k, spent in zip((3, 5), costs):
+        lexical(lexical=Keeping(by=BM25()), select=Fixed(k=k)).run(tables, store, costs=spent)
+    assert [*costs[0]] == [slot.name for slot in pipeline.SLOTS]
+    assert costs[0]["lexical"] < -9e5
+    assert costs[0]["lexical"] == costs[1]["lexical"]
+    assert all(cost >= 0 for slot, cost in costs[0].items() if slot != "lexical")

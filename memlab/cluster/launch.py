@@ -20,6 +20,7 @@ from memlab.harness.runner import run_arm
 from memlab.harness.sweep import Sweep, read
 from memlab.report.inputs import reported_runs
 from memlab.report.publish import publish, show
+from memlab.report.sizes import table_file
 from memlab.runtime.console import Console
 from memlab.runtime.files import read_json
 from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
@@ -61,7 +62,9 @@ def _run(sweep: Sweep, words: list[str], out: Console) -> int:
         run_local(sweep.launcher, *arguments)
     else:
         store = store_at(settings.store)
-        for arm in sweep.arms:
+        for number, arm in enumerate(sweep.arms):
+            if arm.dataset.name != sweep.arms[number - 1].dataset.name:
+                out.print(f"on {escape(arm.dataset.name)}:")
             parts = partial(shards.run_all, arm, store, settings.shards) if settings.shards > 1 else None
             if run_arm(arm, store, out, parts):
                 shards.remove_parts(arm)
@@ -88,6 +91,9 @@ def _report(sweep: Sweep, out: Console, before: Sequence[Path] = ()) -> None:
         show(built, sweep.arms, out)
         if command := _replaced(built, earlier.get(built.parent, {})):
             out.print(f"  [dim]it replaces the report of {escape(command)}[/dim]")
+    for file in dict.fromkeys(table_file(arm.arms_folder()) for arm in sweep.arms):
+        if file.is_file():
+            out.print(f"sizes: {escape(str(file))}")
 
 
 def _replaced(report: Path, earlier: Mapping[str, str]) -> str:

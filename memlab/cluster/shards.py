@@ -82,13 +82,14 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
     start, before = time.perf_counter(), Counter(store.made)
     mine = load_part(arm.dataset, part, of)
     seconds: dict[str, float] = {"data": time.perf_counter() - start}
-    tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED)
+    costs: dict[str, float] = {}
+    tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED, costs=costs)
     if not type(arm.pipeline.select).__module__.startswith("memlab.learn."):  # fitted on all questions, not on a part
         arm.pipeline.run(tables, store, after=LAST_RANKED)
     new_texts = tables["texts"].join(mine["texts"], on="text_id", how="anti")
     rows = {name: mine[name].height for name in ("turns", "sessions")} | {
         name: tables[name].height for name in ID_TABLES.values()}
-    record = {"rows": rows, "seconds": seconds, "made": store.made - before}
+    record = {"rows": rows, "seconds": seconds, "costs": costs, "made": store.made - before}
     _write_part(folder, {name: tables[name] for name in _merged_tables(arm.pipeline)} | {"texts": new_texts}, record)
     return folder
 
@@ -125,9 +126,12 @@ def merge_parts(arm: Arm, of: int) -> Ranked:
     tables = whole.updated({name: frame.sort(SORT_KEYS[name], maintain_order=True) if name in SORT_KEYS else frame
                             for name, frame in merged.items()})
     seconds: Counter[str] = Counter()
+    costs: Counter[str] = Counter()
     for record in records:
         seconds.update(record["seconds"])
-    return Ranked(tables, dict(seconds), sum((Counter(record["made"]) for record in records), Counter()))
+        costs.update(record.get("costs", {}))  # parts of an earlier version have none
+    return Ranked(tables, dict(seconds), sum((Counter(record["made"]) for record in records), Counter()),
+                  dict(costs))
 
 
 def run_all(arm: Arm, store: Store, of: int) -> Ranked:

@@ -7,7 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -66,11 +66,15 @@ class Learned(Protocol):
 
 @dataclass(frozen=True)
 class Ranked:
-    """An arm's tables up to the slot ``LAST_RANKED``, with the seconds of each slot and the counts of what was made."""
+    """An arm's tables up to the slot ``LAST_RANKED``, with the seconds of each slot and the counts of what was made.
+
+    ``costs`` are those of ``Pipeline.run``.
+    """
 
     tables: Tables
     seconds: dict[str, float]
     made: Counter[str]
+    costs: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ class Arm:
         if self.finished():
             return folder
         start, before = time.perf_counter(), Counter(store.made)
-        seconds = dict(ranked.seconds) if ranked else {}
+        seconds, costs = (dict(ranked.seconds), dict(ranked.costs)) if ranked else ({}, {})
         if ranked:
             before.subtract(ranked.made)
         tables = ranked.tables if ranked else load(self.dataset)
@@ -143,7 +147,7 @@ class Arm:
             if watch:
                 watch(slot, spent)
 
-        tables = self.pipeline.run(tables, store, note, after=LAST_RANKED if ranked else None)
+        tables = self.pipeline.run(tables, store, note, after=LAST_RANKED if ranked else None, costs=costs)
         total = time.perf_counter() - start + (sum(ranked.seconds.values()) if ranked else 0.0)
         matched = self._twin(tables, store, ranked) if self.adaptive() and tables["ranking"].height else None
         start = time.perf_counter()
@@ -154,6 +158,7 @@ class Arm:
         write_json(folder / "manifest.json", sealed(redact_tree({
             **self._description(tables, store), "questions": questions.height, "twin": matched,
             "seconds": {slot: round(spent, 4) for slot, spent in seconds.items()}, "total_seconds": round(total, 3),
+            "costs": {slot: round(spent, 6) for slot, spent in costs.items()}, "haystack": haystack(tables),
             "made": {what: store.made[what] - before[what] for what in sorted({*store.made, *before})},
             **manifest.environment(), **describe_files(folder)})))
         return folder
@@ -235,6 +240,14 @@ def importances(tables: Tables, most: int = 20) -> list[dict[str, str | float]]:
         return []
     table = tables["importances"].with_columns((pl.col("gain") / pl.col("gain").sum()).round(4).alias("share"))
     return table.head(most).to_dicts()
+
+
+def haystack(tables: Tables) -> dict[str, float]:
+    """Return how many sessions and turns the haystack of a question has on average."""
+    asked = tables["questions"].select("corpus")
+    sizes = {name: tables[name].group_by("corpus").len() for name in ("sessions", "turns")}
+    return {name: round(int(asked.join(size, on="corpus")["len"].sum()) / max(asked.height, 1), 1)
+            for name, size in sizes.items()}
 
 
 def note_counts(notes: pl.DataFrame) -> dict[str, dict[str, int]]:

@@ -41,6 +41,8 @@ class _Manifest(_Form):
     pipeline: dict[str, Any] | None = None
     notes: list[str] | None = None
     reliability: list[dict[str, Finite | None]] | None = None
+    costs: dict[str, Finite] | None = None
+    haystack: dict[str, Finite] | None = None
     constant_k: dict[str, list[_Point]] | None = None
 
 

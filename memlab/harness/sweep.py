@@ -32,6 +32,9 @@ NOT_IN_NAMES = (
                          for field in ("url", "key_env", "concurrency", "timeout", "patience", "retries")))
 """Overrides that say where and on what an arm runs, not how: the name of a single arm leaves them out."""
 
+IN_FOLDER = ("data.grow", "data.pool")
+"""Overrides that the data set's name tells: arms of several sizes have one name, and a folder for each size."""
+
 MOST_SHARDS = 10_000
 """Parts of each arm; each is a job."""
 
@@ -203,6 +206,8 @@ def arm_name(config: DictConfig, swept: Sequence[str]) -> str:
     parts: list[str] = []
     for word in overrides_of(config):
         key, _, value = redact(word).lstrip("+~").partition("=")
+        if key in IN_FOLDER:
+            continue
         if "${" in str(parse(word).value()):
             value = redact(str(OmegaConf.select(config, key)))
         if key in swept if swept else not _within(key, NOT_IN_NAMES):

@@ -11,6 +11,7 @@ from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
 from memlab.harness.results import failure_file
 from memlab.report.inputs import inputs_digest, record_inputs, up_to_date
+from memlab.report.sizes import write_table
 from memlab.runtime.console import Console
 from memlab.runtime.files import read_json
 
@@ -42,6 +43,7 @@ def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], befo
 
                 build(place, contrasts=contrasts, expected=names, exact=exact)
                 record_inputs(place, digest)
+                write_table(place)
             comparisons.append(place / "comparison.json")
     return list(before) or comparisons
 

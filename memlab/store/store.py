@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -63,6 +64,7 @@ class Store:
         made: Distinct inputs computed since the store was opened, by kind ("vectors", "pairs", "tokens",
             "completions").
         found: Rows that had been stored before, by kind.
+        keeping_seconds: Time spent on what is kept for later: calls to models, and indexes (``keeping``).
     """
 
     def __init__(self, root: Path | None = None, *, flush_mb: float = 64, flush_seconds: float = 30,
@@ -70,11 +72,21 @@ class Store:
         self.root = Path(root).expanduser() if root is not None else store_root()
         self.made: Counter[str] = Counter()
         self.found: Counter[str] = Counter()
+        self.keeping_seconds = 0.0
         self._flush = flush_mb * 1e6, flush_seconds
         self._arrays = ArrayCache(int(memory_mb * 1e6))
         self._indexes: dict[Path, SegmentIndex] = {}
         self._token_indexes: dict[Path, TokenIndex] = {}
         self._completions: dict[Path, Completions] = {}
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Add the time spent inside to ``keeping_seconds``; it must not be nested."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.keeping_seconds += time.perf_counter() - start
 
     def vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Floats:
         """Return the vectors (n, dim) of a ``texts`` table, in its order; only what is missing is encoded."""
@@ -85,7 +97,10 @@ class Store:
 
     def dim(self, embedder: Embedder, role: Role) -> int:
         """Return the length of an embedder's vectors; the model is loaded for it only if nothing is stored."""
-        return self._index("vectors", embedder, role).width() or embedder.dim()
+        if width := self._index("vectors", embedder, role).width():
+            return width
+        with self.keeping():
+            return embedder.dim()
 
     def iter_vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role, batch: int = 65536) -> Blocks:
         """Yield (rows of the table (b,), their vectors (b, dim)), b <= batch, each row once, in the store's order.
@@ -149,7 +164,8 @@ class Store:
         if len(missing):
             writer = TokenWriter(index, matcher, role, precision, *self._flush)
             try:
-                writer.write(key_columns(texts["text_id"])[missing], texts["text"].gather(missing).to_list())
+                with self.keeping():
+                    writer.write(key_columns(texts["text_id"])[missing], texts["text"].gather(missing).to_list())
             finally:
                 self.made["tokens"] += writer.stored
             located = index.find(wanted)
@@ -167,7 +183,7 @@ class Store:
         known = log.find(keys)
         self.found["completions"] += sum(key in known for key in keys)
         missing = {key: prompt for key, prompt in zip(keys, prompts) if key not in known}
-        with closing(log.ask(chat, missing)) as replies:
+        with self.keeping(), closing(log.ask(chat, missing)) as replies:
             for key, completion in replies:
                 known[key] = completion
                 self.made["completions"] += completion.finish != "refused"
@@ -204,8 +220,10 @@ class Store:
 
         def make(rows: Ints) -> None:
             missing = texts["text"].gather(rows).to_list()
+            with self.keeping():
+                dim = embedder.dim()
             writer = BufferedWriter(index, wanted.select(index.keys)[rows], model_name(embedder), "texts",
-                                    (embedder.dim(),), text_costs(embedder, missing),
+                                    (dim,), text_costs(embedder, missing),
                                     lambda i: f"{missing[i]!r:.120}", *self._flush)
             self._write(writer, "vectors", embedder, embedder.encode(missing, role))
 
@@ -214,7 +232,8 @@ class Store:
     def _write(self, writer: BufferedWriter, kind: str, model: Any, blocks: Blocks) -> None:
         """Store a model's results; its ``note() -> str``, if it has one, is shown beside the progress."""
         try:
-            writer.write(blocks, getattr(model, "note", lambda: ""))
+            with self.keeping():
+                writer.write(blocks, getattr(model, "note", lambda: ""))
         finally:
             self.made[kind] += writer.stored
 

@@ -48,6 +48,7 @@ def both(tmp_path: Path, pipeline: Pipeline, of: int, data: Dataset = DATA) -> t
 
 def same(whole: Path, parts: Path) -> None:
     assert read_json(whole / "metrics.json") == read_json(parts / "metrics.json")
+    assert {*read_json(whole / "manifest.json")["costs"]} == {*read_json(parts / "manifest.json")["costs"]}
     assert (whole / "run.trec").read_text() == (parts / "run.trec").read_text()
     for name in FILES:
         one, two = (pl.read_parquet(folder / f"{name}.parquet") for folder in (whole, parts))

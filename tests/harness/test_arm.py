@@ -19,6 +19,7 @@ from memlab.harness import arm as arms
 from memlab.harness import manifest
 from memlab.harness.arm import load, reliability
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
+from memlab.pipeline import SLOTS
 from memlab.rank.score import Score
 from memlab.rank.select import Budget, ByType, Fixed, Gap
 from memlab.runtime.files import STALE, read_json
@@ -80,6 +81,18 @@ def test_the_manifest_says_what_a_reviewer_asks(tmp_path: Path, store: Store) ->
     assert {"python", "numpy", "polars", "torch"} <= set(said["versions"])
     assert {"commit", "dirty", "source", "digest", "seed", "finished", "notes", "pipeline", "constant_k"} <= set(said)
     assert [p["k"] for p in said["constant_k"]["selected/turn/recall_all"]] == list(range(1, 51))
+
+
+def test_the_manifest_has_the_size_of_a_haystack_and_what_each_slot_cost(tmp_path: Path, store: Store) -> None:
+    data = lives()
+    tables = data.load()
+    said = read_json(arm(tmp_path, data=data).run(store) / "manifest.json")
+    questions = tables["questions"].height
+    for what in ("sessions", "turns"):  # a question counts the haystack that it is asked about
+        pairs = tables["questions"].join(tables[what], on="corpus").height
+        assert said["haystack"][what] == round(pairs / questions, 1)
+    assert [*said["costs"]] == [slot.name for slot in SLOTS]
+    assert all(cost >= 0 for cost in said["costs"].values())
 
 
 def test_a_finished_arm_returns_at_once(tmp_path: Path, store: Store) -> None:

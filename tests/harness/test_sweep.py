@@ -53,6 +53,14 @@ def test_defaults_alone_are_called_so() -> None:
     assert (arm.name, arm.experiment) == ("default", "single")
 
 
+def test_sizes_of_haystacks_are_folders_and_not_names() -> None:
+    arms = read(["data.grow=1,3", "rank/select=fixed,gap", *LEXICAL], multirun=True).arms
+    assert [(arm.arms_folder().name, arm.name) for arm in arms] == [
+        ("synthetic", "fixed"), ("synthetic", "gap"), ("synthetic-x3", "fixed"), ("synthetic-x3", "gap")]
+    assert len({arm.digest() for arm in arms}) == 4
+    assert names("data.pool=true") == ["dense=none"]
+
+
 def test_arms_of_a_sweep_are_called_by_what_was_swept() -> None:
     assert names("rank/select=fixed,gap", "read/measure=turn", multirun=True) == ["fixed", "gap"]
     assert names("rank.select.k=3,5", "rank/score=rrf,zscore", multirun=True) == [

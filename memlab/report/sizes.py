@@ -1,0 +1,135 @@
+"""The table of one experiment over several sizes of haystack (data.grow, data.pool): evidence found, and time.
+
+Each size has its own folder ``runs/<exp>/<data>`` with its own report. This table lies beside these folders, in
+``runs/<exp>/<data>.sizes.md``, and has the figures of their comparison.json.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from memlab.evaluate.compare import Comparison
+from memlab.pipeline import SLOTS
+from memlab.report.markdown import escape, table
+from memlab.runtime.files import atomic_write, os_errors, read_json, sweep_leftovers
+from memlab.text.display import format_count, format_interval, format_number
+
+METRICS = {"session any@1": "session/recall_any@1", "session all@5": "session/recall_all@5",
+           "session all@10": "session/recall_all@10", "turn nDCG@10": "turn/ndcg@10"}
+"""Heading -> name in metrics.json."""
+
+PER_QUESTION = tuple(slot.name for slot in SLOTS if slot.phase in ("query", "search", "rank"))
+"""Slots whose time is spent for a question; what is written of the sessions is written once."""
+
+LEGEND = ("In brackets the 95 % interval. Seconds per question: the stages from the question to the selection, without "
+          "calls to models and approximate indexes, which are made once and kept, but with the fits of a learned "
+          "fusion. They are of the machine and its load. Sessions and turns are means over the questions.")
+
+_SIZES = ("grow", "grow_seed", "pool")
+_SUFFIX = re.compile(r"-(x\d+|pooled)$")
+
+
+@dataclass(frozen=True)
+class Size:
+    """The comparison at one size, and the manifests of its arms."""
+
+    folder: Path
+    comparison: Comparison
+    manifests: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """Return what identifies the data."""
+        return next((m["data"] for m in self.manifests.values() if isinstance(m.get("data"), dict)), {})
+
+    def same_but_size(self) -> str:
+        """Return a key that data of different sizes share, if all else is the same."""
+        return json.dumps({k: v for k, v in self.data.items() if k not in _SIZES}, sort_keys=True, default=str)
+
+    @property
+    def name(self) -> str:
+        """Return the size as the table has it: a haystack's own, a multiple of it, or all haystacks as one."""
+        if self.data.get("pool"):
+            return "all as one"
+        return f"{self.data['grow']} times" if self.data.get("grow") else "its own"
+
+    @property
+    def sessions(self) -> float:
+        """Return the mean number of sessions of a haystack, 0 where it is not known."""
+        return max((float(_part(m, "haystack").get("sessions", 0)) for m in self.manifests.values()), default=0)
+
+
+def table_file(folder: Path) -> Path:
+    """Return the file of the table that a folder ``runs/<exp>/<data>`` belongs to, which may not exist.
+
+    >>> table_file(Path("runs/scale/locomo-x4")).name
+    'locomo.sizes.md'
+    """
+    return folder.with_name(_SUFFIX.sub("", folder.name) + ".sizes.md")
+
+
+def write_table(folder: Path) -> Path | None:
+    """Write the table that a folder ``runs/<exp>/<data>`` belongs to; return None where there is one size alone."""
+    file = table_file(folder)
+    groups: dict[str, list[Size]] = defaultdict(list)
+    for path in sorted(folder.parent.glob("*/comparison.json")):
+        if table_file(path.parent) == file and (size := _read(path)):
+            groups[size.same_but_size()].append(size)
+    several = [sorted(sizes, key=lambda size: size.sessions) for sizes in groups.values() if len(sizes) > 1]
+    if not several:
+        return None
+    data = file.name.removesuffix(".sizes.md")
+    title = f"# {escape(folder.parent.name)} on {escape(data)} by size of the haystack"
+    text = "\n\n".join([title, *(section(sizes) for sizes in several), LEGEND]) + "\n"
+    with os_errors("the table of sizes cannot be written", file.parent, "free some space and run the same line again"):
+        sweep_leftovers(file)
+        atomic_write(file, text.encode(errors="replace"))
+    return file
+
+
+def section(sizes: list[Size]) -> str:
+    """Return the table of comparisons that differ in the size of their haystacks alone."""
+    scored = max(size.comparison["scored"] for size in sizes)
+    rows = []
+    for size in sizes:
+        for name, arm in size.comparison["arms"].items():
+            manifest = size.manifests.get(name, {})
+            haystack = _part(manifest, "haystack")
+            figures = []
+            for metric in METRICS.values():
+                estimate = arm["metrics"].get(metric)
+                interval = estimate and format_interval(estimate["low"], estimate["high"])
+                figures.append(format_number(estimate and estimate["value"]) + (f" ({interval})" if interval else ""))
+            rows.append([size.name, escape(name), *(format_count(haystack.get(what)) for what in ("sessions", "turns")),
+                         *figures, format_number(seconds_per_question(manifest), 4)])
+    head = ["haystack", "arm", "sessions", "turns", *METRICS, "seconds per question"]
+    return f"{scored:,} questions that count for retrieval.\n\n" + table(head, rows, 2).strip("\n")
+
+
+def seconds_per_question(manifest: Mapping[str, Any]) -> float | None:
+    """Return the time from a question to its selection, without what is kept for later; None in an older manifest."""
+    costs, questions = _part(manifest, "costs"), manifest.get("questions")
+    known = [float(costs[slot]) for slot in PER_QUESTION if slot in costs]
+    return sum(known) / questions if known and isinstance(questions, int) and questions else None
+
+
+def _read(path: Path) -> Size | None:
+    """Return the size that a comparison.json is of; None where it, or a manifest of its arms, cannot be read."""
+    try:
+        comparison = cast(Comparison, read_json(path))
+        manifests = {name: read_json(path.parent / arm["folder"] / "manifest.json")
+                     for name, arm in comparison["arms"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return Size(path.parent, comparison, manifests)
+
+
+def _part(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = manifest.get(name)
+    return value if isinstance(value, dict) else {}
