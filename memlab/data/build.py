@@ -5,7 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import polars as pl
+
 from memlab.tables import SCHEMAS, Tables, frame, text_hash
+
+ROWS = 1 << 16
+"""Rows of a table that are kept as Python objects, at some four times the memory of a frame."""
 
 _TABLES = ("sessions", "turns", "questions", "gold", "evidence", "ids")
 
@@ -23,6 +28,7 @@ class Builder:
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
         self._columns: dict[str, dict[str, list[Any]]] = {name: {c: [] for c in SCHEMAS[name]} for name in _TABLES}
+        self._frames: dict[str, list[pl.DataFrame]] = {name: [] for name in _TABLES}
 
     def corpus(self, *, corpus: int, name: str) -> None:
         """Name a corpus (haystack or conversation)."""
@@ -56,7 +62,8 @@ class Builder:
     def tables(self) -> Tables:
         """Return texts, sessions, turns, questions, gold, evidence and ids."""
         texts = frame("texts", {"text_id": list(self._ids.values()), "text": list(self._ids)})
-        return Tables(texts=texts, **{name: frame(name, columns) for name, columns in self._columns.items()})
+        return Tables(texts=texts, **{name: pl.concat([*self._frames[name], frame(name, columns)])
+                                      for name, columns in self._columns.items()})
 
     def _text_id(self, text: str) -> str:
         if text not in self._ids:
@@ -64,5 +71,9 @@ class Builder:
         return self._ids[text]
 
     def _add(self, table: str, **row: Any) -> None:
-        for column, values in self._columns[table].items():
+        columns = self._columns[table]
+        for column, values in columns.items():
             values.append(row.get(column))
+        if len(values) == ROWS:
+            self._frames[table].append(frame(table, columns))
+            self._columns[table] = {column: [] for column in columns}
