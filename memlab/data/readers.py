@@ -16,7 +16,7 @@ import ijson
 
 from memlab.errors import MemlabError
 from memlab.runtime.json_limits import PIECE, CountedStream
-from memlab.runtime.unpacking import BoundedStream
+from memlab.runtime.unpacking import BoundedStream, value_budget
 
 FORMATS = {
     "LoCoMo": ("locomo", {"sample_id", "conversation", "qa"}),
@@ -24,16 +24,22 @@ FORMATS = {
 }
 """Benchmark -> (a data option that reads it, the keys by which its records are recognised)."""
 
+_OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 _KINDS = {str: "text", list: "a list", dict: "an object", int: "a whole number", float: "a number",
           bool: "true or false", type(None): "null"}
 
 
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading; .gz and .xz are unpacked up to the limit of ``memlab.runtime.unpacking``."""
-    openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-    if path.suffix not in openers:
+    if path.suffix not in _OPENERS:
         return path.open("rb")
-    return cast(IO[bytes], BoundedStream(openers[path.suffix](path, "rb"), path))
+    return cast(IO[bytes], BoundedStream(_OPENERS[path.suffix](path, "rb"), path))
+
+
+def _values(stream: IO[bytes], path: Path, prefix: str) -> Iterator[Any]:
+    """Yield the values below ``prefix`` of JSON within the limits; those of a packed file are counted too."""
+    budget = value_budget(path.stat().st_size) if path.suffix in _OPENERS else None
+    yield from ijson.items(CountedStream(stream, str(path), budget), prefix, use_float=True, buf_size=PIECE)
 
 
 def records(path: Path) -> Iterator[dict[str, Any]]:
@@ -44,7 +50,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     count = 0
     try:
         with open_bytes(path) as stream:
-            for record in ijson.items(CountedStream(stream, str(path)), "item", use_float=True, buf_size=PIECE):
+            for record in _values(stream, path, "item"):
                 if type(record) is not dict:
                     raise MemlabError(f"expected an object, got {_KINDS.get(type(record), 'something else')}",
                                       where=f"{path}, record {count}", fix="give the official file")
@@ -68,7 +74,7 @@ def whole(path: Path, kind: type) -> Any:
     """Return the one value of a JSON file, of type ``kind``; raise MemlabError naming the file where it is not."""
     try:
         with open_bytes(path) as stream:
-            value = next(ijson.items(CountedStream(stream, str(path)), "", use_float=True, buf_size=PIECE))
+            value = next(_values(stream, path, ""))
     except (ijson.JSONError, UnicodeDecodeError) as fault:
         raise MemlabError(f"this is not JSON, or it is cut off ({_first_line(fault)})", where=str(path),
                           fix="fetch or copy the file again") from fault

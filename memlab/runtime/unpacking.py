@@ -1,4 +1,4 @@
-"""Limit of the unpacked size of a compressed file, counted while it is unpacked."""
+"""Limits of what a compressed file unpacks to, in bytes and in values of JSON, counted while it is unpacked."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ from pathlib import Path
 from typing import IO
 
 from memlab.errors import MemlabError
+from memlab.runtime.json_limits import ValueBudget
 
 TIMES = 20
 """Times the packed size that a file may unpack to: JSON of conversations packs to a fifth, a bomb to a thousandth."""
 
 AT_LEAST = 50_000_000
 """Bytes that any file may unpack to."""
+
+BYTES_PER_VALUE = 5
+"""Packed bytes for each value of JSON: LoCoMo takes 12, LongMemEval 60; a bomb takes a thousandth."""
+
+VALUES_AT_LEAST = 2_000_000
+"""Values that any packed file may hold; they take some 200 MB once they are parsed."""
+
+_FIX = "unpack it yourself if you trust it, and give what is in it"
 
 
 def most_unpacked(packed: int) -> int:
@@ -23,10 +32,24 @@ def most_unpacked(packed: int) -> int:
     return max(AT_LEAST, TIMES * packed)
 
 
+def most_values(packed: int) -> int:
+    """Return the values of JSON that a file of ``packed`` bytes may hold.
+
+    >>> most_values(15_000_000), most_values(100)
+    (3000000, 2000000)
+    """
+    return max(VALUES_AT_LEAST, packed // BYTES_PER_VALUE)
+
+
+def value_budget(packed: int) -> ValueBudget:
+    """Return the budget for the values of a file of ``packed`` bytes."""
+    return ValueBudget(most_values(packed), _FIX)
+
+
 def unpacks_to_more(path: Path, packed: int) -> MemlabError:
     """Return the error for a file of ``packed`` bytes that unpacks to more than it may."""
     return MemlabError(f"its {packed / 1e6:,.1f} MB unpack to more than {most_unpacked(packed) / 1e6:,.0f} MB, the "
-                       "limit", where=str(path), fix="unpack it yourself if you trust it, and give what is in it")
+                       "limit", where=str(path), fix=_FIX)
 
 
 class BoundedStream:

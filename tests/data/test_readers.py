@@ -40,3 +40,14 @@ def test_packed_bombs_are_refused_while_they_are_unpacked(tmp_path: Path, ending
     told = outcome(LOCOMO, READ[LOCOMO], path)
     assert problem in told
     assert told.startswith(f"{path}: ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("imports", [LOCOMO, LONGMEMEVAL, WHOLE])
+@pytest.mark.parametrize("small", [b"[],", b'{"":0},', b'"",', b"1.5,"])
+def test_packed_files_of_small_values_are_refused_while_they_are_unpacked(tmp_path: Path, imports: str,
+                                                                         small: bytes) -> None:
+    path = tmp_path / "small.json.gz"
+    path.write_bytes(gzip.compress(b'[{"a":[' + small * (48_000_000 // len(small))))
+    assert path.stat().st_size < 400_000
+    assert outcome(imports, READ[imports], path).startswith(f"{path}: it holds more than 2,000,000 values")

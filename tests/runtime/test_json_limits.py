@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.runtime import json_limits
-from memlab.runtime.json_limits import CountedStream, JsonCounter, check, loads
+from memlab.runtime.json_limits import CountedStream, JsonCounter, ValueBudget, check, loads
 
 LETTERS = st.text(st.sampled_from('a"\\[]{}/é\u2028\n'), max_size=6)
 VALUES = st.recursive(LETTERS | st.integers() | st.none(), lambda inner: st.lists(inner, max_size=3)
@@ -73,3 +73,27 @@ def test_a_stream_never_hands_out_the_piece_that_is_too_deep() -> None:
     with pytest.raises(MemlabError, match="levels deep"):
         CountedStream(source).read(1000)
     assert source.given == 1000
+
+
+def values(value: Any) -> int:
+    """Lists, objects, and commas between entries."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(len(inner) - 1, 0) + sum(map(values, inner))
+
+
+@given(VALUES, st.integers(1, 7), st.booleans())
+def test_a_budget_is_spent_on_lists_objects_and_commas_outside_texts(value: Any, size: int, ascii_only: bool) -> None:
+    raw = json.dumps([value, ","], ensure_ascii=ascii_only).encode()
+    pieces = [raw[at:at + size] for at in range(0, len(raw), size)]
+    spent = values([value, ","])
+    feed(JsonCounter(budget=ValueBudget(spent, "split it")), pieces)
+    with pytest.raises(MemlabError, match=rf"^a\.json: it holds more than {spent - 1} values.*Fix: split it$"):
+        feed(JsonCounter("a.json", ValueBudget(spent - 1, "split it")), pieces)
+
+
+def test_a_budget_is_shared_by_all_texts() -> None:
+    budget = ValueBudget(6, "split it")
+    assert loads("[1, 2, 3]", "a", budget) == [1, 2, 3]
+    check("[1, 2, 3]", "b", budget)
+    with pytest.raises(MemlabError, match=r"^c: it holds more than 6 values"):
+        check("[]", "c", budget)

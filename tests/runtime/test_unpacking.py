@@ -10,7 +10,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.runtime import unpacking
-from memlab.runtime.unpacking import BoundedStream, most_unpacked
+from memlab.runtime.unpacking import BoundedStream, most_unpacked, value_budget
 
 
 def exhaust(stream: BoundedStream, size: int) -> None:
@@ -37,3 +37,11 @@ def test_what_is_within_the_limit_comes_whole(tmp_path: Path, monkeypatch: pytes
     path.write_bytes(b"")
     stream = BoundedStream(io.BytesIO(b"a" * 5000), path)
     assert b"".join(iter(lambda: stream.read(999), b"")) == b"a" * 5000
+
+
+def test_a_budget_grows_with_the_packed_size() -> None:
+    value_budget(100).spend(2_000_000, "a.gz")
+    value_budget(50_000_000).spend(10_000_000, "a.gz")
+    for packed, limit in ((100, 2_000_000), (50_000_000, 10_000_000)):
+        with pytest.raises(MemlabError, match=rf"a\.gz: it holds more than {limit:,} values.* Fix: unpack it yourself"):
+            value_budget(packed).spend(limit + 1, "a.gz")
