@@ -3,6 +3,8 @@
     python experiments/scaling/token_vectors.py bytes FILE     1,000 user turns, each number format, new stores
     python experiments/scaling/token_vectors.py search FILE    all user turns of the data, fp32, in $MEMLAB_HOME/store
 
+On a busy machine set OMP_NUM_THREADS=1: threads that wait for each other count as processor time.
+
 FILE is that of LongMemEval-S. A question is compared with more and more of all its user turns, and with 1,000 of them,
 which stand for the candidates that a cheaper search would hand over. Times are those of the products and maxima alone.
 """
@@ -25,7 +27,7 @@ from memlab.search.maxsim import best_matches
 from memlab.store import Store
 from memlab.tables import distinct_texts
 
-SAMPLE, QUESTIONS, CANDIDATES = 1000, 20, 1000
+SAMPLE, QUESTIONS, CANDIDATES = 1000, 5, 1000
 
 
 def user_turns(path: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
