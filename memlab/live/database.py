@@ -60,6 +60,7 @@ class Database:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.read_only = not (os.access(self.folder, os.W_OK)
                                   and (not self.path.exists() or os.access(self.path, os.W_OK)))
+            self._refuse_other_kinds()
             if self.path.exists() and (who := holder(self.path)):
                 raise self._in_use(who)
             try:
@@ -185,6 +186,14 @@ class Database:
         connection.execute("COMMIT")
         self._files[self._beside()] = inode(self._beside())
         self.shrink()
+
+    def _refuse_other_kinds(self) -> None:
+        """Raise MemlabError if a pipe, a device or a folder stands in the place of a file: SQLite would wait for it."""
+        for end in ("", "-wal", "-journal", "-shm"):
+            path = self.path.with_name(f"{self.path.name}{end}")
+            if path.exists() and not path.is_file():
+                raise MemlabError(f"{path.name} is no plain file", where=str(self.folder),
+                                  fix=f"remove it, and bring {path.name} back from a copy if there was one")
 
     def _refuse_emptied(self) -> None:
         """Raise MemlabError if the database is gone, but vectors of its sessions are there."""

@@ -48,7 +48,7 @@ def _locked_by(path: Path) -> int | None:
     """Ask Linux for the process that has locked a file; 0 if it does not say, None on other systems."""
     if not sys.platform.startswith("linux"):
         return None
-    file = os.open(path, os.O_RDONLY)
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for a writer
     try:
         question = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         with suppress(OSError, struct.error):

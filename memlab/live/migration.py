@@ -23,9 +23,9 @@ from memlab.live.accesses import ADD
 from memlab.live.database import FILE, Database
 from memlab.live.session_rows import SessionRows
 from memlab.live.sessions import Entry
-from memlab.live.vector_file import FOLDER, SUFFIX, VectorFile
-from memlab.runtime.checked_lines import decode
-from memlab.runtime.files import TEMPORARY, os_errors
+from memlab.live.vector_file import FOLDER, SUFFIX, VectorFile, data_end
+from memlab.runtime.checked_lines import decode, lines
+from memlab.runtime.files import TEMPORARY, open_plain, os_errors
 
 LOG = "memory.jsonl"
 OLD = (LOG, "accesses.jsonl", "damaged.jsonl", "lock", f"*{TEMPORARY}", f".{LOG}.*{TEMPORARY}",
@@ -106,8 +106,8 @@ def _entries(folder: Path) -> tuple[list[Entry], list[int]]:
     """Return the entries of the log by number, and the numbers of its damaged lines."""
     entries: dict[int, Entry] = {}
     damaged, whole = [], 0
-    with (folder / LOG).open("rb") as file:
-        for number, line in enumerate(file, start=1):
+    with open_plain(folder / LOG) as file:
+        for number, line in enumerate(lines(file), start=1):
             row = decode(line)
             if row is None:
                 damaged.append(number)
@@ -124,8 +124,8 @@ def _entries(folder: Path) -> tuple[list[Entry], list[int]]:
 
 
 def _accesses(folder: Path, turns: set[tuple[int, int]]) -> Iterator[tuple[int, int, int, str]]:
-    with suppress(FileNotFoundError):
-        for line in (folder / "accesses.jsonl").read_bytes().splitlines():
+    with suppress(FileNotFoundError), open_plain(folder / "accesses.jsonl") as file:
+        for line in lines(file):
             with suppress(ValueError, KeyError, TypeError):  # a line that was cut off, or is damaged
                 row = json.loads(line)
                 on, times = date.fromisoformat(row["on"]).isoformat(), int(row.get("times", 1))
@@ -138,7 +138,12 @@ def _vectors(database: Database, path: Path) -> None:
         return
     dim = int(path.stem)
     path.with_suffix(SUFFIX).unlink(missing_ok=True)
-    records = np.fromfile(path, np.dtype([("key", "V16"), ("value", "<f4", (dim,)), ("check", "V8")]))
+    with open_plain(path) as file:
+        raw = file.read(data_end(file.fileno()))
+    if len(raw) < 4 * dim:
+        return
+    form = np.dtype([("key", "V16"), ("value", "<f4", (dim,)), ("check", "V8")])
+    records = np.frombuffer(raw, form, len(raw) // form.itemsize)
     last = {record["key"].tobytes(): record for record in records}
     intact = {key: record["value"] for key, record in last.items()
               if VectorFile.digest(key, record["value"].tobytes()) == record["check"].tobytes()}

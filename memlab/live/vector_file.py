@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 
 from memlab.live.database import Database
 from memlab.models.protocols import Floats
+from memlab.runtime.files import open_plain
 from memlab.store.segments import store_errors, write_identity
 
 SUFFIX = ".f32"
@@ -43,13 +46,12 @@ class VectorFile:
 
         Rows that do not match their digest become free, so that their vectors are computed again.
         """
-        with store_errors(self.path):
-            raw = self.path.read_bytes()
         size = 4 * self.dim
-        values = np.frombuffer(raw[: len(raw) // size * size], "<f4").reshape(-1, self.dim)
         rows: list[tuple[Any, ...]] = self._database.rows(
             "SELECT key, row, digest FROM vectors WHERE file = (SELECT id FROM vector_files WHERE path = ?)",
             _name(self.path))
+        raw = self._read(size * (1 + max((row for _, row, _ in rows), default=-1)))
+        values = np.frombuffer(raw[: len(raw) // size * size], "<f4").reshape(-1, self.dim)
         intact = [digest == self.digest(key, raw[row * size : (row + 1) * size]) for key, row, digest in rows]
         if not all(intact) and not self._database.read_only:
             with self._database.transaction():
@@ -57,6 +59,15 @@ class VectorFile:
                     (self._number(), row) for (_, row, _), good in zip(rows, intact) if not good))
             clear_free_rows(self._database, self.folder.parent)
         return [(key, row) for (key, row, _), good in zip(rows, intact) if good], values
+
+    def _read(self, most: int) -> bytes:
+        """Return the file up to a number of bytes, without the zeros to which a row that is damaged may point."""
+        try:
+            with open_plain(self.path) as file:
+                return file.read(min(most, data_end(file.fileno())))
+        except OSError as error:
+            warnings.warn(f"{self.path} cannot be read ({error.strerror}): vectors are computed again", stacklevel=2)
+            return b""
 
     def write(self, keys: list[bytes], rows: list[int], values: Floats, identity: str) -> None:
         """Write vectors (n, dim) to free rows, then account for them; a power failure may lose both."""
@@ -114,7 +125,8 @@ def _clear(path: Path, used: list[int], size: int) -> None:
         if os.fstat(file).st_size > end * size:
             os.ftruncate(file, end * size)
             changed = True
-        for row in sorted(set(range(end)) - set(used)) if len(used) < end else ():
+        rows = min(end, -(-data_end(file) // size))
+        for row in sorted(set(range(rows)) - set(used)) if len(used) < end else ():
             if any(os.pread(file, size, row * size)):
                 _write_at(file, bytes(size), row * size)
                 changed = True
@@ -122,6 +134,16 @@ def _clear(path: Path, used: list[int], size: int) -> None:
             os.fsync(file)
     finally:
         os.close(file)
+
+
+def data_end(file: int) -> int:
+    """Return where the bytes of a file end that its disk holds; holes may follow."""
+    size, end = os.fstat(file).st_size, 0
+    with suppress(OSError):  # no data follow
+        while end < size:
+            end = os.lseek(file, os.lseek(file, end, os.SEEK_DATA), os.SEEK_HOLE)
+    os.lseek(file, 0, os.SEEK_SET)
+    return end
 
 
 def _write_at(file: int, data: bytes, offset: int) -> None:

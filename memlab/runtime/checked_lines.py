@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+MOST_BYTES = 1 << 27
+"""Bytes of a line that are read: 134 MB, more than any reply or session."""
 
 _START = b'{"check": "'
 _DIGITS = 16
@@ -16,6 +19,14 @@ def encode(row: Mapping[str, Any]) -> bytes:
     """Return a row as one line; ASCII alone, so that no character of a text can end it or be changed by an encoding."""
     content = json.dumps(row, ensure_ascii=True)[1:].encode()
     return _START + _digest(content) + b'", ' + content + b"\n"
+
+
+def lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file up to one that has no end within ``MOST_BYTES``, which is yielded as it begins."""
+    while line := file.readline(MOST_BYTES):
+        yield line
+        if not line.endswith(b"\n"):
+            return
 
 
 def decode(line: bytes) -> dict[str, Any] | None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from memlab.errors import MemlabError
 
@@ -104,6 +106,15 @@ def os_errors(problem: str, where: Path, fix: str = "", kept: str = "") -> Itera
     except OSError as error:
         raise MemlabError(f"{problem}: {error.strerror or error}{f' ({kept})' if kept else ''}",
                           where=str(where), fix=fix) from error
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a file for reading; raise OSError for a pipe, a device or a folder, whose bytes may never come or end."""
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe without a writer would wait for one
+    if stat.S_ISREG(os.fstat(number).st_mode):
+        return os.fdopen(number, "rb")
+    os.close(number)
+    raise OSError(errno.EINVAL, "it is no plain file", str(path))
 
 
 def write_json(path: Path, content: Any) -> None:

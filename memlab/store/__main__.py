@@ -22,7 +22,7 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import MemlabError, did_you_mean
-from memlab.runtime.files import TEMPORARY, is_stale
+from memlab.runtime.files import TEMPORARY, is_stale, open_plain
 from memlab.runtime.flags import as_flags
 from memlab.runtime.home import store_root
 from memlab.runtime.terminal import print
@@ -35,6 +35,10 @@ COMPLETIONS = "completions"
 
 TOKENS = "tokens"
 """The kind whose files hold token vectors; they are large, and not merged by ``compact``."""
+
+
+MOST_OF_IDENTITY = 1 << 20
+"""Bytes of the description of a model that are read."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ def fingerprints(root: Path) -> list[Fingerprint]:
     for kind in (*KEYS, COMPLETIONS):
         for path in (p for p in (root / kind).glob("*") if p.is_dir()):
             try:
-                identity = json.loads((path / IDENTITY).read_text())
+                with open_plain(path / IDENTITY) as file:
+                    identity = json.loads(file.read(MOST_OF_IDENTITY))
             except (OSError, ValueError):
                 identity = {}
             listing.append(Fingerprint(path, kind, identity if isinstance(identity, dict) else {}))
@@ -90,9 +95,11 @@ def info(root: Path) -> pl.DataFrame:
 
 def _rows(path: Path) -> int:
     if path.suffix == completions.SUFFIX:
-        return sum(1 for _ in completions.lines(path))
+        return sum(1 for _ in completions.lines(path)) if path.is_file() else 0
     if path.suffix == token_file.SUFFIX:
         return token_file.count(path)
+    if not path.is_file():
+        return 0
     try:
         return int(pl.scan_parquet(path).select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, OSError):  # damaged, or gone meanwhile: ``verify`` shows which
@@ -104,7 +111,7 @@ def verify(root: Path) -> list[Path]:
     damaged = []
     for path in (path for fingerprint in fingerprints(root) for path in fingerprint.segments):
         with suppress(FileNotFoundError):
-            if _is_damaged(path):
+            if not path.is_file() or _is_damaged(path):
                 damaged.append(path)
     return damaged
 

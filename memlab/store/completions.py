@@ -20,7 +20,7 @@ from memlab.errors import MemlabError
 from memlab.models.chat.protocol import MAX_TOKENS, Chat, Completion, Prompt
 from memlab.models.costs import prompt_costs
 from memlab.runtime import checked_lines
-from memlab.runtime.files import write_all
+from memlab.runtime.files import open_plain, write_all
 from memlab.runtime.progress import progress
 from memlab.store.segments import store_errors, write_file, write_identity
 from memlab.store.writer import model_name
@@ -66,9 +66,9 @@ def _usable(reply: Completion) -> bool:
 def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
     """Yield (offset after it, line) of each finished line from an offset on; nothing if the file is gone."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             file.seek(start)
-            for line in file:
+            for line in checked_lines.lines(file):
                 if not line.endswith(b"\n"):  # being written, or cut off by the end of its process
                     return
                 start += len(line)
@@ -134,13 +134,16 @@ class Completions:
     def _refresh(self) -> None:
         for path in files(self.path):
             bad = 0
-            for end, line in lines(path, self._read.get(path.name, 0)):
-                self._read[path.name] = end
-                row = decode(line)
-                if row is None:
-                    bad += 1
-                else:
-                    self._cached.setdefault(*row)
+            try:
+                for end, line in lines(path, self._read.get(path.name, 0)):
+                    self._read[path.name] = end
+                    row = decode(line)
+                    if row is None:
+                        bad += 1
+                    else:
+                        self._cached.setdefault(*row)
+            except OSError as error:
+                warnings.warn(f"{path} cannot be read ({error.strerror}); its prompts are asked again", stacklevel=2)
             if bad:
                 warnings.warn(f"{path}: the bytes of {bad} line{'s' * (bad > 1)} do not match their digest; "
                               "their prompts are asked again", stacklevel=2)

@@ -22,10 +22,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
-from memlab.runtime.files import atomic_write
+from memlab.runtime.files import atomic_write, open_plain
 
 SEGMENT = re.compile(r"[0-9a-f]{32}\.parquet")
 DAMAGED = ".damaged"
+MOST_BYTES = 1 << 33
+"""Bytes of a segment that are read: 8.6 GB, more than memlab writes into one."""
+
 IDENTITY = "identity.json"
 """Describes the fingerprint of a folder; for people and ``info``, never read for a lookup."""
 
@@ -55,9 +58,12 @@ def segment_names(folder: Path) -> list[str]:
 def read(path: Path) -> pl.DataFrame | None:
     """Return the rows of a segment, or None if its bytes do not match the digest in its name.
 
-    Raises FileNotFoundError when it is gone.
+    Raises FileNotFoundError when it is gone, and OSError for what is no plain file.
     """
-    data = path.read_bytes()
+    with open_plain(path) as file:
+        if os.fstat(file.fileno()).st_size > MOST_BYTES:
+            return None
+        data = file.read()
     if hashlib.blake2b(data, digest_size=16).hexdigest() != path.stem:
         return None
     return pl.read_parquet(io.BytesIO(data))

@@ -12,9 +12,12 @@ import os
 import re
 import warnings
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from memlab.runtime.files import open_plain
 from memlab.store.segments import DAMAGED, write_file
 from memlab.store.token_vectors import DTYPES, TokenBlock
 
@@ -47,21 +50,18 @@ def write(folder: Path, block: TokenBlock) -> str:
 def read(path: Path) -> TokenBlock | None:
     """Map a file, or return None if its bytes do not match the digest in its name.
 
-    Raises FileNotFoundError when it is gone.
+    Raises FileNotFoundError when it is gone, and OSError for what is no plain file.
     """
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size < _HEADER:
+    with open_plain(path) as file:
+        texts, tokens, dim, dtype = _shape(file) or (0, 0, 0, None)
+        if dtype is None:
             return None
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if hashlib.blake2b(data, digest_size=16).hexdigest() != path.stem:
         return None
-    mark, version, texts, tokens, dim, size, *_ = np.frombuffer(data, "<i8", 8).tolist()
-    if (mark, version) != (_MARK, _VERSION):
-        return None
     at, parts = _HEADER, []
-    for dtype, count in (("<u8", 2 * texts), ("<i8", texts + 1), ("<i4", tokens), ("<f4", tokens),
-                         (_OF_SIZE[size], tokens * dim)):
-        parts.append(np.frombuffer(data, dtype, count, at))
+    for array, count in _arrays(texts, tokens, dim, dtype):
+        parts.append(np.frombuffer(data, array, count, at))
         at += parts[-1].nbytes
     keys, starts, ids, scales, vectors = parts
     return TokenBlock(keys.reshape(-1, 2), starts, ids, scales, vectors.reshape(tokens, dim))
@@ -70,11 +70,29 @@ def read(path: Path) -> TokenBlock | None:
 def count(path: Path) -> int:
     """Return the number of texts of a file, 0 if it is damaged or gone."""
     try:
-        with path.open("rb") as file:
-            header = np.frombuffer(file.read(_HEADER), "<i8")
+        with open_plain(path) as file:
+            shape = _shape(file)
     except OSError:
         return 0
-    return int(header[2]) if len(header) == 8 and header[0] == _MARK else 0
+    return shape[0] if shape else 0
+
+
+def _shape(file: BinaryIO) -> tuple[int, int, int, DTypeLike] | None:
+    """Read the texts, tokens, dimensions and number format of a header; None unless the file is as long as it says."""
+    header = file.read(_HEADER)
+    if len(header) < _HEADER:
+        return None
+    mark, version, texts, tokens, dim, size, *_ = np.frombuffer(header, "<i8").tolist()
+    if (mark, version) != (_MARK, _VERSION) or size not in _OF_SIZE or min(texts, tokens, dim) < 0:
+        return None
+    dtype = _OF_SIZE[size]
+    length = _HEADER + sum(np.dtype(array).itemsize * n for array, n in _arrays(texts, tokens, dim, dtype))
+    return (texts, tokens, dim, dtype) if os.fstat(file.fileno()).st_size == length else None
+
+
+def _arrays(texts: int, tokens: int, dim: int, dtype: DTypeLike) -> list[tuple[DTypeLike, int]]:
+    """Return the format and the length of each array behind the header."""
+    return [("<u8", 2 * texts), ("<i8", texts + 1), ("<i4", tokens), ("<f4", tokens), (dtype, tokens * dim)]
 
 
 def load(path: Path) -> TokenBlock | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from memlab.errors import MemlabError
 from memlab.models.protocols import Embedder, Floats, Ints, Role
 from memlab.runtime.files import atomic_path
 from memlab.tables import distinct_texts
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 IN_MEMORY = 2 << 30
 """Bytes of vectors above which they are streamed from the store into a mapped file."""
+
+_HEADER = 128
+"""Bytes before the vectors in a mapped file, at most."""
 
 BATCH = 1 << 16
 
@@ -54,14 +58,30 @@ def _mapped(store: Store, embedder: Embedder, texts: pl.DataFrame, role: Role) -
     """Stream vectors into a file named by model and texts, and map it; an existing file is used as it is."""
     name = "".join([json.dumps(embedder.identity(), sort_keys=True, default=str), role, *texts["text_id"]])
     path = index_folder(store) / f"{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}.npy"
-    if not path.exists():
+    shape = (texts.height, store.dim(embedder, role))
+    found = _load(path, shape)
+    if found is None:
+        if path.is_dir():
+            raise MemlabError("a folder is in the place of a file of vectors", where=str(path), fix="remove it")
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(path) as temporary:
-            out = np.lib.format.open_memmap(temporary, "w+", np.float32, (texts.height, store.dim(embedder, role)))
+            out = np.lib.format.open_memmap(temporary, "w+", np.float32, shape)
             for rows, block in store.iter_vectors(embedder, texts, role, BATCH):
                 out[rows] = block
             out.flush()
-    return np.load(path, mmap_mode="r")
+        found = np.load(path, mmap_mode="r")
+    return found
+
+
+def _load(path: Path, shape: tuple[int, int]) -> Floats | None:
+    """Map a file of vectors; None if there is none, or none of this shape."""
+    if not path.is_file() or path.stat().st_size > _HEADER + 4 * shape[0] * shape[1]:
+        return None
+    try:
+        found: Floats = np.load(path, mmap_mode="r")
+    except Exception:  # a damaged header may raise anything inside numpy's parser
+        return None
+    return found if found.shape == shape and found.dtype == np.float32 else None
 
 
 def digest(vectors: Any, config: dict[str, Any]) -> str:

@@ -1,0 +1,53 @@
+"""Files of other kinds in the folder of a live memory: it answers, or says what is wrong, and waits for none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.live.migration import LOG
+from memlab.memory import Memory, Session
+from memlab.pipeline import Pipeline
+from memlab.runtime.checked_lines import encode
+from memlab.search.dense import Dense
+from tests.forged import KINDS, forge
+from tests.fuzz.mutation import outcome
+from tests.search.world import WordEmbedder
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+PIPELINE = Pipeline(dense=Dense(embedder=WordEmbedder()))
+
+
+def used(folder: Path) -> pl.DataFrame:
+    with Memory(folder, PIPELINE) as memory:
+        memory.add(Session("2023-06-03", [("user", "I bought a tent.")]))
+        memory.forget(0)
+        return memory.search("Where is the boat?", "2023-07-01")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", ["memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal",
+                                   "store/vectors/*/*.f32", "store/vectors/*/identity.json", "store/vectors", "store"])
+def test_a_forged_file_is_named_or_computed_again(place: str, kind: str, tmp_path: Path) -> None:
+    with Memory(tmp_path, PIPELINE) as memory:
+        memory.add(Session("2023-06-01", [("user", "I live in Oslo.")]))
+        memory.add(Session("2023-06-02", [("user", "My boat is in the harbour.")]))
+    for path in list(tmp_path.glob(place)) or [tmp_path / place]:
+        forge(path, kind)
+    seen = outcome(lambda: used(tmp_path))
+    assert isinstance(seen, MemlabError) or "boat" in seen["text"][0]
+    assert not place.endswith(".f32") or not isinstance(seen, MemlabError) or kind in ("pipe", "folder", "device")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", [LOG, "accesses.jsonl", "lock", "store/vectors/a/3.rows"])
+def test_a_forged_file_of_format_1_is_named_or_left_out(place: str, kind: str, tmp_path: Path) -> None:
+    (tmp_path / LOG).write_bytes(encode({"id": 0, "name": None, "said_on": None,
+                                         "turns": [[0, "user", None, "My boat is in the harbour."]]}))
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    forge(tmp_path / place, kind)
+    seen = outcome(lambda: used(tmp_path))
+    assert isinstance(seen, MemlabError | pl.DataFrame)

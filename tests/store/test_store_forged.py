@@ -1,0 +1,72 @@
+"""Files of other kinds in a store: what they held is computed again, and nothing waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.models.chat.protocol import Message, Prompt
+from memlab.store import Store, vectors
+from memlab.store.__main__ import main
+from memlab.store.faiss_file import read_index, write_index
+from memlab.tables import texts_frame
+from tests.chats import ScriptedChat
+from tests.forged import KINDS, forge
+from tests.fuzz.mutation import outcome
+from tests.search.world import WordEmbedder
+from tests.token_words import TokenWords
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+TEXTS = texts_frame(["the cat sat", "a dog ran home", "tea"])
+PROMPTS = [Prompt((Message("user", "hello"),))]
+
+
+def vectors_of(root: Path) -> object:
+    return Store(root).vectors(WordEmbedder(), TEXTS, "document").tolist()
+
+
+def tokens_of(root: Path) -> object:
+    found = Store(root).token_vectors(TokenWords(), TEXTS, "document")
+    return [found.text(i)[1].tolist() for i in range(TEXTS.height)]
+
+
+def replies_of(root: Path) -> object:
+    return [reply.text for reply in Store(root).completions(ScriptedChat(lambda p: "Hi!", name="one"), PROMPTS)]
+
+
+def mapped_of(root: Path) -> object:
+    ids = pl.Series(TEXTS["text_id"])
+    return np.asarray(vectors.encode(Store(root), WordEmbedder(), TEXTS, ids, "document")[:]).tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("pattern", "results"), [
+    ("vectors/*/*.parquet", vectors_of), ("vectors/*/identity.json", vectors_of), ("tokens/*/*.tokens", tokens_of),
+    ("completions/*/*.jsonl", replies_of), ("indexes/*.npy", mapped_of)])
+def test_a_forged_file_is_no_answer(pattern: str, results: Callable[[Path], object], kind: str, tmp_path: Path,
+                                    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(vectors, "IN_MEMORY", 0)
+    right = results(tmp_path)
+    (path,) = tmp_path.glob(pattern)
+    forge(path, kind)
+    for command in ("info", "verify", "compact"):
+        assert outcome(lambda command=command: main([command, f"store={tmp_path}"])) in (0, 1, 2)
+    seen = outcome(lambda: results(tmp_path))
+    assert seen == right or (kind == "folder" and isinstance(seen, MemlabError))
+    assert outcome(lambda: main(["prune", f"store={tmp_path}"])) in (0, 2)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forged_index_is_built_again(kind: str, tmp_path: Path) -> None:
+    faiss = pytest.importorskip("faiss")
+    index = faiss.IndexFlatIP(2)
+    index.add(np.eye(2, dtype=np.float32))
+    write_index(faiss, index, tmp_path / "a.faiss")
+    forge(tmp_path / "a.faiss", kind)
+    assert outcome(lambda: read_index(faiss, tmp_path / "a.faiss")) is None
