@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.models.protocols import Floats
 from memlab.runtime.files import open_plain
@@ -61,11 +62,17 @@ class VectorFile:
         return [(key, row) for (key, row, _), good in zip(rows, intact) if good], values
 
     def _read(self, most: int) -> bytes:
-        """Return the file up to a number of bytes, without the zeros to which a row that is damaged may point."""
+        """Return the file up to a number of bytes, without the zeros to which a row that is damaged may point.
+
+        Raises MemlabError for a file that is there but cannot be read.
+        """
         try:
             with open_plain(self.path) as file:
                 return file.read(min(most, data_end(file.fileno())))
         except OSError as error:
+            if self.path.is_file():  # its vectors are there still, and may be read the next time
+                raise MemlabError(f"the vectors of this memory cannot be read: {error.strerror}", where=str(self.path),
+                                  fix="check its permissions and its disk") from error
             warnings.warn(f"{self.path} cannot be read ({error.strerror}): vectors are computed again", stacklevel=2)
             return b""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,3 +137,20 @@ def test_a_model_that_gives_no_numbers_is_told(tmp_path: Path) -> None:
     texts = some_texts(3)
     with pytest.raises(MemlabError, match="gave NaN for"):
         opened(tmp_path).vectors(DigestEmbedder(bad=texts["text"][1]), texts, "document")
+
+
+def test_vectors_that_cannot_be_read_this_time_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder, texts = DigestEmbedder(), some_texts(3)
+    opened(tmp_path).vectors(embedder, texts, "document")
+    real = os.open
+
+    def full(path: str | Path, *args: int) -> int:
+        if str(path).endswith(".f32") and not args[0] & os.O_RDWR:
+            raise OSError(errno.ENFILE, "Too many open files in system")
+        return real(path, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", full)
+        with pytest.raises(MemlabError, match="the vectors of this memory cannot be read: Too many open files"):
+            opened(tmp_path).vectors(embedder, texts, "document")
+    assert opened(tmp_path).missing(embedder, texts, "document") == 0
