@@ -30,7 +30,8 @@ class Accesses:
         rows: list[tuple[Any, ...]] = database.rows("SELECT session, turn, times, last FROM accesses")
         for session, turn, times, last in rows:
             with suppress(ValueError, TypeError):  # a damaged day
-                self._counts[session, turn] = int(times), date.fromisoformat(last)
+                if all(type(number) is int and 0 <= number < 2**31 for number in (session, turn, times)):
+                    self._counts[session, turn] = times, date.fromisoformat(last)
 
     def add(self, results: pl.DataFrame, on: date) -> None:
         """Count the turns of a question's results (session, turns), each turn once."""

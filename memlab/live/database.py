@@ -134,7 +134,7 @@ class Database:
         except sqlite3.Error as error:
             raise self._error(error) from error
         except UnicodeDecodeError as error:  # SQLite's message about a damaged table
-            raise self._damaged() from error
+            raise self.damaged() from error
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -216,7 +216,8 @@ class Database:
         return MemlabError(f"this memory is in use by {who}", where=str(self.folder),
                            fix="close it there (Memory.close()), or end that process: one at a time")
 
-    def _damaged(self) -> MemlabError:
+    def damaged(self) -> MemlabError:
+        """Return the error that the tables hold what memlab does not write."""
         return MemlabError(f"{FILE} is damaged", where=str(self.folder), fix="bring it back from a copy")
 
     def _error(self, error: sqlite3.Error) -> MemlabError:
@@ -226,6 +227,6 @@ class Database:
         if name == "SQLITE_NOTADB":
             return MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
         if name.startswith("SQLITE_CORRUPT"):
-            return self._damaged()
+            return self.damaged()
         return MemlabError(f"the memory cannot be used: {error} (what was added before is kept)",
                            where=str(self.folder), fix="check its permissions, or free some space there")

@@ -33,9 +33,12 @@ class SessionRows:
         return entries
 
     def next(self) -> int:
-        """Return the number of the next session."""
-        rows: list[tuple[Any, ...]] = self._database.rows("SELECT next FROM counter")
-        return int(rows[0][0])
+        """Return the number of the next session, which is beyond all that are there."""
+        rows: list[tuple[Any, ...]] = self._database.rows("SELECT next, (SELECT max(id) FROM sessions) FROM counter")
+        if len(rows) != 1 or type(rows[0][0]) is not int or not 0 <= rows[0][0] < 2**31:
+            raise self._database.damaged()
+        number, last = rows[0]
+        return int(number) if last is None else max(number, last + 1)
 
     def append(self, entry: Entry) -> None:
         """Write a new entry; if this raises, nothing was added."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,9 @@ class TokenLog(TokenIndex):
         rows: list[tuple[Any, ...]] = database.rows(
             "SELECT key, tokens, digest, content FROM token_vectors WHERE model = ?", self.path.name)
         for key, tokens, digest, content in rows:
-            if digest == _digest(key, content):
-                yield _block(key, tokens, content, self._precision)
+            if isinstance(key, bytes) and isinstance(content, bytes) and digest == _digest(key, content):
+                with suppress(ValueError, TypeError):  # the digest does not cover the number of tokens
+                    yield _block(key, tokens, content, self._precision)
 
 
 def forget_other_tokens(database: Database, kept: set[bytes]) -> None:

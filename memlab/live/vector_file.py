@@ -51,6 +51,8 @@ class VectorFile:
         rows: list[tuple[Any, ...]] = self._database.rows(
             "SELECT key, row, digest FROM vectors WHERE file = (SELECT id FROM vector_files WHERE path = ?)",
             _name(self.path))
+        if not all(isinstance(key, bytes) and isinstance(row, int) and row >= 0 for key, row, _ in rows):
+            raise self._database.damaged()
         raw = self._read(size * (1 + max((row for _, row, _ in rows), default=-1)))
         values = np.frombuffer(raw[: len(raw) // size * size], "<f4").reshape(-1, self.dim)
         intact = [digest == self.digest(key, raw[row * size : (row + 1) * size]) for key, row, digest in rows]
@@ -100,8 +102,11 @@ class VectorFile:
     def _number(self) -> int:
         if self._id is None:
             self._database.run("INSERT OR IGNORE INTO vector_files (path) VALUES (?)", (_name(self.path),))
-            ((number,),) = self._database.rows("SELECT id FROM vector_files WHERE path = ?", _name(self.path))
-            self._id = int(str(number))
+            numbers = [number for number, in self._database.rows(
+                "SELECT id FROM vector_files WHERE path = ?", _name(self.path)) if isinstance(number, int)]
+            if len(numbers) != 1:
+                raise self._database.damaged()
+            (self._id,) = numbers
         return self._id
 
 
@@ -116,7 +121,9 @@ def clear_free_rows(database: Database, root: Path) -> None:
     """Overwrite with zeros what the files hold in free rows, cut free rows off at the end, and sync; root: FOLDER."""
     used: dict[object, list[int]] = {}
     for name, row in database.rows("SELECT path, row FROM vectors JOIN vector_files ON file = id ORDER BY file, row"):
-        used.setdefault(name, []).append(int(str(row)))
+        if not isinstance(row, int) or row < 0:
+            raise database.damaged()
+        used.setdefault(name, []).append(row)
     for path in sorted(root.glob(f"*/*{SUFFIX}")):
         if path.stem.isdecimal() and path.is_file():
             with store_errors(path):

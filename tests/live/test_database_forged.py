@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import polars as pl
@@ -13,12 +14,14 @@ from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.runtime.checked_lines import encode
 from memlab.search.dense import Dense
+from memlab.search.late_interaction import WeightedLate
 from tests.forged import KINDS, forge
 from tests.fuzz.mutation import outcome
 from tests.search.world import WordEmbedder
+from tests.token_words import TokenWords
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-PIPELINE = Pipeline(dense=Dense(embedder=WordEmbedder()))
+PIPELINE = Pipeline(dense=Dense(embedder=WordEmbedder()), late=WeightedLate(matcher=TokenWords()))
 
 
 def used(folder: Path) -> pl.DataFrame:
@@ -51,3 +54,60 @@ def test_a_forged_file_of_format_1_is_named_or_left_out(place: str, kind: str, t
     forge(tmp_path / place, kind)
     seen = outcome(lambda: used(tmp_path))
     assert isinstance(seen, MemlabError | pl.DataFrame)
+
+
+DAMAGE = """
+UPDATE vectors SET row = -1 - row
+UPDATE vectors SET row = row + (1 << 40)
+UPDATE vectors SET row = 'x' || row
+UPDATE vectors SET key = 5
+UPDATE vectors SET digest = 5
+UPDATE vector_files SET path = 5
+DELETE FROM counter
+UPDATE counter SET next = 'x'
+UPDATE counter SET next = -5
+UPDATE counter SET next = 9223372036854775807
+UPDATE counter SET next = 0
+INSERT INTO counter VALUES (7)
+UPDATE token_vectors SET tokens = 99
+UPDATE token_vectors SET tokens = 'x'
+UPDATE token_vectors SET tokens = -1
+UPDATE token_vectors SET key = 'x' || key
+UPDATE token_vectors SET content = 'x'
+UPDATE accesses SET session = 'x' || session
+UPDATE accesses SET session = session + (1 << 50)
+UPDATE accesses SET turn = -1
+UPDATE accesses SET times = 1e300
+UPDATE accesses SET last = 5
+UPDATE sessions SET id = id - 9
+UPDATE sessions SET digest = 5
+UPDATE sessions SET content = 5
+DROP TABLE vectors
+DROP TABLE sessions
+"""
+
+
+@pytest.mark.parametrize("damage", DAMAGE.strip().splitlines())
+def test_a_value_of_another_kind_in_a_table_is_named_or_computed_again(damage: str, tmp_path: Path) -> None:
+    with Memory(tmp_path, PIPELINE) as memory:
+        memory.add(Session("2023-06-01", [("user", "I live in Oslo.")]))
+        memory.add(Session("2023-06-02", [("user", "My boat is in the harbour.")]))
+        memory.search("Where is the boat?", "2023-07-01")
+    database = sqlite3.connect(tmp_path / "memory.db")
+    with database:
+        database.execute(damage)
+    database.close()
+    assert isinstance(outcome(lambda: used(tmp_path)), MemlabError | pl.DataFrame)
+
+
+def test_a_counter_that_lags_behind_costs_no_session(tmp_path: Path) -> None:
+    with Memory(tmp_path, PIPELINE) as memory:
+        memory.add(Session("2023-06-01", [("user", "I live in Oslo.")]))
+        memory.add(Session("2023-06-02", [("user", "My boat is in the harbour.")]))
+    database = sqlite3.connect(tmp_path / "memory.db")
+    with database:
+        database.execute("UPDATE counter SET next = 0")
+    database.close()
+    with Memory(tmp_path, PIPELINE) as memory:
+        assert memory.add(Session("2023-06-03", [("user", "I bought a tent.")])) == 2
+        assert len(memory) == 3
