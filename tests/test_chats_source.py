@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from memlab.chats.formats import load
-from memlab.chats.source import open_export
+from memlab.chats.messages import Messages
+from memlab.chats.source import open_export, parse
 from memlab.errors import MemlabError
 from memlab.runtime import unpacking
 from tests.chat_exports import pack, read, write
+from tests.memory_growth import outcome
 
 CHAT = [{"role": "user", "content": "Hi"}]
 
@@ -30,6 +35,65 @@ def test_a_zip_unpacks_to_a_multiple_of_its_size_whatever_max_mb_says(tmp_path: 
     monkeypatch.setattr(unpacking, "AT_LEAST", 1_000_000)
     with pytest.raises(MemlabError, match=r"MB unpack to more than 1 MB, the limit.* Fix: unpack it yourself"):
         open_export(path)
+
+
+LOAD = "from memlab.chats.formats import load"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "small"), [("a.json", b"[],"), ("a.jsonl", b"[]\n"), ("a.jsonl", b"1\n")])
+def test_a_zip_of_small_values_is_refused(tmp_path: Path, name: str, small: bytes) -> None:
+    content = (b"[" if name == "a.json" else b"") + small * (48_000_000 // len(small))
+    path = pack(tmp_path / "small.zip", {name: content})
+    assert path.stat().st_size < 100_000
+    assert "it holds more than 2,000,000 values" in outcome(LOAD, "load(path)", path)
+
+
+def test_the_values_of_all_files_of_a_zip_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = pack(tmp_path / "two.zip", {"a.json": CHAT, "b.json": CHAT, "c.json": CHAT})
+    assert len(load(path).conversations) == 3
+    monkeypatch.setattr(unpacking, "VALUES_AT_LEAST", 100)
+    monkeypatch.setattr(unpacking, "BYTES_PER_VALUE", path.stat().st_size // 8)
+    assert len(load(path).conversations) == 3
+    monkeypatch.setattr(unpacking, "VALUES_AT_LEAST", 8)
+    with pytest.raises(MemlabError, match=r"two\.zip: c\.json: it holds more than 8 values"):
+        load(path)
+
+
+def peak(work: Callable[[], object]) -> tuple[int, int]:
+    """Return the bytes that the result of ``work`` takes, and the most that were taken besides it meanwhile."""
+    tracemalloc.start()
+    try:
+        result = work()
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert result is not None
+    return kept, most - kept
+
+
+def test_lines_are_read_one_by_one() -> None:
+    data = b"1\n" * 100_000
+    kept, besides = peak(lambda: parse("a.jsonl", data))
+    assert kept < 130 * 100_000
+    assert besides < 30 * 100_000
+    file = parse("a.jsonl", data)
+    assert not Messages().matches(file)
+    assert sum(peak(lambda: Messages().matches(file))) < 10_000
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_lines_are_read_in_either_encoding(tmp_path: Path, encoding: str) -> None:
+    text = "".join(json.dumps({"role": "user", "content": word}, ensure_ascii=False) + "\r\n\n"
+                   for word in ("é\u2028\u2029a", "b\x85😀"))
+    path = write(tmp_path, {"a.jsonl": text.encode(encoding)}) / "a.jsonl"
+    assert [turn[2] for turn in read(path)[0][0][2]] == ["é\u2028\u2029a", "b\x85😀"]
+
+
+def test_the_line_that_is_no_text_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, {"a.jsonl": b'{"role": "user", "content": "Hi"}\n{"role": "\xff"}\n'}) / "a.jsonl"
+    with pytest.raises(MemlabError, match=r"a\.jsonl, line 2: byte 10 is not UTF-8"):
+        load(path)
 
 
 def test_the_limit_is_of_all_files_together(tmp_path: Path) -> None:

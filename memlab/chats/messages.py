@@ -6,7 +6,7 @@ line of a .jsonl. Dates are read where they are: ``created_at``, ``create_time``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -28,19 +28,18 @@ class Messages:
 
     def matches(self, file: ExportFile) -> bool:
         """Return whether the file's first entry is a message, or holds a list of messages."""
-        entries = _entries(file)
-        return bool(entries) and _is_conversation(entries[0][1]) or _is_message(entries[0][1] if entries else None)
+        first = _first(file)
+        return _is_conversation(first) or _is_message(first)
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
         """Return the conversations; raise MemlabError naming file and entry where one is no message."""
         read = []
         for file in filter(self.matches, files):
-            entries = _entries(file)
-            if _is_message(entries[0][1]):
-                read.append(_conversation({"messages": [value for _, value in entries], "title": file.stem},
+            if _is_message(_first(file)):
+                read.append(_conversation({"messages": [value for _, value in _entries(file)], "title": file.stem},
                                           file.name, tally))
                 continue
-            for place, value in entries:
+            for place, value in _entries(file):
                 if not _is_conversation(value):
                     raise MemlabError('expected a list of messages, or an object with "messages"',
                                       where=f"{file.name}, {place}", fix="correct or remove it")
@@ -75,13 +74,20 @@ def _moment(value: Mapping[str, Any]) -> datetime | None:
     return None
 
 
-def _entries(file: ExportFile) -> list[tuple[str, Any]]:
-    """Return (place, value) of the outermost entries."""
+def _entries(file: ExportFile) -> Iterator[tuple[str, Any]]:
+    """Yield (place, value) of the outermost entries."""
     if file.ending == ".jsonl":
-        return [(f"line {number}", value) for number, value in file.content or []]
-    if isinstance(file.content, list):
-        return [(f"entry {index}", value) for index, value in enumerate(file.content)]
-    return [("the object", file.content)] if isinstance(file.content, dict) else []
+        for number, value in file.content or []:
+            yield f"line {number}", value
+    elif isinstance(file.content, list):
+        for index, value in enumerate(file.content):
+            yield f"entry {index}", value
+    elif isinstance(file.content, dict):
+        yield "the object", file.content
+
+
+def _first(file: ExportFile) -> Any:
+    return next((value for _, value in _entries(file)), None)
 
 
 def _is_message(value: object) -> bool:

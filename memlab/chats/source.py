@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import lzma
 import struct
 import zipfile
@@ -13,7 +14,8 @@ from typing import Any
 
 from memlab.errors import MemlabError
 from memlab.runtime import json_limits
-from memlab.runtime.unpacking import most_unpacked, unpacks_to_more
+from memlab.runtime.json_limits import ValueBudget
+from memlab.runtime.unpacking import most_unpacked, unpacks_to_more, value_budget
 
 ENDINGS = (".json", ".jsonl", ".txt")
 MAX_MB = 1000.0
@@ -57,36 +59,38 @@ def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
     MemlabError where the export as a whole cannot be read, is too large or holds no such file.
     """
     limit = int(max_mb * 1e6)
+    budget: ValueBudget | None = None
     try:
         if path.is_dir():
-            raw = list(_of_folder(path, limit))
+            raw = _of_folder(path, limit)
         elif not path.is_file():
             raise MemlabError("there is no such file or folder", where=str(path))
         elif path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
-            raw = list(_of_zip(path, limit))
+            raw, budget = _of_zip(path, limit), value_budget(path.stat().st_size)
         else:
-            raw = [(path.name, _limited(path, limit, _too_large(str(path), limit)))]
+            raw = iter([(path.name, _limited(path, limit, _too_large(str(path), limit)))])
+        files = [parse(name, data, budget) for name, data in raw]  # one by one: the bytes of one are held at a time
     except OSError as fault:
         raise MemlabError(f"it cannot be read ({fault.strerror or fault})", where=str(path),
                           fix="check its permissions") from fault
-    if not raw:
+    if not files:
         raise MemlabError(f"there is no file in it that ends in {', '.join(ENDINGS)}", where=str(path),
                           fix="give the export as the vendor sent it")
-    return [parse(name, data) for name, data in sorted(raw)]
+    return sorted(files, key=lambda file: file.name)
 
 
-def parse(name: str, data: bytes) -> ExportFile:
-    """Return the file with its content, or with its fault."""
+def parse(name: str, data: bytes, budget: ValueBudget | None = None) -> ExportFile:
+    """Return the file with its content, or with its fault; ``budget`` limits the values of JSON."""
+    if name.lower().endswith(".jsonl"):
+        return _lines(name, data, budget)
     try:
-        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+        text = data.decode(_encoding(data))
     except UnicodeDecodeError as fault:
         return _damaged(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8")
     if name.lower().endswith(".txt"):
         return ExportFile(name, text)
-    if name.lower().endswith(".jsonl"):
-        return _lines(name, text)
     try:
-        return ExportFile(name, json_limits.loads(text, name))
+        return ExportFile(name, json_limits.loads(text, name, budget))
     except ValueError as fault:
         if name.lower().endswith(".json") or not text.strip():
             return _damaged(name, f"this is not JSON, or it is cut off ({str(fault)[:80]})", "copy the export again")
@@ -95,18 +99,37 @@ def parse(name: str, data: bytes) -> ExportFile:
         return ExportFile(name, fault=fault)
 
 
-def _lines(name: str, text: str) -> ExportFile:
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+def _encoding(data: bytes) -> str:
+    return "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
+def _text_lines(data: bytes) -> Iterator[str]:
+    """Yield the lines one by one, each with its line feed; raise UnicodeDecodeError where one is no text."""
+    if (encoding := _encoding(data)) == "utf-16":
+        yield from io.TextIOWrapper(io.BytesIO(data), encoding, newline="\n")
+        return
+    for line in io.BytesIO(data):  # decoded each for itself, so that a fault is that of its line
+        yield line.decode(encoding)
+        encoding = "utf-8"  # a mark stands before the first line alone
+
+
+def _lines(name: str, data: bytes, budget: ValueBudget | None) -> ExportFile:
     values = []
-    for number, line in lines:
-        try:
-            values.append((number, json_limits.loads(line, f"{name}, line {number}")))
-        except ValueError as fault:
-            if number == lines[-1][0] and number > 1 and not text.endswith("\n"):  # the writer was interrupted
-                return ExportFile(name, values, cut=True)
-            return _damaged(name, f"this is not JSON ({str(fault)[:80]})", "correct or remove the line", number)
-        except MemlabError as fault:
-            return ExportFile(name, fault=fault)
+    number = 0
+    try:
+        for number, line in enumerate(_text_lines(data), start=1):
+            if not line.strip():
+                continue
+            try:
+                values.append((number, json_limits.loads(line, f"{name}, line {number}", budget)))
+            except ValueError as fault:
+                if number > 1 and not line.endswith("\n"):  # the writer was interrupted
+                    return ExportFile(name, values, cut=True)
+                return _damaged(name, f"this is not JSON ({str(fault)[:80]})", "correct or remove the line", number)
+    except UnicodeDecodeError as fault:
+        return _damaged(name, f"byte {fault.start} is not {fault.encoding.upper()}", "save it as UTF-8", number + 1)
+    except MemlabError as fault:
+        return ExportFile(name, fault=fault)
     return ExportFile(name, values)
 
 

@@ -27,6 +27,7 @@ PIECE = 1 << 18
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 _TEXT = re.compile(rb'"[^"]*"')
 _OTHER = bytes(set(range(256)) - set(b'"[]{}'))
+_SHORT_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NO_COMMA = _OTHER.replace(b",", b"")
 _STEPS = np.zeros(256, np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
@@ -35,7 +36,7 @@ _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 class ValueBudget:
     """The values that the JSON of one file may hold, however many texts it comes in.
 
-    Lists, objects and commas are counted, so an empty list in a list counts as two.
+    Lists, objects and commas are counted, so an empty list in a list counts as two; and each text, such as a line.
     """
 
     def __init__(self, most: int, fix: str) -> None:
@@ -107,7 +108,7 @@ class CountedStream:
         return piece
 
 
-def check(text: str | bytes, where: str = "", budget: ValueBudget | None = None) -> None:
+def check(text: str, where: str = "", budget: ValueBudget | None = None) -> None:
     """Raise MemlabError if the JSON in a text is nested too deeply, or holds too long a text or too many values.
 
     >>> check("[" * 100)
@@ -117,12 +118,16 @@ def check(text: str | bytes, where: str = "", budget: ValueBudget | None = None)
     memlab.errors.MemlabError: a.json: lists and objects are nested more than 100 levels deep, the limit. Fix: remove \
 what is nested so deeply; no known format needs it
     """
-    if len(text) <= MOST_LEVELS and budget is None:
+    if budget is not None:
+        budget.spend(1, where)
+    if len(text) <= MOST_LEVELS:
+        if budget is not None:  # many lines are as short as this
+            rest = _SHORT_TEXT.sub("", text)
+            budget.spend(rest.count(",") + rest.count("[") + rest.count("{"), where)
         return
     counter = JsonCounter(where, budget)
     for start in range(0, len(text), PIECE):
-        piece = text[start:start + PIECE]
-        counter.feed(piece.encode(errors="surrogatepass") if isinstance(piece, str) else piece)
+        counter.feed(text[start:start + PIECE].encode(errors="surrogatepass"))
 
 
 def loads(text: str, where: str = "", budget: ValueBudget | None = None) -> Any:
