@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memlab.data.documents import blocks, word
+from memlab.data.documents import blocks, pages, word
 from memlab.data.documents.blocks import Document, DocumentBlock, paragraphs
 from memlab.data.jsonl import QUESTIONS
 from memlab.errors import MemlabError
@@ -32,15 +32,18 @@ def pdf(raw: bytes) -> Document:
         reader = pypdf.PdfReader(io.BytesIO(raw))
         if reader.is_encrypted and not reader.decrypt(""):
             raise MemlabError("a password protects it", fix="save it without protection")
-        pages = [page.extract_text() for page in reader.pages]
+        texts = pages.texts(reader, len(raw))
     except pypdf.errors.DependencyError as fault:
         raise MemlabError("it is encrypted", fix="save it without protection") from fault
+    except pypdf.errors.LimitReachedError as fault:
+        raise MemlabError(f"pypdf refuses it (LimitReachedError: {str(fault)[:80]})",
+                          fix="print it to a new PDF, or save its text as .txt") from fault
     except MemlabError:
         raise
     except Exception as fault:  # a damaged file may raise anything inside a parser
         raise MemlabError(f"it is no PDF that can be read ({type(fault).__name__}: {str(fault)[:80]})",
                           fix="open it and save it again") from fault
-    parts = [DocumentBlock(f"page {number}, {at}", block) for number, page in enumerate(pages, start=1)
+    parts = [DocumentBlock(f"page {number}, {at}", block) for number, page in enumerate(texts, start=1)
              for at, block in paragraphs(page)]
     if not parts:
         raise MemlabError("there is no text in it; scanned pages are pictures", fix="let an OCR program add the text")
