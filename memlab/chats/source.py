@@ -117,6 +117,8 @@ def _lines(name: str, data: bytes, budget: ValueBudget | None) -> ExportFile:
     values = []
     number = 0
     try:
+        if budget is not None:
+            budget.spend(1 + data.count(b"\n"), name)
         for number, line in enumerate(_text_lines(data), start=1):
             if not line.strip():
                 continue

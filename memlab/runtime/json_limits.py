@@ -36,7 +36,7 @@ _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
 class ValueBudget:
     """The values that the JSON of one file may hold, however many texts it comes in.
 
-    Lists, objects and commas are counted, so an empty list in a list counts as two; and each text, such as a line.
+    Lists, objects and commas are counted, so an empty list in a list counts as two. Readers of lines add the lines.
     """
 
     def __init__(self, most: int, fix: str) -> None:
@@ -118,8 +118,6 @@ def check(text: str, where: str = "", budget: ValueBudget | None = None) -> None
     memlab.errors.MemlabError: a.json: lists and objects are nested more than 100 levels deep, the limit. Fix: remove \
 what is nested so deeply; no known format needs it
     """
-    if budget is not None:
-        budget.spend(1, where)
     if len(text) <= MOST_LEVELS:
         if budget is not None:  # many lines are as short as this
             rest = _SHORT_TEXT.sub("", text)
