@@ -46,6 +46,22 @@ def test_text_is_added_to_every_row_in_its_order() -> None:
     assert shown["key"].to_list() == ["b", None, None, "a", "b"]
 
 
+def test_few_rows_get_their_texts_of_many() -> None:
+    texts = texts_frame(map(str, range(40)))
+    rows = pl.DataFrame({"key_id": [text_hash("7"), None, text_hash("none"), text_hash("39"), text_hash("7")]})
+    shown = with_text(rows, texts, "key_id", "key")
+    assert shown.select("key_id").equals(rows)
+    assert shown["key"].to_list() == ["7", None, None, "39", "7"]
+    assert with_text(rows.clear(), texts, "key_id", "key").schema == {"key_id": pl.String, "key": pl.String}
+
+
+def test_a_text_that_is_there_already_leaves_the_table_as_it_is() -> None:
+    texts = texts_frame(["a", "b"])
+    ids, after = add_texts(texts, ["b", "b"])
+    assert ids.to_list() == [text_hash("b"), text_hash("b")]
+    assert after.equals(texts)
+
+
 @given(st.lists(st.text(max_size=3)), st.lists(st.text(max_size=3)))
 def test_added_texts_are_found_by_their_ids_and_stored_once(old: list[str], new: list[str]) -> None:
     ids, texts = add_texts(texts_frame(old), new)
@@ -113,6 +129,19 @@ def test_digest_follows_content_not_order_of_names_or_history() -> None:
     assert one.digest(["texts"]) != other.digest(["texts"])
     other = other.updated({"texts": texts_frame(["x"])})
     assert one.digest(["gold", "texts"]) == other.digest(["texts", "gold"])
+
+
+@given(st.lists(st.text(max_size=2), unique=True), st.lists(st.text(max_size=2), unique=True))
+def test_digests_of_texts_differ_as_the_texts_do(some: list[str], others: list[str]) -> None:
+    one, other = Tables(texts=texts_frame(some)), Tables(texts=texts_frame(others))
+    assert (one.digest(["texts"]) == other.digest(["texts"])) == (some == others)
+
+
+def test_texts_are_known_by_their_ids() -> None:
+    """The id of a text is a digest of it, so that the letters of a large memory are not read for each question."""
+    ids = texts_frame(["a", "b"]).select("text_id")
+    digests = {Tables(texts=ids.with_columns(text=pl.lit(text))).digest(["texts"]) for text in ("a", "b")}
+    assert len(digests) == 1
 
 
 def test_digest_changes_when_a_table_is_replaced_after_it_was_taken() -> None:

@@ -159,6 +159,7 @@ class WorkingSet:
         if self._chronological is None:
             self._base, self._parts = self._all(), []
             self._chronological = chronological(self._base)
+            self._chronological[0].digest(PLACED)  # kept with the tables, so that no question computes it again
         return self._chronological
 
     def number(self, session: int | str) -> int:
