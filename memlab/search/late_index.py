@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Annotated
 
 import numpy as np
@@ -11,10 +10,11 @@ from pydantic import Field
 
 from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import topk
-from memlab.search.late_interaction import TokenPool, WeightedLate
+from memlab.search.late_interaction import Queries, WeightedLate
 from memlab.search.maxsim import best_matches
 from memlab.search.places import Places
 from memlab.search.token_lists import TokenLists
+from memlab.search.token_pools import TokenPool
 from memlab.stage import stage
 from memlab.store import Store
 
@@ -38,22 +38,20 @@ class LateIndex(WeightedLate):
     centroids: Positive | None = None  # null: a power of two near 10 times the root of the number of token vectors
     seed: Annotated[int, Field(ge=0)] = 0  # of the k-means that places the centroids
 
-    def _scores(self, pool: TokenPool, kind: str, store: Store) -> Iterator[tuple[int, str, Ints, Floats]]:
-        settings = (self.matcher.token_identity("document"), self.precision, kind, self.centroids, self.seed)
+    def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store
+                ) -> Iterator[tuple[int, str, Ints, Floats]]:
+        settings = (self.matcher.token_identity("document"), self.precision, pool.rows.kind, self.centroids, self.seed)
         lists = store.kept(f"late index {settings}", self._lists)
-        if int(pool.texts.lengths.sum()) < self.exact_below or lists is None and len(pool.queries) < self.exact_queries:
-            yield from super()._scores(pool, kind, store)
+        if int(pool.texts.lengths.sum()) < self.exact_below or lists is None and len(queries) < self.exact_queries:
+            yield from super()._scores(pool, queries, visible, store)
             return
         postings = (self._lists() if lists is None else lists).postings(pool.texts)
-        places = lru_cache(maxsize=4)(lambda visible: Places(pool.sessions[:visible], pool.memories[:visible],
-                                                             self.window))
-        for i, (ids, query) in enumerate(pool.queries):
-            visible = int(pool.visible[i])
-            if visible:
-                text_of = pool.text_of[:visible]
-                memories = np.bincount(postings.place[text_of], minlength=postings.size)
-                weight = self.weights(postings.document_frequencies(ids, memories), visible)
-                search = _Search(self, pool, places(visible), postings.place, query, weight)
+        for i, (ids, query) in enumerate(queries):
+            if seen := int(visible[i]):
+                place = postings.place[pool.text_of[:seen]]
+                weight = self.weights(postings.document_frequencies(ids, np.bincount(place, minlength=postings.size)),
+                                      seen)
+                search = _Search(self, pool, pool.places(seen, self.window), place, query, weight)
                 for lane, positions, scores in search.lanes(postings.estimates(query, self.probes)):
                     yield i, lane, positions, scores
 
@@ -68,7 +66,7 @@ class _Search:
         stage: The settings.
         pool: What is searched.
         places: The visible memories by session.
-        place: (texts,) where the estimates have each text.
+        place: (n,) the column of each visible memory's text in the estimates.
         query: (t, dim) token vectors.
         weight: (t,) their weights.
     """
@@ -80,14 +78,14 @@ class _Search:
 
     def lanes(self, estimates: Floats) -> Iterator[tuple[str, Ints, Floats]]:
         """Yield the name, the candidates (m,) and their exact scores (m,) of each lane."""
-        stage, places, ids = self.stage, self.places, self.pool.memories
-        visible = len(places.column)
+        stage, places = self.stage, self.places
+        ids = self.pool.memories[: len(self.place)]
         matches = np.full((len(self.query), places.width), -np.inf, np.float32)
-        matches[:, places.column] = estimates[:, self.place[self.pool.text_of[:visible]]]
-        alone = self._best(self.weight @ matches[:, places.column], ids[:visible])
+        matches[:, places.column] = estimates[:, self.place]
+        alone = self._best(self.weight @ matches[:, places.column], ids)
         needed, window, session = [places.column[alone]], alone, np.empty(0, np.int64)
         if stage.window:
-            window = self._best((self.weight @ places.in_window(matches))[places.column], ids[:visible])
+            window = self._best((self.weight @ places.in_window(matches))[places.column], ids)
             needed.append(places.around(places.column[window]))
         if stage.sessions:
             session = self._best_sessions(matches)

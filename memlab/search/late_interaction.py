@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -13,9 +13,10 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_gpu
-from memlab.search.as_of import VisiblePool, of_kinds, pools
+from memlab.search.as_of import VisiblePool, of_kinds, pools, visible_pools
 from memlab.search.hits import HitsBuilder, digits_of
 from memlab.search.maxsim import CELLS, DocumentFrequencies, best_matches
+from memlab.search.token_pools import KeptTokenPools, TokenPool, token_pools
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.store.token_vectors import Precision, TokenVectors
@@ -27,6 +28,8 @@ all its conversations as one corpus (12 million) and LongMemEval-M. """
 
 MaxPairs = Annotated[int, Field(ge=1)] | None
 Weighting = Literal["uniform", "idf"]
+Queries = Sequence[tuple[Ints, Floats]]
+"""Token ids (t,) and vectors (t, dim) of each query."""
 
 
 @dataclass(frozen=True)
@@ -105,23 +108,6 @@ class Late:
         return Tables(hits=hits.frame())
 
 
-@dataclass(frozen=True)
-class TokenPool:
-    """The memories of one kind in one corpus with their token vectors, and the tokens of the queries put to them.
-
-    texts: Token vectors of the distinct texts. text_of, memories, sessions: (n,) the text, the id and the session of
-    each memory, by day. queries: Token ids (t,) and vectors (t, dim) of each query. visible: (q,) query i sees the
-    first ``visible[i]`` memories.
-    """
-
-    texts: TokenVectors
-    text_of: Ints
-    memories: Ints
-    sessions: Ints
-    queries: list[tuple[Ints, Floats]]
-    visible: Ints
-
-
 @stage
 class WeightedLate:
     """MaxSim with weighted query tokens, exact, over token vectors that are stored: each text is encoded once.
@@ -147,42 +133,46 @@ class WeightedLate:
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every lane for every query."""
-        queries, memories = tables["queries"], tables["memories"]
+        queries = tables["queries"]
         asked, asked_of = distinct_texts(tables["texts"], queries["text_id"])
         questions = store.token_vectors(self.matcher, asked, "query")
-        searched = of_kinds(memories.with_row_index("row"), self.kinds)
-        keys, key_of = distinct_texts(tables["texts"], searched["key_id"])
-        rows = np.zeros(memories.height, np.int64)  # the key of each memory
-        rows[searched["row"].to_numpy()] = key_of
-        vectors = store.token_vectors(self.matcher, keys, "document", self.precision)
-        query_ids, memory_ids = queries["query"].to_numpy(), memories["memory"].to_numpy()
-        sessions, width = session_numbers(memories), self.matcher.query_tokens
+        query_ids, width = queries["query"].to_numpy(), self.matcher.query_tokens
+        pools = {(pool.rows.corpus, pool.rows.kind): pool for pool in self._pools(tables, store)}
         hits = HitsBuilder(digits=digits_of(self.matcher))
-        for pool in pools(queries, tables["questions"], memories, self.kinds):
-            used, text_of = np.unique(rows[pool.memories], return_inverse=True)
-            whole = [questions.text(asked_of[query]) for query in pool.queries]
-            searched_pool = TokenPool(vectors.take(used), text_of, memory_ids[pool.memories], sessions[pool.memories],
-                                      [(ids[:width], matrix[:width]) for ids, matrix in whole], pool.visible)
-            for i, lane, best, scores in self._scores(searched_pool, pool.kind, store):
-                hits.add(f"{lane}:{pool.kind}", query_ids[pool.queries[i]], searched_pool.memories[best], scores,
-                         self.depth)
+        for seen in visible_pools([pool.rows for pool in pools.values()], queries, tables["questions"]):
+            pool = pools[seen.corpus, seen.kind]
+            whole = [questions.text(asked_of[query]) for query in seen.queries]
+            matrices = [(ids[:width], matrix[:width]) for ids, matrix in whole]
+            for i, lane, best, scores in self._scores(pool, matrices, seen.visible, store):
+                hits.add(f"{lane}:{seen.kind}", query_ids[seen.queries[i]], pool.memories[best], scores, self.depth)
         return Tables(hits=hits.frame())
 
-    def _scores(self, pool: TokenPool, kind: str, store: Store) -> Iterator[tuple[int, str, Ints, Floats]]:  # noqa: ARG002
-        """Yield (query, lane, positions in the pool (m,), their scores (m,)), all that a query sees in each lane."""
-        seen = DocumentFrequencies(pool.texts, pool.text_of, np.concatenate([ids for ids, _ in pool.queries]))
+    def _pools(self, tables: Tables, store: Store) -> list[TokenPool]:
+        def encode(keys: pl.DataFrame) -> TokenVectors:
+            return store.token_vectors(self.matcher, keys, "document", self.precision)
+
+        settings = (self.matcher.token_identity("document"), self.precision, self.kinds)
+        kept = store.kept(f"token pools {settings}", KeptTokenPools)
+        return kept.pools(tables, self.kinds, encode) if kept else token_pools(tables, self.kinds, encode)
+
+    def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store  # noqa: ARG002
+                ) -> Iterator[tuple[int, str, Ints, Floats]]:
+        """Yield (query, lane, positions in the pool (m,), their scores (m,)), all that a query sees in each lane.
+
+        Query i sees the first ``visible[i]`` memories of the pool.
+        """
+        df = DocumentFrequencies(pool.texts, pool.text_of, np.concatenate([ids for ids, _ in queries]))
         together = max(1, CELLS // max(1, len(pool.texts) * self.matcher.query_tokens))
-        for first in range(0, len(pool.queries), together):
-            some = pool.queries[first:first + together]
+        for first in range(0, len(queries), together):
+            some = queries[first:first + together]
             best = best_matches(np.concatenate([matrix for _, matrix in some]), pool.texts)
             ends = np.cumsum([0, *(len(ids) for ids, _ in some)])
             for i, (ids, _) in enumerate(some):
-                visible = int(pool.visible[first + i])
-                if visible:
-                    weight = self.weights(seen.count(ids, visible), visible)
-                    matches = best[pool.text_of[:visible], ends[i]:ends[i + 1]]
-                    for lane, rows in self._lanes(matches, pool.sessions[:visible], pool.memories[:visible]):
-                        yield first + i, lane, np.arange(visible), rows @ weight
+                if seen := int(visible[first + i]):
+                    weight = self.weights(df.count(ids, seen), seen)
+                    matches = best[pool.text_of[:seen], ends[i]:ends[i + 1]]
+                    for lane, rows in self._lanes(matches, pool.sessions[:seen], pool.memories[:seen]):
+                        yield first + i, lane, np.arange(seen), rows @ weight
 
     def weights(self, df: Ints, visible: int) -> Floats:
         """Return the weights (t,) of query tokens with these document frequencies (t,) among ``visible`` memories."""
@@ -222,12 +212,6 @@ def idf_weights(df: NDArray[np.float64], n: int) -> Floats:
     """
     idf = np.log1p((n - df + 0.5) / (df + 0.5))
     return np.asarray(idf / idf.sum(), np.float32) if len(idf) else np.empty(0, np.float32)
-
-
-def session_numbers(memories: pl.DataFrame) -> Ints:
-    """Return a number for the session of each memory, (n,)."""
-    both = memories.select("corpus", "session")
-    return both.select(pl.struct("corpus", "session").rank("dense")).to_series().to_numpy().astype(np.int64)
 
 
 def best_in_session(matches: Floats, session: Ints) -> Floats:

@@ -91,6 +91,7 @@ class TokenLists:
         self._in_base = 0  # tokens in the first lists
         self._by_centroid: tuple[InvertedLists, ...] = ()
         self._by_id: tuple[InvertedLists, ...] = ()
+        self._latest: tuple[TokenVectors, TokenPostings] | None = None
 
     def __len__(self) -> int:
         """Return the number of texts, some of which may have left."""
@@ -98,9 +99,10 @@ class TokenLists:
 
     def postings(self, texts: TokenVectors) -> TokenPostings:
         """Return the lists of some texts, at least one token; those that are new are assigned to centroids first."""
-        tokens = int(texts.lengths.sum())
-        keys = _frame(texts.keys())
         with self._lock:
+            if self._latest is not None and self._latest[0] is texts:
+                return self._latest[1]
+            tokens, keys = int(texts.lengths.sum()), _frame(texts.keys())
             if self._centroids is None or tokens > GROWTH * self._trained_on:
                 self._keep(np.zeros(len(self), np.bool_))
                 self._centroids = TokenCentroids.train(texts, self._number or suitable_number(tokens), self._seed)
@@ -112,8 +114,10 @@ class TokenLists:
                 missing = places.is_null().arg_true().to_numpy()
                 self._extend(keys[missing], texts.take(missing), self._centroids)
                 places = self._places(keys)
-            return TokenPostings(places.to_numpy().astype(np.int64), len(self), self._centroids, self._by_centroid,
-                                 self._by_id)
+            postings = TokenPostings(places.to_numpy().astype(np.int64), len(self), self._centroids, self._by_centroid,
+                                     self._by_id)
+            self._latest = texts, postings
+            return postings
 
     def forget_other_texts(self, ids: pl.Series) -> None:
         """Forget all texts but those with these ids (n,)."""
@@ -131,6 +135,7 @@ class TokenLists:
 
     def _keep(self, staying: NDArray[np.bool_]) -> None:
         """Forget all texts but some."""
+        self._latest = None
         if staying.all():
             return
         place, tokens = np.cumsum(staying) - 1, staying[self._text_of]
