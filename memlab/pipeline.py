@@ -195,7 +195,7 @@ class Pipeline:
             notes += [new["notes"]] if "notes" in new else []
             if slot in LANES:
                 lanes.append(new)
-                new = concat_hits(lanes, tables)
+                new = concat_hits(lanes, tables, store)
             tables = tables.updated(new)
             if watch:
                 watch(slot, time.perf_counter() - start)
@@ -241,27 +241,36 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
 
 def _timed(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
     """Return the result of a stage, and the seconds that it took without what the store keeps."""
+    if not store.shares_results:
+        return _run_stage(stage, tables, store)
     key = (spec_digest([stage, counter()]), tables.digest(stage.reads))
     if key in _MEMO:
         _MEMO.move_to_end(key)
         return _MEMO[key]
+    return _remember(key, *_run_stage(stage, tables, store))
+
+
+def _run_stage(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
     start, kept = time.perf_counter(), store.keeping_seconds
     with leak_guard.watching(stage):
         result = stage.run(tables.only(stage.reads), store)
     seconds = time.perf_counter() - start - (store.keeping_seconds - kept)
     if set(result) - {"notes"} != set(stage.writes):
         raise MemlabError(f"{type(stage).__name__} returned {sorted(result)}, declared {sorted(stage.writes)}")
-    return _remember(key, result, seconds)
+    return result, seconds
 
 
-def concat_hits(lanes: Sequence[Tables], tables: Tables) -> Tables:
+def concat_hits(lanes: Sequence[Tables], tables: Tables, store: Store) -> Tables:
     """Concatenate the hits of several lanes, once for the same lanes; refuse hits of a later day."""
     names = ("memories", "queries", "questions")
-    key = ("lanes", " ".join([*(lane.digest(("hits",)) for lane in lanes), tables.digest(names)]))
-    if key in _MEMO:
-        return _MEMO[key][0]
-    refuse_later_days(tables.only(names).updated(lanes[-1]))
-    return _remember(key, Tables(hits=pl.concat([lane["hits"] for lane in lanes])), 0.0)[0]
+    if store.shares_results:
+        key = ("lanes", " ".join([*(lane.digest(("hits",)) for lane in lanes), tables.digest(names)]))
+        if key in _MEMO:
+            return _MEMO[key][0]
+    if lanes[-1]["hits"].height:
+        refuse_later_days(tables.only(names).updated(lanes[-1]))
+    hits = Tables(hits=pl.concat([lane["hits"] for lane in lanes]))
+    return _remember(key, hits, 0.0)[0] if store.shares_results else hits
 
 
 def _remember(key: tuple[str, str], result: Tables, seconds: float) -> tuple[Tables, float]:

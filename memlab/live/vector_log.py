@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -108,6 +108,8 @@ class LiveStore(Store):
 
     Completions are lines, as in every store. On opening, what a killed process left in free rows is overwritten.
     """
+
+    shares_results: ClassVar[bool] = False
 
     def __init__(self, database: Database) -> None:
         super().__init__(database.folder / "store")

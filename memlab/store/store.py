@@ -65,7 +65,11 @@ class Store:
             "completions").
         found: Rows that had been stored before, by kind.
         keeping_seconds: Time spent on what is kept for later: calls to models, and indexes (``keeping``).
+        shares_results: Whether arms on this store share results of stages in the memory of the process. Live memories
+            do not: they have one arm, each question is new, and what was forgotten should be nowhere.
     """
+
+    shares_results: ClassVar[bool] = True
 
     def __init__(self, root: Path | None = None, *, flush_mb: float = 64, flush_seconds: float = 30,
                  memory_mb: float = 1024) -> None:
