@@ -34,11 +34,15 @@ CREATE TABLE vectors (file INTEGER, row INTEGER, key BLOB NOT NULL, digest BLOB 
 INSERT INTO counter VALUES (0);
 """
 
-_ADDED_TABLE = """
-CREATE TABLE IF NOT EXISTS token_vectors (model TEXT, key BLOB, tokens INTEGER NOT NULL, digest BLOB NOT NULL,
-                                          content BLOB NOT NULL, PRIMARY KEY (model, key))
-"""
-"""Made at every opening, since older memories of this format have no such table."""
+_ADDED_TABLES = (
+    "CREATE TABLE IF NOT EXISTS token_vectors (model TEXT, key BLOB, tokens INTEGER NOT NULL, digest BLOB NOT NULL, "
+    "content BLOB NOT NULL, PRIMARY KEY (model, key))",
+    "CREATE TABLE IF NOT EXISTS token_centroids (name TEXT PRIMARY KEY, trained_for INTEGER NOT NULL, "
+    "dim INTEGER NOT NULL, digest BLOB NOT NULL, content BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS token_codes (name TEXT, key BLOB, digest BLOB NOT NULL, content BLOB NOT NULL, "
+    "PRIMARY KEY (name, key))",
+)
+"""Made at every opening, since older memories of this format have no such tables."""
 
 
 class Database:
@@ -181,7 +185,8 @@ class Database:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
-        connection.execute(_ADDED_TABLE)
+        for statement in _ADDED_TABLES:
+            connection.execute(statement)
         connection.execute("UPDATE counter SET next = next")  # so that the file beside it exists
         connection.execute("COMMIT")
         self._files[self._beside()] = inode(self._beside())

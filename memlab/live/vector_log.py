@@ -20,11 +20,13 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
+from memlab.live.token_codes import TokenCodes, forget_codes
 from memlab.live.token_log import TokenLog, forget_other_tokens
 from memlab.live.vector_file import FOLDER, VectorFile, clear_free_rows, forget_other_keys
 from memlab.models.protocols import Floats, Ints, Role, TokenMatcher
 from memlab.runtime.files import os_errors
 from memlab.store.index import SegmentIndex
+from memlab.store.kept import SavedCodes
 from memlab.store.segments import key_columns
 from memlab.store.store import KEYS, Store
 from memlab.store.token_index import TokenIndex
@@ -139,6 +141,10 @@ class LiveStore(Store):
             self._kept[key] = make()
         return self._kept[key]
 
+    def token_codes(self, name: str) -> SavedCodes:
+        """Return what is saved of an index of token vectors; the name says all that its codes depend on."""
+        return TokenCodes(self._database, name)
+
     def forget_questions(self) -> None:
         """Drop the vectors and pair scores of earlier questions."""
         self._token_logs = {path: log for path, log in self._token_logs.items() if log.on_disk}
@@ -159,6 +165,7 @@ class LiveStore(Store):
         kept = keys_of(pl.DataFrame(key_columns(hashes), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64)))
         forget_other_keys(self._database, set(kept))
         forget_other_tokens(self._database, set(kept))
+        forget_codes(self._database)
         for tokens in self._token_logs.values():
             tokens.forget_other_keys(set(kept))
         for log in self._indexes.values():

@@ -8,6 +8,7 @@ import numpy as np
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
+from memlab.runtime.progress import Step
 from memlab.store.token_vectors import TokenVectors, gather_tokens
 
 POINTS = 32
@@ -19,7 +20,7 @@ ROUNDS, REFINEMENTS = 4, 2
 MOST = 16384
 """Centroids at most: comparing a query of ten tokens with them takes some milliseconds."""
 
-GROUPS = 8
+GROUPS = 4
 """Groups of centroids that each vector is compared with."""
 
 
@@ -43,14 +44,15 @@ class TokenCentroids:
         return len(self.vectors)
 
     @classmethod
-    def train(cls, texts: TokenVectors, number: int, seed: int) -> TokenCentroids:
+    def train(cls, texts: TokenVectors, number: int, seed: int, step: Step | None = None) -> TokenCentroids:
         """Return the centroids of a sample of the tokens of some texts; the order of the texts does not matter.
 
-        Raises MemlabError if FAISS is not installed.
+        ``step`` is called with the number of centroids that k-means has placed. Raises MemlabError if FAISS is not
+        installed.
         """
         sample = _sample(texts, POINTS * number, seed)
         number = min(number, len(sample))
-        centroids = cls(_grouped(sample, number, seed))
+        centroids = cls(_grouped(sample, number, seed, step))
         for _ in range(REFINEMENTS):
             centroids = cls(_means(sample, centroids.nearest(sample), centroids.vectors))
         return centroids
@@ -85,7 +87,7 @@ def _groups_of(number: int) -> int:
     return max(1, round(number**0.5))
 
 
-def _grouped(sample: Floats, number: int, seed: int) -> Floats:
+def _grouped(sample: Floats, number: int, seed: int, step: Step | None) -> Floats:
     """Return centroids by k-means within groups of the sample, which are themselves made by k-means.
 
     With g groups of equal size a round costs 2 g products per vector, where k-means over g * g centroids takes g * g.
@@ -94,7 +96,13 @@ def _grouped(sample: Floats, number: int, seed: int) -> Floats:
     order = np.argsort(group, kind="stable")
     members = np.split(sample[order], np.flatnonzero(np.diff(group[order])) + 1)
     ends = np.round(np.cumsum([len(part) for part in members]) * (number / len(sample))).astype(np.int64)
-    return np.concatenate([_kmeans(part, k, seed)[0] for part, k in zip(members, np.diff(ends, prepend=0)) if k])
+    centroids = []
+    for part, k in zip(members, np.diff(ends, prepend=0)):
+        if k:
+            centroids.append(_kmeans(part, k, seed)[0])
+            if step:
+                step(int(k))
+    return np.concatenate(centroids)
 
 
 def _kmeans(vectors: Floats, number: int, seed: int) -> tuple[Floats, Ints]:

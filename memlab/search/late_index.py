@@ -17,6 +17,7 @@ from memlab.search.token_lists import TokenLists
 from memlab.search.token_pools import TokenPool
 from memlab.stage import stage
 from memlab.store import Store
+from memlab.store.kept import SavedCodes
 
 Positive = Annotated[int, Field(ge=1)]
 
@@ -41,7 +42,8 @@ class LateIndex(WeightedLate):
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store
                 ) -> Iterator[tuple[int, str, Ints, Floats]]:
         settings = (self.matcher.token_identity("document"), self.precision, pool.rows.kind, self.centroids, self.seed)
-        lists = store.kept(f"late index {settings}", self._lists)
+        name = f"late index {settings}"
+        lists = store.kept(name, lambda: self._lists(store.token_codes(name)))
         if int(pool.texts.lengths.sum()) < self.exact_below or lists is None and len(queries) < self.exact_queries:
             yield from super()._scores(pool, queries, visible, store)
             return
@@ -55,8 +57,8 @@ class LateIndex(WeightedLate):
                 for lane, positions, scores in search.lanes(postings.estimates(query, self.probes)):
                     yield i, lane, positions, scores
 
-    def _lists(self) -> TokenLists:
-        return TokenLists(self.centroids, self.seed)
+    def _lists(self, saved: SavedCodes | None = None) -> TokenLists:
+        return TokenLists(self.centroids, self.seed, saved)
 
 
 class _Search:

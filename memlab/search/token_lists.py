@@ -15,11 +15,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.models.protocols import Floats, Ints
+from memlab.runtime.progress import progress
 from memlab.search.centroids import TokenCentroids, suitable_number
 from memlab.search.inverted_lists import InvertedLists
+from memlab.store.kept import SavedCodes
 from memlab.store.segments import key_columns
 from memlab.store.token_index import KEYS
-from memlab.store.token_vectors import TokenVectors
+from memlab.store.token_vectors import TokenVectors, gather_tokens
 
 GROWTH = 4
 """Times the tokens that the centroids were trained for, from which on they are trained anew."""
@@ -75,13 +77,16 @@ class TokenLists:
     Args:
         number: Centroids; None for ``suitable_number`` of the tokens.
         seed: Of the k-means.
+        saved: Centroids and codes on disk; None where nothing is saved.
 
     Attributes:
         assigned: Tokens that were compared with the centroids since these were trained.
     """
 
-    def __init__(self, number: int | None, seed: int) -> None:
-        self._number, self._seed = number, seed
+    def __init__(self, number: int | None, seed: int, saved: SavedCodes | None = None) -> None:
+        self._number, self._seed, self._saved = number, seed, saved
+        self._may_save = True
+        self._loaded = _Codes.none()  # of texts that have not been asked for since the centroids were read
         self._lock = threading.Lock()
         self._centroids: TokenCentroids | None = None
         self._trained_on = self.assigned = 0  # tokens
@@ -103,16 +108,16 @@ class TokenLists:
             if self._latest is not None and self._latest[0] is texts:
                 return self._latest[1]
             tokens, keys = int(texts.lengths.sum()), _frame(texts.keys())
+            if self._centroids is None and self._saved is not None:
+                self._load(self._saved)
             if self._centroids is None or tokens > GROWTH * self._trained_on:
-                self._keep(np.zeros(len(self), np.bool_))
-                self._centroids = TokenCentroids.train(texts, self._number or suitable_number(tokens), self._seed)
-                self._trained_on, self.assigned = tokens, 0
+                self._centroids = self._train(texts, tokens)
             if len(self) > 2 * len(keys):  # most columns are of texts that have left
                 self._keep(self._among(keys))
             places = self._places(keys)
             if places.null_count():
                 missing = places.is_null().arg_true().to_numpy()
-                self._extend(keys[missing], texts.take(missing), self._centroids)
+                self._extend(keys[missing], texts.take(missing))
                 places = self._places(keys)
             postings = TokenPostings(places.to_numpy().astype(np.int64), len(self), self._centroids, self._by_centroid,
                                      self._by_id)
@@ -123,6 +128,8 @@ class TokenLists:
         """Forget all texts but those with these ids (n,)."""
         with self._lock:
             self._keep(self._among(_frame(key_columns(ids))))
+            self._loaded = _Codes.none()
+            self._may_save = False  # these centroids know of texts that are forgotten: the next load trains others
 
     def _among(self, keys: pl.DataFrame) -> NDArray[np.bool_]:
         """Return which texts have one of these keys, (texts,)."""
@@ -144,20 +151,51 @@ class TokenLists:
         self._text_of = place[self._text_of[tokens]]
         self._build(0)
 
-    def _extend(self, keys: pl.DataFrame, texts: TokenVectors, centroids: TokenCentroids) -> None:
-        """Assign the tokens of new texts to their centroids."""
-        codes, ids, text_of = [self._codes], [self._ids], [self._text_of]
-        for rows, starts, part in texts.in_pieces(
-                PIECE, lambda block, at: (block.ids[at], block.vectors[at], block.scales[at])):
-            part_ids, vectors, scales = part
-            codes.append(centroids.nearest(vectors.astype(np.float32) * scales[:, None]).astype(np.int32))
-            ids.append(part_ids)
-            text_of.append(np.repeat(rows + len(self), np.diff(starts)))
-        self._codes, self._ids = np.concatenate(codes), np.concatenate(ids)
-        self._text_of = np.concatenate(text_of)
-        self.assigned += int(texts.lengths.sum())
+    def _load(self, saved: SavedCodes) -> None:
+        """Take the centroids that are saved, if there are any."""
+        if (trained := saved.centroids()) is not None:
+            vectors, self._trained_on = trained
+            self._centroids, self._loaded = TokenCentroids(vectors), _Codes(*saved.codes())
+
+    def _train(self, texts: TokenVectors, tokens: int) -> TokenCentroids:
+        """Return centroids of some texts, and forget all codes."""
+        self._keep(np.zeros(len(self), np.bool_))
+        self._loaded = _Codes.none()
+        number = self._number or suitable_number(tokens)
+        with progress("centroids", number, "centroids") as step:
+            centroids = TokenCentroids.train(texts, number, self._seed, step)
+        self._trained_on, self.assigned, self._may_save = tokens, 0, True
+        if self._saved is not None:
+            self._saved.replace(centroids.vectors, tokens)
+        return centroids
+
+    def _extend(self, keys: pl.DataFrame, texts: TokenVectors) -> None:
+        """Take new texts up, with the codes that are saved, or else with those of the nearest centroids."""
+        starts = np.concatenate([[0], np.cumsum(texts.lengths)]).astype(np.int64)
+        codes, ids = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.int32)
+        for rows, part_starts, part in texts.in_pieces(1 << 62, lambda block, at: block.ids[at]):
+            ids[gather_tokens(starts[rows], np.diff(part_starts))[1]] = part
+        known = self._loaded.write(codes, keys, starts)
+        self._assign(codes, keys.filter(~known), texts.take(np.flatnonzero(~known)), starts[:-1][~known])
+        self._codes, self._ids = np.concatenate([self._codes, codes]), np.concatenate([self._ids, ids])
+        self._text_of = np.concatenate([self._text_of, np.repeat(np.arange(len(texts)) + len(self), texts.lengths)])
         self._keys = pl.concat([self._keys, keys])
+        self._loaded = _Codes.none()
         self._build(self._in_base)
+
+    def _assign(self, codes: NDArray[np.int32], keys: pl.DataFrame, texts: TokenVectors, begins: Ints) -> None:
+        """Write the nearest centroid of each token of some texts to ``codes``, where text i begins at ``begins[i]``."""
+        assert self._centroids is not None, "they are trained before a text is taken up"
+        tokens = int(texts.lengths.sum())
+        with progress("tokens by centroid", tokens, "tokens") as step:
+            for rows, starts, (vectors, scales) in texts.pieces(PIECE):
+                at = gather_tokens(begins[rows], np.diff(starts))[1]
+                codes[at] = self._centroids.nearest(vectors.astype(np.float32) * scales[:, None])
+                step(len(at))
+        self.assigned += tokens
+        if self._saved is not None and self._may_save and len(texts):
+            starts, at = gather_tokens(begins, texts.lengths)
+            self._saved.add(keys.to_numpy(), starts, codes[at].astype(np.uint16))
 
     def _build(self, in_base: int) -> None:
         """Build the lists of the last texts, or of all where the last have become many."""
@@ -176,6 +214,30 @@ class TokenLists:
         text_of, codes, ids = self._text_of[begin:end], self._codes[begin:end], self._ids[begin:end]
         return (InvertedLists(codes, text_of, len(self._centroids)),
                 InvertedLists(ids, text_of, int(ids.max(initial=-1)) + 1))
+
+
+@dataclass(frozen=True)
+class _Codes:
+    """Codes of some texts: keys (n, 2), where each starts (n + 1,), codes (t,)."""
+
+    keys: NDArray[np.uint64]
+    starts: Ints
+    codes: NDArray[np.uint16]
+
+    @classmethod
+    def none(cls) -> _Codes:
+        return cls(np.empty((0, 2), np.uint64), np.zeros(1, np.int64), np.empty(0, np.uint16))
+
+    def write(self, codes: NDArray[np.int32], keys: pl.DataFrame, starts: Ints) -> NDArray[np.bool_]:
+        """Write the codes of texts (n keys) that are among these to where each starts; return which are, (n,)."""
+        held = _frame(self.keys).with_row_index("row").unique(KEYS, keep="first")
+        rows = keys.join(held, on=KEYS, how="left", maintain_order="left")["row"]
+        lengths = np.append(np.diff(self.starts), -1)[rows.fill_null(len(self.keys)).to_numpy()]
+        known: NDArray[np.bool_] = lengths == np.diff(starts)
+        source = self.starts[rows.to_numpy()[known].astype(np.int64)]
+        codes[gather_tokens(starts[:-1][known], lengths[known])[1]] = self.codes[
+            gather_tokens(source, lengths[known])[1]]
+        return known
 
 
 def _frame(keys: NDArray[np.uint64]) -> pl.DataFrame:

@@ -1,10 +1,14 @@
-"""Objects that stages derive from the texts of a live memory, kept from question to question."""
+"""Objects that a live memory keeps of its texts from question to question, and those that outlive the process."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+
+from memlab.models.protocols import Floats, Ints
 
 
 class Kept(Protocol):
@@ -12,3 +16,22 @@ class Kept(Protocol):
 
     def forget_other_texts(self, ids: pl.Series) -> None:
         """Forget all texts but those with these ids (n,)."""
+
+
+class SavedCodes(Protocol):
+    """Centroids of token vectors on disk, and the nearest centroid of each token of some texts.
+
+    Forgetting any text deletes all of it, since a centroid may lie on a single vector.
+    """
+
+    def centroids(self) -> tuple[Floats, int] | None:
+        """Return the centroids (k, dim) and the number of tokens that they were trained for; None if none are saved."""
+
+    def codes(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.uint16]]:
+        """Return the keys of the texts (n, 2), where each starts (n + 1,), and the centroids of their tokens (t,)."""
+
+    def replace(self, centroids: Floats, trained_for: int) -> None:
+        """Save new centroids (k, dim), and drop all codes."""
+
+    def add(self, keys: NDArray[np.uint64], starts: Ints, codes: NDArray[np.uint16]) -> None:
+        """Save the codes of more texts: keys (n, 2), starts (n + 1,), codes (t,)."""

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import polars as pl
@@ -31,7 +31,7 @@ from memlab.runtime.home import store_root
 from memlab.store import token_index
 from memlab.store.completions import Completions
 from memlab.store.index import ArrayCache, SegmentIndex, SegmentVanished
-from memlab.store.kept import Kept
+from memlab.store.kept import Kept, SavedCodes
 from memlab.store.segments import key_columns
 from memlab.store.token_index import TokenIndex
 from memlab.store.token_vectors import Precision, TokenVectors
@@ -201,6 +201,10 @@ class Store:
 
         None: nothing is kept, so that what a stage returns depends on its tables alone.
         """
+        return None
+
+    def token_codes(self, name: str) -> SavedCodes | None:  # noqa: ARG002  (live memories save them)
+        """Return what a live memory has saved of an index of token vectors; None: nothing is saved."""
         return None
 
     def missing(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> int:

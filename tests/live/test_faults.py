@@ -9,6 +9,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from memlab.errors import MemlabError
@@ -16,12 +17,15 @@ from memlab.live.database import FILE
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.search.dense import Dense
+from memlab.search.late_index import LateIndex
 from memlab.write.prune import Age
 from tests.search.world import WordEmbedder
+from tests.token_words import TokenWords
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = WordEmbedder()
-PIPELINE = Pipeline(dense=Dense(embedder=WORDS), prune=Age(days=90))
+PIPELINE = Pipeline(dense=Dense(embedder=WORDS), prune=Age(days=90),
+                    late=LateIndex(matcher=TokenWords(), exact_below=0, centroids=8))  # type: ignore[arg-type]
 SECRET = "zebrafish code"
 
 WORKER = """
@@ -96,9 +100,11 @@ def check(folder: Path, action: str, done: bool) -> None:
         assert not done or "new" in names
         return
     assert not done or "secret" not in names
-    secret = [SECRET.encode() in held, any(WORDS.vector(text).tobytes() in held
-                                           for text in (SECRET, f"user: {SECRET}")), 1 in counted]
-    assert secret == [("secret" in names)] * 3
+    tokens = np.concatenate([rows for _, (rows,) in TokenWords().token_vectors([SECRET], "document")])
+    vectors = [WORDS.vector(text) for text in (SECRET, f"user: {SECRET}")]
+    secret = [SECRET.encode() in held, any(vector.tobytes() in held for vector in tokens),
+              any(vector.tobytes() in held for vector in vectors), 1 in counted]
+    assert secret == [("secret" in names)] * 4
 
 
 @pytest.mark.slow
