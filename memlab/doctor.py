@@ -22,6 +22,7 @@ from typing import Literal
 from memlab.runtime.cores import usable_cores
 from memlab.runtime.home import home as memlab_home
 from memlab.runtime.home import shipped
+from memlab.runtime.numbers import whole_number
 from memlab.runtime.terminal import print
 
 State = Literal["ok", "note", "missing"]
@@ -73,8 +74,8 @@ def processor() -> Iterator[Check]:
     flags = _cpu_flags()
     vector_flags = [name for name in ("avx2", "avx512f", "avx512_bf16", "amx_bf16") if name in flags]
     yield Check("processor", "ok", f"{platform.machine()}, {cores} cores, {', '.join(vector_flags) or 'no AVX seen'}")
-    threads = os.environ.get("OMP_NUM_THREADS")
-    if threads and threads.isdigit() and int(threads) < cores:
+    threads = whole_number(os.environ.get("OMP_NUM_THREADS", ""))
+    if threads is not None and threads < cores:
         yield Check("threads", "note", f"OMP_NUM_THREADS={threads} leaves cores idle", "unset OMP_NUM_THREADS")
     if _exists("psutil"):
         import psutil

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from memlab.config.instantiate import file_names
 from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime.numbers import whole_number
 from memlab.runtime.terminal import print
 from memlab.serving import environment, node, records, start
 from memlab.serving.plan import AUTO, make_plan
@@ -182,9 +183,9 @@ def _add_grace(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
-    return int(text)
+    if not (count := whole_number(text)):
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is no positive number")
+    return count
 
 
 def _count_or_auto(text: str) -> int:

@@ -87,6 +87,7 @@ def test_the_graph_has_its_own_place(capsys: pytest.CaptureFixture[str], tmp_pat
 @pytest.mark.parametrize(("words", "status", "fault"), [
     (["Which pet do I have?"], 2, "these data have 2 corpora.*choose one with corpus=NAME: life-0, life-1"),
     (["corpus=life-7", "Which?"], 2, "corpus=life-7: there is none of that name; did you mean 'life-1'"),
+    (["corpus=" + "9" * 6000, "Which?"], 2, "there is none of that name"),
     (["corpus=life-0", "now=soon", "Which?"], 1, "now: 'soon' is no date"),
     (["corpus=life-0", "rank/select=fixd", "Which?"], 2, "there is no 'fixd' here; did you mean 'fixed'"),
     (["corpus=life-0", "rank.select.kk=3", "Which?"], 2, "rank.select has no setting 'kk'; did you mean 'k'"),

@@ -184,6 +184,10 @@ def test_faults_of_the_command_line(env: Path, model: Path, tmp_path: Path, caps
     assert "2 faults" in wrong
     assert "--gpu-memory: " in wrong
     assert "--max-len: " in wrong
+    for number in ("0", "\u00b2", "9" * 6000):
+        with pytest.raises(SystemExit):
+            main(["embedded", "--data-parallel", number])
+        assert "is no positive number" in capsys.readouterr().err
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from memlab.errors import did_you_mean
+from memlab.runtime import plain_yaml
 
 ARMS = "arm"
 """The folder in which a user may make slots: groups of arms for an experiment."""
@@ -57,10 +58,12 @@ def _read(folder: Path, own: Path) -> Iterator[str]:
 def _unreadable(path: Path) -> str:
     """Return why a file cannot be used; empty if it can."""
     try:
-        content = OmegaConf.load(path)
+        if not isinstance(plain_yaml.read(path), dict | None):
+            return "expected key: value lines"
+        OmegaConf.load(path)
     except (OSError, YAMLError, ValueError, TypeError, RecursionError, OmegaConfBaseException) as error:
         return f"cannot be read as YAML ({' '.join(str(error).split())[:300]})"
-    return "" if isinstance(content, DictConfig) else "expected key: value lines"
+    return ""
 
 
 @cache

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from memlab.data import benchmarks, readers
 from memlab.errors import MemlabError
+from memlab.runtime.numbers import whole_number
 
 BASE = "MEMLAB_DATA_BASE"
 """Environment variable with the address of a mirror."""
@@ -145,8 +146,8 @@ def _download(url: str, part: Path, quiet: bool) -> None:
 
 
 def _write(reply: httpx.Response, part: Path, start: int, quiet: bool) -> None:
-    length = reply.headers.get("Content-Length")
-    total = start + int(length) if length and length.isdigit() else None
+    length = whole_number(reply.headers.get("Content-Length", ""))
+    total = start + length if length else None
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
                TimeRemainingColumn())
     with Progress(*columns, disable=quiet) as progress, part.open("ab" if start else "wb") as out:

@@ -17,9 +17,16 @@ from memlab.data.build import Builder
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime import json_limits
+from memlab.runtime.json_limits import ValueBudget
 from memlab.stage import LocalPath, stage
 
 SESSIONS, QUESTIONS = "sessions.jsonl", "questions.jsonl"
+
+MOST_FAULTS = 1000
+"""Faults that are collected at most: a file of another kind has one on each line."""
+
+MOST_VALUES = 500_000
+"""Lists, objects and entries of one line at most."""
 
 
 def _moment(value: object) -> object:
@@ -140,7 +147,7 @@ def validate(folder: Path) -> list[str]:
 
 
 def read(folder: Path) -> FolderContent:
-    """Read both files of a folder, and collect their faults; questions.jsonl may be missing."""
+    """Read both files of a folder, and collect their first faults; questions.jsonl may be missing."""
     faults: list[str] = []
     sessions: list[SessionLine] = []
     corpora: dict[str, dict[str, tuple[datetime | None, int]]] = {}
@@ -161,7 +168,14 @@ def read(folder: Path) -> FolderContent:
             faults.append(f"{where}, field corpus: no session has the corpus '{question.corpus}'{hint}")
         elif complete:
             faults += evidence_faults(question, corpora[question.corpus], where, "session", "turns")
-    return FolderContent(sessions, questions, faults)
+    return FolderContent(sessions, questions, first_faults(faults))
+
+
+def first_faults(faults: list[str]) -> list[str]:
+    """Return the faults, or the first ``MOST_FAULTS`` of them and that reading stopped there."""
+    if len(faults) <= MOST_FAULTS:
+        return faults
+    return [*faults[:MOST_FAULTS], f"…and reading stopped after {MOST_FAULTS:,} faults"]
 
 
 def read_questions(path: Path, model: type[QuestionLine], faults: list[str]) -> Iterator[tuple[str, QuestionLine]]:
@@ -195,7 +209,10 @@ def evidence_faults(question: QuestionLine, extents: Mapping[str, tuple[datetime
 
 
 def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple[str, dict[str, Any], Kind | None]]:
-    """Yield (place, object, record or None) for each line; add the faults of the file and its lines."""
+    """Yield (place, object, record or None) for each line; add the faults of the file and its lines.
+
+    It ends where there are more than ``MOST_FAULTS``.
+    """
     try:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as fault:
@@ -207,9 +224,11 @@ def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple
     for number, line in enumerate(text.split("\n"), start=1):  # texts may hold other line separators
         if not line.strip():
             continue
+        if len(faults) > MOST_FAULTS:
+            return
         where = f"{path.name}, line {number}"
         try:
-            json_limits.check(line)
+            json_limits.check(line, budget=ValueBudget(MOST_VALUES, "write it as several sessions"))
         except MemlabError as fault:
             faults.append(f"{where}: {fault}")
             yield where, {}, None

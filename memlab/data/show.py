@@ -7,6 +7,7 @@ from difflib import get_close_matches
 import polars as pl
 
 from memlab.errors import MemlabError
+from memlab.runtime.numbers import whole_number
 from memlab.tables import Tables, with_text
 from memlab.text.display import sanitise
 
@@ -36,8 +37,8 @@ def _find(tables: Tables, id_or_number: str) -> tuple[int, str]:
     questions = tables["ids"].filter(pl.col("kind") == "question")
     # a benchmark's id first: some consist of digits only
     rows = questions.filter(pl.col("name") == id_or_number)
-    if rows.is_empty() and id_or_number.isdecimal():
-        rows = questions.filter(pl.col("question") == int(id_or_number))
+    if rows.is_empty() and (number := whole_number(id_or_number)) is not None:
+        rows = questions.filter(pl.col("question") == number)
     if rows.is_empty():
         names = questions["name"].to_list()
         close = ", ".join(f"'{name}'" for name in get_close_matches(id_or_number, names))

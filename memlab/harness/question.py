@@ -9,6 +9,7 @@ import polars as pl
 from memlab.errors import Faults, did_you_mean
 from memlab.harness.arm import Arm, load
 from memlab.live.results import SearchResult, results, without_judges
+from memlab.runtime.numbers import whole_number
 from memlab.store.store import store_at
 from memlab.tables import Tables, add_texts, frame, with_text
 from memlab.text.unicode import replace_surrogates
@@ -56,8 +57,8 @@ def _corpus(corpora: dict[int, str], own: pl.DataFrame, wanted: str | None) -> i
     listed = ", ".join(list(corpora.values())[:40]) + (", ..." if len(corpora) > 40 else "")
     if wanted is not None:
         matches = [corpus for corpus, name in corpora.items() if name == wanted]
-        if not matches and wanted.isdecimal() and int(wanted) in corpora:
-            matches = [int(wanted)]
+        if not matches and (number := whole_number(wanted)) in corpora:
+            matches = [number]
         if not matches:
             raise Faults([f"corpus={wanted}: there is none of that name; {did_you_mean(wanted, corpora.values())}"])
         return matches[0]

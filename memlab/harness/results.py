@@ -191,7 +191,7 @@ def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, s
     place = {name: i for i, name in enumerate(order)}
     twin = ".twin"  # a token-matched constant K, which follows the arm that it matches
 
-    def sort_key(arm: ArmRun) -> tuple[bool, int, list[str | int], str]:
+    def sort_key(arm: ArmRun) -> tuple[bool, int, list[tuple[int, str]], str]:
         base = arm.name.removesuffix(twin)
         return arm.oracle, place.get(base, len(place)), _natural(base), arm.name
 
@@ -214,9 +214,10 @@ def _data(arm: ArmRun) -> str:
     return json.dumps(arm.manifest.get("data"), sort_keys=True, default=str)
 
 
-def _natural(name: str) -> list[str | int]:
-    """Return a sort key that orders numbers in names as numbers: fixed_5 before fixed_10."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a sort key that orders numbers in names as numbers, however long: fixed_5 before fixed_10."""
+    return [(len(digits := part.lstrip("0")), digits) if part.isdecimal() else (0, part)
+            for part in re.split(r"([0-9]+)", name)]
 
 
 def _written(arm: ArmRun) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,7 +105,16 @@ def test_only_the_command_line_names_code_and_folders(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "fault"), [
     ("k: " + "9" * 6000, "cannot be read as YAML"), ('"' + "9" * 6000, "cannot be read as YAML"),
+    ('"true"', "expected key: value lines"), ("[1]", "expected key: value lines"),
+    ("a: &a [x]\nb: [*a, *a]", "aliases are not allowed"), ("k: 1\n" + "#" * 2**20, "more than 1,048,576 characters"),
     ('{"defaults": [{"": ["_self_"]}], "k": 1}', "cannot be composed")])
 def test_a_file_of_another_form_is_a_fault(tmp_path: Path, text: str, fault: str) -> None:
     put(tmp_path, rank__select__mine=text)
     assert any(fault in line for line in faults_of(tmp_path, "rank/select=mine"))
+
+
+def test_a_pipe_among_the_files_is_a_fault(tmp_path: Path) -> None:
+    put(tmp_path, rank__select__mine="k: 1")
+    (tmp_path / "rank" / "select" / "mine.yaml").unlink()
+    os.mkfifo(tmp_path / "rank" / "select" / "mine.yaml")
+    assert any("no plain file" in line for line in faults_of(tmp_path, "rank/select=mine"))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -153,3 +154,83 @@ def test_missing_empty_and_undecodable_files(tmp_path):
         Custom()
     with pytest.raises(MemlabError, match="is no folder"):
         Custom(path=str(tmp_path / "no"))
+
+
+STOP = "…and reading stopped after 1,000 faults"
+
+
+def test_reading_stops_after_a_thousand_faults(tmp_path):
+    """A file of another kind has a fault on each line; so many help nobody, and their texts take memory."""
+    folder(tmp_path, ["{", *["1"] * 999], QUESTIONS)
+    (tmp_path / "questions.jsonl").unlink()
+    assert len(validate(tmp_path)) == 1000  # all of them, and no more were there
+    folder(tmp_path, ["1"] * 1001, QUESTIONS)
+    faults = validate(tmp_path)
+    assert faults[-1] == STOP
+    assert len(faults) == 1001
+    assert faults[999].startswith("sessions.jsonl, line 1000: ")
+    with pytest.raises(Faults, match="reading stopped after 1,000 faults") as stop:
+        Custom(path=tmp_path).load()
+    assert stop.value.faults == faults
+
+
+def test_faults_of_both_files_count_together(tmp_path):
+    folder(tmp_path, ["1"] * 600, ["1"] * 600)
+    faults = validate(tmp_path)
+    assert [fault.partition(":")[0] for fault in faults[598:602]] == [
+        f"{name}.jsonl, line {line}" for name, line in
+        [("sessions", 599), ("sessions", 600), ("questions", 1), ("questions", 2)]]
+    assert faults[1000:] == [STOP]
+
+
+@pytest.mark.parametrize("kind", ["evidence", "corpus", "twice"])
+def test_faults_between_lines_are_as_few(tmp_path, kind):
+    question = {"evidence": {**QUESTIONS[0], "evidence": [{"session": "no"}] * 2000}, "corpus": {**QUESTIONS[1],
+                "corpus": "no"}, "twice": QUESTIONS[1]}[kind]
+    faults = validate(folder(tmp_path, SESSIONS, [question] * (1 if kind == "evidence" else 1500)))
+    assert len(faults) == 1001
+    assert faults[-1] == STOP
+
+
+@pytest.mark.slow
+def test_a_line_of_too_many_values_is_named(tmp_path):
+    turn = '{"role": "user", "text": "x"}'  # 3 values: an object, a comma in it and one after it
+
+    def line(session: str, turns: int) -> str:
+        inner = ", ".join([turn] * turns)
+        return f'{{"corpus": "ann", "session": "{session}", "said_on": null, "turns": [{inner}]}}'
+
+    folder(tmp_path, [line("s1", 166_665), line("s2", 166_665)], [])
+    (tmp_path / "questions.jsonl").unlink()
+    assert validate(tmp_path) == []  # 5 + 3 x 166,665 - 1 = 499,999 values: the limit is for each line
+    folder(tmp_path, [line("s1", 1), line("s2", 166_667)], [])
+    (fault,) = [fault for fault in validate(tmp_path) if fault.startswith("sessions")]
+    assert fault.startswith("sessions.jsonl, line 2: it holds more than 500,000 values")
+    assert "Fix: write it as several sessions" in fault
+
+
+def calls(sessions: int, folder_: Path) -> int:
+    """Return the calls of Python functions, and the values that generators yield, while a folder is loaded."""
+    count = 0
+
+    def profile(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    folder_.mkdir()
+    lines = [{"corpus": f"c{n % 3}", "session": f"s{n}", "said_on": "2023-05-20",
+              "turns": [{"role": "user", "text": f"t{n}"}]} for n in range(sessions)]
+    asked = [{"question": f"q{n}", "corpus": f"c{n % 3}", "text": "Which?",
+              "evidence": [{"session": f"s{n}", "turn": 0}]} for n in range(sessions)]
+    data = Custom(path=folder(folder_, lines, asked))
+    sys.setprofile(profile)
+    try:
+        data.load()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_the_work_grows_as_the_folder_does(tmp_path):
+    few, many = calls(150, tmp_path / "few"), calls(600, tmp_path / "many")
+    assert 2 < many / few < 5

@@ -34,6 +34,14 @@ def test_declared_order_first_twins_behind_their_arm_upper_bounds_last(runs: Pat
     assert [a.name for a in finished_arms(runs).arms][2:4] == ["fixed_5", "fixed_10"]  # numbers as numbers
 
 
+def test_a_number_in_a_name_may_have_thousands_of_digits(runs: Path) -> None:
+    long = shutil.copytree(next(runs.glob("fixed_10-*")), runs / "fixed_long-1")
+    manifest = json.loads((long / "manifest.json").read_text())
+    (long / "manifest.json").write_text(json.dumps(manifest | {"arm": "fixed_" + "9" * 6000}))
+    names = [arm.name[:8] for arm in finished_arms(runs).arms]
+    assert names.index("fixed_99") == names.index("fixed_10") + 1
+
+
 def test_an_arm_that_configures_an_oracle_is_an_upper_bound_even_if_its_manifest_is_silent(runs: Path) -> None:
     path = next(runs.glob("oracle-*/manifest.json"))
     path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "oracle"}))

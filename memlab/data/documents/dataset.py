@@ -56,7 +56,7 @@ class Documents(jsonl.FolderDataset):
         documents, faults = readers.read(self.folder, self.max_mb)
         questions = self._questions(documents, faults)
         if faults:
-            raise Faults(faults)
+            raise Faults(jsonl.first_faults(faults))
         build = Builder()
         build.corpus(corpus=0, name=self.folder.name)
         order = sorted(documents, key=lambda name: (str(documents[name].said_on or ""), name))
