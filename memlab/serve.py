@@ -11,13 +11,13 @@ import argparse
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 from memlab.config.instantiate import file_names
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.numbers import whole_number
+from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.serving import environment, node, records, start
 from memlab.serving.plan import AUTO, make_plan
@@ -150,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--host", metavar="ADDRESS", help="where to listen; `node`: where other nodes reach this one; "
                                           "default: loopback, for this machine alone")
     add("--port", type=int, default=0, help="default: a free one")
-    add("--env", type=Path, metavar="DIR", help="the serving environment; default: $MEMLAB_HOME/serving-env")
+    add("--env", type=path_argument, metavar="DIR", help="the serving environment; default: $MEMLAB_HOME/serving-env")
     add("--create-env", choices=["cpu", "gpu"], help="make the environment first, unless it exists")
     add("--detach", action="store_true", help="return when the server is ready, and leave it running")
     add("--device", choices=["auto", "cpu", "gpu"], default="auto")

@@ -20,6 +20,7 @@ from memlab.cluster.status import ArmStatus, arm_statuses, job_states
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.console import Console
 from memlab.runtime.flags import as_flags
+from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 
 COLOURS = {"done": "green", "running": "cyan", "queued": "yellow", "failed": "red", "lost": "red"}
@@ -29,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the status of the newest sweep of each experiment."""
     parser = argparse.ArgumentParser(prog="memlab status", description=__doc__)
     parser.add_argument("exp", nargs="?", help="name of an experiment; all of them unless given")
-    parser.add_argument("--out", type=Path, default=Path("runs"), help="root of the run folders (default runs)")
+    parser.add_argument("--out", type=path_argument, default=Path("runs"),
+                        help="root of the run folders (default runs)")
     words = sys.argv[1:] if argv is None else argv
     args = parser.parse_args(as_flags(words, {"out": "--out"}))
     try:

@@ -18,6 +18,7 @@ from memlab.chats.source import MAX_MB
 from memlab.chats.whatsapp_dates import DateOrder
 from memlab.errors import MemlabError
 from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.text.display import sanitise, sanitise_lines
 
@@ -40,9 +41,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="memlab import", description="Import a chat export into a folder that data=custom reads.",
         epilog="formats: " + "; ".join(f"{f.name} ({f.title})" for f in FORMATS))
-    parser.add_argument("path", type=Path, help="the export: a file, a folder, or a zip")
+    parser.add_argument("path", type=path_argument, help="the export: a file, a folder, or a zip")
     parser.add_argument("--format", default="auto", metavar="NAME", help="format of the export (default: auto)")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder to write (default: ./chats-FORMAT)")
+    parser.add_argument("--out", type=path_argument, metavar="FOLDER", help="folder to write (default: ./chats-FORMAT)")
     parser.add_argument("--corpus", metavar="NAME", help="name of the corpus (default: the format)")
     parser.add_argument("--split", default="day", metavar="WHERE",
                         help="where conversations are cut into sessions: day (default: at midnight, so that no "

@@ -29,6 +29,7 @@ from memlab.config import environment, folders, interpolation, plugins
 from memlab.config.defaults import with_defaults
 from memlab.config.instantiate import CONF
 from memlab.config.overrides import Fault, faults, groups, parse, try_parse, unknown_settings, valid_overrides
+from memlab.runtime.paths import path_refusal, refusal_message
 
 environment.install()
 
@@ -92,6 +93,9 @@ def _read_foreign(words: Sequence[str]) -> list[Fault]:
     word, place = given.get("conf_dir", ("", None))
     if place is not None and not isinstance(place, str):
         bad.append((word, "expected a folder"))
+        place = None
+    if place and (refusal := path_refusal(place)):
+        bad.append((word, refusal))
         place = None
     own = [Path(place).expanduser().resolve()] if place else []
     bad += [(word, fault) for fault in folders.use([*plugins.conf_folders(), *own], CONF)]
@@ -174,6 +178,8 @@ def _compose_files(choices: tuple[str, ...]) -> DictConfig:
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         try:
             config = hydra.compose("config", [*folders.search_path(), *choices], return_hydra_config=True)
+        except OSError as error:  # a name in a list of defaults that no file can have
+            raise HydraException(f"the chosen files cannot be composed: {refusal_message(error)}") from error
         except (ValueError, TypeError, AssertionError) as error:  # a choice or a list of defaults of another form
             reason = str(error) or "a list of defaults has another form"
             raise HydraException(f"the chosen files cannot be composed: {reason}") from error

@@ -19,6 +19,7 @@ from memlab.config import folders, plugins
 from memlab.config.defaults import find_class, with_defaults
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.home import shipped
+from memlab.runtime.paths import refusal_message
 from memlab.text.display import sanitise
 
 CONF = shipped("conf")
@@ -57,6 +58,8 @@ def construct(node: Any, where: str, faults: list[str]) -> Any:
             faults.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}{value_shown}")
     except MemlabError as error:
         faults.append(f"{where}: {error}")
+    except OSError as error:
+        faults.append(f"{where}: {refusal_message(error)}")
     except Exception as error:
         if plugins.owner(str(node["_target_"])) == plugins.OWN:
             raise

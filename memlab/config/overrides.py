@@ -44,15 +44,18 @@ class RunSetting:
     in_name: bool = False
 
 
+FOLDER = "a folder"
+"""What a setting expects that names one."""
+
 RUN_SETTINGS = (
     RunSetting("name"), RunSetting("ablate", in_name=True), RunSetting("contrasts"),
     RunSetting("seed", (int,), "a whole number"),
     RunSetting("plan", (bool,), "true or false", recorded=False),
-    RunSetting("out", (str,), "a folder", recorded=False),
-    RunSetting("store", (str, NoneType), "a folder", recorded=False),
+    RunSetting("out", (str,), FOLDER, recorded=False),
+    RunSetting("store", (str, NoneType), FOLDER, recorded=False),
     RunSetting("shards", (int,), "a whole number", recorded=False),
     RunSetting("leak_guard", (bool,), "true or false"),
-    RunSetting("plugins", recorded=False), RunSetting("conf_dir", (str, NoneType), "a folder", recorded=False),
+    RunSetting("plugins", recorded=False), RunSetting("conf_dir", (str, NoneType), FOLDER, recorded=False),
 )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from memlab.config.instantiate import file_names, make_dataset
 from memlab.data import benchmarks
 from memlab.errors import MemlabError
 from memlab.runtime.flags import as_flags
 from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.text.display import sanitise, sanitise_lines
 
@@ -38,14 +38,14 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--base", help="address of the folder that holds the file, such as a mirror")
     command.set_defaults(run=_fetch)
     command = commands.add_parser("check", help="describe a file or folder and list its faults")
-    command.add_argument("file", type=Path, nargs="?", metavar="PATH")
-    command.add_argument("--path", type=Path, help="the same; data.path=PATH as well")
+    command.add_argument("file", type=path_argument, nargs="?", metavar="PATH")
+    command.add_argument("--path", type=path_argument, help="the same; data.path=PATH as well")
     command.add_argument("--data", metavar="NAME", help="is not needed: the format is recognised")
     command.set_defaults(run=_check)
     command = commands.add_parser("show", help="print a question with its answer and evidence")
     command.add_argument("id", help="the benchmark's id of the question (LoCoMo: conv-26:3), or its number")
     command.add_argument("--data", default="locomo", metavar="NAME", help="dataset (default: locomo)")
-    command.add_argument("--path", type=Path, help="its file, if it is not where fetch puts it")
+    command.add_argument("--path", type=path_argument, help="its file, if it is not where fetch puts it")
     command.set_defaults(run=_show)
     return parser
 

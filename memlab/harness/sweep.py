@@ -16,7 +16,7 @@ from memlab.config import ablation
 from memlab.config.compose import compose, overrides_of
 from memlab.config.instantiate import part
 from memlab.config.interpolation import resolved
-from memlab.config.overrides import RUN_SETTINGS, parse
+from memlab.config.overrides import FOLDER, RUN_SETTINGS, parse
 from memlab.config.plugins import one_line
 from memlab.errors import Faults, MemlabError, MissingFiles
 from memlab.evaluate.contrast import Contrast
@@ -24,6 +24,7 @@ from memlab.evaluate.curve_contrast import is_curve
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.build import build
 from memlab.runtime.garbage import no_collection
+from memlab.runtime.paths import path_refusal
 from memlab.runtime.redaction import redact, redact_tree
 
 NOT_IN_NAMES = (
@@ -176,6 +177,8 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
     """Construct the arm that a composed configuration describes; raise Faults with all that is wrong."""
     faults = [f"{setting.name}: {config[setting.name]!r} is not {setting.expected}" for setting in RUN_SETTINGS
               if setting.expected and type(config[setting.name]) not in setting.types]
+    faults += [f"{setting.name}: {refusal}" for setting in RUN_SETTINGS if setting.expected == FOLDER
+               and isinstance(config[setting.name], str) and (refusal := path_refusal(config[setting.name]))]
     config = ablation.ablate(config)
     try:
         pipeline, dataset = build(config)

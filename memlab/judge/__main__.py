@@ -20,6 +20,7 @@ from memlab.judge.calibration.labelling_sheet import pair_with_labels, read_shee
 from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.judge.cases import Case, cases
 from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.store import Store
 from memlab.text.display import sanitise
@@ -30,13 +31,14 @@ _SHOWN = 5  # ids named before "and n more"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0 if all is well, 1 with a message if not."""
     parser = argparse.ArgumentParser(prog="memlab judge", description=__doc__.split("\n")[0])
-    parser.add_argument("file", type=Path, help="JSONL of question_id and hypothesis")
+    parser.add_argument("file", type=path_argument, help="JSONL of question_id and hypothesis")
     command.add_arguments(parser)
-    parser.add_argument("--sheet", type=Path, metavar="CSV", help="also write a sheet for labels by hand")
-    parser.add_argument("--calibration", type=Path, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
+    parser.add_argument("--sheet", type=path_argument, metavar="CSV", help="also write a sheet for labels by hand")
+    parser.add_argument("--calibration", type=path_argument, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
                         help="specificity of judges, from `python -m memlab.judge.calibrate` (default "
                              f"runs/{CALIBRATION_FILE})")
-    parser.add_argument("--labels", type=Path, metavar="CSV", help="a sheet with labels: print the judge's agreement")
+    parser.add_argument("--labels", type=path_argument, metavar="CSV",
+                        help="a sheet with labels: print the judge's agreement")
     return command.run(parser, arguments, _run)
 
 

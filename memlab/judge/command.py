@@ -12,6 +12,7 @@ from memlab.config.instantiate import file_names, make_dataset, options
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.runtime.flags import as_flags
 from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.stage import Stage
 from memlab.tables import Tables
@@ -26,13 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --data, --path, --judge, --chat and --store; :func:`chat_fields` reads the fields of the chat model."""
     parser.add_argument("--data", default="longmemeval_oracle", metavar="NAME",
                         help=f"data set (default longmemeval_oracle); one of {', '.join(file_names('data'))}")
-    parser.add_argument("--path", type=Path, help="its file, if it is not where `memlab data fetch` puts it")
+    parser.add_argument("--path", type=path_argument, help="its file, if it is not where `memlab data fetch` puts it")
     parser.add_argument("--judge", default="official", metavar="NAME",
                         help=f"judge (default official); one of {', '.join(options('judge'))}")
     parser.add_argument("--chat", metavar="NAME",
                         help="chat model of an LLM judge: a file of conf/judge_chat or conf/chat. Its fields follow as "
                              "--chat.FIELD VALUE; --chat.model and --chat.url alone name any OpenAI-compatible server")
-    parser.add_argument("--store", type=Path, help="folder of stored replies (default $MEMLAB_HOME/store)")
+    parser.add_argument("--store", type=path_argument, help="folder of stored replies (default $MEMLAB_HOME/store)")
 
 
 def chat_fields(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from memlab.data.jsonl import QUESTIONS, read
@@ -19,6 +18,7 @@ from memlab.questions.propose import ProposedQuestion, propose
 from memlab.runtime.files import atomic_write
 from memlab.runtime.flags import as_flags
 from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.store import Store
 from memlab.text.display import sanitise, sanitise_lines
@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="memlab questions",
         description="Propose questions about your own sessions, and write a page on which you mark their evidence.")
-    parser.add_argument("folder", type=Path, help="folder with sessions.jsonl, as memlab import writes it")
+    parser.add_argument("folder", type=path_argument, help="folder with sessions.jsonl, as memlab import writes it")
     parser.add_argument("--ask", action="append", default=[], metavar="QUESTION",
                         help="a question of your own, before the proposed ones; may be given several times")
     parser.add_argument("--corpus", metavar="NAME", help="whose sessions --ask is about, if there are several corpora")
@@ -50,7 +50,8 @@ def _parser() -> argparse.ArgumentParser:
                              "fields follow, as chat.url=URL chat.model=NAME")
     parser.add_argument("--depth", type=int, default=10, help="turns taken from each system's ranking (default: 10)")
     parser.add_argument("--limit", type=int, default=50, help="most questions (default: 50)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="page to write (default: FOLDER/questions.html)")
+    parser.add_argument("--out", type=path_argument, metavar="FILE",
+                        help="page to write (default: FOLDER/questions.html)")
     return parser
 
 

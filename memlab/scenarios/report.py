@@ -21,6 +21,7 @@ from memlab.errors import MemlabError
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.markdown import code, escape, table
 from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.scenarios.cases import CASES, CATEGORIES, Scenario
 from memlab.scenarios.check import Outcome, outcomes, piece_places
@@ -246,7 +247,7 @@ def print_scenarios(arms: Sequence[System], console: Console | None = None) -> N
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables and write scenarios.md beside the arms; return 1 with a message if that fails."""
     parser = argparse.ArgumentParser(prog="python -m memlab.scenarios.report", description=__doc__)
-    parser.add_argument("runs", type=Path, help="runs/<experiment>/scenarios")
+    parser.add_argument("runs", type=path_argument, help="runs/<experiment>/scenarios")
     parser.add_argument("--top", type=int, default=3, help="returned units per case in scenarios.md (default 3)")
     options = parser.parse_args(argv)
     try:

@@ -25,6 +25,7 @@ from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.files import TEMPORARY, is_stale, open_plain
 from memlab.runtime.flags import as_flags
 from memlab.runtime.home import store_root
+from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.store import completions, token_file
 from memlab.store.segments import DAMAGED, IDENTITY, load, read, segment_names, store_errors, write
@@ -217,7 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("command", choices=["info", "verify", "compact", "prune"],
                         help="info: what is stored; verify: check the digest of every segment; compact: merge small "
                              "segments; prune: remove stale temporary files and damaged segments")
-    parser.add_argument("--store", type=Path, default=None, help="folder (also store=DIR); default $MEMLAB_HOME/store")
+    parser.add_argument("--store", type=path_argument, help="folder (also store=DIR); default $MEMLAB_HOME/store")
     parser.add_argument("--model", metavar="NAME", help="prune: also remove models with NAME in their name")
     parser.add_argument("--older", type=float, metavar="DAYS", help="prune: also remove what has had no write for DAYS")
     options = parser.parse_args(given)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.track.record import find_records
 from memlab.track.sync import missing_key, pending, sync
@@ -27,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _publish(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="memlab track", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path, help="a folder with runs below it, such as runs/adaptive_k")
+    parser.add_argument("runs", type=path_argument, help="a folder with runs below it, such as runs/adaptive_k")
     parser.add_argument("--mode", choices=("offline", "online"), default="offline")
     parser.add_argument("--project", default="memlab")
     parser.add_argument("--entity")
@@ -46,7 +47,7 @@ def _publish(words: Sequence[str]) -> int:
 
 def _sync(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="memlab track sync", description=sync.__doc__)
-    parser.add_argument("runs", type=Path, nargs="?", default=Path("runs"), help="default: runs")
+    parser.add_argument("runs", type=path_argument, nargs="?", default=Path("runs"), help="default: runs")
     parser.add_argument("--project", help="default: that of the offline run")
     parser.add_argument("--entity", help="default: that of the offline run, else your own account")
     options = parser.parse_args(words)

@@ -106,6 +106,7 @@ def test_only_the_command_line_names_code_and_folders(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "fault"), [
     ("k: " + "9" * 6000, "cannot be read as YAML"), ('"' + "9" * 6000, "cannot be read as YAML"),
     ('"true"', "expected key: value lines"), ("[1]", "expected key: value lines"),
+    ('{"defaults": ["' + "x" * 5000 + '"]}', "cannot be composed: File name too long"),
     ("a: &a [x]\nb: [*a, *a]", "aliases are not allowed"), ("k: 1\n" + "#" * 2**20, "more than 1,048,576 characters"),
     ('{"defaults": [{"": ["_self_"]}], "k": 1}', "cannot be composed")])
 def test_a_file_of_another_form_is_a_fault(tmp_path: Path, text: str, fault: str) -> None:

@@ -23,6 +23,7 @@ from memlab.judge.calibration.synthetic_answers import RIGHT, WRONG, Calibration
 from memlab.judge.calibration.trust import CALIBRATION_FILE, MIN_SPECIFICITY, bias, needs_warning, read_judges
 from memlab.judge.cases import cases
 from memlab.runtime.files import atomic_write, os_errors
+from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.stage import Stage
 from memlab.store import Store
@@ -85,11 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command.add_arguments(parser)
     parser.add_argument("--limit", type=int, metavar="N", help="answers to N questions only, sampled with the seed")
     parser.add_argument("--seed", type=int, default=0, help="seed of answers, sample and resamples (default 0)")
-    parser.add_argument("--out", type=Path, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
+    parser.add_argument("--out", type=path_argument, default=Path("runs") / CALIBRATION_FILE, metavar="JSON",
                         help=f"where the figures go (default runs/{CALIBRATION_FILE})")
-    parser.add_argument("--sheet", type=Path, metavar="CSV", help="also write a sheet for labels by hand")
+    parser.add_argument("--sheet", type=path_argument, metavar="CSV", help="also write a sheet for labels by hand")
     parser.add_argument("--sheet-size", type=int, default=100, metavar="N", help="rows of the sheet (default 100)")
-    parser.add_argument("--labels", type=Path, metavar="CSV", help="a sheet with labels: print each judge's agreement")
+    parser.add_argument("--labels", type=path_argument, metavar="CSV",
+                        help="a sheet with labels: print each judge's agreement")
     return command.run(parser, arguments, _run)
 
 

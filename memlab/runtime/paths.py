@@ -1,0 +1,44 @@
+"""Paths that people give, and why the operating system refuses one."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+SHOWN = 80
+"""Characters of a path in a message; one that is refused may have thousands."""
+
+
+def path_refusal(path: str | Path) -> str:
+    """Return why the system refuses to look for a path; empty if it looks, whether or not something is there.
+
+    >>> path_refusal("/no/such/file"), path_refusal("a" * 300).partition(":")[0]
+    ('', 'File name too long')
+    """
+    try:
+        Path(path).expanduser().stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except RuntimeError:  # of expanduser
+        return f"there is no such user: {str(path)[:SHOWN]}"
+    except (OSError, ValueError) as error:  # the second for a null character
+        return refusal_message(error)
+    return ""
+
+
+def refusal_message(error: OSError | ValueError) -> str:
+    """Return the system's reason and the path, shortened."""
+    reason = getattr(error, "strerror", None) or str(error)
+    name = str(getattr(error, "filename", None) or "")
+    return f"{reason}: {name[:SHOWN]}{'...' if len(name) > SHOWN else ''}" if name else reason
+
+
+def path_argument(text: str) -> Path:
+    """Return the path that a command is given.
+
+    Raises:
+        argparse.ArgumentTypeError: The system refuses to look for it.
+    """
+    if fault := path_refusal(text):
+        raise argparse.ArgumentTypeError(fault)
+    return Path(text)

@@ -1,0 +1,61 @@
+"""Paths that the operating system refuses end in a message, in commands and in settings."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memlab.errors import Faults
+from memlab.harness.sweep import read
+from memlab.runtime.paths import path_argument, path_refusal, refusal_message
+
+LONG = "a" * 300
+
+
+def test_a_path_where_nothing_is_is_no_fault(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    assert [path_refusal(path) for path in (file, tmp_path / "none", file / "below", "")] == ["", "", "", ""]
+    assert path_argument(str(tmp_path / "none")) == tmp_path / "none"
+
+
+def test_the_reason_comes_with_a_path_of_80_characters() -> None:
+    assert path_refusal(LONG) == f"File name too long: {'a' * 80}..."
+    assert refusal_message(OSError(errno.EACCES, "Permission denied", "/x")) == "Permission denied: /x"
+    assert path_refusal("a\0b") == "embedded null byte"
+    assert path_refusal("~nobody-of-this-name/x") == "there is no such user: ~nobody-of-this-name/x"
+    with pytest.raises(argparse.ArgumentTypeError, match="File name too long"):
+        path_argument(LONG)
+
+
+def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to(tmp_path / "two")
+    (tmp_path / "two").symlink_to(tmp_path / "one")
+    assert "symbolic links" in path_refusal(tmp_path / "one")
+
+
+@pytest.mark.parametrize("word", [
+    "data.path={}", "conf_dir={}", "out={}", "store={}", "rank.score.model={}"])
+def test_a_setting_is_a_fault_beside_the_others(word: str, tmp_path: Path) -> None:
+    words = ["data=custom", "data.path=x.jsonl", f"out={tmp_path}", "rank.select.kk=1", word.format(LONG)]
+    words += ["rank/score=learned"] * word.startswith("rank.score")
+    with pytest.raises(Faults) as caught:
+        read(words)
+    assert any("too long" in fault for fault in caught.value.faults), caught.value.faults
+    assert any("kk" in fault for fault in caught.value.faults)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [
+    ["report"], ["track"], ["status", "--out"], ["import"], ["data", "check", "custom", "--path"],
+    ["store", "info", "--store"], ["judge"], ["questions"], ["serve", "--env"]])
+def test_an_argument_of_a_command_is_refused(command: list[str]) -> None:
+    done = subprocess.run([sys.executable, "-m", "memlab", *command, LONG], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "File name too long" in done.stderr
+    assert "Traceback" not in done.stderr
