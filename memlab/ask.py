@@ -22,7 +22,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import polars as pl
 from rich.markup import escape
@@ -40,6 +39,7 @@ from memlab.memory import Memory
 from memlab.runtime.console import Console
 from memlab.runtime.home import home
 from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.paths import expand
 from memlab.runtime.terminal import clean_logs
 from memlab.store.store import store_at
 from memlab.text.display import sanitise, sanitise_lines
@@ -124,7 +124,7 @@ def answer(command: AskCommand) -> tuple[SearchResult, str]:
     (arm,) = sweep.arms
     now = parse_moment(command.own.get("now"), "now")
     if "memory" in command.own:
-        folder = Path(command.own["memory"]).expanduser()
+        folder = expand(command.own["memory"])
         if not is_memory(folder):
             raise MemlabError("there is no live memory", where=str(folder),
                               fix="give the folder of a memlab.memory.Memory that something was added to")

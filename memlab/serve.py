@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from memlab.config.instantiate import file_names
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.numbers import whole_number
-from memlab.runtime.paths import path_argument
+from memlab.runtime.paths import expand, path_argument
 from memlab.runtime.terminal import print
 from memlab.serving import environment, node, records, start
 from memlab.serving.plan import AUTO, make_plan
@@ -69,7 +69,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG00
 def _serve(words: list[str]) -> int:
     at = words.index("--") if "--" in words else len(words)
     args = _parser().parse_args(words[:at])
-    env = (args.env or environment.default_folder()).expanduser().absolute()
+    env = expand(args.env or environment.default_folder()).absolute()
     if args.create_env:
         environment.create(env, args.create_env, _echo)
         if args.model is None:

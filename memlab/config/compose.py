@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import hydra
@@ -29,7 +28,7 @@ from memlab.config import environment, folders, interpolation, plugins
 from memlab.config.defaults import with_defaults
 from memlab.config.instantiate import CONF
 from memlab.config.overrides import Fault, faults, groups, parse, try_parse, unknown_settings, valid_overrides
-from memlab.runtime.paths import path_refusal, refusal_message
+from memlab.runtime.paths import expand, path_refusal, refusal_message
 
 environment.install()
 
@@ -97,7 +96,7 @@ def _read_foreign(words: Sequence[str]) -> list[Fault]:
     if place and (refusal := path_refusal(place)):
         bad.append((word, refusal))
         place = None
-    own = [Path(place).expanduser().resolve()] if place else []
+    own = [expand(place).resolve()] if place else []
     bad += [(word, fault) for fault in folders.use([*plugins.conf_folders(), *own], CONF)]
     return bad
 

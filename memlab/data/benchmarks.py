@@ -5,12 +5,12 @@ A benchmark is one file (``FILES``) or several (``FOLDERS``).
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime.home import home
 
 HUB = "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned/resolve/main"
 JUDGE = "https://raw.githubusercontent.com/xiaowu0162/LongMemEval/main/src/evaluation"
@@ -104,7 +104,7 @@ def official(name: str) -> OfficialFile | OfficialFolder:
 
 def data_folder() -> Path:
     """Return the folder of benchmark files: ``$MEMLAB_HOME/data``; MEMLAB_HOME defaults to ``~/.cache/memlab``."""
-    return Path(os.environ.get("MEMLAB_HOME") or Path.home() / ".cache" / "memlab") / "data"
+    return home() / "data"
 
 
 def find(name: str, path: Path | None, setting: str = "data.path") -> Path:

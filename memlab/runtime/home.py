@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from memlab.runtime.paths import expand
+
 PACKAGE = Path(__file__).resolve().parents[1]
 """The folder of memlab's source."""
 
@@ -23,7 +25,7 @@ def shipped(name: str) -> Path:
 
 def home() -> Path:
     """Return ``$MEMLAB_HOME``, by default ``~/.cache/memlab``."""
-    return Path(os.environ.get("MEMLAB_HOME") or "~/.cache/memlab").expanduser()
+    return expand(os.environ.get("MEMLAB_HOME") or "~/.cache/memlab")
 
 
 def store_root() -> Path:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from memlab.errors import MemlabError
+
 SHOWN = 80
 """Characters of a path in a message; one that is refused may have thousands."""
 
@@ -31,6 +33,17 @@ def refusal_message(error: OSError | ValueError) -> str:
     reason = getattr(error, "strerror", None) or str(error)
     name = str(getattr(error, "filename", None) or "")
     return f"{reason}: {name[:SHOWN]}{'...' if len(name) > SHOWN else ''}" if name else reason
+
+
+def expand(path: str | Path) -> Path:
+    """Return a path with ``~`` replaced by the user's folder.
+
+    Raises:
+        MemlabError: There is no such user, or the system refuses to look for the path.
+    """
+    if refusal := path_refusal(path):
+        raise MemlabError(refusal)
+    return Path(path).expanduser()
 
 
 def path_argument(text: str) -> Path:

@@ -6,7 +6,6 @@ A file of ``conf/serve`` holds the fields of ``Settings``, one to one; the comma
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from omegaconf import OmegaConf
@@ -17,6 +16,7 @@ from yaml import YAMLError  # type: ignore[import-untyped]
 
 from memlab.config.instantiate import CONF, file_names
 from memlab.errors import Faults, MemlabError, did_you_mean
+from memlab.runtime.paths import expand
 
 Runner = Literal["generate", "pooling"]
 Quantization = Literal["fp8", "fp8_per_tensor", "fp8_per_block", "bitsandbytes"]
@@ -89,7 +89,7 @@ def settings(name: str) -> Settings:
     for stem, one in known_settings.items():
         if name in {stem, one.model}:
             return one
-    folder = Path(name).expanduser()
+    folder = expand(name)
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise MemlabError("this folder holds no config.json", where=str(folder), fix="give a model's own folder")

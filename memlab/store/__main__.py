@@ -25,7 +25,7 @@ from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.files import TEMPORARY, is_stale, open_plain
 from memlab.runtime.flags import as_flags
 from memlab.runtime.home import store_root
-from memlab.runtime.paths import path_argument
+from memlab.runtime.paths import expand, path_argument
 from memlab.runtime.terminal import print
 from memlab.store import completions, token_file
 from memlab.store.segments import DAMAGED, IDENTITY, load, read, segment_names, store_errors, write
@@ -222,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", metavar="NAME", help="prune: also remove models with NAME in their name")
     parser.add_argument("--older", type=float, metavar="DAYS", help="prune: also remove what has had no write for DAYS")
     options = parser.parse_args(given)
-    root = (options.store or store_root()).expanduser()
+    root = expand(options.store or store_root())
     if not root.is_dir():
         print(f"there is no store at {root} yet", file=sys.stderr)
         return 0 if options.store is None else 2

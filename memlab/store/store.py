@@ -28,6 +28,7 @@ from memlab.models.chat.protocol import Chat, Completion, Prompt
 from memlab.models.costs import pair_costs, text_costs
 from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher
 from memlab.runtime.home import store_root
+from memlab.runtime.paths import expand
 from memlab.store import token_index
 from memlab.store.completions import Completions
 from memlab.store.index import ArrayCache, SegmentIndex, SegmentVanished
@@ -73,7 +74,7 @@ class Store:
 
     def __init__(self, root: Path | None = None, *, flush_mb: float = 64, flush_seconds: float = 30,
                  memory_mb: float = 1024) -> None:
-        self.root = Path(root).expanduser() if root is not None else store_root()
+        self.root = expand(root) if root is not None else store_root()
         self.made: Counter[str] = Counter()
         self.found: Counter[str] = Counter()
         self.keeping_seconds = 0.0

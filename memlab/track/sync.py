@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from memlab.errors import MemlabError
+from memlab.runtime.paths import expand
 from memlab.track.record import PublishRecord, find_records
 from memlab.track.wandb import WandbTrack, reset_refusals, server_given_up
 
@@ -34,8 +36,8 @@ def missing_key() -> str | None:
     if os.environ.get("WANDB_API_KEY"):
         return None
     for path in (os.environ.get("NETRC"), "~/.netrc", "~/_netrc"):
-        with suppress(OSError, netrc.NetrcParseError):
-            if path and netrc.netrc(Path(path).expanduser()).authenticators(host):
+        with suppress(OSError, MemlabError, netrc.NetrcParseError):
+            if path and netrc.netrc(expand(path)).authenticators(host):
                 return None
     return "there is no W&B account here, and nothing was sent. Fix: wandb login, or export WANDB_API_KEY=..."
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from memlab.errors import Faults
+from memlab.data.benchmarks import data_folder
+from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
-from memlab.runtime.paths import path_argument, path_refusal, refusal_message
+from memlab.runtime.home import home
+from memlab.runtime.paths import expand, path_argument, path_refusal, refusal_message
 
 LONG = "a" * 300
 
@@ -59,3 +61,22 @@ def test_an_argument_of_a_command_is_refused(command: list[str]) -> None:
     assert done.returncode == 2
     assert "File name too long" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_user_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MemlabError, match="no such user: ~nobody-of-this-name"):
+        expand("~nobody-of-this-name/x")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert expand("~/x") == tmp_path / "x"
+    monkeypatch.setenv("MEMLAB_HOME", "~/kept")
+    assert (home(), data_folder()) == (tmp_path / "kept", tmp_path / "kept" / "data")
+
+
+@pytest.mark.parametrize("word", [
+    "embedder.path='~nobody-of-this-name/x'", "chat.tokenizer='~nobody-of-this-name/x'", f"embedder.path=/{LONG}"])
+def test_folders_of_models_are_faults(word: str, tmp_path: Path) -> None:
+    words = ["data=custom", "data.path=x.jsonl", f"out={tmp_path}", "embedder=bge_small", "search/dense=flat",
+             "read/answer=reader", "chat.model=m", word]
+    with pytest.raises(Faults) as caught:
+        read(words)
+    assert any("no such user" in fault or "too long" in fault for fault in caught.value.faults), caught.value.faults

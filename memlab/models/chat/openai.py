@@ -15,6 +15,7 @@ from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.router import AUTO, route
 from memlab.models.chat.tokenizer import PromptCounter, Tokenizer, has_tokenizer, prompt_counter
 from memlab.runtime.home import home
+from memlab.runtime.paths import expand
 from memlab.stage import LocalPath, stage
 
 
@@ -42,7 +43,7 @@ class OpenAIChat(ChatSettings):
 
     @model_validator(mode="after")
     def _check(self) -> OpenAIChat:
-        if self.tokenizer is not None and not has_tokenizer(self.tokenizer.expanduser()):
+        if self.tokenizer is not None and not has_tokenizer(expand(self.tokenizer)):
             raise ValueError(f"no tokenizer files in {self.tokenizer}. Fix: give a model's own folder, or null")
         if self.max_tokens >= self.window:
             raise ValueError(f"max_tokens {self.max_tokens} leaves no room for a prompt in a window of {self.window}")
@@ -93,7 +94,7 @@ class OpenAIChat(ChatSettings):
 
     def _counter(self) -> PromptCounter:
         if self.tokenizer is not None:
-            return prompt_counter(self.tokenizer.expanduser())
+            return prompt_counter(expand(self.tokenizer))
         folder = home() / "models" / self.model  # where `memlab serve` puts models that it converts
         inside = ".." not in Path(self.model).parts and not Path(self.model).is_absolute()
         return prompt_counter(folder if inside and has_tokenizer(folder) else None)

@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from memlab.errors import MemlabError, MissingFiles
+from memlab.runtime.paths import expand
 
 _WEIGHTS = (".safetensors", ".bin", ".model", ".json", ".txt", ".py")
 _COPIES = ["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.onnx", "*.jpg", "*.png"]
@@ -22,14 +23,14 @@ _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 def is_local(path: str | Path) -> bool:
     """Return whether a path means a folder rather than a model on the hub."""
-    return isinstance(path, Path) or Path(path).expanduser().is_dir() or not _HUB_NAME.fullmatch(path)
+    return isinstance(path, Path) or expand(path).is_dir() or not _HUB_NAME.fullmatch(path)
 
 
 def check_path(path: str | Path) -> None:
     """Raise ValueError unless path is a folder with a config.json or may be the name of a model on the hub."""
     if not is_local(path):
         return
-    folder = Path(path).expanduser()
+    folder = expand(path)
     if not folder.is_dir():
         raise ValueError(f"there is no model folder {folder}. Fix: give the folder that holds config.json")
     if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
@@ -43,7 +44,7 @@ def model_folder(path: str | Path, revision: str | None, option: str) -> Path:
     ``option`` is the override that sets the path, for the message when the hub cannot be reached.
     """
     if is_local(path):
-        return Path(path).expanduser()
+        return expand(path)
     from huggingface_hub import snapshot_download
 
     try:
