@@ -19,7 +19,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -139,7 +139,9 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
         if word not in wrong:
             try:
                 _set(config, parse(word))
-            except (OmegaConfBaseException, ValueError, TypeError) as error:  # the last two of a list's index
+            except (ValueError, TypeError, IndexError):  # of a list's item
+                wrong[word] = "there is no such item: those of a list are numbered from 0; or set the whole list"
+            except OmegaConfBaseException as error:
                 wrong[word] = str(error).splitlines()[0]
     dangling = {word: f"cannot be resolved ({why})" for word in words
                 if word not in wrong and "${" in str(parse(word).value())  # a word of a sweep escapes the braces
@@ -147,7 +149,7 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
     if dangling:
         config, wrong = compose_arm([word for word in words if word not in dangling])
         return config, {**wrong, **dangling}
-    config.hydra.overrides.task = list(words)
+    config.hydra.overrides.task = [word for word in words if word not in wrong]
     return config, wrong
 
 
@@ -197,8 +199,13 @@ def _set(config: DictConfig, override: Override) -> None:
     if override.is_delete():
         place, _, name = key.rpartition(".")
         node = OmegaConf.select(config, place) if place else config
-        with open_dict(node):
-            del node[name]
+        if isinstance(node, ListConfig):
+            del node[int(name)]
+        elif isinstance(node, DictConfig):
+            with open_dict(node):
+                del node[name]
+        else:
+            raise OmegaConfBaseException(f"{place} is a value, and has no settings to delete")
     elif (override.is_add() and not isinstance(value, dict | list)
           and OmegaConf.select(config, key, throw_on_missing=False) is not None):
         raise OmegaConfBaseException("there is such a setting; leave the + out")

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from memlab.config.compose import compose
+from memlab.errors import Faults
+from memlab.harness.sweep import read
 
 pytestmark = pytest.mark.slow
 
@@ -93,3 +95,22 @@ def test_a_file_that_refers_to_nothing_is_a_fault(tmp_path: Path, lines: str, to
 def test_a_part_that_is_deleted_is_named_where_it_is_missed() -> None:
     _, faults = compose(["~chat", "query/expand=llm"], False)
     assert faults == ["query.expand.chat: '${chat}' cannot be resolved (Interpolation key 'chat' not found)"]
+
+
+@pytest.mark.parametrize("word", ["contrasts.k=${oc.env:HOME}", "contrasts.k=1", "+contrasts.k=1", "contrasts.0.k=1",
+                                  "~contrasts.k", "~contrasts.0"])
+def test_a_name_where_a_list_has_numbers_is_a_fault(word: str) -> None:
+    with pytest.raises(Faults, match=r"contrasts\."):
+        read([word])
+
+
+def test_a_part_of_a_value_cannot_be_deleted() -> None:
+    with pytest.raises(Faults, match=r"~seed\.k: seed is a value, and has no settings to delete"):
+        read(["~seed.k"])
+
+
+def test_an_item_of_a_list_is_deleted_by_its_number() -> None:
+    configs, faults = compose(["query/expand=llm", "contrasts=[a,b]", "~contrasts.0"], False)
+    assert faults == []
+    assert configs is not None
+    assert configs.base.contrasts == ["b"]

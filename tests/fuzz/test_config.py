@@ -26,10 +26,11 @@ VALUES = ("null", "{}", "[]", "[[1]]", "{a: {b: 1}}", "${oc.env:HOME}", "${now:%
           "extend_list(1)", "int(x)", "str([1])", "9" * 400, "a=b", "@x", "\\", "0x10", "1_0", "nan", "..", "a/b", "*")
 PIECES = st.one_of(st.sampled_from(VALUES), st.sampled_from(TEXTS), st.text(max_size=6))
 KEYS = st.sampled_from([word.partition("=")[0] for word in WORDS])
+PLACES = st.sampled_from(("k", "", "a.b", "_target_", "0", "é"))
 WORD = st.one_of(
     st.sampled_from(WORDS), st.builds("{}={}".format, KEYS, PIECES),
     st.builds("{}{}".format, st.sampled_from("+~-@"), KEYS),
-    st.builds("{}.{}={}".format, KEYS, st.sampled_from(("k", "", "a.b", "_target_", "0", "é")), PIECES),
+    st.builds("{}.{}={}".format, KEYS, PLACES, PIECES), st.builds("~{}.{}".format, KEYS, PLACES),
     st.builds("{}{}={}".format, st.sampled_from(("+", "++", "~", "--")), KEYS, PIECES), PIECES)
 composed = settings(fuzz, max_examples=EXAMPLES if EXAMPLES >= 1000 else EXAMPLES // 5,
                     phases=[phase for phase in Phase if phase is not Phase.explain])
