@@ -11,8 +11,10 @@ An addition is on the disk when ``add`` returns. The stages that look at one ses
 context) run on the new session alone, and its keys are encoded. Stages that look across sessions (relate, prune) run at
 the first question after an addition. A question is a run of the pipeline over all sessions in the order of time.
 
-One process at a time can use a memory. Its methods may be called from several threads, and run one after another;
-do not use its pipeline, store and models elsewhere at the same time, unless their documentation allows it.
+One process at a time can use a memory. Its methods may be called from several threads: questions (``search``,
+``answer``, ``look``, ``history``) run side by side, with turns at the models that make vectors and scores; what changes
+the memory runs alone, and so do questions with a store that is shared with experiments. Do not use the pipeline, store
+and models of a memory elsewhere at the same time, unless their documentation allows it.
 """
 
 from __future__ import annotations
@@ -36,12 +38,14 @@ from memlab.live.database import Database
 from memlab.live.messages import session_of_messages
 from memlab.live.migration import migrate
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
+from memlab.live.question_store import QuestionStore
 from memlab.live.results import SearchResult
 from memlab.live.session_rows import SessionRows
 from memlab.live.sessions import Entry, Session, Turn, parse_moment, same_words
 from memlab.live.vector_log import LiveStore
 from memlab.live.working_set import WorkingSet
 from memlab.pipeline import PER_SESSION, Pipeline
+from memlab.runtime.shared_lock import SharedLock
 from memlab.stage import Nothing, Stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame
@@ -67,11 +71,24 @@ class Answer:
 
 
 def _alone(method: Callable[Concatenate[Memory, _P], _R]) -> Callable[Concatenate[Memory, _P], _R]:
-    """Run one method at a time, with the memory loaded."""
+    """Run a method alone, with the memory loaded."""
     @wraps(method)
     def locked(self: Memory, *args: _P.args, **options: _P.kwargs) -> _R:
-        with self._lock:
+        with self._lock.alone():
             self._load()
+            return method(self, *args, **options)
+    return locked
+
+
+def _side_by_side(method: Callable[Concatenate[Memory, _P], _R]) -> Callable[Concatenate[Memory, _P], _R]:
+    """Run a method beside others of its kind, with the memory loaded and its sessions in the order of time."""
+    @wraps(method)
+    def locked(self: Memory, *args: _P.args, **options: _P.kwargs) -> _R:
+        if self._shared_store is not None:
+            with self._lock.alone():
+                self._prepare()
+                return method(self, *args, **options)
+        with self._lock.shared(self._is_prepared, self._prepare):
             return method(self, *args, **options)
     return locked
 
@@ -103,7 +120,8 @@ class Memory:
         self._shared_store = store
         self._database = Database(self.folder)
         self._rows = SessionRows(self._database)
-        self._lock = threading.RLock()
+        self._lock = SharedLock()
+        self._turns = threading.RLock()  # of questions, at vectors and models
         self._process: int | None = None  # the process that has loaded the memory
         self._store: Store
         self._sessions: WorkingSet
@@ -130,7 +148,7 @@ class Memory:
         self._sessions.add(entry, part)
         return entry.id
 
-    @_alone
+    @_side_by_side
     def search(self, question: str, now: When = None, k: int | None = None) -> pl.DataFrame:
         """Return what the pipeline selects for a question, or its first ``k`` ranks.
 
@@ -141,7 +159,7 @@ class Memory:
         tables = self._run(question, now, k)
         return self._count(tables, self._results(tables, k))
 
-    @_alone
+    @_side_by_side
     def answer(self, question: str, now: When = None) -> Answer:
         """Return the reader's answer; raise MemlabError for a pipeline without a reader."""
         if isinstance(self.pipeline.answer, Nothing):
@@ -151,7 +169,7 @@ class Memory:
         results = self._count(tables, self._results(tables, None))
         return Answer(SearchResult.of(tables, results).answer or "", results)
 
-    @_alone
+    @_side_by_side
     def look(self, question: str, now: When = None, k: int | None = None) -> SearchResult:
         """Return all results of a question: those of ``search``, the context, and the answer if there is a reader."""
         tables = self._run(question, now, k)
@@ -159,7 +177,7 @@ class Memory:
         self._count(tables, results.filter("selected"))
         return SearchResult.of(tables, results)
 
-    @_alone
+    @_side_by_side
     def history(self, topic: str, now: When = None, k: int | None = None) -> pl.DataFrame:
         """Return what was said about a topic in the order of time, and when it was valid: valid_from, valid_to.
 
@@ -194,8 +212,9 @@ class Memory:
         A turn is forgotten when no memory contains it any more, a session when none of its memories is left. Columns:
         session, turns (null for the whole session).
         """
+        self._prepare()
         tables = self._tables("", now)
-        pruned = sessions_to_prune(tables, self.pipeline.relate, self._pruning(tables), self._store)
+        pruned = sessions_to_prune(tables, self.pipeline.relate, self._pruning(tables), self._question_store())
         rows = self._restore_numbers(pl.DataFrame(
             [(session, turns and sorted(turns)) for session, turns in pruned.items()], orient="row",
             schema={"session": pl.Int32, "turns": pl.List(pl.Int32)}))
@@ -206,6 +225,7 @@ class Memory:
     @_alone
     def sessions(self) -> pl.DataFrame:
         """Return one row per session, in the order of time: session (its number), name, said_on, turns (how many)."""
+        self._prepare()
         return self._sessions.sessions()
 
     def __len__(self) -> int:
@@ -226,7 +246,7 @@ class Memory:
 
     def close(self) -> None:
         """Release the folder for other processes; the next use loads the memory again."""
-        with self._lock:
+        with self._lock.alone():
             self._database.close()
             self._process = None
 
@@ -254,6 +274,21 @@ class Memory:
             raise
         self._process = os.getpid()
 
+    def _is_prepared(self) -> bool:
+        return self._process == os.getpid() and not self._sessions.changed()
+
+    def _prepare(self) -> None:
+        """Load the memory, and put its sessions in the order of time."""
+        self._load()
+        if isinstance(self._store, LiveStore):
+            self._store.forget_questions()
+            if self._sessions.changed():
+                self._store.forget_indexes()
+        self._sessions.tables()
+
+    def _question_store(self) -> Store:
+        return QuestionStore(self._store, self._turns) if isinstance(self._store, LiveStore) else self._store
+
     def _number_of(self, name: str, session: Session) -> int:
         number = self._sessions.names[name]
         (entry,) = self._rows.find({number})
@@ -270,15 +305,11 @@ class Memory:
         if not question.strip():
             raise MemlabError("the question is blank", where="question")
         tables = self._tables(question, now)
-        if isinstance(self._store, LiveStore):
-            self._store.forget_questions()
         pipeline = self._search_pipeline.replace(prune=self._pruning(tables))
-        return adapt_to_data(pipeline, tables).run(tables, self._store)
+        return adapt_to_data(pipeline, tables).run(tables, self._question_store())
 
     def _tables(self, question: str, now: When) -> Tables:
         """Return the tables of all sessions, and of the one question."""
-        if self._sessions.changed() and isinstance(self._store, LiveStore):
-            self._store.forget_indexes()
         tables, _ = self._sessions.tables()
         text_id, texts = add_texts(tables["texts"], [replace_surrogates(question)])
         moment = parse_moment(now, "now") or datetime.now(UTC).astimezone().replace(tzinfo=None)

@@ -409,7 +409,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         assert len(memory) == 1
 
 
-def test_threads_take_turns(tmp_path: Path) -> None:
+def test_threads_add_and_ask(tmp_path: Path) -> None:
     with Memory(tmp_path, PIPELINES["hybrid_header"]) as memory:
         def work(n: int) -> None:
             for i in range(5):

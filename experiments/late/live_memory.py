@@ -1,7 +1,7 @@
 """Cost of a question to a live memory of LoCoMo's sessions, with ``system=best`` or other words of a configuration.
 
     python experiments/late/live_memory.py locomo10.dev.json [--sessions 272] [--turns N] [--questions 5]
-        [--folder DIR] [--words system=best]
+        [--folder DIR] [--words system=best] [--threads 2]
 
 Sessions beyond those of the file are the same ones again, with a number added to every turn so that no text is known.
 Prints the time to add all sessions and the time of each question: of the clock, and of the processor over all threads.
@@ -16,6 +16,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from itertools import islice
 from pathlib import Path
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, help="at most so many turns of each session")
     parser.add_argument("--questions", type=int, default=5)
     parser.add_argument("--folder", type=Path, help="filled once, and asked again later")
+    parser.add_argument("--threads", type=int, help="ask the same questions again, one by one and from so many threads")
     parser.add_argument("--words", nargs="*", default=["system=best"], help="words of a configuration")
     options = parser.parse_args()
     conversations = json.loads(options.file.read_text())
@@ -64,6 +66,10 @@ def main() -> None:
                   lambda: [memory.add(session) for session in some])
         for number, question in enumerate(asked, 1):
             timed(f"question {number}", lambda question=question: memory.search(question, "2100-01-01"))
+        for threads in (1, options.threads, 1, options.threads) if options.threads else ():
+            with ThreadPoolExecutor(threads) as pool:
+                timed(f"{len(asked)} questions from {threads} threads",
+                      lambda pool=pool: list(pool.map(lambda question: memory.search(question, "2100-01-01"), asked)))
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     print(f"on disk {size / 1e6:.1f} MB")
 

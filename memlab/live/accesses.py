@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -21,11 +22,13 @@ ADD = ("INSERT INTO accesses VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET times
 class Accesses:
     """Counts by session and turn, in memory and in the database.
 
-    A question is never stopped by them: counts that cannot be written are counts of this process alone, with a warning.
+    Threads may count side by side. A question is never stopped by its counts: those that cannot be written are counts
+    of this process alone, with a warning.
     """
 
     def __init__(self, database: Database) -> None:
         self._database, self._warned = database, database.read_only
+        self._lock = threading.Lock()
         self._counts: dict[tuple[int, int], tuple[int, date]] = {}
         rows: list[tuple[Any, ...]] = database.rows("SELECT session, turn, times, last FROM accesses")
         for session, turn, times, last in rows:
@@ -36,9 +39,10 @@ class Accesses:
     def add(self, results: pl.DataFrame, on: date) -> None:
         """Count the turns of a question's results (session, turns), each turn once."""
         turns = sorted(set(results.select("session", "turns").explode("turns").drop_nulls().iter_rows()))
-        for turn in turns:
-            times, last = self._counts.get(turn, (0, on))
-            self._counts[turn] = times + 1, max(last, on)
+        with self._lock:
+            for turn in turns:
+                times, last = self._counts.get(turn, (0, on))
+                self._counts[turn] = times + 1, max(last, on)
         if turns and not self._database.read_only:
             try:
                 with self._database.transaction(durable=False):
@@ -59,6 +63,7 @@ class Accesses:
 
     def frame(self) -> pl.DataFrame:
         """Return (session, turn, times, last): how often a turn was returned, and the day of the last question."""
-        rows = [(s, t, times, last) for (s, t), (times, last) in sorted(self._counts.items())]
+        with self._lock:
+            rows = [(s, t, times, last) for (s, t), (times, last) in sorted(self._counts.items())]
         return pl.DataFrame(rows, orient="row", schema={"session": pl.Int32, "turn": pl.Int32, "times": pl.Int64,
                                                         "last": pl.Date})

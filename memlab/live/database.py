@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -52,6 +53,7 @@ class Database:
         self.folder, self.path = folder, folder / name
         self.read_only = False
         self._process = os.getpid()
+        self._lock = threading.RLock()  # the connection is in one transaction at a time
         self._connection: sqlite3.Connection | None = None
         self._files: dict[Path, tuple[int, int]] = {}  # the inodes that are open
 
@@ -88,17 +90,17 @@ class Database:
 
     def rows(self, query: str, *values: object) -> list[tuple[object, ...]]:
         """Return the rows of a query."""
-        with self.errors():
+        with self._lock, self.errors():
             return self._open().execute(query, values).fetchall()
 
     def run(self, statement: str, *rows: tuple[object, ...]) -> None:
         """Run a statement of the current transaction with each row of values."""
-        with self.errors():
+        with self._lock, self.errors():
             self._open().executemany(statement, rows)
 
     @contextmanager
     def transaction(self, durable: bool = True) -> Iterator[None]:
-        """Commit what the block changes at its end, or nothing of it if it raises.
+        """Commit what the block changes at its end, or nothing of it if it raises; other threads wait meanwhile.
 
         A commit that is not durable survives a kill; a power failure may lose it, and none before the last durable one.
         """
@@ -106,7 +108,7 @@ class Database:
         if self.read_only:
             raise MemlabError("this memory can be searched, but not changed: its folder cannot be written",
                               where=str(self.folder), fix="copy it to a folder that can be written")
-        with self.errors():
+        with self._lock, self.errors():
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             try:

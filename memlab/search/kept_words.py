@@ -7,6 +7,7 @@ The figures are those of counting everything anew, to the last digit: terms have
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -49,10 +50,11 @@ class WordIndex:
 
 
 class KeptWords:
-    """The term counts of texts by id, for one tokeniser, and the latest postings that were made of them."""
+    """The term counts of texts by id, for one tokeniser, and the latest postings made of them; searches share them."""
 
     def __init__(self, tokenise: Tokenise) -> None:
         self._tokenise = tokenise
+        self._lock = threading.Lock()
         self._ids = pl.Series("text_id", [], pl.String)
         self._terms = pl.Series("term", [], pl.String)
         self._counts = scipy.sparse.csr_array((0, 0), dtype=np.int32)  # (texts, terms)
@@ -66,21 +68,23 @@ class KeptWords:
         They are made once for the same table of memories; texts are tokenised that were not there before.
         """
         digest, key = tables.digest(("memories",)), kinds if kinds is None else tuple(kinds)
-        if digest != self._memories:
-            self._memories, self._indexes = digest, {}
-        if key not in self._indexes:
-            self._indexes[key] = self._index(tables, memory_pools(tables["memories"], kinds))
-        return self._indexes[key]
+        with self._lock:
+            if digest != self._memories:
+                self._memories, self._indexes = digest, {}
+            if key not in self._indexes:
+                self._indexes[key] = self._index(tables, memory_pools(tables["memories"], kinds))
+            return self._indexes[key]
 
     def forget_other_texts(self, ids: pl.Series) -> None:
         """Forget all texts but those with these ids (n,), and the terms that no other text has."""
-        left = self._ids.is_in(ids.implode()).to_numpy()
-        counts = self._counts[np.flatnonzero(left)]
-        used = np.unique(counts.indices)
-        self._counts = counts[:, used]
-        self._ids, self._lengths = self._ids.filter(left), self._lengths[left]
-        self._terms = pl.Series("term", self._terms.gather(used).to_list(), pl.String)  # a copy: views keep old words
-        self._memories, self._indexes = "", {}
+        with self._lock:
+            left = self._ids.is_in(ids.implode()).to_numpy()
+            counts = self._counts[np.flatnonzero(left)]
+            used = np.unique(counts.indices)
+            self._counts = counts[:, used]
+            self._ids, self._lengths = self._ids.filter(left), self._lengths[left]
+            self._terms = pl.Series("term", self._terms.gather(used).to_list(), pl.String)  # views keep old words
+            self._memories, self._indexes = "", {}
 
     def _index(self, tables: Tables, pools: Sequence[MemoryPool]) -> WordIndex:
         key_ids = tables["memories"]["key_id"]

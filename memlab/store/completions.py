@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+import threading
 import time
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -78,20 +79,22 @@ def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
 
 
 class Completions:
-    """The completions of one fingerprint, read once, and again where files have grown."""
+    """The completions of one fingerprint, read once, and again where files have grown. Threads may ask side by side."""
 
     def __init__(self, path: Path, identity: str) -> None:
         self.path, self.identity = path, identity
         self._cached: dict[str, Completion] = {}
         self._read: dict[str, int] = {}  # file -> bytes read
         self._own: str | None = None
+        self._lock = threading.Lock()
 
     def find(self, keys: Iterable[str]) -> dict[str, Completion]:
         """Return the stored completions of some keys; the disk is read only if one is not in memory."""
         wanted = set(keys)
-        if not wanted <= self._cached.keys():
-            self._refresh()
-        return {key: self._cached[key] for key in wanted & self._cached.keys()}
+        with self._lock:
+            if not wanted <= self._cached.keys():
+                self._refresh()
+            return {key: self._cached[key] for key in wanted & self._cached.keys()}
 
     def ask(self, chat: Chat, prompts: Mapping[str, Prompt]) -> Generator[tuple[str, Completion], None, None]:
         """Ask a chat model, and yield (key, completion) when it is stored.
@@ -110,7 +113,8 @@ class Completions:
                     unanswered.discard(keys[at])
                     tokens += completion.completion_tokens
                     if completion.finish != "refused":
-                        self._add(keys[at], completion)
+                        with self._lock:
+                            self._add(keys[at], completion)
                     yield keys[at], completion
                     step(1, f"{tokens / max(1e-9, time.monotonic() - start):,.0f} tokens/s", float(costs[at]))
         finally:  # whatever ended this: no request goes on behind the caller's back
