@@ -27,7 +27,7 @@ from memlab.search.late_interaction import idf_weights
 from memlab.search.maxsim import best_matches
 from memlab.search.token_lists import TokenLists
 from memlab.store import store_at
-from memlab.store.token_vectors import Precision, TokenBlock, TokenVectors, merge, quantise
+from memlab.store.token_vectors import BITS, Precision, TokenBlock, TokenVectors, merge, quantise
 from memlab.tables import distinct_texts
 
 NOISE = 0.4
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--turns", type=int, default=5000)
     parser.add_argument("--questions", type=int, default=300)
-    parser.add_argument("--precision", choices=["fp32", "fp16", "int8"], default="fp32")
+    parser.add_argument("--precision", choices=list(BITS), default="fp32")
     parser.add_argument("--centroids", type=int)
     parser.add_argument("--settings", nargs="+", default=["16:100", "16:150", "32:100", "32:150", "32:200", "32:500"])
     options = parser.parse_args()
@@ -89,7 +89,7 @@ def main() -> None:
     width = stage.matcher.query_tokens
     queries = [(ids[:width], matrix[:width]) for ids, matrix in
                (questions.text(int(i)) for i in np.linspace(0, len(questions) - 1, options.questions))]
-    print(f"{len(whole)} turns, {len(block.ids)} tokens of {block.vectors.shape[1]} numbers, {options.precision}")
+    print(f"{len(whole)} turns, {len(block.ids)} tokens of {block.dim} numbers, {options.precision}")
     start = time.perf_counter()
     lists = TokenLists(options.centroids, stage.seed)
     postings = lists.postings(whole)
@@ -122,7 +122,7 @@ def _one_block(stored: TokenVectors, turns: int, precision: Precision) -> TokenB
     block = grown(TokenBlock(stored.keys()[:len(texts)], starts, ids, np.ones(len(ids), np.float32),
                              np.concatenate([matrix for _, matrix in texts])), turns, seed=0)
     vectors, scales = quantise(block.vectors, precision)
-    return TokenBlock(block.keys, block.starts, block.ids, scales, vectors)
+    return TokenBlock(block.keys, block.starts, block.ids, scales, vectors, BITS[precision])
 
 
 if __name__ == "__main__":

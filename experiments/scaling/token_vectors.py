@@ -41,7 +41,7 @@ def user_turns(path: Path) -> tuple[pl.DataFrame, pl.DataFrame, int]:
 
 def sizes(turns: pl.DataFrame) -> None:
     matcher, sample = preset("system=best").late.matcher, turns.head(SAMPLE)
-    for precision in ("fp32", "fp16", "int8"):
+    for precision in ("fp32", "fp16", "int8", "4bit", "2bit"):
         root = Path(tempfile.mkdtemp())
         start, cpu = time.perf_counter(), time.process_time()
         vectors = Store(root).token_vectors(matcher, sample, "document", precision)

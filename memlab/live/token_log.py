@@ -19,7 +19,7 @@ from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.models.protocols import Ints
 from memlab.store.token_index import KEYS, TokenIndex
-from memlab.store.token_vectors import DTYPES, Precision, TokenBlock, merge
+from memlab.store.token_vectors import BITS, DTYPES, Precision, TokenBlock, merge
 
 
 class TokenLog(TokenIndex):
@@ -100,7 +100,8 @@ def _block(key: bytes, tokens: int, content: bytes, precision: Precision) -> Tok
     vectors = np.frombuffer(content, DTYPES[precision], offset=8 * tokens).reshape(tokens, -1)
     starts: Ints = np.array([0, tokens], np.int64)
     return TokenBlock(np.frombuffer(key, np.uint64).reshape(1, len(KEYS)), starts,
-                      np.frombuffer(content, "<i4", tokens), np.frombuffer(content, "<f4", tokens, 4 * tokens), vectors)
+                      np.frombuffer(content, "<i4", tokens), np.frombuffer(content, "<f4", tokens, 4 * tokens), vectors,
+                      BITS[precision])
 
 
 def _digest(key: bytes, content: bytes) -> bytes:

@@ -131,10 +131,10 @@ def _sample(texts: TokenVectors, tokens: int, seed: int) -> Floats:
     enough = int(np.searchsorted(np.cumsum(texts.lengths[drawn]), tokens)) + 1
     chosen = texts.take(drawn[:enough])
     begins = np.cumsum(chosen.lengths) - chosen.lengths
-    sample = np.empty((int(chosen.lengths.sum()), chosen.blocks[0].vectors.shape[1]), np.float32)
-    for rows, _, (vectors, scales) in chosen.pieces(1 << 62):  # by block; the sample is in the order of drawing
+    sample = np.empty((int(chosen.lengths.sum()), chosen.blocks[0].dim), np.float32)
+    for rows, _, vectors in chosen.pieces(1 << 62):  # by block; the sample is in the order of drawing
         _, at = gather_tokens(begins[rows], chosen.lengths[rows])
-        sample[at] = vectors.astype(np.float32) * scales[:, None]
+        sample[at] = vectors
     return sample[:tokens]
 
 

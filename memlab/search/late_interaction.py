@@ -127,7 +127,8 @@ class WeightedLate:
     sessions: bool = True  # a lane late_session:<kind>, in which matches of the whole session count
     kinds: Names | None = None  # kinds of memories to search; null: all
     depth: Annotated[int, Field(ge=1)] = 1000
-    # number format of stored token vectors: fp32; fp16, half the bytes; int8, a quarter, with one scale per vector
+    # number format of stored token vectors: fp32; fp16, half the bytes; int8, a quarter; 4bit, an eighth; 2bit, a
+    # sixteenth. int8 and below have one scale per vector more
     precision: Precision = "fp32"
     name: str = "late"
 

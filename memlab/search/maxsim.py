@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memlab.models.protocols import Floats, Ints
+from memlab.store import bit_codes
 from memlab.store.token_vectors import TokenBlock, TokenVectors
 
 if TYPE_CHECKING:
@@ -30,12 +31,14 @@ def best_matches(query: Floats, texts: TokenVectors) -> Floats:
     """Return the best inner product of each text with each query token (t, dim): shape (n, t)."""
     import torch
 
-    asked = torch.from_numpy(np.ascontiguousarray(query.T))
     best = np.empty((len(texts), len(query)), np.float32)
     pieces = texts.in_pieces(max(1, min(TOKENS, CELLS // max(len(query), 1))), _part)
+    asked = {False: torch.from_numpy(np.ascontiguousarray(query.T))}
     with torch.inference_mode():
-        for rows, starts, (vectors, scales) in pieces:
-            products = vectors.float() @ asked
+        for rows, starts, (vectors, scales, turned) in pieces:
+            if turned not in asked:  # the question is turned, in place of all vectors
+                asked[True] = torch.from_numpy(bit_codes.rotation(query.shape[1])).T @ asked[False]
+            products = vectors.float() @ asked[turned]
             if scales is not None:
                 products *= scales[:, None]
             lengths = torch.from_numpy(np.diff(starts))
@@ -43,18 +46,21 @@ def best_matches(query: Floats, texts: TokenVectors) -> Floats:
     return best
 
 
-def _part(block: TokenBlock, at: slice | Ints) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Return some vectors (t, dim) of a block, and their scales (t,) where they are not all 1."""
+def _part(block: TokenBlock, at: slice | Ints) -> tuple[torch.Tensor, torch.Tensor | None, bool]:
+    """Return some vectors (t, dim) of a block, their scales (t,) where they are not all 1, and whether they are turned.
+    """
     import torch
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         vectors = torch.from_numpy(block.vectors)
-        scales = torch.from_numpy(block.scales) if block.vectors.dtype == np.int8 else None
+        scales = torch.from_numpy(block.scales) if block.vectors.dtype.kind != "f" else None
     if isinstance(at, slice):
-        return vectors[at], None if scales is None else scales[at]
-    rows = torch.from_numpy(at)  # gathered by all threads, where numpy takes one
-    return vectors.index_select(0, rows), None if scales is None else scales.index_select(0, rows)
+        vectors, scales = vectors[at], None if scales is None else scales[at]
+    else:
+        rows = torch.from_numpy(at)  # gathered by all threads, where numpy takes one
+        vectors, scales = vectors.index_select(0, rows), None if scales is None else scales.index_select(0, rows)
+    return bit_codes.decode(vectors, block.bits) if block.bits else vectors, scales, block.bits > 0
 
 
 class DocumentFrequencies:

@@ -188,9 +188,9 @@ class TokenLists:
         assert self._centroids is not None, "they are trained before a text is taken up"
         tokens = int(texts.lengths.sum())
         with progress("tokens by centroid", tokens, "tokens") as step:
-            for rows, starts, (vectors, scales) in texts.pieces(PIECE):
+            for rows, starts, vectors in texts.pieces(PIECE):
                 at = gather_tokens(begins[rows], np.diff(starts))[1]
-                codes[at] = self._centroids.nearest(vectors.astype(np.float32) * scales[:, None])
+                codes[at] = self._centroids.nearest(vectors)
                 step(len(at))
         self.assigned += tokens
         if self._saved is not None and self._may_save and len(texts):

@@ -1,7 +1,7 @@
 """Files of token vectors: immutable, named by the digest of their bytes, and memory-mapped.
 
-Layout, all little-endian: a header of eight int64 (the mark, the version, texts, tokens, dimensions, bytes per number,
-two zeros), then the arrays of ``TokenBlock``: keys, starts, ids, scales, vectors.
+Layout, all little-endian: a header of eight int64 (the mark, the version, texts, tokens, columns of the vectors, bytes
+of each, bits of a number in a code or 0, 0), then the arrays of ``TokenBlock``: keys, starts, ids, scales, vectors.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from numpy.typing import DTypeLike
 
 from memlab.runtime.files import open_plain
 from memlab.store.segments import DAMAGED, write_file
-from memlab.store.token_vectors import DTYPES, TokenBlock
+from memlab.store.token_vectors import BITS, DTYPES, TokenBlock
 
 SUFFIX = ".tokens"
 _NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
 _MARK, _VERSION, _HEADER = 0x6E656B6F746C6D, 1, 64  # "mltoken"
-_OF_SIZE = {dtype.itemsize: dtype for dtype in DTYPES.values()}
+_FORMATS = {(DTYPES[precision].itemsize, bits): DTYPES[precision] for precision, bits in BITS.items()}
 
 
 def names(folder: Path) -> list[str]:
@@ -38,7 +38,7 @@ def names(folder: Path) -> list[str]:
 def write(folder: Path, block: TokenBlock) -> str:
     """Write a block as a new file and return its name."""
     texts, tokens = len(block.keys), len(block.ids)
-    header = [_MARK, _VERSION, texts, tokens, block.vectors.shape[1], block.vectors.dtype.itemsize, 0, 0]
+    header = [_MARK, _VERSION, texts, tokens, block.vectors.shape[1], block.vectors.dtype.itemsize, block.bits, 0]
     data = b"".join([np.array(header, "<i8").tobytes(), block.keys.astype("<u8").tobytes(),
                      block.starts.astype("<i8").tobytes(), block.ids.astype("<i4").tobytes(),
                      block.scales.astype("<f4").tobytes(), block.vectors.tobytes()])
@@ -53,18 +53,19 @@ def read(path: Path) -> TokenBlock | None:
     Raises FileNotFoundError when it is gone, and OSError for what is no plain file.
     """
     with open_plain(path) as file:
-        texts, tokens, dim, dtype = _shape(file) or (0, 0, 0, None)
-        if dtype is None:
+        shape = _shape(file)
+        if shape is None:
             return None
+        texts, tokens, columns, size, bits = shape
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if hashlib.blake2b(data, digest_size=16).hexdigest() != path.stem:
         return None
     at, parts = _HEADER, []
-    for array, count in _arrays(texts, tokens, dim, dtype):
+    for array, count in _arrays(texts, tokens, columns, _FORMATS[size, bits]):
         parts.append(np.frombuffer(data, array, count, at))
         at += parts[-1].nbytes
     keys, starts, ids, scales, vectors = parts
-    return TokenBlock(keys.reshape(-1, 2), starts, ids, scales, vectors.reshape(tokens, dim))
+    return TokenBlock(keys.reshape(-1, 2), starts, ids, scales, vectors.reshape(tokens, columns), bits)
 
 
 def count(path: Path) -> int:
@@ -77,22 +78,22 @@ def count(path: Path) -> int:
     return shape[0] if shape else 0
 
 
-def _shape(file: BinaryIO) -> tuple[int, int, int, DTypeLike] | None:
-    """Read the texts, tokens, dimensions and number format of a header; None unless the file is as long as it says."""
+def _shape(file: BinaryIO) -> tuple[int, int, int, int, int] | None:
+    """Read the header from the number of texts to that of bits; None unless the file is as long as it says."""
     header = file.read(_HEADER)
     if len(header) < _HEADER:
         return None
-    mark, version, texts, tokens, dim, size, *_ = np.frombuffer(header, "<i8").tolist()
-    if (mark, version) != (_MARK, _VERSION) or size not in _OF_SIZE or min(texts, tokens, dim) < 0:
+    mark, version, texts, tokens, columns, size, bits, _ = np.frombuffer(header, "<i8").tolist()
+    if (mark, version) != (_MARK, _VERSION) or (size, bits) not in _FORMATS or min(texts, tokens, columns) < 0:
         return None
-    dtype = _OF_SIZE[size]
-    length = _HEADER + sum(np.dtype(array).itemsize * n for array, n in _arrays(texts, tokens, dim, dtype))
-    return (texts, tokens, dim, dtype) if os.fstat(file.fileno()).st_size == length else None
+    arrays = _arrays(texts, tokens, columns, _FORMATS[size, bits])
+    length = _HEADER + sum(np.dtype(array).itemsize * n for array, n in arrays)
+    return (texts, tokens, columns, size, bits) if os.fstat(file.fileno()).st_size == length else None
 
 
-def _arrays(texts: int, tokens: int, dim: int, dtype: DTypeLike) -> list[tuple[DTypeLike, int]]:
+def _arrays(texts: int, tokens: int, columns: int, dtype: DTypeLike) -> list[tuple[DTypeLike, int]]:
     """Return the format and the length of each array behind the header."""
-    return [("<u8", 2 * texts), ("<i8", texts + 1), ("<i4", tokens), ("<f4", tokens), (dtype, tokens * dim)]
+    return [("<u8", 2 * texts), ("<i8", texts + 1), ("<i4", tokens), ("<f4", tokens), (dtype, tokens * columns)]
 
 
 def load(path: Path) -> TokenBlock | None:

@@ -1,6 +1,7 @@
 """Token vectors of texts: one unit vector for each token that counts, in blocks that may be memory-mapped.
 
-A vector is kept as fp32, as fp16, or as int8 with one fp32 scale: its largest component is 127 times the scale.
+A vector is kept as fp32, as fp16, or with one fp32 scale as int8 (its largest number is 127 times the scale) or as a
+code of 4 or 2 bits per number (``memlab.store.bit_codes``).
 """
 
 from __future__ import annotations
@@ -13,11 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlab.models.protocols import Floats, Ints
+from memlab.store import bit_codes
 
-Precision = Literal["fp32", "fp16", "int8"]
+Precision = Literal["fp32", "fp16", "int8", "4bit", "2bit"]
 
 DTYPES: dict[Precision, np.dtype[Any]] = {
-    "fp32": np.dtype("<f4"), "fp16": np.dtype("<f2"), "int8": np.dtype("i1")}
+    "fp32": np.dtype("<f4"), "fp16": np.dtype("<f2"), "int8": np.dtype("i1"), "4bit": np.dtype("u1"),
+    "2bit": np.dtype("u1")}
+
+BITS: dict[Precision, int] = {"fp32": 0, "fp16": 0, "int8": 0, "4bit": 4, "2bit": 2}
+"""Bits per number of codes; 0 for plain numbers."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,8 @@ class TokenBlock:
     """Some texts with their tokens end to end; text i has the tokens ``starts[i]:starts[i + 1]``.
 
     keys: (n, 2) the halves of each text's hash. starts: (n + 1,). ids: (t,) vocabulary ids.
-    scales: (t,) the factor of each vector, 1 unless it is int8. vectors: (t, dim).
+    scales: (t,) the factor of each vector, 1 where numbers are fp32 or fp16. vectors: (t, dim), or (t, dim * bits / 8)
+    with codes of so many bits per number.
     """
 
     keys: NDArray[np.uint64]
@@ -33,11 +40,28 @@ class TokenBlock:
     ids: NDArray[np.int32]
     scales: Floats
     vectors: NDArray[Any]
+    bits: int = 0
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a vector."""
+        return self.vectors.shape[1] * 8 // self.bits if self.bits else self.vectors.shape[1]
 
     def take(self, rows: Ints) -> TokenBlock:
         """Return a copy with some texts alone."""
         starts, tokens = gather_tokens(self.starts[rows], np.diff(self.starts)[rows])
-        return TokenBlock(self.keys[rows], starts, self.ids[tokens], self.scales[tokens], self.vectors[tokens])
+        return TokenBlock(self.keys[rows], starts, self.ids[tokens], self.scales[tokens], self.vectors[tokens],
+                          self.bits)
+
+    def widen(self, at: slice | Ints) -> Floats:
+        """Return the vectors of some tokens in fp32, (t, dim)."""
+        vectors, scales = self.vectors[at], self.scales[at, None]
+        if not self.bits:
+            return vectors.astype(np.float32) * scales
+        import torch
+
+        turned = bit_codes.decode(torch.from_numpy(np.array(vectors)), self.bits).numpy()
+        return (turned * scales) @ bit_codes.rotation(self.dim).T
 
 
 def gather_tokens(begins: Ints, lengths: Ints) -> tuple[Ints, Ints]:
@@ -55,15 +79,19 @@ def make_block(keys: NDArray[np.uint64], ids: Sequence[Ints], matrices: Sequence
     """Return the block of texts with these token ids, (t_i,) each, and unit vectors, (t_i, dim) each."""
     starts = np.concatenate([[0], np.cumsum([len(matrix) for matrix in matrices])]).astype(np.int64)
     vectors, scales = quantise(np.concatenate(matrices), precision)
-    return TokenBlock(keys, starts, np.concatenate(ids).astype(np.int32), scales, vectors)
+    return TokenBlock(keys, starts, np.concatenate(ids).astype(np.int32), scales, vectors, BITS[precision])
 
 
 def quantise(vectors: Floats, precision: Precision) -> tuple[NDArray[Any], Floats]:
     """Return vectors (t, dim) in a number format, and their scales (t,).
 
+    Raises MemlabError for a number of dimensions that the format does not allow.
+
     >>> quantise(np.array([[0.5, -1.0]], np.float32), "int8")[0].tolist()
     [[64, -127]]
     """
+    if bits := BITS[precision]:
+        return bit_codes.encode(vectors, bits)
     if precision != "int8":
         return vectors.astype(DTYPES[precision]), np.ones(len(vectors), np.float32)
     scales = (np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-12) / 127).astype(np.float32)
@@ -71,11 +99,12 @@ def quantise(vectors: Floats, precision: Precision) -> tuple[NDArray[Any], Float
 
 
 def merge(blocks: Sequence[TokenBlock]) -> TokenBlock:
-    """Return one block with the texts of several."""
+    """Return one block with the texts of several, which are of one number format."""
     ends = np.cumsum([0, *(block.starts[-1] for block in blocks)])
     starts = np.concatenate([np.zeros(1, np.int64), *(b.starts[1:] + end for b, end in zip(blocks, ends))])
     return TokenBlock(np.concatenate([b.keys for b in blocks]), starts, np.concatenate([b.ids for b in blocks]),
-                      np.concatenate([b.scales for b in blocks]), np.concatenate([b.vectors for b in blocks]))
+                      np.concatenate([b.scales for b in blocks]), np.concatenate([b.vectors for b in blocks]),
+                      blocks[0].bits)
 
 
 @dataclass(frozen=True)
@@ -108,7 +137,7 @@ class TokenVectors:
     def text(self, i: int) -> tuple[Ints, Floats]:
         """Return the token ids (t,) and vectors (t, dim) of a text."""
         block, at = self.blocks[self.block_of[i]], slice(self.begins[i], self.begins[i] + self.lengths[i])
-        return block.ids[at].astype(np.int64), block.vectors[at].astype(np.float32) * block.scales[at, None]
+        return block.ids[at].astype(np.int64), block.widen(at)
 
     def ids(self) -> tuple[Ints, Ints]:
         """Return the ids of all tokens (t,), and the text of each (t,), in no particular order of the texts."""
@@ -118,15 +147,15 @@ class TokenVectors:
             texts.append(np.repeat(rows, np.diff(starts)))
         return np.concatenate(ids), np.concatenate(texts)
 
-    def pieces(self, tokens: int) -> Iterator[tuple[Ints, Ints, tuple[NDArray[Any], Floats]]]:
-        """Yield (rows (b,), where each starts (b + 1,), their vectors (t, dim) and scales (t,)); t is about ``tokens``.
-
-        Texts that follow each other in their block are not copied.
-        """
-        yield from self.in_pieces(tokens, lambda block, at: (block.vectors[at], block.scales[at]))
+    def pieces(self, tokens: int) -> Iterator[tuple[Ints, Ints, Floats]]:
+        """Yield (rows (b,), where each starts (b + 1,), their vectors in fp32 (t, dim)); t is about ``tokens``."""
+        yield from self.in_pieces(tokens, TokenBlock.widen)
 
     def in_pieces(self, tokens: int, part: Any) -> Iterator[tuple[Ints, Ints, Any]]:
-        """Yield (rows, starts, ``part(block, its tokens)``) for pieces of about so many tokens."""
+        """Yield (rows, starts, ``part(block, its tokens)``) for pieces of about so many tokens.
+
+        ``part`` gets a slice where texts follow each other in their block.
+        """
         order = np.lexsort((self.begins, self.block_of))
         piece = np.cumsum(self.lengths[order]) // tokens
         edges = np.flatnonzero(np.diff(self.block_of[order]) | np.diff(piece)) + 1

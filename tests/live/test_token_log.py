@@ -54,7 +54,7 @@ def test_vectors_outlive_the_process(tmp_path: Path) -> None:
     assert TokenWords.asked == ["cat Tom"]
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8"])
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "int8", "4bit", "2bit"])
 def test_a_reloaded_memory_ranks_as_before_in_each_number_format(tmp_path: Path, precision: str) -> None:
     with filled(tmp_path, precision) as memory:
         before = memory.search("cat Tom", "2023-02-01")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memlab.search import maxsim
 from memlab.search.maxsim import DocumentFrequencies, best_matches
-from memlab.store.token_vectors import Precision, TokenVectors, make_block
+from memlab.store.token_vectors import BITS, Precision, TokenVectors, make_block
 
 DIM = 8
 lengths = st.lists(st.integers(1, 6), min_size=1, max_size=8)
@@ -25,7 +25,7 @@ def stored(parts: list[np.ndarray], ids: list[np.ndarray], split: int, precision
     return TokenVectors(blocks, np.array([block for block, _ in place]), begins, np.array([len(p) for p in parts]))
 
 
-@given(lengths, st.integers(0, 8), st.integers(1, 5), st.integers(1, 20), st.sampled_from(["fp32", "fp16", "int8"]),
+@given(lengths, st.integers(0, 8), st.integers(1, 5), st.integers(1, 20), st.sampled_from(sorted(BITS)),
        st.integers(0, 99))
 def test_matches_are_the_maxima_of_each_pair(sizes: list[int], split: int, asked: int, tokens: int,
                                              precision: Precision, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Token vectors in the store: encoded once, mapped, verified, pruned, and in three number formats."""
+"""Token vectors in the store: encoded once, mapped, verified, pruned, and in five number formats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memlab.errors import MemlabError
 from memlab.store import Store
 from memlab.store.__main__ import info, prune, verify
-from memlab.store.token_vectors import make_block, merge, quantise
+from memlab.store.token_vectors import Precision, make_block, merge, quantise
 from memlab.tables import texts_frame
 from tests.token_words import DIM, TokenWords
 
@@ -58,6 +58,18 @@ def test_number_formats_are_stored_apart_with_known_error(tmp_path: Path, precis
             assert np.abs(vectors.text(i)[1] - expected(text)).max() <= error + 1e-7
     Store(tmp_path).token_vectors(TokenWords(), texts, "query", precision)  # type: ignore[arg-type]
     assert len(list(tmp_path.glob("tokens/*"))) == 2
+
+
+@pytest.mark.parametrize(("precision", "columns"), [("4bit", DIM // 2), ("2bit", DIM // 4)])
+def test_codes_are_read_as_they_were_made(tmp_path: Path, precision: Precision, columns: int) -> None:
+    texts = texts_frame(TEXTS)
+    for _ in range(2):
+        vectors = Store(tmp_path).token_vectors(TokenWords(), texts, "document", precision)
+        for i, text in enumerate(texts["text"]):
+            wanted = make_block(vectors.keys()[i : i + 1], [np.arange(len(text.split()))], [expected(text)], precision)
+            np.testing.assert_allclose(vectors.text(i)[1], wanted.widen(slice(None)), atol=1e-6)
+            assert wanted.vectors.shape[1] == columns
+    assert vectors.blocks[0].dim == DIM
 
 
 def test_info_counts_texts_and_verify_finds_a_changed_byte(tmp_path: Path) -> None:
