@@ -6,22 +6,27 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from memlab.errors import MemlabError
+
 
 class SharedLock:
-    """Readers side by side, or one writer, whose thread may take the lock again, as a reader too.
+    """Readers side by side, or one writer. A thread that holds the lock may take it again, but no reader may write.
 
-    A reader waits while a writer waits, so that a stream of readers never keeps a writer out. A reader must not become
-    a writer: both would wait for ever.
+    A reader waits while a writer waits, so that a stream of readers never keeps a writer out.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._readers = self._waiting = self._depth = 0
         self._writer: int | None = None  # the thread that writes
+        self._reading = threading.local()  # its attribute "now" is True in threads that read
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the lock as the writer."""
+        """Hold the lock as the writer. Raises MemlabError in a thread that reads: it would wait for itself."""
+        if getattr(self._reading, "now", False):
+            raise MemlabError("what answers a question cannot change what is asked",
+                              fix="make the change when the question is answered")
         self._enter_alone()
         try:
             yield
@@ -36,6 +41,9 @@ class SharedLock:
         """
         if self._writer == threading.get_ident():
             prepare()
+            yield
+            return
+        if getattr(self._reading, "now", False):
             yield
             return
         self._enter_shared()
@@ -53,9 +61,11 @@ class SharedLock:
                 self._leave_alone()
                 raise
             self._become_shared()
+        self._reading.now = True
         try:
             yield
         finally:
+            self._reading.now = False
             self._leave_shared()
 
     def _enter_alone(self) -> None:

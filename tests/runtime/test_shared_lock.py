@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from memlab.errors import MemlabError
 from memlab.runtime.shared_lock import SharedLock
 
 SECONDS = 20
@@ -141,3 +142,36 @@ def test_an_error_leaves_it_free(check: Callable[[], bool], prepare: Callable[[]
     free.start()
     free.join(SECONDS)
     assert not free.is_alive()
+
+
+def test_a_reader_may_read_again_while_a_writer_waits() -> None:
+    lock, inside, waiting = SharedLock(), threading.Event(), threading.Event()
+
+    def write() -> None:
+        assert inside.wait(SECONDS)
+        waiting.set()
+        with lock.alone():
+            pass
+
+    def read() -> bool:
+        with lock.shared(ready, unexpected):
+            inside.set()
+            assert waiting.wait(SECONDS)
+            threading.Event().wait(0.1)  # until the writer waits for this reader
+            with lock.shared(ready, unexpected):
+                return True
+
+    with ThreadPoolExecutor(2) as pool:
+        writing, reading = pool.submit(write), pool.submit(read)
+        assert reading.result(SECONDS)
+        writing.result(SECONDS)
+
+
+def test_a_reader_cannot_write_and_still_holds_the_lock_after_the_error() -> None:
+    lock = SharedLock()
+    with lock.shared(ready, unexpected):
+        with pytest.raises(MemlabError, match="cannot change what is asked"), lock.alone():
+            pass
+        assert lock._readers == 1
+    with lock.alone():
+        pass
