@@ -209,6 +209,8 @@ def _set(config: DictConfig, override: Override) -> None:
     elif (override.is_add() and not isinstance(value, dict | list)
           and OmegaConf.select(config, key, throw_on_missing=False) is not None):
         raise OmegaConfBaseException("there is such a setting; leave the + out")
+    elif isinstance(value, dict) and isinstance(OmegaConf.select(config, key, throw_on_missing=False), ListConfig):
+        raise OmegaConfBaseException("expected a list, given a mapping")
     else:
         OmegaConf.update(config, key, value, merge=True, force_add=override.is_add() or override.is_force_add())
 

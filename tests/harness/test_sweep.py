@@ -199,7 +199,7 @@ def test_models_that_are_not_here_stop_a_run_together_and_a_plan_not_at_all(
 @pytest.mark.parametrize(("word", "fault"), [
     ("rank/select=null", "must be a string or a list"), ("~seed", "~seed: a setting of the run cannot be deleted"),
     ("~contrasts", "cannot be deleted"), ("contrasts=..", "contrasts: expected a list, given '..'"),
-    ("contrasts={a: 1}", "contrasts={a: 1}: Cannot merge"),
+    ("contrasts={a: 1}", "contrasts={a: 1}: expected a list, given a mapping"),
     ("contrasts=[3]", r"contrasts\[0\]: expected arm, comparator"),
     ("plugins.k=null", "plugins.k=null: "), ("rank.select.k=???", "no value"), ("++store=???", "no value"),
     ("contrasts=[{1: 2}]", r"contrasts\[0\]: expected arm, comparator")])
