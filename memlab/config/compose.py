@@ -57,8 +57,8 @@ class ArmConfigs:
 
 def compose(words: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, list[str]]:
     """Compose the arms without the bad overrides, if possible; return them and all faults."""
-    _compose_files.cache_clear()  # files may have changed since the last command line
     bad = _read_foreign(words)
+    _forget_changed_files()
     bad += faults(words)
     configs = None
     try:
@@ -170,6 +170,19 @@ def _for_hydra(override: Override) -> bool:
     if _is_folder(key):
         return not isinstance(override.value(), dict)
     return key.startswith("hydra.") and not f"{key}.".startswith(f"{LAUNCHER}.")
+
+
+_stamps: set[tuple[folders.FileStamp, ...]] = set()
+"""That of the files of which ``_compose_files`` has results; at most one."""
+
+
+def _forget_changed_files() -> None:
+    """Forget the results of ``_compose_files`` if a file has changed since the last command line."""
+    stamp = folders.stamp(CONF)
+    if stamp not in _stamps:
+        _compose_files.cache_clear()
+        _stamps.clear()
+        _stamps.add(stamp)
 
 
 @lru_cache(maxsize=64)

@@ -6,6 +6,7 @@ file may stand in every slot that memlab has and below ``arm``, under a name tha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,9 @@ from memlab.runtime import plain_yaml
 
 ARMS = "arm"
 """The folder in which a user may make slots: groups of arms for an experiment."""
+
+FileStamp = tuple[str, int, int]
+"""Path, time of the last change in nanoseconds, and bytes."""
 
 _folders: list[Path] = []
 _files: dict[str, Path] = {}
@@ -86,3 +90,18 @@ def search_path() -> list[str]:
     """Return the override that makes Hydra read the folders; [] if there is none."""
     quoted = (str(folder).replace("\\", "\\\\").replace('"', '\\"') for folder in _folders)
     return ["hydra.searchpath=[" + ",".join(f'"file://{name}"' for name in quoted) + "]"] if _folders else []
+
+
+def stamp(own: Path) -> tuple[FileStamp, ...]:
+    """Return path, time and size of all files that are read: those of ``own`` and of the folders beside it."""
+    paths = [path for folder in (own, *_folders) for path in sorted(folder.rglob("*.yaml"))]
+    return tuple((str(path), status.st_mtime_ns, status.st_size) for path in paths
+                 if (status := _status(path)) is not None)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Return the status of a file, None for one that is gone."""
+    try:
+        return path.stat()
+    except OSError:
+        return None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import hydra
 import pytest
 
 from memlab.config.compose import compose
@@ -114,3 +116,33 @@ def test_an_item_of_a_list_is_deleted_by_its_number() -> None:
     assert faults == []
     assert configs is not None
     assert configs.base.contrasts == ["b"]
+
+
+def test_files_are_composed_again_once_one_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "rank" / "select" / "mine.yaml"
+    file.parent.mkdir(parents=True)
+    composed = []
+
+    def count(name: str, *args: object, **options: object) -> object:
+        composed.append(name)
+        return whole(name, *args, **options)
+
+    whole = hydra.compose
+    monkeypatch.setattr(hydra, "compose", count)
+
+    def k(number: int) -> int:
+        file.write_text(f"_target_: memlab.rank.select.Fixed\nk: {number}\n")
+        configs, faults = compose([f"conf_dir={tmp_path}", "rank/select=mine"], False)
+        assert faults == []
+        assert configs is not None
+        return int(configs.base.rank.select.k)
+
+    assert k(3) == 3
+    composed.clear()
+    stamp = file.stat().st_mtime_ns
+    file.write_text(file.read_text())
+    os.utime(file, ns=(stamp, stamp))
+    compose([f"conf_dir={tmp_path}", "rank/select=mine"], False)
+    assert composed == []
+    assert k(14) == 14
+    assert composed != []
