@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from pydantic import Field
 
+from memlab.models.local.backend import free_bytes
 from memlab.models.local.batching import attempt
 from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import Scores, topk_candidates
@@ -167,7 +168,7 @@ class ExactOnDevice:
         import torch
 
         n, dim = len(self.vectors), self.vectors[:0].shape[1]
-        if 8 * n * dim > _free_bytes(self.device):
+        if 8 * n * dim > free_bytes(self.device):
             return None
         held = torch.empty((n, dim), device=self.device)
         for start in range(0, n, self.block):
@@ -228,9 +229,3 @@ def _has_gpu() -> bool:
     import torch
 
     return bool(torch.cuda.is_available())
-
-
-def _free_bytes(device: str) -> int:
-    import torch
-
-    return int(torch.cuda.mem_get_info(device)[0]) if torch.device(device).type == "cuda" else 0

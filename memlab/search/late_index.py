@@ -76,7 +76,7 @@ class _Search:
     def __init__(self, stage: LateIndex, pool: TokenPool, places: Places, place: Ints, query: Floats,
                  weight: Floats) -> None:
         self.stage, self.pool, self.places, self.query, self.weight = stage, pool, places, query, weight
-        self.place = place
+        self.place, self.placed = place, pool.placed(stage.matcher)
 
     def lanes(self, estimates: Floats) -> Iterator[tuple[str, Ints, Floats]]:
         """Yield the name, the candidates (m,) and their exact scores (m,) of each lane."""
@@ -118,4 +118,4 @@ class _Search:
     def _match(self, matches: Floats, columns: Ints) -> None:
         """Replace the estimates in some columns by the exact matches."""
         texts, text_of = np.unique(self.pool.text_of[self.places.memory[columns]], return_inverse=True)
-        matches[:, columns] = best_matches(self.query, self.pool.texts.take(texts)).T[:, text_of]
+        matches[:, columns] = best_matches(self.query, self.placed.take(texts)).T[:, text_of]

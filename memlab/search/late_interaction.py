@@ -15,7 +15,7 @@ from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_gpu
 from memlab.search.as_of import VisiblePool, of_kinds, pools, visible_pools
 from memlab.search.hits import HitsBuilder, digits_of
-from memlab.search.maxsim import CELLS, DocumentFrequencies, best_matches
+from memlab.search.maxsim import DocumentFrequencies, best_matches, cells
 from memlab.search.token_pools import KeptTokenPools, TokenPool, token_pools
 from memlab.stage import Names, stage
 from memlab.store import Store
@@ -141,7 +141,7 @@ class WeightedLate:
         pools = {(pool.rows.corpus, pool.rows.kind): pool for pool in self._pools(tables, store)}
         hits = HitsBuilder(digits=digits_of(self.matcher))
         for seen in visible_pools([pool.rows for pool in pools.values()], queries, tables["questions"]):
-            pool = pools[seen.corpus, seen.kind]
+            pool = pools.pop((seen.corpus, seen.kind))  # unless it is kept, a GPU's memory is free for the next
             whole = [questions.text(asked_of[query]) for query in seen.queries]
             matrices = [(ids[:width], matrix[:width]) for ids, matrix in whole]
             for i, lane, best, scores in self._scores(pool, matrices, seen.visible, store):
@@ -163,10 +163,11 @@ class WeightedLate:
         Query i sees the first ``visible[i]`` memories of the pool.
         """
         df = DocumentFrequencies(pool.texts, pool.text_of, np.concatenate([ids for ids, _ in queries]))
-        together = max(1, CELLS // max(1, len(pool.texts) * self.matcher.query_tokens))
+        placed = pool.placed(self.matcher)
+        together = max(1, cells(placed) // max(1, len(pool.texts) * self.matcher.query_tokens))
         for first in range(0, len(queries), together):
             some = queries[first:first + together]
-            best = best_matches(np.concatenate([matrix for _, matrix in some]), pool.texts)
+            best = best_matches(np.concatenate([matrix for _, matrix in some]), placed)
             ends = np.cumsum([0, *(len(ids) for ids, _ in some)])
             for i, (ids, _) in enumerate(some):
                 if seen := int(visible[first + i]):

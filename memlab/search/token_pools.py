@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from memlab.models.protocols import Ints
+from memlab.models.local.maxsim import Products
+from memlab.models.protocols import Ints, TokenMatcher
 from memlab.search.as_of import MemoryPool, memory_pools, of_kinds
+from memlab.search.placed_tokens import PlacedTokens, place, place_of
 from memlab.search.places import Places
 from memlab.store.token_vectors import TokenVectors
 from memlab.tables import Tables, distinct_texts
@@ -36,6 +38,7 @@ class TokenPool:
     memories: Ints
     sessions: Ints
     _places: dict[tuple[int, int], Places] = field(default_factory=dict, init=False)
+    _placed: dict[tuple[str, Products], PlacedTokens] = field(default_factory=dict, init=False)
 
     def places(self, visible: int, gap: int) -> Places:
         """Return the first ``visible`` memories side by side; those of the latest calls are kept."""
@@ -45,6 +48,13 @@ class TokenPool:
                 self._places.clear()
             places = self._places[visible, gap] = Places(self.sessions[:visible], self.memories[:visible], gap)
         return places
+
+    def placed(self, matcher: TokenMatcher) -> PlacedTokens:
+        """Return the token vectors on the device of a matcher's products; they are sent once."""
+        at = place_of(matcher)
+        if at not in self._placed:
+            self._placed[at] = place(self.texts, *at)
+        return self._placed[at]
 
 
 def token_pools(tables: Tables, kinds: Sequence[str] | None, encode: Encode) -> list[TokenPool]:

@@ -70,13 +70,13 @@ def encode(vectors: Floats, bits: int) -> tuple[NDArray[np.uint8], Floats]:
 
 def decode(codes: torch.Tensor, bits: int) -> torch.Tensor:
     """Return the levels of codes (t, w), unscaled and still turned: (t, w * 8 / bits)."""
-    return _bytes(bits).index_select(0, codes.flatten().int()).reshape(len(codes), -1)
+    return _bytes(bits, str(codes.device)).index_select(0, codes.flatten().int()).reshape(len(codes), -1)
 
 
-@lru_cache(maxsize=2)
-def _bytes(bits: int) -> torch.Tensor:
-    """Return the levels of each byte, (256, 8 / bits)."""
+@lru_cache(maxsize=16)
+def _bytes(bits: int, device: str) -> torch.Tensor:
+    """Return the levels of each byte, (256, 8 / bits), on a device."""
     import torch
 
     numbers = np.arange(256)[:, None] >> np.arange(8 // bits) * bits
-    return torch.from_numpy(levels(bits)[numbers & (2**bits - 1)])
+    return torch.from_numpy(levels(bits)[numbers & (2**bits - 1)]).to(device)

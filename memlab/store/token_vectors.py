@@ -152,16 +152,21 @@ class TokenVectors:
         yield from self.in_pieces(tokens, TokenBlock.widen)
 
     def in_pieces(self, tokens: int, part: Any) -> Iterator[tuple[Ints, Ints, Any]]:
-        """Yield (rows, starts, ``part(block, its tokens)``) for pieces of about so many tokens.
+        """Yield (rows, starts, ``part(block, its tokens)``) for the spans of about so many tokens."""
+        for rows, starts, block, at in self.spans(tokens):
+            yield rows, starts, part(self.blocks[block], at)
 
-        ``part`` gets a slice where texts follow each other in their block.
+    def spans(self, tokens: int) -> Iterator[tuple[Ints, Ints, int, slice | Ints]]:
+        """Yield (rows (b,), where each starts (b + 1,), their block, their tokens there), about so many tokens each.
+
+        The tokens are a slice where texts follow each other in their block, and else positions.
         """
         order = np.lexsort((self.begins, self.block_of))
         piece = np.cumsum(self.lengths[order]) // tokens
         edges = np.flatnonzero(np.diff(self.block_of[order]) | np.diff(piece)) + 1
         for rows in np.split(order, edges) if len(order) else ():
-            begins = self.begins[rows]
-            starts, at = gather_tokens(begins, self.lengths[rows])
+            begins, lengths = self.begins[rows], self.lengths[rows]
+            starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
             follow = np.array_equal(begins, begins[0] + starts[:-1])
-            where = slice(int(begins[0]), int(begins[0] + starts[-1])) if follow else at
-            yield rows, starts, part(self.blocks[self.block_of[rows[0]]], where)
+            at = slice(int(begins[0]), int(begins[0] + starts[-1])) if follow else gather_tokens(begins, lengths)[1]
+            yield rows, starts, int(self.block_of[rows[0]]), at

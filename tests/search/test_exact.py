@@ -89,12 +89,12 @@ def test_on_a_gpu_the_best_are_those_of_exact_search(seed: int, depth: int, bloc
 def test_vectors_stay_on_the_device_where_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = Counted(np.eye(50, dtype=np.float32))
     searcher = exact.ExactOnDevice(vectors, 20, "cpu")
-    monkeypatch.setattr(exact, "_free_bytes", lambda device: 10**6)
+    monkeypatch.setattr(exact, "free_bytes", lambda device: 10**6)
     for _ in range(3):
         searcher.search(np.eye(50, dtype=np.float32), np.full(50, 50), 2)
     assert set(vectors.reads.tolist()) == {1}
     streamed = exact.ExactOnDevice(vectors, 20, "cpu")
-    monkeypatch.setattr(exact, "_free_bytes", lambda device: 100)
+    monkeypatch.setattr(exact, "free_bytes", lambda device: 100)
     for _ in range(3):
         streamed.search(np.eye(50, dtype=np.float32), np.full(50, 50), 2)
     assert set(vectors.reads.tolist()) == {4}

@@ -110,11 +110,21 @@ def disable_progress_bars() -> None:
 
 
 def to_device(array: Any, device: str) -> Any:
-    """Return an array as a tensor on a device; a GPU copies it from pinned memory while the CPU goes on."""
+    """Return an array, or a tensor, on a device; a GPU copies it from pinned memory while the CPU goes on."""
     import torch
 
-    tensor = torch.from_numpy(array)
+    tensor = torch.as_tensor(array)
     return tensor if device == "cpu" else tensor.pin_memory().to(device, non_blocking=True)
+
+
+def free_bytes(device: str) -> int:
+    """Return the bytes of a GPU's memory that tensors can still take; 0 for the CPU."""
+    import torch
+
+    if torch.device(device).type != "cuda":
+        return 0
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # of tensors that are gone
+    return int(torch.cuda.mem_get_info(device)[0]) + kept
 
 
 class Encoder:

@@ -45,6 +45,10 @@ class ModelFiles:
         """Return whether the model runs on a GPU."""
         return not self._runtime().cpu
 
+    def first_device(self) -> str:
+        """Return the device that the model runs on, the first one if there are several."""
+        return self._runtime().devices[0]
+
     def _runtime(self) -> Runtime:
         return resolve(self.device, self.dtype, "torch", self._folder())
 
@@ -61,7 +65,7 @@ class LocalModel(ModelFiles):
     # true: the model's repository runs its code here; on the hub it must be pinned by revision (and code_revision)
     trust_remote_code: bool = False
     code_revision: str | None = None  # commit of another repository that the model's config.json takes code from
-    attn_implementation: Attention = "auto"  # on a GPU flash_attention_2 if it is installed, else the model's own
+    attn_implementation: Attention = "auto"  # on a GPU flash_attention_2 if it can be used, else the model's own
     # padded tokens per batch; null: 2048 on a CPU, 65536 on a GPU; a batch too large for a GPU's memory is halved
     token_budget: Annotated[int, Field(ge=256)] | None = None
 

@@ -44,6 +44,10 @@ class LateInteraction:
         """Return whether the encoder runs on a GPU."""
         return self.embedder.on_gpu()
 
+    def matches_on(self) -> tuple[str, Products]:
+        """Return the device that stored token vectors are matched on, and the number format of their products."""
+        return (self.embedder.first_device(), self._products()) if self.on_gpu() else ("cpu", "fp32")
+
     def origin(self) -> dict[str, Any]:
         """Return where the encoder came from."""
         return self.embedder.origin()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
@@ -73,7 +72,7 @@ def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap:
                     **({"config_kwargs": pinned} if pinned else {})).eval()
 
     attention: str = runtime.attention
-    if attention == "auto" and not runtime.cpu and runtime.dtype != "fp32" and _has_flash_attention():
+    if attention == "auto" and not runtime.cpu and runtime.dtype != "fp32" and _has_flash_attention(device):
         attention = "flash_attention_2"  # padded batches would take a slower kernel of PyTorch's own
     try:
         model = loaded(attention)
@@ -88,5 +87,9 @@ def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap:
     return wrap(model, device, *options) if wrap else model
 
 
-def _has_flash_attention() -> bool:
-    return importlib.util.find_spec("flash_attn") is not None
+def _has_flash_attention(device: str) -> bool:
+    """Return whether the package is installed and has kernels for a GPU, which needs compute capability 8.0."""
+    import torch
+    from transformers.utils.import_utils import is_flash_attn_2_available  # another package may bear the same name
+
+    return bool(is_flash_attn_2_available()) and torch.cuda.get_device_capability(device) >= (8, 0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.models.local.backend import resolve, to_device
+from memlab.models.local.backend import free_bytes, resolve, to_device
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
 from memlab.models.protocols import on_gpu
@@ -83,6 +83,27 @@ def test_a_model_says_whether_it_runs_on_a_gpu(gpus: dict[str, Any]) -> None:
         embedder = SentenceEmbedder(device=device)
         assert on_gpu(embedder) == on_gpu(LateInteraction(embedder=embedder)) == there
     assert not on_gpu(object())
+
+
+@pytest.mark.parametrize(("fields", "place"), [
+    ({}, ("cuda:0", "fp16")), ({"device": "cuda:1"}, ("cuda:1", "fp16")), ({"dtype": "fp32"}, ("cuda:0", "fp32")),
+    ({"device": "cpu"}, ("cpu", "fp32"))])
+def test_stored_token_vectors_are_matched_where_the_encoder_runs(
+    fields: dict[str, Any], place: tuple[str, str], gpus: dict[str, Any]
+) -> None:
+    embedder = SentenceEmbedder(**fields)
+    assert LateInteraction(embedder=embedder).matches_on() == place
+    forced = LateInteraction(embedder=embedder, products="fp16").matches_on()
+    assert forced == (place[0], "fp32" if place[0] == "cpu" else "fp16")
+
+
+def test_memory_of_tensors_that_are_gone_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    for name, value in {"mem_get_info": (100, 1000), "memory_reserved": 70, "memory_allocated": 30}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, value=value: value)
+    assert free_bytes("cuda:1") == 140
+    assert free_bytes("cpu") == 0
 
 
 def test_batches_go_to_a_gpu_from_pinned_memory_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

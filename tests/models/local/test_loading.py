@@ -57,11 +57,25 @@ def test_flash_attention_where_it_is_installed_and_the_model_has_it(
 
     loads = Loads(flash)
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loads)
-    monkeypatch.setattr(loading, "_has_flash_attention", lambda: installed)
+    monkeypatch.setattr(loading, "_has_flash_attention", lambda device: installed)
     load_on_devices.cache_clear()
     list(load_on_devices("SentenceTransformer", tmp_path, resolve("cuda:0", dtype, "auto", tmp_path, choice), None))
     assert [asked.get("attn_implementation") for asked in loads.asked] == expected
     load_on_devices.cache_clear()
+
+
+@pytest.mark.parametrize(("installed", "capability", "expected"), [
+    (True, (8, 0), True), (True, (9, 0), True), (False, (9, 0), False),
+    (True, (7, 5), False),  # it loads, and fails at the first batch
+])
+def test_flash_attention_has_kernels_for_newer_gpus(
+    installed: bool, capability: tuple[int, int], expected: bool, gpus: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers.utils import import_utils
+
+    gpus["capability"] = capability
+    monkeypatch.setattr(import_utils, "is_flash_attn_2_available", lambda: installed)
+    assert loading._has_flash_attention("cuda:0") is expected
 
 
 def test_a_kernel_that_was_asked_for_is_not_replaced(
@@ -83,7 +97,7 @@ def test_on_a_cpu_a_model_loads_as_before(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     loads = Loads(flash=True)
     monkeypatch.setattr(sentence_transformers, "SentenceTransformer", loads)
-    monkeypatch.setattr(loading, "_has_flash_attention", lambda: True)
+    monkeypatch.setattr(loading, "_has_flash_attention", lambda device: True)
     load_on_devices.cache_clear()
     list(load_on_devices("SentenceTransformer", tmp_path, resolve("cpu", "auto", "torch", tmp_path), None))
     load_on_devices.cache_clear()
