@@ -31,6 +31,7 @@ class TokenCodes:
         self._database = database
         self._name = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
         self._trained = b""  # the digest of the centroids, which is part of those of the codes
+        self._format = _format(0)
 
     def centroids(self) -> tuple[Floats, int] | None:
         """Return the centroids (k, dim) and the number of tokens that they were trained for; None if none are saved."""
@@ -40,11 +41,11 @@ class TokenCodes:
             if _numbers(trained_for, dim) and isinstance(content, bytes) and len(content) % (4 * dim) == 0:
                 vectors = np.frombuffer(content, "<f4").reshape(-1, dim).copy()  # PyTorch wants to be able to write
                 if len(vectors) and digest == _digest(trained_for, dim, content):
-                    self._trained = digest
+                    self._trained, self._format = digest, _format(len(vectors))
                     return vectors, trained_for
         return None
 
-    def codes(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.uint16]]:
+    def codes(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.unsignedinteger]]:
         """Return the keys of the texts (n, 2), where each starts (n + 1,), and the centroids of their tokens (t,).
 
         Only those of the centroids that were read or saved last are returned.
@@ -53,15 +54,15 @@ class TokenCodes:
         intact = [(key, content) for key, digest, content in rows
                   if isinstance(key, bytes) and isinstance(content, bytes)
                   and digest == _digest(self._trained, key, content)]
-        lengths = [len(content) // 2 for _, content in intact]
+        lengths = [len(content) // self._format.itemsize for _, content in intact]
         return (np.frombuffer(b"".join(key for key, _ in intact), np.uint64).reshape(-1, 2),
                 np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-                np.frombuffer(b"".join(content for _, content in intact), "<u2"))
+                np.frombuffer(b"".join(content for _, content in intact), self._format))
 
     def replace(self, centroids: Floats, trained_for: int) -> None:
         """Save new centroids (k, dim), and drop all codes."""
         content, dim = np.ascontiguousarray(centroids, "<f4").tobytes(), centroids.shape[1]
-        self._trained = _digest(trained_for, dim, content)
+        self._trained, self._format = _digest(trained_for, dim, content), _format(len(centroids))
 
         def write() -> None:
             self._database.run("DELETE FROM token_codes WHERE name = ?", (self._name,))
@@ -70,9 +71,10 @@ class TokenCodes:
 
         self._save(write)
 
-    def add(self, keys: NDArray[np.uint64], starts: Ints, codes: NDArray[np.uint16]) -> None:
+    def add(self, keys: NDArray[np.uint64], starts: Ints, codes: NDArray[np.integer]) -> None:
         """Save the codes of more texts: keys (n, 2), starts (n + 1,), codes (t,)."""
-        parts = [np.ascontiguousarray(codes[start:end], "<u2").tobytes() for start, end in zip(starts, starts[1:])]
+        whole = codes.astype(self._format)
+        parts = [whole[start:end].tobytes() for start, end in zip(starts, starts[1:])]
         self._save(lambda: self._database.run("INSERT OR REPLACE INTO token_codes VALUES (?, ?, ?, ?)", *(
             (self._name, key.tobytes(), _digest(self._trained, key.tobytes(), part), part)
             for key, part in zip(keys, parts))))
@@ -98,6 +100,11 @@ def forget_codes(database: Database) -> None:
     """Within a transaction, delete all centroids and codes."""
     database.run("DELETE FROM token_codes", ())
     database.run("DELETE FROM token_centroids", ())
+
+
+def _format(centroids: int) -> np.dtype[np.unsignedinteger]:
+    """Return the format of the codes of so many centroids."""
+    return np.dtype("<u2" if centroids <= 1 << 16 else "<u4")
 
 
 def _numbers(*values: object) -> bool:

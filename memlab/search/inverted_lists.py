@@ -17,16 +17,19 @@ class InvertedLists:
         numbers: Numbers there are.
     """
 
-    def __init__(self, held: NDArray[np.integer], text_of: Ints, numbers: int) -> None:
+    def __init__(self, held: NDArray[np.integer], text_of: NDArray[np.integer], numbers: int) -> None:
         stride = int(text_of.max(initial=0)) + 1
-        codes = np.unique(held.astype(np.int64) * stride + text_of)
-        number, self._texts = np.divmod(codes, stride)
-        self._begins = np.searchsorted(number, np.arange(numbers + 1))
+        codes = held.astype(np.int64) * stride
+        codes += text_of
+        codes.sort()  # in place: a memory of a million turns has 27 million tokens
+        codes = codes[np.diff(codes, prepend=-1) > 0]
+        self._begins = np.searchsorted(codes, np.arange(numbers + 1) * stride)
+        self._texts = np.remainder(codes, stride, out=codes).astype(text_of.dtype)
 
     def __len__(self) -> int:
         return len(self._begins) - 1
 
-    def texts(self, numbers: Ints) -> tuple[Ints, Ints]:
+    def texts(self, numbers: Ints) -> tuple[NDArray[np.integer], Ints]:
         """Return the texts of the lists of some numbers (m,), end to end, and the length of each list (m,).
 
         >>> InvertedLists(np.array([0, 2, 2]), np.array([5, 5, 6]), 3).texts(np.array([2, 1, 0]))

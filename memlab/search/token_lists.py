@@ -92,7 +92,7 @@ class TokenLists:
         self._trained_on = self.assigned = 0  # tokens
         self._keys = _frame(np.empty((0, 2), np.uint64))
         self._codes = self._ids = np.empty(0, np.int32)  # the centroid and the id of each token
-        self._text_of = np.empty(0, np.int64)
+        self._text_of = np.empty(0, np.int32)
         self._in_base = 0  # tokens in the first lists
         self._by_centroid: tuple[InvertedLists, ...] = ()
         self._by_id: tuple[InvertedLists, ...] = ()
@@ -145,7 +145,7 @@ class TokenLists:
         self._latest = None
         if staying.all():
             return
-        place, tokens = np.cumsum(staying) - 1, staying[self._text_of]
+        place, tokens = np.cumsum(staying, dtype=np.int32) - 1, staying[self._text_of]
         self._keys = self._keys.filter(staying)
         self._codes, self._ids = self._codes[tokens], self._ids[tokens]
         self._text_of = place[self._text_of[tokens]]
@@ -178,24 +178,27 @@ class TokenLists:
         known = self._loaded.write(codes, keys, starts)
         self._assign(codes, keys.filter(~known), texts.take(np.flatnonzero(~known)), starts[:-1][~known])
         self._codes, self._ids = np.concatenate([self._codes, codes]), np.concatenate([self._ids, ids])
-        self._text_of = np.concatenate([self._text_of, np.repeat(np.arange(len(texts)) + len(self), texts.lengths)])
+        new = np.repeat(np.arange(len(self), len(self) + len(texts), dtype=np.int32), texts.lengths)
+        self._text_of = np.concatenate([self._text_of, new])
         self._keys = pl.concat([self._keys, keys])
         self._loaded = _Codes.none()
         self._build(self._in_base)
 
     def _assign(self, codes: NDArray[np.int32], keys: pl.DataFrame, texts: TokenVectors, begins: Ints) -> None:
-        """Write the nearest centroid of each token of some texts to ``codes``, where text i begins at ``begins[i]``."""
+        """Write the nearest centroid of each token of some texts to ``codes``, where text i begins at ``begins[i]``.
+
+        They are saved piece by piece, so that little is lost when the process ends before the last.
+        """
         assert self._centroids is not None, "they are trained before a text is taken up"
-        tokens = int(texts.lengths.sum())
+        tokens, key = int(texts.lengths.sum()), keys.to_numpy()
         with progress("tokens by centroid", tokens, "tokens") as step:
             for rows, starts, vectors in texts.pieces(PIECE):
                 at = gather_tokens(begins[rows], np.diff(starts))[1]
-                codes[at] = self._centroids.nearest(vectors)
+                codes[at] = nearest = self._centroids.nearest(vectors)
+                if self._saved is not None and self._may_save:
+                    self._saved.add(key[rows], starts, nearest)
                 step(len(at))
         self.assigned += tokens
-        if self._saved is not None and self._may_save and len(texts):
-            starts, at = gather_tokens(begins, texts.lengths)
-            self._saved.add(keys.to_numpy(), starts, codes[at].astype(np.uint16))
 
     def _build(self, in_base: int) -> None:
         """Build the lists of the last texts, or of all where the last have become many."""
@@ -222,7 +225,7 @@ class _Codes:
 
     keys: NDArray[np.uint64]
     starts: Ints
-    codes: NDArray[np.uint16]
+    codes: NDArray[np.unsignedinteger]
 
     @classmethod
     def none(cls) -> _Codes:

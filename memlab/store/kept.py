@@ -27,11 +27,11 @@ class SavedCodes(Protocol):
     def centroids(self) -> tuple[Floats, int] | None:
         """Return the centroids (k, dim) and the number of tokens that they were trained for; None if none are saved."""
 
-    def codes(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.uint16]]:
+    def codes(self) -> tuple[NDArray[np.uint64], Ints, NDArray[np.unsignedinteger]]:
         """Return the keys of the texts (n, 2), where each starts (n + 1,), and the centroids of their tokens (t,)."""
 
     def replace(self, centroids: Floats, trained_for: int) -> None:
         """Save new centroids (k, dim), and drop all codes."""
 
-    def add(self, keys: NDArray[np.uint64], starts: Ints, codes: NDArray[np.uint16]) -> None:
+    def add(self, keys: NDArray[np.uint64], starts: Ints, codes: NDArray[np.integer]) -> None:
         """Save the codes of more texts: keys (n, 2), starts (n + 1,), codes (t,)."""
