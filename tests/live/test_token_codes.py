@@ -161,6 +161,15 @@ def test_codes_come_back_as_they_were_saved(database: Database) -> None:
     assert TokenCodes(database, "other settings").centroids() is None
 
 
+def test_codes_of_more_centroids_than_fit_into_two_bytes_are_whole(database: Database) -> None:
+    saved = TokenCodes(database, "settings")
+    saved.replace(np.ones((65_537, 1), np.float32), 100)
+    saved.add(KEYS[:1], np.array([0, 2]), np.array([65_536, 1]))
+    again = TokenCodes(database, "settings")
+    again.centroids()
+    assert saved.codes()[2].tolist() == again.codes()[2].tolist() == [65_536, 1]
+
+
 def test_new_centroids_drop_the_codes_of_the_old_ones(database: Database) -> None:
     saved = TokenCodes(database, "settings")
     saved.replace(CENTROIDS, 100)
