@@ -25,10 +25,19 @@ from memlab.search.hits import topk
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import idf_weights
 from memlab.search.maxsim import best_matches
-from memlab.search.token_lists import TokenLists
+from memlab.search.token_lists import TokenLists, TokenPostings
 from memlab.store import store_at
 from memlab.store.token_vectors import BITS, Precision, TokenBlock, TokenVectors, merge, quantise
 from memlab.tables import distinct_texts
+
+Query = tuple[Ints, Floats]
+"""Token ids (t,) and vectors (t, dim) of a question."""
+
+Weights = Callable[[Ints], Floats]
+"""Token ids of a question (t,) -> the weight of each, (t,)."""
+
+Search = Callable[[Ints, Floats], Ints]
+"""A question's token ids and vectors -> the numbers of the ten best texts."""
 
 NOISE = 0.4
 """Length of the noise on a vector of length 1."""
@@ -48,13 +57,56 @@ def grown(block: TokenBlock, turns: int, seed: int) -> TokenBlock:
     return merge(parts)
 
 
+def read_pool(file: Path, turns: int, questions: int, precision: Precision) -> tuple[TokenBlock, list[Query]]:
+    """Return the turns of all conversations of LoCoMo, grown to so many, and questions spread over all of them."""
+    sweep = read(["system=best", "search/late=index", "data=locomo", f"data.path={file}"])
+    tables, store = load(sweep.arms[0].dataset), store_at(sweep.settings.store)
+    stage = sweep.arms[0].pipeline.late
+    assert isinstance(stage, LateIndex)
+    documents, _ = distinct_texts(tables["texts"], tables["turns"]["text_id"])
+    asked, _ = distinct_texts(tables["texts"], tables["questions"]["text_id"])
+    stored = store.token_vectors(stage.matcher, documents, "document")
+    encoded = store.token_vectors(stage.matcher, asked, "query")
+    width = stage.matcher.query_tokens
+    queries = [(ids[:width], matrix[:width]) for ids, matrix in
+               (encoded.text(int(i)) for i in np.linspace(0, len(encoded) - 1, questions))]
+    return _one_block(stored, turns, precision), queries
+
+
+def as_texts(block: TokenBlock) -> TokenVectors:
+    """Return all texts of a block."""
+    return TokenVectors([block], np.zeros(len(block.keys), np.int64), block.starts[:-1], np.diff(block.starts))
+
+
 def overlap(some: Ints, exact: Ints) -> float:
     """Return the share of the exact results that is among some."""
     return float(np.isin(exact, some).mean())
 
 
-def measure(name: str, search: Callable[[Ints, Floats], Ints], queries: list[tuple[Ints, Floats]],
-            exact: list[Ints]) -> list[Ints]:
+def exact_search(texts: TokenVectors, weights: Weights) -> Search:
+    """Return the search that scores every text."""
+    numbers = np.arange(len(texts))
+
+    def search(ids: Ints, query: Floats) -> Ints:
+        return topk(best_matches(query, texts) @ weights(ids), numbers, 10)
+
+    return search
+
+
+def pruned_search(texts: TokenVectors, postings: TokenPostings, weights: Weights, probes: int, candidates: int
+                  ) -> Search:
+    """Return the search that scores the texts with the best estimates."""
+    numbers = np.arange(len(texts))
+
+    def search(ids: Ints, query: Floats) -> Ints:
+        weight = weights(ids)
+        best = np.sort(topk((weight @ postings.estimates(query, probes))[postings.place], numbers, candidates))
+        return best[topk(best_matches(query, texts.take(best)) @ weight, best, 10)]
+
+    return search
+
+
+def measure(name: str, search: Search, queries: list[Query], exact: list[Ints]) -> list[Ints]:
     """Time a search for each query, print a row, and return the results."""
     for query in queries[:20]:
         search(*query)
@@ -76,43 +128,22 @@ def main() -> None:
     parser.add_argument("--centroids", type=int)
     parser.add_argument("--settings", nargs="+", default=["16:100", "16:150", "32:100", "32:150", "32:200", "32:500"])
     options = parser.parse_args()
-    sweep = read(["system=best", "search/late=index", "data=locomo", f"data.path={options.file}"])
-    tables, store = load(sweep.arms[0].dataset), store_at(sweep.settings.store)
-    stage = sweep.arms[0].pipeline.late
-    assert isinstance(stage, LateIndex)
-    documents, _ = distinct_texts(tables["texts"], tables["turns"]["text_id"])
-    asked, _ = distinct_texts(tables["texts"], tables["questions"]["text_id"])
-    stored = store.token_vectors(stage.matcher, documents, "document")
-    whole = TokenVectors([block := _one_block(stored, options.turns, options.precision)],
-                         np.zeros(len(block.keys), np.int64), block.starts[:-1], np.diff(block.starts))
-    questions = store.token_vectors(stage.matcher, asked, "query")
-    width = stage.matcher.query_tokens
-    queries = [(ids[:width], matrix[:width]) for ids, matrix in
-               (questions.text(int(i)) for i in np.linspace(0, len(questions) - 1, options.questions))]
+    block, queries = read_pool(options.file, options.turns, options.questions, options.precision)
+    whole = as_texts(block)
     print(f"{len(whole)} turns, {len(block.ids)} tokens of {block.dim} numbers, {options.precision}")
     start = time.perf_counter()
-    lists = TokenLists(options.centroids, stage.seed)
-    postings = lists.postings(whole)
+    postings = TokenLists(options.centroids, seed=0).postings(whole)
     print(f"{len(postings.centroids)} centroids and their lists: {time.perf_counter() - start:.1f} s")
-    numbers, once = np.arange(len(whole)), np.bincount(postings.place, minlength=postings.size)
+    once = np.bincount(postings.place, minlength=postings.size)
 
     def weights(ids: Ints) -> Floats:
         return idf_weights(postings.document_frequencies(ids, once).astype(np.float64), len(whole))
 
-    def exact(ids: Ints, query: Floats) -> Ints:
-        return topk(best_matches(query, whole) @ weights(ids), numbers, 10)
-
-    def pruned(probes: int, candidates: int) -> Callable[[Ints, Floats], Ints]:
-        def search(ids: Ints, query: Floats) -> Ints:
-            weight = weights(ids)
-            best = np.sort(topk((weight @ postings.estimates(query, probes))[postings.place], numbers, candidates))
-            return best[topk(best_matches(query, whole.take(best)) @ weight, best, 10)]
-        return search
-
-    reference = measure("exact", exact, queries, [])
+    reference = measure("exact", exact_search(whole, weights), queries, [])
     for setting in options.settings:
         probes, candidates = map(int, setting.split(":"))
-        measure(f"{probes} probes, {candidates} candidates", pruned(probes, candidates), queries, reference)
+        measure(f"{probes} probes, {candidates} candidates",
+                pruned_search(whole, postings, weights, probes, candidates), queries, reference)
 
 
 def _one_block(stored: TokenVectors, turns: int, precision: Precision) -> TokenBlock:
