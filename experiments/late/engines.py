@@ -23,9 +23,12 @@ import time
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from memlab.store.token_vectors import Precision
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 Search = Callable[..., Iterable[int]]
@@ -45,7 +48,7 @@ class Setting(NamedTuple):
     search: dict[str, Any]
 
 
-def memlab(documents: list[Floats], _: Path, precision: str, lists: bool) -> Search:
+def memlab(documents: list[Floats], _: Path, precision: Precision, lists: bool) -> Search:
     """Build memlab's lists, or none for exact search."""
     from pruned import as_texts, exact_search, pruned_search
 
