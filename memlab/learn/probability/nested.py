@@ -17,8 +17,9 @@ from pydantic import model_validator
 
 from memlab.errors import MemlabError
 from memlab.learn.probability.stage import CrossFitProbability
-from memlab.learn.ranker.features import FUSED, NEEDED
+from memlab.learn.ranker.features import NEEDED
 from memlab.learn.ranker.model import Scores, apply, fit, without
+from memlab.learn.ranker.signals import FUSED
 from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks, rescored
 from memlab.rank.select import need
 from memlab.rank.units import ranked

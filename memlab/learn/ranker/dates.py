@@ -17,7 +17,8 @@ def date_features(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     windows = [(q, *window) for q, text, day in with_text(tables["questions"], tables["texts"]).select(
         "question", "text", "asked_on").iter_rows() if (window := window_of(text or "", day and day.date()))]
     named = pl.DataFrame(windows, schema={"question": pl.Int32, "first": pl.Date, "last": pl.Date}, orient="row")
-    rows = head.select("question", *SESSION, "turn").join(tables["sessions"], on=SESSION, how="left",
+    session = ["question", *SESSION]
+    rows = head.select(session).unique().join(tables["sessions"], on=SESSION, how="left",
                                                            maintain_order="left")
     rows = rows.join(tables["questions"].select("question", "asked_on"), on="question", how="left",
                      maintain_order="left").join(named, on="question", how="left", maintain_order="left")
@@ -29,9 +30,10 @@ def date_features(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     days = pl.max_horizontal((pl.col("first") - said).dt.total_days(), (said - pl.col("last")).dt.total_days(),
                              pl.lit(0))
     after = (said - pl.col("first")).dt.total_days()
-    return rows.select(
-        (pl.col("asked_on") - pl.col("said_on")).dt.total_days().clip(0).log1p().alias("age"), "date place",
+    made = rows.select(
+        *session, (pl.col("asked_on") - pl.col("said_on")).dt.total_days().clip(0).log1p().alias("age"), "date place",
         pl.when(pl.col("first").is_not_null() & said.is_not_null()).then(days.log1p()).alias("days from named"),
         pl.when(pl.col("first").is_not_null()).then(after.clip(-60, 60)).alias("days after named"),
         pl.col("first").is_not_null().alias("names a date"),
     )
+    return head.select(session).join(made, on=session, how="left", maintain_order="left").drop(session)

@@ -158,7 +158,7 @@ def apply_fits(fits: Fits, frame: pl.DataFrame) -> Scores:
     """Return each row's score by its own model, shape (n,)."""
     scores = np.zeros(frame.height)
     for mine, model in fits:
-        scores[mine] = apply(model, frame.filter(mine))
+        scores[mine] = apply(model, frame if mine.all() else frame.filter(mine))  # a saved fit copies no row
     return scores
 
 

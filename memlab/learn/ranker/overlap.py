@@ -9,7 +9,6 @@ import polars as pl
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
-from memlab.learn.ranker.texts import nearby
 from memlab.tables import SESSION, Tables, with_text
 from memlab.text.tokenize import LUCENE_STOP_WORDS, words
 
@@ -18,89 +17,108 @@ STOP_WORDS = (*LUCENE_STOP_WORDS, "what", "when", "where", "who", "which", "why"
               "would", "could", "any", "s", "so", "can", "many", "much", "am")
 
 Sparse: TypeAlias = "scipy.sparse.csr_array"
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 KINDS = ("word", "name")
 """All words, and words with a capital inside a sentence."""
 
 
-def overlap_features(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+def overlap_features(head: pl.DataFrame, said: pl.DataFrame, here: Ints, tables: Tables) -> pl.DataFrame:
     """Return features of the terms that each row's turn shares with its question.
 
-    A term counts ln(1 + n / df), df being the number of the question's n candidates with it. "overlap" is the share of
-    the question's weight that the turn holds; "alone" the weight of terms divided by df, the terms that this turn
-    answers and few others do; -1 and +1 mean the neighbours; "joined" a turn with its predecessor.
+    ``said`` and ``here`` are those of ``nearby``. A term counts ln(1 + n / df), df being the number of the question's n
+    candidates with it. "overlap" is the share of the question's weight that the turn holds; "alone" the weight of terms
+    divided by df, the terms that this turn answers and few others do; -1 and +1 mean the neighbours; "joined" a turn
+    with its predecessor.
     """
     asked = with_text(tables["questions"], tables["texts"]).select(
         "corpus", "question", pl.col("text").fill_null("")).with_row_index("row")
-    said = nearby(head, tables).select(*SESSION, "turn", "text").with_row_index("row")
-    here, before, behind = (_rows(head, said, step) for step in (0, -1, 1))
-    question = head.select("question").join(asked, on="question", maintain_order="left")["row"].to_numpy()
-    columns: dict[str, NDArray[np.float64]] = {}
+    rows = head.select("question").join(asked, on="question", maintain_order="left")["row"]
+    question = rows.cast(pl.Int64).to_numpy()
+    before, behind = (_next(said, step)[here] for step in (-1, 1))
+    spoken = words(said["text"], r"\w+", STOP_WORDS, "english").join(
+        said.select("corpus").with_row_index("row"), on="row")
+    columns: dict[str, Floats] = {}
     for kind in KINDS:
-        q, t = _matrices(asked, said["text"], kind, tables["turns"])
-        values = _shared(q, t, question.astype(np.int64), here, before, behind)
-        columns |= {f"{kind} {name}": column for name, column in values.items()}
+        shared = _shared(*_matrices(asked, spoken, len(said), kind, tables["turns"]), question, here, before, behind)
+        columns |= {f"{kind} {name}": column for name, column in shared.items()}
     return pl.DataFrame(columns)
 
 
-def _rows(head: pl.DataFrame, said: pl.DataFrame, step: int) -> NDArray[np.int64]:
-    """Return the row in ``said`` of the turn ``step`` turns after each row's, (n,); -1 where there is none."""
-    wanted = head.select(*SESSION, pl.col("turn") + step)
-    rows = wanted.join(said.select(*SESSION, "turn", "row"), on=[*SESSION, "turn"], how="left", maintain_order="left")
-    return rows["row"].cast(pl.Int64).fill_null(-1).to_numpy()
+def _next(said: pl.DataFrame, step: int) -> Ints:
+    """Return the row in ``said`` of the turn ``step`` turns after each turn, (t,); -1 where there is none."""
+    turns = said.select(*SESSION, "turn").with_row_index("row")
+    rows = turns.with_columns(pl.col("turn") + step).join(turns, on=[*SESSION, "turn"], how="left",
+                                                          maintain_order="left")
+    return rows["row_right"].cast(pl.Int64).fill_null(-1).to_numpy()
 
 
-def _matrices(asked: pl.DataFrame, said: pl.Series, kind: str, turns: pl.DataFrame) -> tuple[Sparse, Sparse]:
-    """Return which terms of the questions occur in each question (q, terms) and in each turn (t + 1, terms).
+def _matrices(asked: pl.DataFrame, spoken: pl.DataFrame, size: int, kind: str, turns: pl.DataFrame
+              ) -> tuple[Sparse, Sparse]:
+    """Return which terms of the questions occur in each question (q, terms) and which turns hold each (terms, t).
 
-    The last row of the second is empty: the turn that is not there. The speakers of the question's own corpus are no
-    names, since their turns rarely say them.
+    ``spoken`` are the words (row, corpus, term) of ``size`` turns; a term of two corpora is two terms. The speakers of
+    the question's own corpus are no names, since their turns rarely say them.
     """
     texts = asked["text"]
     if kind == "name":  # capitals at the start of a sentence say nothing
         texts = pl.Series([" ".join(found) for found in texts.str.extract_all(r"[\w,;'] +[A-Z][\w]+").to_list()],
                           dtype=pl.String)
-    left = words(texts, r"\w+", STOP_WORDS, "english")
+    left = words(texts, r"\w+", STOP_WORDS, "english").join(asked.select("row", "corpus"), on="row")
     if kind == "name":
         people = turns.select("corpus", "speaker").unique().drop_nulls()
         speakers = words(people["speaker"], r"\w+", (), "english").join(
             people.select("corpus").with_row_index("row"), on="row").select("corpus", "term")
-        left = left.join(asked.select("row", "corpus"), on="row").join(speakers, on=["corpus", "term"], how="anti")
-    terms = left.select(pl.col("term").unique().sort()).with_row_index("id")
+        left = left.join(speakers, on=["corpus", "term"], how="anti")
+    terms = left.select("corpus", "term").unique().sort("corpus", "term").with_row_index("id")
 
-    def matrix(tokens: pl.DataFrame, size: int) -> Sparse:
-        cells = tokens.join(terms, on="term").select("row", "id").unique().sort("row", "id")
-        at = cells["row"].to_numpy(), cells["id"].to_numpy()
-        return scipy.sparse.csr_array((np.ones(cells.height), at), shape=(size, max(terms.height, 1)))
+    def matrix(tokens: pl.DataFrame, rows: str, columns: str, shape: tuple[int, int]) -> Sparse:
+        cells = tokens.join(terms, on=["corpus", "term"]).select("row", "id").unique().sort(rows, columns)
+        at = cells[rows].to_numpy(), cells[columns].to_numpy()
+        return scipy.sparse.csr_array((np.ones(cells.height), at), shape=shape)
 
-    return matrix(left, asked.height), matrix(words(said, r"\w+", STOP_WORDS, "english"), len(said) + 1)
+    count = max(terms.height, 1)
+    return matrix(left, "row", "id", (asked.height, count)), matrix(spoken, "id", "row", (count, size))
 
 
-def _shared(q: Sparse, t: Sparse, question: NDArray[np.int64], turn: NDArray[np.int64],
-            before: NDArray[np.int64], behind: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
-    """Return the features of one kind of terms for pairs (question, turn); before, behind: the neighbours' rows."""
-    asks = q[question]                                                   # (pairs, terms)
-    here = asks.multiply(t[turn]).tocsr()
+def _shared(q: Sparse, t: Sparse, question: Ints, turn: Ints, before: Ints, behind: Ints) -> dict[str, Floats]:
+    """Return the features of one kind of terms for pairs (question, turn); before, behind: the neighbours' rows.
+
+    What counts is a list of cells: a pair, and a term that its question asks and its turn (or neighbour) holds.
+    """
     n = len(question)
-    group = scipy.sparse.csr_array((np.ones(n), (question, np.arange(n))), shape=(q.shape[0], n))
-    df = (group @ here).tocsr()                                          # (questions, terms)
-    size = np.bincount(question, minlength=q.shape[0])
-    owner = np.repeat(np.arange(q.shape[0]), np.diff(q.indptr))
-    counts = np.asarray(df[owner, q.indices]).ravel() if q.nnz else np.zeros(0)
-    rarity = np.log1p(size[owner] / np.maximum(counts, 0.5))
-    weight = scipy.sparse.csr_array((rarity, q.indices, q.indptr), shape=q.shape)
-    alone = scipy.sparse.csr_array((weight.data / np.maximum(counts, 1.0), q.indices, q.indptr), shape=q.shape)
-    total = np.maximum(np.asarray(weight.sum(axis=1)).ravel()[question], 1e-9)
-    weighted = weight[question]
-    def share(present: Sparse) -> NDArray[np.float64]:
-        return np.asarray(weighted.multiply(present).sum(axis=1)).ravel() / total
+    owner = np.repeat(np.arange(q.shape[0]), np.diff(q.indptr))          # of each cell of q
+    holders = np.diff(t.indptr)[q.indices]                              # turns with its term
+    asked_cell = np.repeat(np.arange(q.nnz), holders)
+    within = np.arange(len(asked_cell)) - np.repeat(np.cumsum(holders) - holders, holders)
+    wanted = owner[asked_cell] * t.shape[1] + t.indices[t.indptr[q.indices][asked_cell] + within]
 
-    overlap = share(t[turn])
-    joined = share(t[turn].maximum(t[before]))
+    def cells(turns: Ints) -> tuple[Ints, Ints]:
+        """Return (pair, cell of q), in the order of the cells, for pairs with these turns."""
+        key = np.where(turns < 0, -1, question * t.shape[1] + turns)
+        order = np.argsort(key)
+        ordered = np.append(key[order], np.iinfo(np.int64).max)
+        at = np.searchsorted(ordered, wanted)
+        found = ordered[at] == wanted
+        return order[at[found]], asked_cell[found]
+
+    here, ahead, after = (cells(turns) for turns in (turn, before, behind))
+    size = np.bincount(question, minlength=q.shape[0])
+    counts = np.bincount(here[1], minlength=q.nnz)                      # df of each cell of q
+    weight = np.log1p(size[owner] / np.maximum(counts, 0.5))
+    total = np.maximum(np.bincount(owner, weight, q.shape[0])[question], 1e-9)
+
+    def share(pair: Ints, cell: Ints) -> Floats:
+        return np.bincount(pair, weight[cell], n) / total
+
+    overlap = share(*here)
+    either = np.unique(np.concatenate([pair * max(q.nnz, 1) + cell for pair, cell in (here, ahead)]))
     best = np.zeros(q.shape[0])
     np.maximum.at(best, question, overlap)
-    count = np.asarray(here.sum(axis=1)).ravel()
-    asked = np.asarray(asks.sum(axis=1)).ravel()
-    rare = np.asarray(alone[question].multiply(t[turn]).sum(axis=1)).ravel()
-    return {"overlap": overlap, "overlap -1": share(t[before]), "overlap +1": share(t[behind]), "joined": joined,
-            "alone": rare, "below": best[question] - overlap, "count": count, "asked": asked, "missed": asked - count}
+    count = np.bincount(here[0], minlength=n).astype(np.float64)
+    asked = np.diff(q.indptr).astype(np.float64)[question]
+    rare = np.bincount(here[0], (weight / np.maximum(counts, 1.0))[here[1]], n)
+    return {"overlap": overlap, "overlap -1": share(*ahead), "overlap +1": share(*after),
+            "joined": share(*np.divmod(either, max(q.nnz, 1))), "alone": rare, "below": best[question] - overlap,
+            "count": count, "asked": asked, "missed": asked - count}

@@ -50,7 +50,8 @@ def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fit
     for mine, model in fits:
         chosen = mine[at]
         if chosen.any():
-            lead = contributions(model, frame[at[chosen]]) - contributions(model, frame[other[chosen]])
+            first_two = contributions(model, frame[np.concatenate([at[chosen], other[chosen]])])
+            lead = np.subtract(*np.split(first_two, 2))
             mine_of = pairs.filter(chosen)
             table = _largest(mine_of, frame, np.round(lead[:, :-1], DIGITS), model.features)
             if model.sessions is not None:

@@ -112,7 +112,7 @@ def values(fits: Fits, frame: pl.DataFrame, session: NDArray[np.int64], scores: 
     for mine, model in fits:
         if model.sessions is None or not model.recipe.places:
             return None
-        rows = frame.filter(mine)
+        rows = frame if mine.all() else frame.filter(mine)
         table = session_values(model.sessions, session_table(rows, session[mine], scores[mine]))
         keys = rows.select("question", "unit").with_columns(pl.Series("session", session[mine]))
         parts.append(keys.join(table, on=KEY, how="left", maintain_order="left"))

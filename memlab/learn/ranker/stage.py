@@ -20,11 +20,12 @@ from memlab.data.groups import GroupBy
 from memlab.data.numbering import question_digests
 from memlab.learn.folds import FoldCount, folds, in_folds
 from memlab.learn.labels import evidence_units
-from memlab.learn.ranker.features import FUSED, NEEDED, PAIR, features
+from memlab.learn.ranker.features import NEEDED, PAIR, features
 from memlab.learn.ranker.model import Fits, Recipe, Scores, apply_fits, load
 from memlab.learn.ranker.reasons import importances, reasons
 from memlab.learn.ranker.session_fits import Learnable, crossfit_both, values
 from memlab.learn.ranker.sessions import lead
+from memlab.learn.ranker.signals import FUSED
 from memlab.rank.rerank import Rerank, below
 from memlab.rank.score import Score
 from memlab.rank.units import ranked

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from memlab.tables import SESSION, Tables, with_text
 
@@ -27,18 +29,25 @@ NEAR = ("ends with ?", "words", "time word")
 """Features that the turns before and behind have as well."""
 
 
-def nearby(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Return the turns of these rows and their neighbours, with text, ``place`` in the session and its ``size``."""
-    wanted = pl.concat([head.select(*SESSION, pl.col("turn") + step) for step in (-1, 0, 1)]).unique()
+def nearby(head: pl.DataFrame, tables: Tables) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """Return the turns of these rows and their neighbours, and the place of each row's own turn among them, (n,).
+
+    Turns have their text, ``place`` in the session and its ``size``.
+    """
+    own = head.select("unit", *SESSION, "turn").unique("unit")
+    wanted = pl.concat([own.select(*SESSION, pl.col("turn") + step) for step in (-1, 0, 1)]).unique()
     turns = tables["turns"].sort(*SESSION, "turn").with_columns(
         pl.len().over(SESSION).alias("size"), pl.int_range(pl.len()).over(SESSION).alias("place"))
-    return with_text(turns.join(wanted, on=[*SESSION, "turn"], how="semi", maintain_order="left"),
+    said = with_text(turns.join(wanted, on=[*SESSION, "turn"], how="semi", maintain_order="left"),
                      tables["texts"]).with_columns(pl.col("text").fill_null(""))
+    row_of = own.join(said.select(*SESSION, "turn").with_row_index("row"), on=[*SESSION, "turn"])
+    rows = head.select("unit").join(row_of, on="unit", how="left", maintain_order="left")["row"]
+    return said, rows.cast(pl.Int64).to_numpy()
 
 
-def turn_features(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Return features of each row's turn: its text, its neighbours, its place, its speaker."""
-    plain = nearby(head, tables).with_columns(
+def turn_features(head: pl.DataFrame, said: pl.DataFrame, here: NDArray[np.int64], tables: Tables) -> pl.DataFrame:
+    """Return features of each row's turn, its text, neighbours, place, and speaker; ``said``, ``here``: ``nearby``."""
+    plain = said.with_columns(
         pl.col("text").str.count_matches(r"\w+").log1p().alias("words"),
         pl.col("text").str.strip_chars_end().str.ends_with("?").alias("ends with ?"),
         pl.col("text").str.count_matches(r"[a-z,;] [A-Z][a-z]").log1p().alias("names"),
@@ -53,15 +62,15 @@ def turn_features(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         near = plain.select(*SESSION, pl.col("turn") - step, *(pl.col(name).alias(f"{name} {step:+}") for name in NEAR))
         plain = plain.join(near, on=[*SESSION, "turn"], how="left", maintain_order="left")
     kept = [c for c in plain.columns if c not in (*SESSION, "turn", "role", "speaker", "text_id", "text", "size")]
-    rows = head.join(plain, on=[*SESSION, "turn"], how="left", maintain_order="left")
+    plain = plain.with_columns(pl.col("speaker").str.to_lowercase().str.extract(r"^(\w+)").alias("\0name"))
+    rows = plain[here].with_columns(head["question"])
     questions = with_text(tables["questions"], tables["texts"]).select(
-        "question", pl.col("text").fill_null("").str.to_lowercase().alias("\0asked"))
+        "question", pl.col("text").fill_null("").str.to_lowercase().alias("\0asked")).with_columns(
+        (pl.col("\0asked").str.count_matches(r"\b(?:and|both)\b") > 0).alias("\0others"))
     rows = rows.join(questions, on="question", how="left", maintain_order="left")
-    name = pl.col("speaker").str.to_lowercase().str.extract(r"^(\w+)")
-    named = pl.col("\0asked").str.contains(name, literal=True)
-    others = pl.col("\0asked").str.count_matches(r"\b(?:and|both)\b") > 0
+    named = pl.col("\0asked").str.contains(pl.col("\0name"), literal=True)
     return rows.select(*kept, named.cast(pl.Float64).alias("speaker named"),
-                       (named & others).cast(pl.Float64).alias("speaker named, and"))
+                       (named & pl.col("\0others")).cast(pl.Float64).alias("speaker named, and"))
 
 
 def question_features(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:

@@ -1,0 +1,146 @@
+"""Features of the signals of a ranking: standardised within the question, of the neighbours, and of the session.
+
+Rows are sorted and summed as plain arrays; a group-by per feature costs several times as much.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from memlab.rank.units import signals_of
+
+FUSED = "linear"
+"""Name of the fused score as a signal."""
+
+STEPS = (-2, -1, 1, 2)
+"""Distances to the neighbours whose z-scores are features as well."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def signal_features(placed: pl.DataFrame, depth: int) -> pl.DataFrame:
+    """Return features of the signals for the units up to ``depth``.
+
+    ``placed`` is a ranking with corpus, session and turn. A z-score counts the first ``depth`` units of the question,
+    a unit without a hit as the lowest of its signal; a neighbour outside the ranking has none.
+    """
+    lanes = signals_of(placed.drop("corpus", "session", "turn"))
+    names = [FUSED, *(lane for lane in lanes if lane != FUSED)]
+    of_turns = [name for name in names if "session" not in name]  # the others are alike for all turns of a session
+    inside = (placed["rank"] <= depth).to_numpy()
+    question = _numbers(placed["question"])
+    signals = _filled(placed.select(pl.col("score").alias(FUSED), *names[1:]), question, inside)
+    z = {name: _zscores(values, question, inside) for name, values in signals.items()}
+    head = Groups(question[inside])
+    session = placed["session"].cast(pl.Int64).to_numpy()
+    of_session = question * (session.max(initial=0) + 1) + session  # a question has one corpus
+    sessions = Groups(_numbers(pl.Series(of_session[inside])))
+    own = {name: values[inside] for name, values in z.items()}
+    columns = {f"z {name}": own[name] for name in names}
+    for step, row in _neighbours(of_session, placed["turn"], inside).items():
+        columns |= {f"z {name} {step:+}": np.where(row < 0, np.nan, z[name][row]) for name in of_turns}
+    ordered = {name: head.descending(signals[name][inside]) for name in names}
+    top = {name: own[name][order[head.start]] for name, order in ordered.items()}
+    columns |= {f"below {name}": top[name][head.of] - own[name] for name in names}
+    columns |= {f"rank {name}": head.ranks(signals[name][inside], order) for name, order in ordered.items()}
+    placed_in = {name: own[name][sessions.descending(own[name])] for name in of_turns}
+    best = {name: values[sessions.start] for name, values in placed_in.items()}
+    columns |= {f"session best z {name}": best[name][sessions.of] for name in of_turns}
+    columns |= {f"session second z {name}": sessions.nth(placed_in[name], 1, np.nan)[sessions.of] for name in of_turns}
+    for name in of_turns:
+        first_five = sum(np.maximum(sessions.nth(placed_in[name], n, 0.0), 0.0) for n in range(5))
+        columns[f"session sum z {name}"] = np.asarray(first_five)[sessions.of]
+    columns["session turns ranked"] = sessions.size.astype(np.float64)[sessions.of]
+    columns |= {f"session best z {name} below": top[name][head.of] - best[name][sessions.of] for name in of_turns}
+    columns |= {f"session best z {name} minus own": best[name][sessions.of] - own[name] for name in of_turns}
+    columns["session rank"] = _session_ranks(best[names[0]], head.of, sessions)[sessions.of]
+    ranks = [f"rank {name}" for name in names]
+    return pl.DataFrame(columns, nan_to_null=True).with_columns(
+        pl.col(*ranks, "session turns ranked", "session rank").log1p()).with_columns(
+        pl.sum_horizontal((pl.col(rank) < 2.4).cast(pl.Float64) for rank in ranks).alias("lanes in 10"),
+        pl.mean_horizontal(ranks).alias("mean rank"), pl.max_horizontal(ranks).alias("worst rank"),
+        pl.min_horizontal(ranks).alias("best rank"))
+
+
+class Groups:
+    """Rows in groups: ``of`` (n,) numbers the groups from 0 without gaps.
+
+    size, start: (groups,) the rows of each group, and the place of its first row when all rows are sorted by group.
+    """
+
+    def __init__(self, of: Ints) -> None:
+        self.of = of
+        self.size = np.bincount(of)
+        self.start = np.cumsum(self.size) - self.size
+        self._short = of.astype(np.min_scalar_type(len(self.size)))  # 16 bits are sorted much faster
+
+    def descending(self, values: Floats) -> Ints:
+        """Return the rows, (n,), group after group, the largest values of each group first."""
+        order = np.argsort(-values)
+        return order[np.argsort(self._short[order], kind="stable")]
+
+    def nth(self, ordered: Floats, n: int, missing: float) -> Floats:
+        """Return the n-th of ``descending`` values, from 0, of each group; ``missing`` if it has fewer."""
+        return np.where(self.size > n, ordered[np.minimum(self.start + n, len(ordered) - 1)], missing)
+
+    def ranks(self, values: Floats, order: Ints) -> Floats:
+        """Return each row's rank from 1 in its group, (n,); equal values have the best rank of theirs."""
+        ordered, group = values[order], self.of[order]
+        place = np.arange(len(order))
+        place[1:][(ordered[1:] == ordered[:-1]) & (group[1:] == group[:-1])] = 0
+        found = np.empty(len(order))
+        found[order] = np.maximum.accumulate(place) - self.start[group] + 1
+        return found
+
+
+def _numbers(keys: pl.Series) -> Ints:
+    """Return the place of each key among the distinct ones, sorted, (n,)."""
+    return keys.rank("dense").cast(pl.Int64).to_numpy() - 1
+
+
+def _filled(signals: pl.DataFrame, question: Ints, inside: NDArray[np.bool_]) -> dict[str, Floats]:
+    """Return each signal, (n,): where it is null, the lowest of the question's rows ``inside``, or 0."""
+    lowest = _by_question(signals.filter(inside), question[inside], pl.all().min())
+    filled = {}
+    for name in signals.columns:
+        values = signals[name].to_numpy()
+        filled[name] = np.where(np.isnan(values), lowest[name].fill_null(0.0).to_numpy()[question], values)
+    return filled
+
+
+def _zscores(values: Floats, question: Ints, inside: NDArray[np.bool_]) -> Floats:
+    """Return (value - mean) / deviation of the question's rows ``inside``, (n,); 0 if they are constant."""
+    found = _by_question(pl.DataFrame({"value": values[inside]}), question[inside],
+                         pl.col("value").mean().alias("mean"), pl.col("value").std(ddof=0).alias("deviation"))
+    mean, deviation = found["mean"].to_numpy(), found["deviation"].to_numpy()
+    varies = deviation > 1e-9
+    return np.where(varies[question], (values - mean[question]) / np.where(varies, deviation, 1.0)[question], 0.0)
+
+
+def _by_question(rows: pl.DataFrame, question: Ints, *values: pl.Expr) -> pl.DataFrame:
+    return rows.with_columns(pl.Series("\0question", question)).group_by("\0question").agg(*values).sort("\0question")
+
+
+def _neighbours(of_session: Ints, turns: pl.Series, inside: NDArray[np.bool_]) -> dict[int, Ints]:
+    """Return for each step the row that is so many turns on in the session of each row inside, or -1."""
+    turn = turns.cast(pl.Int64).to_numpy()
+    key = of_session * (turn.max(initial=0) + 1 + 2 * max(STEPS)) + turn  # no step out of a session leads into another
+    order = np.argsort(key)
+    ordered, wanted = key[order], key[inside]
+    near = {}
+    for step in STEPS:
+        at = np.minimum(np.searchsorted(ordered, wanted + step), len(key) - 1)
+        near[step] = np.where(ordered[at] == wanted + step, order[at], -1)
+    return near
+
+
+def _session_ranks(best: Floats, question: Ints, sessions: Groups) -> Floats:
+    """Return the dense rank of each session's best turn among the sessions of its question, best first."""
+    owner = np.zeros(len(best), np.int64)
+    owner[sessions.of] = question
+    rank = pl.DataFrame({"best": best, "question": owner}).select(
+        pl.col("best").rank("dense", descending=True).over("question").cast(pl.Float64))
+    return rank.to_series().to_numpy()
