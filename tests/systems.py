@@ -35,14 +35,15 @@ class Words:
     def identity(self) -> dict[str, Any]:
         return {"is": "Words"}
 
-    def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
+    def token_ids(self, texts: Sequence[str]) -> list[Ints]:
         return [np.array([zlib.crc32(w.encode()) % 9973 for w in t.lower().split()], np.int64) for t in texts]
 
     def token_identity(self, role: Role) -> dict[str, Any]:
         return self.identity()
 
-    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Floats]]]:
-        yield np.arange(len(texts)), [np.eye(512, dtype=np.float32)[ids % 512] for ids in self.token_ids(texts, role)]
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
+        rows = self.token_ids(texts)
+        yield np.arange(len(texts)), rows, [np.eye(512, dtype=np.float32)[ids % 512] for ids in rows]
 
 
 def muddled(prompt: Prompt) -> str:

@@ -29,12 +29,12 @@ class TokenWords:
     def token_identity(self, role: Role) -> dict[str, Any]:
         return {"is": "TokenWords"}
 
-    def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
+    def token_ids(self, texts: Sequence[str]) -> list[Ints]:
         return [np.array([zlib.crc32(word.encode()) % 9973 for word in text.lower().split()], np.int64)
                 for text in texts]
 
-    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Floats]]]:
-        for i, ids in enumerate(self.token_ids(texts, role)):
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
+        for i, ids in enumerate(self.token_ids(texts)):
             self.asked.append(texts[i])
             rows = np.stack([np.random.default_rng(int(n)).standard_normal(DIM) for n in ids]).astype(np.float32)
-            yield np.array([i]), [rows / np.linalg.norm(rows, axis=1, keepdims=True)]
+            yield np.array([i]), [ids], [rows / np.linalg.norm(rows, axis=1, keepdims=True)]

@@ -38,6 +38,11 @@ def text_costs(model: Any, texts: Sequence[str]) -> Floats:
     return _reading([len(text) for text in texts], _limit(model))
 
 
+def tokens_read(characters: Sequence[int] | NDArray[np.int64], limit: int | None) -> NDArray[np.float64]:
+    """Return the estimated number of tokens that a model reads of each text of so many characters, (n,)."""
+    return np.minimum(np.asarray(characters, np.float64) / CHARACTERS, np.inf if limit is None else limit) + MARKERS
+
+
 def pair_costs(model: Any, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Floats:
     """Return the cost of scoring each of pairs (n, 2) of positions in queries and passages, (n,).
 
@@ -61,7 +66,7 @@ def prompt_costs(prompts: Sequence[Prompt]) -> Floats:
 
 
 def _reading(characters: Sequence[int] | NDArray[np.int64], limit: int | None) -> Floats:
-    read = np.minimum(np.asarray(characters, np.float64) / CHARACTERS, np.inf if limit is None else limit) + MARKERS
+    read = tokens_read(characters, limit)
     costs: Floats = (read * (1 + read * ATTENTION)).astype(np.float32)
     return costs
 

@@ -62,11 +62,11 @@ class TokenMatcher(Protocol):
     def token_identity(self, role: Role) -> dict[str, Any]:
         """Return all that can change a token vector of a text in this role."""
 
-    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Floats]]]:
-        """Yield (positions (b,), one matrix (tokens, dim) per text), each text exactly once, in any order."""
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
+        """Yield (positions (b,), vocabulary ids (tokens,) per text, one matrix (tokens, dim) per text).
 
-    def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
-        """Return, for each text, the vocabulary ids of its token vectors, in their order; at least one."""
+        Each text comes exactly once, in any order, with at least one token.
+        """
 
 
 def models_in(thing: Any) -> Iterator[Embedder | PairScorer | TokenMatcher | Chat]:

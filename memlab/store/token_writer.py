@@ -42,6 +42,7 @@ class TokenWriter:
         self.flush_bytes, self.flush_seconds = flush_bytes, flush_seconds
         self.stored = 0
         self._at: list[int] = []
+        self._ids: list[Ints] = []
         self._matrices: list[Floats] = []
         self._bytes, self._since = 0, time.monotonic()
 
@@ -52,21 +53,21 @@ class TokenWriter:
         of vectors and tokens.
         """
         name, costs, done = model_name(self.matcher), text_costs(self.matcher, texts), np.zeros(len(texts), bool)
-        ids = self.matcher.token_ids(texts, self.role)
         try:
             with progress(name, len(texts), "texts", cost=float(costs.sum(dtype=np.float64)), loads=True) as step:
-                for positions, matrices in self.matcher.token_vectors(texts, self.role):
-                    for i, matrix in zip(positions.tolist(), matrices):
-                        self._check(name, texts[i], ids[i], matrix)
+                for positions, ids, matrices in self.matcher.token_vectors(texts, self.role):
+                    for i, row, matrix in zip(positions.tolist(), ids, matrices, strict=True):
+                        self._check(name, texts[i], row, matrix)
                         self._at.append(i)
+                        self._ids.append(row)
                         self._matrices.append(matrix)
                         self._bytes += matrix.nbytes
                     done[positions] = True
                     step(len(positions), "", float(costs[positions].sum(dtype=np.float64)))
                     if self._bytes >= self.flush_bytes or time.monotonic() - self._since >= self.flush_seconds:
-                        self._flush(keys, ids)
+                        self._flush(keys)
         finally:
-            self._flush(keys, ids)
+            self._flush(keys)
         if not done.all():
             raise MemlabError(f"{name} gave nothing for {np.count_nonzero(~done)} of {len(texts)} texts, first for "
                               f"{texts[int(np.argmin(done))]!r:.120}")
@@ -79,10 +80,10 @@ class TokenWriter:
             raise MemlabError(f"{name} gave a token vector that is not finite for {text!r:.120}",
                               fix="use a wider dtype (float32) or another model; other texts are stored")
 
-    def _flush(self, keys: NDArray[np.uint64], ids: Sequence[Ints]) -> None:
+    def _flush(self, keys: NDArray[np.uint64]) -> None:
         if self._at:
-            at, matrices = self._at, self._matrices
-            self._at, self._matrices, self._bytes = [], [], 0
-            self.blocks.add(make_block(keys[at], [ids[i] for i in at], matrices, self.precision))
+            at, ids, matrices = self._at, self._ids, self._matrices
+            self._at, self._ids, self._matrices, self._bytes = [], [], [], 0
+            self.blocks.add(make_block(keys[at], ids, matrices, self.precision))
             self.stored += len(at)
         self._since = time.monotonic()

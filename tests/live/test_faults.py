@@ -100,7 +100,7 @@ def check(folder: Path, action: str, done: bool) -> None:
         assert not done or "new" in names
         return
     assert not done or "secret" not in names
-    tokens = np.concatenate([rows for _, (rows,) in TokenWords().token_vectors([SECRET], "document")])
+    tokens = np.concatenate([rows for _, _, (rows,) in TokenWords().token_vectors([SECRET], "document")])
     vectors = [WORDS.vector(text) for text in (SECRET, f"user: {SECRET}")]
     secret = [SECRET.encode() in held, any(vector.tobytes() in held for vector in tokens),
               any(vector.tobytes() in held for vector in vectors), 1 in counted]

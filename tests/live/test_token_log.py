@@ -32,7 +32,7 @@ def filled(folder: Path, precision: str = "fp32") -> Memory:
 
 
 def on_disk(folder: Path, text: str) -> bool:
-    ((_, (matrix,)),) = TokenWords().token_vectors([text], "document")
+    ((_, _, (matrix,)),) = TokenWords().token_vectors([text], "document")
     files = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
     return any(matrix.tobytes() in data for data in files)
 

@@ -32,14 +32,15 @@ class Words:
     def identity(self) -> dict[str, Any]:
         return {"is": "Words"}
 
-    def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
+    def token_ids(self, texts: Sequence[str]) -> list[Ints]:
         return [np.array([WORDS.index(w) for w in t.split()], np.int64) for t in texts]
 
     def token_identity(self, role: Role) -> dict[str, Any]:
         return self.identity()
 
-    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Floats]]]:
-        yield np.arange(len(texts)), [self.table[ids] for ids in self.token_ids(texts, role)]
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
+        rows = self.token_ids(texts)
+        yield np.arange(len(texts)), rows, [self.table[ids] for ids in rows]
 
 
 def world(memories: list[tuple[int, str]], questions: list[tuple[str, int | None]]) -> Tables:

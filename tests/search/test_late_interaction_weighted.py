@@ -27,14 +27,15 @@ class Exact:
     def identity(self) -> dict[str, Any]:
         return {"is": "Exact"}
 
-    def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
+    def token_ids(self, texts: Sequence[str]) -> list[Ints]:
         return [np.array([WORDS.index(w) for w in t.split()], np.int64) for t in texts]
 
     def token_identity(self, role: Role) -> dict[str, Any]:
         return self.identity()
 
-    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Floats]]]:
-        yield np.arange(len(texts)), [np.eye(len(WORDS), dtype=np.float32)[ids] for ids in self.token_ids(texts, role)]
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
+        rows = self.token_ids(texts)
+        yield np.arange(len(texts)), rows, [np.eye(len(WORDS), dtype=np.float32)[ids] for ids in rows]
 
 
 def world(keys: list[tuple[int, str, int]], question: str, asked_day: int = 28) -> Tables:

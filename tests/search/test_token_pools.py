@@ -45,7 +45,7 @@ def words(pool: TokenPool) -> list[tuple[int, ...]]:
 def test_a_pool_holds_the_memories_by_day_and_each_text_once(encode) -> None:
     turns, sessions, others = sorted(token_pools(tables(), None, encode),
                                      key=lambda pool: (pool.rows.corpus, -len(pool.memories)))
-    tea, cat, rain = (tuple(ids.tolist()) for ids in TokenWords().token_ids(["tea now", "cat", "rain"], "document"))
+    tea, cat, rain = (tuple(ids.tolist()) for ids in TokenWords().token_ids(["tea now", "cat", "rain"]))
     assert (turns.rows.kind, words(turns)) == ("turn", [tea, cat, tea])
     assert (sessions.rows.kind, words(sessions)) == ("session", [cat])
     assert (others.rows.corpus, words(others)) == (1, [rain])

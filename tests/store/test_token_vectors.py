@@ -25,7 +25,7 @@ def _none_asked() -> None:
 
 
 def expected(text: str) -> np.ndarray:
-    ((_, (matrix,)),) = TokenWords().token_vectors([text], "document")
+    ((_, _, (matrix,)),) = TokenWords().token_vectors([text], "document")
     return matrix
 
 
@@ -38,7 +38,7 @@ def test_each_text_is_encoded_once_whatever_the_process(tmp_path: Path) -> None:
     assert (store.made["tokens"], store.found["tokens"]) == (1, 2)
     for i, text in enumerate(texts["text"]):
         ids, matrix = vectors.text(i)
-        assert ids.tolist() == TokenWords().token_ids([text], "document")[0].tolist()
+        assert ids.tolist() == TokenWords().token_ids([text])[0].tolist()
         np.testing.assert_array_equal(matrix, expected(text))
 
 
@@ -98,8 +98,8 @@ def test_prune_removes_the_token_vectors_of_a_model(tmp_path: Path) -> None:
 def test_vectors_that_are_not_finite_are_refused_and_others_kept(tmp_path: Path) -> None:
     class Broken(TokenWords):
         def token_vectors(self, texts, role):  # type: ignore[no-untyped-def]
-            for at, (matrix,) in super().token_vectors(texts, role):
-                yield at, [matrix * (np.nan if texts[int(at[0])] == "tea" else 1)]
+            for at, ids, (matrix,) in super().token_vectors(texts, role):
+                yield at, ids, [matrix * (np.nan if texts[int(at[0])] == "tea" else 1)]
 
     with pytest.raises(MemlabError, match="not finite for 'tea'"):
         Store(tmp_path).token_vectors(Broken(), texts_frame(TEXTS), "document")

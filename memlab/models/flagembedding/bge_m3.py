@@ -118,7 +118,7 @@ class M3Scorer(FlagModel):
 
         workers = [partial(work, *lane) for lane in zip(self._models(), self._runtime().devices, strict=True)]
         for block, (vectors, kept) in spread(by_length(texts, BLOCK * self.batch), workers):
-            yield block, vectors, kept
+            yield block, vectors, kept, None
 
     def _encode(self, model: Any, texts: list[str]) -> list[Any]:
         sparse = self.mode == "sparse"

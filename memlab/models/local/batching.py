@@ -1,16 +1,19 @@
 """Texts to batches of tokens: tokenised once, sorted by token length, packed to a token budget.
 
-A batch costs its padded size (longest text x number of texts), so texts of one length belong together. If the whole
-list is sorted, one or two percent of the tokens are padding, for any texts.
+A batch costs its padded size (longest text x number of texts), so texts of one length belong together. Up to 16,384
+texts are sorted as a whole. More are sorted window by window, and the next window is tokenised while the model
+computes this one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from threading import Lock
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,12 +22,20 @@ from numpy.typing import NDArray
 from memlab.errors import MemlabError
 from memlab.models.protocols import Ints
 
-CHUNK = 8192
-"""Texts per call of the tokenizer: enough for its threads, and small beside the texts themselves."""
+CHUNK = 1024
+"""Texts per call of the tokenizer: enough for its threads, and short enough for another thread to wait for."""
+
+WHOLE, FIRST, MOST = 16_384, 2048, 65_536
+"""Texts of a window: up to ``WHOLE`` are one; of more the first window has ``FIRST``, so that the model starts within a
+second or so, and each one after it twice as many up to ``MOST``, so that little of a GPU's large batches is padding."""
+
+_TOKENISING = Lock()
+"""A tokenizer keeps the length that it cuts at as its state, so two threads may not call it at once."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 Model = TypeVar("Model")
+Inputs = TypeVar("Inputs")
 
 _ROOM: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 """Padded tokens per batch of each model whose device ran out of memory."""
@@ -71,11 +82,39 @@ def tokenise(tokenizer: Any, texts: Sequence[str], max_length: int, *, special: 
     """Tokenise texts with a transformers tokenizer, each cut to ``max_length`` tokens."""
     def rows() -> Iterator[list[int]]:
         for start in range(0, len(texts), CHUNK):
-            yield from tokenizer(list(texts[start:start + CHUNK]), truncation=True, max_length=max_length,
-                                 padding=False, add_special_tokens=special, return_attention_mask=False,
-                                 return_token_type_ids=False)["input_ids"]
+            with _TOKENISING:
+                chunk = tokenizer(list(texts[start:start + CHUNK]), truncation=True, max_length=max_length,
+                                  padding=False, add_special_tokens=special, return_attention_mask=False,
+                                  return_token_type_ids=False)["input_ids"]
+            yield from chunk
 
     return join(rows())
+
+
+@dataclass(frozen=True)
+class Window(Generic[Inputs]):
+    """Inputs of a model that are sorted and packed together.
+
+    positions: (n,) their places among all inputs. lengths: (n,) their tokens, or what is proportional to them.
+    batch: From rows of the window (b,) to what a model takes.
+    """
+
+    positions: Ints
+    lengths: Ints
+    batch: Callable[[Ints], Inputs]
+
+
+def window_slices(count: int) -> list[slice]:
+    """Return the windows of ``count`` texts, in order.
+
+    >>> window_slices(20_000)
+    [slice(0, 2048, None), slice(2048, 6144, None), slice(6144, 14336, None), slice(14336, 20000, None)]
+    """
+    slices, start, size = list[slice](), 0, count if count <= WHOLE else FIRST
+    while start < count:
+        slices.append(slice(start, min(start + size, count)))
+        start, size = start + size, min(2 * size, MOST)
+    return slices
 
 
 def pack(lengths: Ints, budget: int) -> list[Ints]:
@@ -105,7 +144,8 @@ def padding_share(lengths: Ints, batches: Sequence[Ints]) -> float:
     return 1.0 - int(lengths.sum()) / padded if padded else 0.0
 
 
-def spread(jobs: Iterable[Job], workers: Sequence[Callable[[Job], Result]]) -> Iterator[tuple[Job, Result]]:
+def spread(jobs: Iterable[Job], workers: Sequence[Callable[[Job], Result]]
+           ) -> Generator[tuple[Job, Result]]:
     """Run each job on whichever worker is free, one thread per worker; yield (job, result) as they come.
 
     One worker runs in the calling thread. Workers are devices: with several, each holds its own copy of a model.
@@ -141,27 +181,53 @@ def attempt(call: Callable[[], Result]) -> Result | None:
     return None
 
 
-def run_batches(batches: Iterable[Ints], lengths: Ints, models: Sequence[Model], work: Callable[[Model, Ints], Result],
-                *, lanes: int = 1) -> Iterator[tuple[Ints, Result]]:
-    """Run batches of positions on whichever model is free; yield (batch, result) as they come.
+def by_characters(texts: Sequence[str]) -> Window[list[str]]:
+    """Return all texts as one window, by their characters: for models that tokenise each batch themselves."""
+    return Window(np.arange(len(texts)), np.array([len(text) for text in texts], np.int64),
+                  lambda batch: [texts[i] for i in batch])
 
-    A batch that does not fit into a device's memory is halved, and the size that fits is remembered for the model.
+
+def run_batches(jobs: Sequence[Job], prepare: Callable[[Job], Window[Inputs]], budget: int, models: Sequence[Model],
+                work: Callable[[Model, Inputs], Result], *, lanes: int = 1) -> Iterator[tuple[Ints, Result]]:
+    """Prepare windows and run their batches on whichever model is free; yield (positions, result) as they come.
+
+    The next window is prepared in a thread while the models compute this one. A batch has at most ``budget`` padded
+    tokens. One that does not fit into a device's memory is halved, and the size that fits is remembered for the model.
     With two lanes per model, one prepares and sends a batch while the device computes the other's.
     Raises MemlabError if one text alone does not fit.
     """
-    def run(model: Model, batch: Ints) -> list[tuple[Ints, Result]]:
-        tokens = max(1, int(lengths[batch].max(initial=0)))
+    def run(model: Model, window: Window[Inputs], batch: Ints) -> list[tuple[Ints, Result]]:
+        tokens = max(1, int(window.lengths[batch].max(initial=0)))
         size = max(1, _ROOM.get(model, len(batch) * tokens) // tokens)
         if len(batch) > size:
-            return [pair for at in range(0, len(batch), size) for pair in run(model, batch[at:at + size])]
-        result = attempt(partial(work, model, batch))
+            return [pair for at in range(0, len(batch), size) for pair in run(model, window, batch[at:at + size])]
+        result = attempt(lambda: work(model, window.batch(batch)))
         if result is not None:
-            return [(batch, result)]
+            return [(window.positions[batch], result)]
         if len(batch) == 1:
             raise MemlabError(f"a text of {tokens} tokens does not fit into the device's memory",
                               fix="a smaller max_length, or device=cpu")
         _ROOM[model] = min(_ROOM.get(model, len(batch) * tokens), len(batch) // 2 * tokens)
-        return run(model, batch)
+        return run(model, window, batch)
 
-    for _, results in spread(batches, [partial(run, model) for _ in range(lanes) for model in models]):
-        yield from results
+    def worker(model: Model, job: tuple[Window[Inputs], Ints]) -> list[tuple[Ints, Result]]:
+        return run(model, *job)
+
+    with ThreadPoolExecutor(1) as thread:  # it ends with this generator, also with one that is closed early
+        batches = ((window, batch) for window in _prepared(jobs, prepare, thread)
+                   for batch in pack(window.lengths, budget))
+        with closing(spread(batches, [partial(worker, model) for _ in range(lanes) for model in models])) as done:
+            for _, results in done:
+                yield from results
+
+
+def _prepared(jobs: Sequence[Job], prepare: Callable[[Job], Result], thread: ThreadPoolExecutor) -> Iterator[Result]:
+    """Yield ``prepare(job)`` of each job in order; the next is under way while the caller uses this one."""
+    if not jobs:
+        return
+    result = prepare(jobs[0])
+    for job in jobs[1:]:
+        following = thread.submit(prepare, job)
+        yield result
+        result = following.result()
+    yield result

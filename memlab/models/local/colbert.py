@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
-from memlab.errors import MemlabError
+from memlab.models.costs import CHARACTERS
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import pack, run_batches
-from memlab.models.protocols import Ints, Role
+from memlab.models.local.batching import by_characters, run_batches
+from memlab.models.local.maxsim import Block
+from memlab.models.protocols import Role
 from memlab.stage import stage
 
 
@@ -37,24 +36,19 @@ class ColbertEncoder(LocalModel):
 
     def token_vectors(
         self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool  # noqa: ARG002
-    ) -> Iterator[tuple[Ints, Any, Any]]:
-        """Yield positions (b,), unit vectors (b, length, dim) and which of them count (b, length), as tensors."""
+    ) -> Iterator[Block]:
+        """Yield blocks of one unit vector per token, without ids: queries are padded with tokens that mean no word."""
         import torch
 
-        def work(model: Any, batch: Ints) -> tuple[Any, Any]:
+        def work(model: Any, batch: list[str]) -> tuple[Any, Any]:
             encode = model.encode_query if role == "query" else model.encode_document
-            rows = encode([texts[i] for i in batch], batch_size=len(batch), show_progress_bar=False)
+            rows = encode(batch, batch_size=len(batch), show_progress_bar=False)
             padded = torch.nn.utils.rnn.pad_sequence([row.float() for row in rows], batch_first=True)
             lengths = torch.tensor([len(row) for row in rows], device=padded.device)
             kept = torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
             return torch.nn.functional.normalize(padded, dim=2), kept
 
         models = self._load("MultiVectorEncoder")
-        characters = np.array([len(text) for text in texts], np.int64)
-        batches = pack(characters, 4 * self._budget())  # about 4 characters per token
-        for batch, (vectors, kept) in run_batches(batches, characters, models, work):
-            yield batch, vectors, kept
-
-    def token_ids(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> list[Ints]:  # noqa: ARG002
-        """Raise MemlabError: a ColBERT model pads queries with tokens that stand for no word, which have no weight."""
-        raise MemlabError("token weights need an ordinary encoder, not a ColBERT model", fix="weight no tokens")
+        budget = CHARACTERS * self._budget()
+        for batch, (vectors, kept) in run_batches([texts], by_characters, budget, models, work):
+            yield batch, vectors, kept, None

@@ -16,9 +16,10 @@ import numpy as np
 from pydantic import Field
 
 from memlab.errors import MemlabError
+from memlab.models.costs import tokens_read
 from memlab.models.local.backend import to_device
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import TokenRows, join, pack, run_batches, tokenise
+from memlab.models.local.batching import TokenRows, Window, join, run_batches, tokenise, window_slices
 from memlab.models.local.loading import LoadedModels
 from memlab.models.protocols import Floats, Ints
 from memlab.stage import LocalPath, stage
@@ -93,20 +94,32 @@ class CrossEncoderScorer(LocalModel):
         used_queries, query_of = np.unique(pairs[:, 0], return_inverse=True)
         used_passages, passage_of = np.unique(pairs[:, 1], return_inverse=True)
         left = tokenise(first.tokenizer, [queries[i] for i in used_queries], limit, special=False)
-        right = tokenise(first.tokenizer, [passages[i] for i in used_passages], limit, special=False)
-        heads, tails = cut_longest_first(left.lengths[query_of], right.lengths[passage_of], limit - template.size)
 
-        def work(model: LoadedCrossEncoder, batch: Ints) -> Floats:
-            rows = [template.row(left.row(query_of[i])[:heads[i]], right.row(passage_of[i])[:tails[i]]) for i in batch]
-            second = tails[batch] + len(template.after)
-            logits = model.logits(join(rows), second, template.second_type)
+        def prepare(at: slice) -> Window[tuple[TokenRows, Ints]]:
+            """Lay out all pairs of some passages, so that each passage is tokenised once."""
+            right = tokenise(first.tokenizer, [passages[i] for i in used_passages[at]], limit, special=False)
+            positions = np.flatnonzero((passage_of >= at.start) & (passage_of < at.stop))
+            heads_of, tails_of = query_of[positions], passage_of[positions] - at.start
+            heads, tails = cut_longest_first(left.lengths[heads_of], right.lengths[tails_of], limit - template.size)
+
+            def batch(rows: Ints) -> tuple[TokenRows, Ints]:
+                joined = [template.row(left.row(heads_of[i])[:heads[i]], right.row(tails_of[i])[:tails[i]])
+                          for i in rows]
+                return join(joined), tails[rows] + len(template.after)
+
+            return Window(positions, heads + tails + template.size, batch)
+
+        def work(model: LoadedCrossEncoder, inputs: tuple[TokenRows, Ints]) -> Floats:
+            logits = model.logits(*inputs, template.second_type)
             if not np.isfinite(logits).all():
                 raise MemlabError(f"{self.name} gave a score that is not a number", fix="cross_encoder.dtype=fp32")
             return logits
 
-        lengths = heads + tails + template.size
-        models = self._models().workers(int(lengths.sum()))
-        yield from run_batches(pack(lengths, self._budget()), lengths, models, work, lanes=self._lanes())
+        asked, read = (np.array([len(text) for text in texts], np.int64) for texts in (queries, passages))
+        tokens = tokens_read(asked[pairs[:, 0]] + read[pairs[:, 1]], limit)
+        models = self._models().workers(int(tokens.sum()))
+        yield from run_batches(window_slices(len(used_passages)), prepare, self._budget(), models, work,
+                               lanes=self._lanes())
 
     def token_limit(self) -> int:
         """Return the number of tokens that the model reads of a pair."""

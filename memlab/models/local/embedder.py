@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
+from memlab.models.costs import tokens_read
 from memlab.models.local.backend import Encoder, Pooling, to_device
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import TokenRows, pack, run_batches, tokenise
+from memlab.models.local.batching import TokenRows, Window, run_batches, tokenise, window_slices
 from memlab.models.local.files import check_path
 from memlab.models.local.loading import LoadedModels
 from memlab.models.local.maxsim import Block
@@ -61,19 +63,22 @@ class SentenceEmbedder(LocalModel):
         return self.dimensions or width
 
     def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
-        """Yield (positions (b,), unit vectors (b, dim)), longest texts first; a text given twice is encoded once."""
-        distinct, rows = unique(texts)
-        tokens = self._tokenise(distinct, role)
-        width, pad = self.dim(), self._encoders()[0].pad
+        """Yield (positions (b,), unit vectors (b, dim)), a text given twice encoded once.
 
-        def work(encoder: Encoder, batch: Ints) -> Floats:
-            vectors = encoder.sentences(*tokens.padded(batch, pad), width)
+        The longest come first, window by window (``memlab.models.local.batching``).
+        """
+        distinct, rows = unique(texts)
+        width = self.dim()
+
+        def work(encoder: Encoder, inputs: tuple[Ints, Ints]) -> Floats:
+            vectors = encoder.sentences(*inputs, width)
             if not np.isfinite(vectors).all():
                 raise MemlabError(f"{self.name} gave a vector that is not a number", fix="embedder.dtype=fp32")
             return vectors
 
-        models = self._encoders().workers(int(tokens.lengths.sum()))
-        for batch, vectors in self._spread(tokens, models, work):
+        characters = np.array([len(text) for text in distinct], np.int64)
+        models = self._encoders().workers(int(tokens_read(characters, self.token_limit()).sum()))
+        for batch, vectors in self._run(distinct, role, models, work):
             positions = [rows[i] for i in batch]
             yield np.concatenate(positions), np.repeat(vectors, [len(p) for p in positions], axis=0)
 
@@ -82,24 +87,16 @@ class SentenceEmbedder(LocalModel):
 
         A block stays on the model's device, since all token vectors of a corpus rarely fit in memory.
         """
-        tokens = self._tokenise(texts, role)
         ignored = self._ignored_ids(special, punctuation)
 
-        def work(encoder: Encoder, batch: Ints) -> tuple[Any, Any]:
-            ids, mask = tokens.padded(batch, encoder.pad)
+        def work(encoder: Encoder, inputs: tuple[Ints, Ints]) -> tuple[Any, Any, Ints]:
+            ids, mask = inputs
             kept = mask.astype(bool) & ~np.isin(ids, ignored)
             kept[~kept.any(axis=1)] = mask[~kept.any(axis=1)]  # a text without other tokens keeps all of them
-            return encoder.tokens(ids, mask), to_device(kept, encoder.device)
+            return encoder.tokens(ids, mask), to_device(kept, encoder.device), ids
 
-        for batch, (vectors, kept) in self._spread(tokens, self._encoders(), work):
-            yield batch, vectors, kept
-
-    def token_ids(self, texts: Sequence[str], role: Role, *, special: bool, punctuation: bool) -> list[Ints]:
-        """Return, for each text, the vocabulary ids of the tokens that ``token_vectors`` counts, in order."""
-        tokens = self._tokenise(texts, role)
-        ignored = self._ignored_ids(special, punctuation)
-        rows = [tokens.row(i).astype(np.int64) for i in range(len(texts))]
-        return [row if np.isin(row, ignored).all() else row[~np.isin(row, ignored)] for row in rows]
+        for batch, block in self._run(texts, role, self._encoders(), work):
+            yield batch, *block
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return, for each text, whether the model sees only its beginning: shape (n,)."""
@@ -130,9 +127,16 @@ class SentenceEmbedder(LocalModel):
         prefix = self.query_prefix if role == "query" else self.document_prefix
         return tokenise(self._encoders()[0].tokenizer, [prefix + text for text in texts], limit or self.token_limit())
 
-    def _spread(self, tokens: TokenRows, models: Sequence[Encoder], work: Any) -> Iterator[tuple[Ints, Any]]:
-        batches = pack(tokens.lengths, self._budget())
-        return run_batches(batches, tokens.lengths, models, work, lanes=self._lanes())
+    def _run(self, texts: Sequence[str], role: Role, models: Sequence[Encoder], work: Any
+             ) -> Iterator[tuple[Ints, Any]]:
+        """Run ``work(encoder, (ids, mask))`` on all texts; yield (positions, result)."""
+        pad = self._encoders()[0].pad
+
+        def prepare(at: slice) -> Window[tuple[Ints, Ints]]:
+            tokens = self._tokenise(texts[at], role)
+            return Window(np.arange(at.start, at.stop), tokens.lengths, partial(tokens.padded, pad=pad))
+
+        return run_batches(window_slices(len(texts)), prepare, self._budget(), models, work, lanes=self._lanes())
 
 
 def unique(texts: Sequence[str]) -> tuple[list[str], list[Ints]]:

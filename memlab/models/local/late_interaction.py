@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from memlab.errors import MemlabError
 from memlab.models.local.colbert import ColbertEncoder
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.maxsim import Block, Products, choose_products, mean_matches
@@ -61,15 +62,17 @@ class LateInteraction:
         return {"is": "LateInteraction", "version": self.version, "embedder": self.embedder.identity(),
                 "special": self.special, "punctuation": self._punctuation(role)}
 
-    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Floats]]]:
-        """Yield (positions (b,), one matrix (tokens, dim) per text): the tokens that count, in fp32."""
-        for positions, vectors, kept in self._encode(texts, role):
-            flat, lengths = vectors[kept].float().cpu().numpy(), kept.sum(dim=1).cpu().numpy()
-            yield np.asarray(positions, np.int64), np.split(flat, np.cumsum(lengths)[:-1])
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
+        """Yield (positions (b,), per text the ids (tokens,) of the tokens that count, and their fp32 vectors).
 
-    def token_ids(self, texts: Sequence[str], role: Role) -> list[Ints]:
-        """Return, for each text, the vocabulary ids of the tokens that count, in order."""
-        return self.embedder.token_ids(texts, role, special=self.special, punctuation=self._punctuation(role))
+        Raises MemlabError for a ColBERT model.
+        """
+        for positions, vectors, kept, ids in self._encode(texts, role):
+            if ids is None:
+                raise MemlabError("token weights need an ordinary encoder, not a ColBERT model", fix="weight no tokens")
+            counted, flat = kept.cpu().numpy(), vectors[kept].float().cpu().numpy()
+            ends = np.cumsum(counted.sum(axis=1))[:-1]
+            yield np.asarray(positions, np.int64), np.split(ids[counted], ends), np.split(flat, ends)
 
     def token_limit(self) -> int | None:
         """Return the number of tokens that the encoder reads of a text; None if its model alone knows."""

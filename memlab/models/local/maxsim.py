@@ -24,8 +24,9 @@ Products = Literal["fp32", "fp16"]
 bits fewer, and unit vectors do not need its range. TF32 would be a switch of the whole process, also for the rotary
 position embeddings of an encoder that runs at the same time, which need all bits."""
 
-Block = tuple[Ints, Any, Any]
-"""Positions (b,), token vectors (b, length, dim) as a tensor, and which of them count (b, length) as a tensor."""
+Block = tuple[Ints, Any, Any, Ints | None]
+"""Positions (b,), token vectors (b, length, dim) as a tensor, which of them count (b, length) as a tensor, and the
+vocabulary ids of the tokens (b, length), where each stands for a word."""
 
 Encode = Callable[[list[str], Role], Iterator[Block]]
 """Texts to blocks of unit vectors, each on the device that computed it."""
@@ -66,7 +67,7 @@ def best_matches(queries: Sequence[str], passages: Sequence[str], pairs: Ints, e
     vectors, starts = query_vectors([queries[i] for i in used_queries], encode)
     order = np.lexsort((query_of, passage_of))  # pairs by passage, then by query
     bounds = np.searchsorted(passage_of[order], np.arange(len(used) + 1))
-    for batch, tokens, kept in encode([passages[i] for i in used], "document"):
+    for batch, tokens, kept, _ in encode([passages[i] for i in used], "document"):
         for rows, facing in _facing(batch, bounds, query_of[order]):
             index = np.concatenate([np.arange(starts[q], starts[q + 1]) for q in facing])
             asked = vectors[torch.from_numpy(index)].to(tokens.device)
@@ -80,7 +81,7 @@ def query_vectors(queries: Sequence[str], encode: Encode) -> tuple[Any, Ints]:
     import torch
 
     parts: list[Any] = [None] * len(queries)
-    for batch, tokens, kept in encode(list(queries), "query"):
+    for batch, tokens, kept, _ in encode(list(queries), "query"):
         for i, row, keep in zip(batch, tokens, kept):
             parts[i] = row[keep]
     starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)

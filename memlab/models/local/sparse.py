@@ -15,8 +15,9 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 from pydantic import Field
 
+from memlab.models.costs import CHARACTERS
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import pack, run_batches, tokenise
+from memlab.models.local.batching import by_characters, run_batches, tokenise
 from memlab.models.protocols import Floats, Ints, Role
 from memlab.stage import LocalPath, stage
 
@@ -45,14 +46,13 @@ class SparseTermEncoder(LocalModel):
 
     def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
         """Yield (positions (b,), token numbers and weights (b, 2 terms)), longest texts first."""
-        def work(model: Any, batch: Ints) -> Floats:
+        def work(model: Any, batch: list[str]) -> Floats:
             encode = model.encode_query if role == "query" else model.encode_document
-            return self._heaviest(encode([texts[i] for i in batch], batch_size=len(batch), show_progress_bar=False,
+            return self._heaviest(encode(batch, batch_size=len(batch), show_progress_bar=False,
                                          convert_to_sparse_tensor=False))
 
-        characters = np.array([len(text) for text in texts], np.int64)
-        batches = pack(characters, 4 * self._budget())  # about 4 characters per token
-        yield from run_batches(batches, characters, self._load("SparseEncoder"), work)
+        models = self._load("SparseEncoder")
+        yield from run_batches([texts], by_characters, CHARACTERS * self._budget(), models, work)
 
     def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
         """Return, for each text, whether the model sees only its beginning: shape (n,); a query is read whole."""

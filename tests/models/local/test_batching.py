@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.models.local.batching import join, pack, padding_share, run_batches, spread
+from memlab.models.local import batching
+from memlab.models.local.batching import Window, join, pack, padding_share, run_batches, spread, window_slices
 
 LENGTHS = st.lists(st.integers(0, 40), max_size=60).map(lambda x: np.array(x, np.int64))
 
@@ -93,6 +96,12 @@ class Model:
 LONG = np.array([8, 8, 8, 8, 4, 4, 4, 4])
 
 
+def batches_of(lengths: np.ndarray, budget: int, models: list, work: Callable[..., Any], lanes: int = 1) -> list:
+    """Run the batches of one window, whose rows a model takes as they are."""
+    window = Window(np.arange(len(lengths)), lengths, lambda batch: batch)
+    return list(run_batches([window], lambda job: job, budget, models, work, lanes=lanes))
+
+
 def run(model: Model, batch: np.ndarray) -> np.ndarray:
     import torch
 
@@ -105,18 +114,18 @@ def run(model: Model, batch: np.ndarray) -> np.ndarray:
 
 def test_a_batch_that_does_not_fit_is_halved_and_the_size_is_remembered() -> None:
     model = Model(room=17)
-    results = list(run_batches([np.arange(4), np.arange(4, 8)], LONG, [model], run))
+    results = batches_of(LONG, 32, [model], run)
     assert sorted(i for batch, _ in results for i in batch) == list(range(8))
     assert all((result == LONG[batch] * 10).all() for batch, result in results)
     assert model.tried == [32, 16, 16, 16]  # the second batch, 16, fits: nothing else is tried in vain
     model.tried.clear()
-    assert len(list(run_batches([np.arange(4)], LONG, [model], run))) == 2
+    assert len(batches_of(LONG[:4], 32, [model], run)) == 2
     assert model.tried == [16, 16]
 
 
 def test_one_text_that_does_not_fit_is_an_error_with_a_remedy() -> None:
     with pytest.raises(MemlabError, match=r"(?s)8 tokens does not fit.*max_length"):
-        list(run_batches([np.arange(4)], LONG, [Model(room=5)], run))
+        batches_of(LONG[:4], 32, [Model(room=5)], run)
 
 
 def test_the_device_is_emptied_before_the_halves_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +133,7 @@ def test_the_device_is_emptied_before_the_halves_are_tried(monkeypatch: pytest.M
 
     model, freed = Model(room=17), []
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: freed.append(len(model.tried)))
-    list(run_batches([np.arange(4)], LONG, [model], run))
+    batches_of(LONG[:4], 32, [model], run)
     assert freed == [1]
 
 
@@ -133,7 +142,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
     with pytest.raises(RuntimeError, match="illegal"):
-        list(run_batches([np.arange(4)], LONG, [Model(1)], fail))
+        batches_of(LONG[:4], 32, [Model(1)], fail)
 
 
 def test_two_lanes_prepare_a_batch_while_another_is_computed() -> None:
@@ -143,8 +152,8 @@ def test_two_lanes_prepare_a_batch_while_another_is_computed() -> None:
         both.wait()
         return int(batch[0])
 
-    batches = [np.array([i]) for i in range(6)]
-    assert sorted(r for _, r in run_batches(batches, np.ones(6, int), [Model(9)], work, lanes=2)) == list(range(6))
+    results = batches_of(np.ones(6, int), 1, [Model(9)], work, lanes=2)
+    assert sorted(result for _, result in results) == list(range(6))
 
 
 def test_every_device_gets_a_batch_before_one_gets_a_second() -> None:
@@ -157,5 +166,74 @@ def test_every_device_gets_a_batch_before_one_gets_a_second() -> None:
         return 1
 
     models = [Model(9), Model(9)]
-    assert len(list(run_batches([np.array([0]), np.array([1])], np.ones(2, int), models, work, lanes=2))) == 2
+    assert len(batches_of(np.ones(2, int), 1, models, work, lanes=2)) == 2
     assert used == dict(enumerate(models))
+
+
+@given(st.integers(0, 70), st.integers(1, 9), st.integers(1, 9))
+def test_windows_hold_every_text_once_in_order(count: int, first: int, budget: int) -> None:
+    with mock.patch.multiple(batching, WHOLE=10, FIRST=first, MOST=20):
+        windows = [np.arange(count)[at] for at in window_slices(count)]
+        lengths = np.arange(count) * 7 % 11
+
+        def prepare(at: slice) -> Window:
+            positions = np.arange(at.start, at.stop)
+            return Window(positions, lengths[at], lambda rows: positions[rows])
+
+        results = run_batches(window_slices(count), prepare, budget, [Model(99)], lambda model, texts: texts)
+        assert all(at.tolist() == result.tolist() for at, result in results)
+    assert [i for window in windows for i in window] == list(range(count))
+    assert len(windows) == 1 or not 0 < count <= 10
+
+
+class Tokeniser:
+    """Prepares windows of one text each, and tells when the second one is begun."""
+
+    def __init__(self, fails_at: int | None = None) -> None:
+        self.fails_at = fails_at
+        self.begun, self.may_end = threading.Event(), threading.Event()
+        self.threads: list[threading.Thread] = []
+
+    def __call__(self, job: int) -> Window:
+        self.threads.append(threading.current_thread())
+        if job == self.fails_at:
+            raise ValueError(f"text {job} is no text")
+        if job == 1:
+            self.begun.set()
+            assert self.may_end.wait(60)
+        return Window(np.array([job]), np.array([3]), lambda rows: job)
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_the_next_window_is_tokenised_while_a_model_computes(lanes: int) -> None:
+    tokeniser = Tokeniser()
+
+    def work(model: Model, job: int) -> int:
+        if job == 0:
+            assert tokeniser.begun.wait(60)  # passes only if window 1 is begun before this batch ends
+            tokeniser.may_end.set()
+        return job
+
+    results = run_batches(range(3), tokeniser, 9, [Model(9)], work, lanes=lanes)
+    assert sorted((int(at[0]), job) for at, job in results) == [(0, 0), (1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("fails_at", [0, 2])
+def test_an_error_of_the_tokeniser_reaches_the_caller(fails_at: int) -> None:
+    tokeniser = Tokeniser(fails_at)
+    tokeniser.may_end.set()
+    with pytest.raises(ValueError, match=f"text {fails_at} is no text"):
+        list(run_batches(range(4), tokeniser, 9, [Model(9)], lambda model, job: job))
+    assert not any(thread.is_alive() for thread in tokeniser.threads if thread is not threading.current_thread())
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_batches_that_are_not_wanted_leave_no_thread(lanes: int) -> None:
+    before, tokeniser = set(threading.enumerate()), Tokeniser()
+    results = run_batches(range(20), tokeniser, 9, [Model(9)], lambda model, job: tokeniser.may_end.set() or job,
+                          lanes=lanes)
+    next(results)
+    assert tokeniser.begun.wait(60)
+    results.close()
+    assert set(threading.enumerate()) == before
+    assert len(tokeniser.threads) < 20

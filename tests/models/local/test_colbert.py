@@ -51,7 +51,7 @@ def test_identity_and_errors(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="there is no model folder"):
         ColbertEncoder(path=tmp_path / "gone")
     with pytest.raises(MemlabError, match="ordinary encoder"):
-        scorer.token_ids(["a"], "query")
+        list(scorer.token_vectors(["a"], "query"))
 
 
 def test_a_batch_that_does_not_fit_is_halved(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_a_batch_that_does_not_fit_is_halved(folder: Path, monkeypatch: pytest.M
 
     def tokens() -> list[int]:
         counts = [0] * len(PASSAGES)
-        for at, _, kept in encoder.token_vectors(PASSAGES, "document", special=False, punctuation=False):
+        for at, _, kept, _ in encoder.token_vectors(PASSAGES, "document", special=False, punctuation=False):
             for i, n in zip(at, kept.sum(dim=1).tolist()):
                 counts[i] = n
         return counts

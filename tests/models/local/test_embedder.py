@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from memlab.errors import MemlabError
+from memlab.models.local import batching
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import Embedder, Floats, Role
 
@@ -53,6 +54,19 @@ def test_equals_sentence_transformers(backend: str, reference) -> None:
     given = [*texts(40), "", " ", "word " * 3000, "été 漢字 🙂"]
     vectors = encode(SentenceEmbedder(backend=backend), given)
     assert (vectors * reference.encode(given, normalize_embeddings=True)).sum(1).min() > 0.99999
+
+
+def test_windows_change_no_vector_and_no_place(minilm: SentenceEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, flags = [*texts(40), *texts(9)], {"special": True, "punctuation": True}
+    whole = encode(minilm, given)
+    ids = {i: row for at, _, _, rows in minilm.token_vectors(given, "document", **flags) for i, row in zip(at, rows)}
+    for name, size in (("WHOLE", 8), ("FIRST", 3), ("MOST", 12)):
+        monkeypatch.setattr(batching, name, size)
+    np.testing.assert_allclose(encode(minilm, given), whole, atol=1e-6)
+    for at, _, keep, rows in minilm.token_vectors(given, "document", **flags):
+        for i, row, counted in zip(at, rows, keep.numpy()):
+            assert row[counted].tolist() == ids.pop(i)[:counted.sum()].tolist()
+    assert ids == {}
 
 
 def test_batches_do_not_change_vectors(minilm: SentenceEmbedder) -> None:
@@ -105,7 +119,7 @@ def test_truncation_is_told_from_the_tokenised_length(minilm: SentenceEmbedder) 
 def test_token_vectors_leave_out_what_is_asked(minilm: SentenceEmbedder) -> None:
     def counts(**flags: bool) -> list[int]:
         kept = [None] * 3
-        for at, vectors, keep in minilm.token_vectors(["a dog.", "yes, a dog!", "..."], "document", **flags):
+        for at, vectors, keep, _ in minilm.token_vectors(["a dog.", "yes, a dog!", "..."], "document", **flags):
             np.testing.assert_allclose(vectors.norm(dim=2)[keep].numpy(), 1, atol=1e-5)
             for i, row in zip(at, keep):
                 kept[i] = int(row.sum())
@@ -114,15 +128,6 @@ def test_token_vectors_leave_out_what_is_asked(minilm: SentenceEmbedder) -> None
     assert counts(special=True, punctuation=True) == [5, 7, 5]
     assert counts(special=False, punctuation=True) == [3, 5, 3]
     assert counts(special=False, punctuation=False) == [2, 3, 5]  # nothing but punctuation: all of it counts
-
-
-def test_token_ids_are_those_that_count(minilm: SentenceEmbedder) -> None:
-    given = ["a dog.", "yes, a dog!", "..."]
-    for special, punctuation in ((True, True), (False, True), (False, False)):
-        ids = minilm.token_ids(given, "document", special=special, punctuation=punctuation)
-        for at, _, keep in minilm.token_vectors(given, "document", special=special, punctuation=punctuation):
-            assert [len(ids[i]) for i in at] == keep.sum(dim=1).tolist()
-    assert [len(row) for row in ids] == [2, 3, 5]
 
 
 def test_a_plain_transformer_that_counts_positions_after_the_padding_index(folder: Path, tmp_path: Path) -> None:

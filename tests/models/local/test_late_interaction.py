@@ -70,6 +70,16 @@ def test_any_list_of_pairs_scores_as_the_full_grid(data: st.DataObject) -> None:
     np.testing.assert_allclose(scores(scorer, grid[rows]), scores(scorer, grid)[rows], atol=1e-5)
 
 
+def test_token_vectors_come_with_the_ids_of_their_tokens(embedder: SentenceEmbedder) -> None:
+    given, tokenizer = ["yes, a big dog!", "a dog.", "..."], embedder._encoders()[0].tokenizer
+    found = {}
+    for at, ids, matrices in LateInteraction(embedder=embedder).token_vectors(given, "document"):
+        assert [matrix.shape for matrix in matrices] == [(len(row), 384) for row in ids]
+        found |= {given[i]: tokenizer.convert_ids_to_tokens(row) for i, row in zip(at, ids)}
+    assert found == {"yes, a big dog!": ["yes", "a", "big", "dog"], "a dog.": ["a", "dog"],
+                     "...": ["[CLS]", ".", ".", ".", "[SEP]"]}  # nothing but punctuation: all of it counts
+
+
 def test_every_passage_is_encoded_once(embedder: SentenceEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     real = SentenceEmbedder.token_vectors

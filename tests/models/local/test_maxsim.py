@@ -23,7 +23,7 @@ def on_two_devices(texts: list[str], role: str) -> Iterator[tuple[np.ndarray, An
     del role
     for i in range(len(texts)):
         device = "cpu" if i % 2 else "meta"
-        yield np.array([i]), torch.ones(1, 3, 4, device=device), torch.ones(1, 3, dtype=torch.bool)
+        yield np.array([i]), torch.ones(1, 3, 4, device=device), torch.ones(1, 3, dtype=torch.bool), None
 
 
 def test_query_vectors_of_several_devices_are_joined_on_the_first() -> None:

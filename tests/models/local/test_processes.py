@@ -18,7 +18,7 @@ from memlab.errors import MemlabError
 from memlab.models.local import loading, processes
 from memlab.models.local.backend import Runtime
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import run_batches
+from memlab.models.local.batching import Window, run_batches
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.processes import RemoteModel
@@ -84,8 +84,8 @@ def test_errors_reach_the_caller_and_the_process_goes_on(remote: RemoteModel) ->
 def test_a_batch_that_does_not_fit_is_halved(remote: RemoteModel) -> None:
     with pytest.raises(torch.OutOfMemoryError):
         remote.squared(np.arange(8))
-    batches = [np.arange(8), np.arange(8, 16)]
-    results = list(run_batches(batches, np.ones(16, np.int64), [remote], lambda model, batch: model.squared(batch),
+    window = Window(np.arange(16), np.ones(16, np.int64), lambda batch: batch)
+    results = list(run_batches([window], lambda job: job, 8, [remote], lambda model, batch: model.squared(batch),
                                lanes=2))
     assert {int(i): int(r) for batch, squares in results for i, r in zip(batch, squares)} == {
         i: i * i for i in range(16)}
@@ -178,7 +178,7 @@ def test_token_vectors_stay_in_this_process(started: list[str], monkeypatch: pyt
     monkeypatch.setattr(LocalModel, "_runtime", lambda self: Runtime(("cpu", "cpu"), "fp32", "torch"))
     monkeypatch.setattr(loading, "APART_PAYS", 0)
     blocks = SentenceEmbedder(token_budget=256).token_vectors(TEXTS, "document", special=True, punctuation=True)
-    assert sorted(int(i) for batch, _, _ in blocks for i in batch) == list(range(len(TEXTS)))
+    assert sorted(int(i) for batch, *_ in blocks for i in batch) == list(range(len(TEXTS)))
     assert started == []
 
 
