@@ -78,8 +78,9 @@ class TokenCentroids:
         import torch  # its threads also multiply the candidates' vectors; those of numpy would get in their way
 
         with torch.inference_mode():
-            products = torch.from_numpy(np.ascontiguousarray(query)) @ torch.from_numpy(self.vectors).T
-            best = torch.topk(products, min(number, len(self)), dim=1)
+            # centroids by query tokens: half the time of the product the other way round
+            products = torch.from_numpy(self.vectors) @ torch.from_numpy(np.ascontiguousarray(query)).T
+            best = torch.topk(products.T.contiguous(), min(number, len(self)), dim=1)
         return best.indices.numpy()[:, ::-1], best.values.numpy()[:, ::-1]
 
 
