@@ -76,11 +76,9 @@ def encoded_together(pipeline: Pipeline, some: list[Session], folder: Path) -> P
         def token_identity(self, role: str) -> dict:
             return matcher.token_identity(role)
 
-        def token_vectors(self, texts: list[str], _role: str) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-            yield np.arange(len(texts)), [vectors.text(row_of[text])[1] for text in texts]
-
-        def token_ids(self, texts: list[str], _role: str) -> list[np.ndarray]:
-            return [vectors.text(row_of[text])[0] for text in texts]
+        def token_vectors(self, texts: list[str], _role: str) -> Iterator[tuple[np.ndarray, list, list]]:
+            ids, matrices = zip(*(vectors.text(row_of[text]) for text in texts))
+            yield np.arange(len(texts)), list(ids), list(matrices)
 
     return pipeline.replace(late=replace(pipeline.late, matcher=Stored()))
 

@@ -10,9 +10,10 @@ import polars as pl
 from memlab.cluster.shards import load_part
 from memlab.harness.arm import Arm, load
 from memlab.harness.truncation import lane_embedders, truncated
-from memlab.models.protocols import Embedder, Role, models_in
+from memlab.models.protocols import Embedder, Role, TokenMatcher, models_in
 from memlab.pipeline import LANES, LAST_RANKED, LAST_WRITTEN
 from memlab.search.as_of import of_kinds
+from memlab.search.late_interaction import WeightedLate
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
@@ -50,6 +51,12 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
                         pass
                     if role == "document":  # every arm reports truncation, and should not load the model for it
                         truncated(embedder, texts, store)
+        for _, stage in arm.pipeline.stages():
+            if isinstance(stage, WeightedLate):
+                for role, texts in _texts_of_part(stage, tables, part, of):
+                    if texts.height:
+                        precision = stage.precision if role == "document" else "fp32"
+                        store.token_vectors(stage.matcher, texts, role, precision)
 
 
 def _texts_of_part(stage: Any, tables: Tables, part: int, of: int) -> list[tuple[Role, pl.DataFrame]]:
@@ -64,12 +71,13 @@ def _texts_of_part(stage: Any, tables: Tables, part: int, of: int) -> list[tuple
 def work_keys(arm: Arm) -> dict[str, str]:
     """Return a key for each slot that asks a model to rank: the digest of the data and of all stages up to the slot.
 
-    Equal keys stand for equal work. A lane's vectors do not count: ``prepare`` makes them.
+    Equal keys stand for equal work. A lane's vectors do not count, nor do its token vectors: ``prepare`` makes them.
     """
     keys: dict[str, str] = {}
     pipeline = arm.pipeline
     for slot, stage in pipeline.between(LAST_WRITTEN, LAST_RANKED):
-        if any(slot not in LANES or not isinstance(model, Embedder) for model in models_in(stage)):
+        prepared = () if slot not in LANES else TokenMatcher if isinstance(stage, WeightedLate) else Embedder
+        if any(not isinstance(model, prepared) for model in models_in(stage)):
             stages = [stage for _, stage in pipeline.between(None, slot)]
             keys[slot] = spec_digest([arm.dataset.identity(), pipeline.tokens, *stages])
     return keys

@@ -7,14 +7,18 @@ from pathlib import Path
 import pytest
 
 from memlab.cluster.precompute import asks_before_search, prepare, write
+from memlab.cluster.shards import run_part
 from memlab.pipeline import _MEMO, Pipeline
 from memlab.search.dense import Dense
+from memlab.search.late_index import LateIndex
+from memlab.search.late_interaction import WeightedLate
 from memlab.store import Store
 from memlab.write.chunk.turns import RoundChunker, TurnChunker
 from memlab.write.context.llm import LLMContext
 from tests.chats import ScriptedChat
 from tests.search.world import WordEmbedder
 from tests.small import arm, lexical
+from tests.token_words import TokenWords
 
 
 def arms(root: Path) -> list:
@@ -42,6 +46,26 @@ def test_after_it_no_arm_encodes_anything(of: int, tmp_path: Path, monkeypatch: 
         for one in arms(tmp_path):
             one.run(store)
     assert store.made["vectors"] == 0
+
+
+@pytest.mark.parametrize("of", [1, 3])
+def test_after_it_no_shard_makes_token_vectors_and_each_text_got_them_once(of: int, tmp_path: Path) -> None:
+    lanes = [late(matcher=TokenWords(), precision=precision)
+             for late, precision in ((WeightedLate, "fp32"), (LateIndex, "fp32"), (WeightedLate, "int8"))]
+    some = [arm(tmp_path, lexical(late=late), name=str(n)) for n, late in enumerate(lanes)]
+    tables = some[0].dataset.load()
+    keys, asked = tables["turns"]["text_id"].n_unique(), tables["questions"]["text_id"].n_unique()
+    TokenWords.asked.clear()
+    for part in range(of):
+        prepare(some, Store(tmp_path / "store"), part, of)
+    assert len(TokenWords.asked) == 2 * keys + asked  # fp32 and int8 are stored on their own
+    _MEMO.clear()
+    store = Store(tmp_path / "store")
+    for one in some:
+        for part in range(of):
+            run_part(one, store, part, of)
+    assert len(TokenWords.asked) == 2 * keys + asked
+    assert store.made["tokens"] == 0 < store.found["tokens"]
 
 
 def test_finished_arms_need_nothing(tmp_path: Path) -> None:

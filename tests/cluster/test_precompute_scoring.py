@@ -16,10 +16,11 @@ from memlab.pipeline import _MEMO, Pipeline
 from memlab.rank.rerank import Rerank
 from memlab.rank.select import Fixed
 from memlab.search.dense import Dense
-from memlab.search.late_interaction import Late
+from memlab.search.late_interaction import Late, WeightedLate
 from memlab.store import Store
 from tests.search.world import Overlap, WordEmbedder
 from tests.small import arm, lexical, lives
+from tests.token_words import TokenWords
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ def test_the_key_of_work_is_made_of_the_data_and_all_stages_up_to_it(tmp_path: P
 
     assert keys(lexical()) == {}
     assert keys(Pipeline(dense=Dense(embedder=WordEmbedder()))) == {}  # the preparation makes a lane's vectors
+    assert keys(lexical(late=WeightedLate(matcher=TokenWords()))) == {}
     one, same, other = (keys(reranked(k, scorer)) for k, scorer in ((3, Overlap()), (5, Overlap()), (3, Other())))
     assert list(one) == ["rerank"]
     assert one == same != other

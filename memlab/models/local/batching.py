@@ -92,7 +92,7 @@ def tokenise(tokenizer: Any, texts: Sequence[str], max_length: int, *, special: 
 
 
 @dataclass(frozen=True)
-class Window(Generic[Inputs]):
+class InputWindow(Generic[Inputs]):
     """Inputs of a model that are sorted and packed together.
 
     positions: (n,) their places among all inputs. lengths: (n,) their tokens, or what is proportional to them.
@@ -181,14 +181,15 @@ def attempt(call: Callable[[], Result]) -> Result | None:
     return None
 
 
-def by_characters(texts: Sequence[str]) -> Window[list[str]]:
+def by_characters(texts: Sequence[str]) -> InputWindow[list[str]]:
     """Return all texts as one window, by their characters: for models that tokenise each batch themselves."""
-    return Window(np.arange(len(texts)), np.array([len(text) for text in texts], np.int64),
+    return InputWindow(np.arange(len(texts)), np.array([len(text) for text in texts], np.int64),
                   lambda batch: [texts[i] for i in batch])
 
 
-def run_batches(jobs: Sequence[Job], prepare: Callable[[Job], Window[Inputs]], budget: int, models: Sequence[Model],
-                work: Callable[[Model, Inputs], Result], *, lanes: int = 1) -> Iterator[tuple[Ints, Result]]:
+def run_batches(jobs: Sequence[Job], prepare: Callable[[Job], InputWindow[Inputs]], budget: int,
+                models: Sequence[Model], work: Callable[[Model, Inputs], Result], *, lanes: int = 1
+                ) -> Iterator[tuple[Ints, Result]]:
     """Prepare windows and run their batches on whichever model is free; yield (positions, result) as they come.
 
     The next window is prepared in a thread while the models compute this one. A batch has at most ``budget`` padded
@@ -196,7 +197,7 @@ def run_batches(jobs: Sequence[Job], prepare: Callable[[Job], Window[Inputs]], b
     With two lanes per model, one prepares and sends a batch while the device computes the other's.
     Raises MemlabError if one text alone does not fit.
     """
-    def run(model: Model, window: Window[Inputs], batch: Ints) -> list[tuple[Ints, Result]]:
+    def run(model: Model, window: InputWindow[Inputs], batch: Ints) -> list[tuple[Ints, Result]]:
         tokens = max(1, int(window.lengths[batch].max(initial=0)))
         size = max(1, _ROOM.get(model, len(batch) * tokens) // tokens)
         if len(batch) > size:
@@ -210,7 +211,7 @@ def run_batches(jobs: Sequence[Job], prepare: Callable[[Job], Window[Inputs]], b
         _ROOM[model] = min(_ROOM.get(model, len(batch) * tokens), len(batch) // 2 * tokens)
         return run(model, window, batch)
 
-    def worker(model: Model, job: tuple[Window[Inputs], Ints]) -> list[tuple[Ints, Result]]:
+    def worker(model: Model, job: tuple[InputWindow[Inputs], Ints]) -> list[tuple[Ints, Result]]:
         return run(model, *job)
 
     with ThreadPoolExecutor(1) as thread:  # it ends with this generator, also with one that is closed early

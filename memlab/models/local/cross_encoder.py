@@ -19,7 +19,7 @@ from memlab.errors import MemlabError
 from memlab.models.costs import tokens_read
 from memlab.models.local.backend import to_device
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import TokenRows, Window, join, run_batches, tokenise, window_slices
+from memlab.models.local.batching import InputWindow, TokenRows, join, run_batches, tokenise, window_slices
 from memlab.models.local.loading import LoadedModels
 from memlab.models.protocols import Floats, Ints
 from memlab.stage import LocalPath, stage
@@ -95,7 +95,7 @@ class CrossEncoderScorer(LocalModel):
         used_passages, passage_of = np.unique(pairs[:, 1], return_inverse=True)
         left = tokenise(first.tokenizer, [queries[i] for i in used_queries], limit, special=False)
 
-        def prepare(at: slice) -> Window[tuple[TokenRows, Ints]]:
+        def prepare(at: slice) -> InputWindow[tuple[TokenRows, Ints]]:
             """Lay out all pairs of some passages, so that each passage is tokenised once."""
             right = tokenise(first.tokenizer, [passages[i] for i in used_passages[at]], limit, special=False)
             positions = np.flatnonzero((passage_of >= at.start) & (passage_of < at.stop))
@@ -107,7 +107,7 @@ class CrossEncoderScorer(LocalModel):
                           for i in rows]
                 return join(joined), tails[rows] + len(template.after)
 
-            return Window(positions, heads + tails + template.size, batch)
+            return InputWindow(positions, heads + tails + template.size, batch)
 
         def work(model: LoadedCrossEncoder, inputs: tuple[TokenRows, Ints]) -> Floats:
             logits = model.logits(*inputs, template.second_type)

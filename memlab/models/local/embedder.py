@@ -15,7 +15,7 @@ from memlab.errors import MemlabError
 from memlab.models.costs import tokens_read
 from memlab.models.local.backend import Encoder, Pooling, to_device
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import TokenRows, Window, run_batches, tokenise, window_slices
+from memlab.models.local.batching import InputWindow, TokenRows, run_batches, tokenise, window_slices
 from memlab.models.local.files import check_path
 from memlab.models.local.loading import LoadedModels
 from memlab.models.local.maxsim import Block
@@ -132,9 +132,9 @@ class SentenceEmbedder(LocalModel):
         """Run ``work(encoder, (ids, mask))`` on all texts; yield (positions, result)."""
         pad = self._encoders()[0].pad
 
-        def prepare(at: slice) -> Window[tuple[Ints, Ints]]:
+        def prepare(at: slice) -> InputWindow[tuple[Ints, Ints]]:
             tokens = self._tokenise(texts[at], role)
-            return Window(np.arange(at.start, at.stop), tokens.lengths, partial(tokens.padded, pad=pad))
+            return InputWindow(np.arange(at.start, at.stop), tokens.lengths, partial(tokens.padded, pad=pad))
 
         return run_batches(window_slices(len(texts)), prepare, self._budget(), models, work, lanes=self._lanes())
 

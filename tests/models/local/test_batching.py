@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.models.local import batching
-from memlab.models.local.batching import Window, join, pack, padding_share, run_batches, spread, window_slices
+from memlab.models.local.batching import InputWindow, join, pack, padding_share, run_batches, spread, window_slices
 
 LENGTHS = st.lists(st.integers(0, 40), max_size=60).map(lambda x: np.array(x, np.int64))
 
@@ -98,7 +98,7 @@ LONG = np.array([8, 8, 8, 8, 4, 4, 4, 4])
 
 def batches_of(lengths: np.ndarray, budget: int, models: list, work: Callable[..., Any], lanes: int = 1) -> list:
     """Run the batches of one window, whose rows a model takes as they are."""
-    window = Window(np.arange(len(lengths)), lengths, lambda batch: batch)
+    window = InputWindow(np.arange(len(lengths)), lengths, lambda batch: batch)
     return list(run_batches([window], lambda job: job, budget, models, work, lanes=lanes))
 
 
@@ -176,9 +176,9 @@ def test_windows_hold_every_text_once_in_order(count: int, first: int, budget: i
         windows = [np.arange(count)[at] for at in window_slices(count)]
         lengths = np.arange(count) * 7 % 11
 
-        def prepare(at: slice) -> Window:
+        def prepare(at: slice) -> InputWindow:
             positions = np.arange(at.start, at.stop)
-            return Window(positions, lengths[at], lambda rows: positions[rows])
+            return InputWindow(positions, lengths[at], lambda rows: positions[rows])
 
         results = run_batches(window_slices(count), prepare, budget, [Model(99)], lambda model, texts: texts)
         assert all(at.tolist() == result.tolist() for at, result in results)
@@ -194,14 +194,14 @@ class Tokeniser:
         self.begun, self.may_end = threading.Event(), threading.Event()
         self.threads: list[threading.Thread] = []
 
-    def __call__(self, job: int) -> Window:
+    def __call__(self, job: int) -> InputWindow:
         self.threads.append(threading.current_thread())
         if job == self.fails_at:
             raise ValueError(f"text {job} is no text")
         if job == 1:
             self.begun.set()
             assert self.may_end.wait(60)
-        return Window(np.array([job]), np.array([3]), lambda rows: job)
+        return InputWindow(np.array([job]), np.array([3]), lambda rows: job)
 
 
 @pytest.mark.parametrize("lanes", [1, 2])

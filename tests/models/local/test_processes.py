@@ -18,7 +18,7 @@ from memlab.errors import MemlabError
 from memlab.models.local import loading, processes
 from memlab.models.local.backend import Runtime
 from memlab.models.local.base import LocalModel
-from memlab.models.local.batching import Window, run_batches
+from memlab.models.local.batching import InputWindow, run_batches
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.processes import RemoteModel
@@ -84,7 +84,7 @@ def test_errors_reach_the_caller_and_the_process_goes_on(remote: RemoteModel) ->
 def test_a_batch_that_does_not_fit_is_halved(remote: RemoteModel) -> None:
     with pytest.raises(torch.OutOfMemoryError):
         remote.squared(np.arange(8))
-    window = Window(np.arange(16), np.ones(16, np.int64), lambda batch: batch)
+    window = InputWindow(np.arange(16), np.ones(16, np.int64), lambda batch: batch)
     results = list(run_batches([window], lambda job: job, 8, [remote], lambda model, batch: model.squared(batch),
                                lanes=2))
     assert {int(i): int(r) for batch, squares in results for i, r in zip(batch, squares)} == {
