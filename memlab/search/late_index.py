@@ -84,15 +84,16 @@ class _Search:
         ids = self.pool.memories[: len(self.place)]
         matches = np.full((len(self.query), places.width), -np.inf, np.float32)
         matches[:, places.column] = estimates[:, self.place]
-        alone = self._best(self.weight @ matches[:, places.column], ids)
-        needed, window, session = [places.column[alone]], alone, np.empty(0, np.int64)
+        alone = self._best((self.weight @ estimates)[self.place], ids)
+        exact, window, session = places.column[alone], alone, np.empty(0, np.int64)
         if stage.window:
             window = self._best((self.weight @ places.in_window(matches))[places.column], ids)
-            needed.append(places.around(places.column[window]))
+            exact = np.union1d(exact, places.around(places.column[window]))
+        by_estimate = self._session_scores(matches) if stage.sessions else np.empty(0, np.float32)
+        self._match(matches, exact)
         if stage.sessions:
-            session = self._best_sessions(matches)
-            needed.append(places.of_sessions(session))
-        self._match(matches, np.unique(np.concatenate(needed)))
+            session = self._best_sessions(by_estimate, matches, exact)
+            self._match(matches, np.setdiff1d(places.of_sessions(session), exact))
         yield stage.name, alone, self.weight @ matches[:, places.column[alone]]
         if stage.window:
             near = places.column[window][:, None] + np.arange(-places.gap, places.gap + 1)
@@ -107,11 +108,24 @@ class _Search:
         """Return the memories with the best estimates, ascending."""
         return np.sort(topk(scores, ids, self.stage.candidates))
 
-    def _best_sessions(self, matches: Floats) -> Ints:
-        """Return the sessions with the best estimates, ascending: as many as hold all candidates."""
-        every = np.arange(len(self.places.begins))
-        scores = self.weight @ self.places.in_sessions(matches, every)
-        order = topk(scores, every, len(every))
+    def _session_scores(self, matches: Floats) -> Floats:
+        """Return the scores (s,) of all sessions by some matches."""
+        return self.weight @ self.places.in_sessions(matches, np.arange(len(self.places.begins)))
+
+    def _best_sessions(self, by_estimate: Floats, matches: Floats, exact: Ints) -> Ints:
+        """Return the sessions that are best by estimates or by exact matches, ascending; they hold all candidates.
+
+        Over many memories estimates alone rank sessions badly: the maximum over a session's members is high for all of
+        them. Exact matches are those in the columns ``exact``.
+        """
+        known = np.full_like(matches, -np.inf)
+        known[:, exact] = matches[:, exact]
+        every = np.arange(len(by_estimate))
+        rank = np.full(len(every), len(every))
+        for scores in (by_estimate, self._session_scores(known)):
+            order = topk(scores, every, len(every))
+            rank[order] = np.minimum(rank[order], every)
+        order = np.argsort(rank, kind="stable")
         members = np.cumsum((self.places.ends - self.places.begins)[order])
         return np.sort(order[: np.searchsorted(members, self.stage.candidates) + 1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -105,6 +106,30 @@ def test_the_best_memories_are_among_the_candidates() -> None:
     stage = LateIndex(matcher=Words(), exact_below=0, exact_queries=0, candidates=50, centroids=40)
     some = stage.run(tables, Store())["hits"]
     assert exact.join(some, on=["query", "lane", "memory"], how="semi").height >= 0.95 * exact.height
+
+
+class NoisyWords(Words):
+    """Each word of each text has a vector of its own, near that of the word."""
+
+    def identity(self) -> dict[str, Any]:
+        return {"is": "NoisyWords"}
+
+    def token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, list[Ints], list[Floats]]]:
+        for positions, rows, matrices in super().token_vectors(texts, role):
+            noisy = [matrix + np.random.default_rng(zlib.crc32(text.encode())).normal(0, 0.1, matrix.shape)
+                     for text, matrix in zip(texts, matrices)]
+            yield positions, rows, [(m / np.linalg.norm(m, axis=1, keepdims=True)).astype(np.float32) for m in noisy]
+
+
+def test_sessions_are_found_though_each_holds_all_words() -> None:
+    rng = np.random.default_rng(1)
+    memories = [(n // 20, " ".join(rng.choice(WORDS, 8))) for n in range(2000)]
+    tables = world(memories, [(" ".join(rng.choice(WORDS, 4)), None) for _ in range(20)])
+    exact = WeightedLate(matcher=NoisyWords()).run(tables, Store())["hits"].filter(
+        pl.col("rank") <= 20, lane="late_session:turn")  # the 20 memories of the best session
+    stage = LateIndex(matcher=NoisyWords(), exact_below=0, exact_queries=0, candidates=200, probes=4, centroids=40)
+    some = stage.run(tables, Store())["hits"]
+    assert exact.join(some, on=["query", "lane", "memory"], how="semi").height >= 0.3 * exact.height
 
 
 @pytest.mark.parametrize(("exact_below", "exact_queries", "hits"), [(5, 0, 3), (4, 0, 1), (0, 2, 3), (0, 1, 1)])
