@@ -51,7 +51,7 @@ def timed(what: str, work: Callable[[], object]) -> None:
     print(f"{what}: {time.perf_counter() - clock:.2f} s, processor {time.process_time() - processor:.2f} s", flush=True)
 
 
-def encoded_together(pipeline: Pipeline, some: list[Session], folder: Path) -> Pipeline:
+def pipeline_of_stored_tokens(pipeline: Pipeline, some: list[Session], folder: Path) -> Pipeline:
     """Return a pipeline whose late interaction takes the token vectors of all turns from a store that is filled
     first."""
     from memlab.live.sessions import Entry
@@ -104,7 +104,7 @@ def main() -> None:
         some = some[len(memory):]
     if some:
         if options.batches:
-            filling = encoded_together(pipeline, some, folder.with_name(f"{folder.name}-encoded"))
+            filling = pipeline_of_stored_tokens(pipeline, some, folder.with_name(f"{folder.name}-encoded"))
         with Memory(folder, filling) as memory:
             timed(f"add {len(some)} sessions of {sum(len(s.turns) for s in some)} turns",
                   lambda: [memory.add(session) for session in some])
