@@ -108,7 +108,7 @@ def with_noise(vectors: Floats, rng: np.random.Generator) -> Floats:
     return noisy
 
 
-def copied(texts: TokenVectors, copy: int, precision: Precision) -> TokenBlock:
+def noisy_copy(texts: TokenVectors, copy: int, precision: Precision) -> TokenBlock:
     """Return a copy of some texts as one block; copy 0 has neither noise nor other keys."""
     rng, keys, blocks = np.random.default_rng(copy), texts.keys(), []
     for rows, starts, (ids, vectors) in texts.in_pieces(TOKENS, lambda block, at: (block.ids[at], block.widen(at))):
@@ -129,14 +129,14 @@ def files_of(folder: Path, texts: TokenVectors, copies: int, precision: Precisio
         raise SystemExit(f"{folder} holds copies of something else: {page}")
     with progress("copies", copies - len(made["copies"]), "copies") as step:
         while len(made["copies"]) < copies:
-            made["copies"].append(token_file.write(folder, copied(texts, len(made["copies"]), precision)))
+            made["copies"].append(token_file.write(folder, noisy_copy(texts, len(made["copies"]), precision)))
             write_json(page, made)
             step(1)
     names: list[str] = made["copies"][:copies]
     return names
 
 
-def mapped(folder: Path, names: list[str]) -> TokenVectors:
+def map_files(folder: Path, names: list[str]) -> TokenVectors:
     """Return the texts of all files, in the order of these."""
     blocks = []
     with progress("files mapped", len(names), "files") as step:
@@ -182,10 +182,10 @@ def exact_best(stage: LateIndex, pool: TokenPool, queries: Queries, turns: int) 
                     best = topk(scores := rows @ weight, part, BEST)
                     found[i][lane].append((scores[best], part[best]))
             step(1)
-    return [{lane: _merged(pairs) for lane, pairs in one.items()} for one in found]
+    return [{lane: _merge_hits(pairs) for lane, pairs in one.items()} for one in found]
 
 
-def _merged(pairs: list[tuple[Floats, Ints]]) -> Ints:
+def _merge_hits(pairs: list[tuple[Floats, Ints]]) -> Ints:
     scores, numbers = np.concatenate([one for one, _ in pairs]), np.concatenate([one for _, one in pairs])
     return numbers[topk(scores, numbers, BEST)]
 
@@ -255,7 +255,7 @@ def main() -> None:
     with timed("token vectors written or found"):
         names = files_of(folder, turns.texts, -(-options.turns // len(turns.text_of)), options.precision)
     with timed("token vectors mapped, with the check of their digests"):
-        pool = pool_of(turns, mapped(folder, names), options.turns)
+        pool = pool_of(turns, map_files(folder, names), options.turns)
     tokens = int(pool.texts.lengths.sum())
     print(f"{options.turns:,} turns, {tokens:,} tokens of {turns.texts.blocks[0].dim} numbers, {options.precision}, "
           f"{len(names)} files")

@@ -41,7 +41,8 @@ def overlap_features(head: pl.DataFrame, said: pl.DataFrame, here: Ints, tables:
         said.select("corpus").with_row_index("row"), on="row")
     columns: dict[str, Floats] = {}
     for kind in KINDS:
-        shared = _shared(*_matrices(asked, spoken, len(said), kind, tables["turns"]), question, here, before, behind)
+        matrices = _matrices(asked, spoken, len(said), kind, tables["turns"])
+        shared = _shared_terms(*matrices, question, here, before, behind)
         columns |= {f"{kind} {name}": column for name, column in shared.items()}
     return pl.DataFrame(columns)
 
@@ -82,7 +83,7 @@ def _matrices(asked: pl.DataFrame, spoken: pl.DataFrame, size: int, kind: str, t
     return matrix(left, "row", "id", (asked.height, count)), matrix(spoken, "id", "row", (count, size))
 
 
-def _shared(q: Sparse, t: Sparse, question: Ints, turn: Ints, before: Ints, behind: Ints) -> dict[str, Floats]:
+def _shared_terms(q: Sparse, t: Sparse, question: Ints, turn: Ints, before: Ints, behind: Ints) -> dict[str, Floats]:
     """Return the features of one kind of terms for pairs (question, turn); before, behind: the neighbours' rows.
 
     What counts is a list of cells: a pair, and a term that its question asks and its turn (or neighbour) holds.

@@ -32,7 +32,7 @@ def signal_features(placed: pl.DataFrame, depth: int) -> pl.DataFrame:
     of_turns = [name for name in names if "session" not in name]  # the others are alike for all turns of a session
     inside = (placed["rank"] <= depth).to_numpy()
     question = _numbers(placed["question"])
-    signals = _filled(placed.select(pl.col("score").alias(FUSED), *names[1:]), question, inside)
+    signals = _fill(placed.select(pl.col("score").alias(FUSED), *names[1:]), question, inside)
     z = {name: _zscores(values, question, inside) for name, values in signals.items()}
     head = Groups(question[inside])
     session = placed["session"].cast(pl.Int64).to_numpy()
@@ -101,7 +101,7 @@ def _numbers(keys: pl.Series) -> Ints:
     return keys.rank("dense").cast(pl.Int64).to_numpy() - 1
 
 
-def _filled(signals: pl.DataFrame, question: Ints, inside: NDArray[np.bool_]) -> dict[str, Floats]:
+def _fill(signals: pl.DataFrame, question: Ints, inside: NDArray[np.bool_]) -> dict[str, Floats]:
     """Return each signal, (n,): where it is null, the lowest of the question's rows ``inside``, or 0."""
     lowest = _by_question(signals.filter(inside), question[inside], pl.all().min())
     filled = {}

@@ -215,14 +215,14 @@ def run_batches(jobs: Sequence[Job], prepare: Callable[[Job], InputWindow[Inputs
         return run(model, *job)
 
     with ThreadPoolExecutor(1) as thread:  # it ends with this generator, also with one that is closed early
-        batches = ((window, batch) for window in _prepared(jobs, prepare, thread)
+        batches = ((window, batch) for window in _ahead(jobs, prepare, thread)
                    for batch in pack(window.lengths, budget))
         with closing(spread(batches, [partial(worker, model) for _ in range(lanes) for model in models])) as done:
             for _, results in done:
                 yield from results
 
 
-def _prepared(jobs: Sequence[Job], prepare: Callable[[Job], Result], thread: ThreadPoolExecutor) -> Iterator[Result]:
+def _ahead(jobs: Sequence[Job], prepare: Callable[[Job], Result], thread: ThreadPoolExecutor) -> Iterator[Result]:
     """Yield ``prepare(job)`` of each job in order; the next is under way while the caller uses this one."""
     if not jobs:
         return
