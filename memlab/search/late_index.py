@@ -26,8 +26,9 @@ Positive = Annotated[int, Field(ge=1)]
 class LateIndex(WeightedLate):
     """Weighted late interaction whose lanes hold their best candidates alone, each with its exact score.
 
-    The candidates of a lane are those with the best estimates (``memlab.search.token_lists``). All that a candidate's
-    score depends on, its neighbours and its session, is matched exactly too. Document frequencies are exact.
+    The candidates of a lane are those with the best estimates (``memlab.search.token_lists``); sessions are also chosen
+    by the exact matches of the other lanes' candidates. All that a candidate's score depends on, its neighbours and its
+    session, is matched exactly too. Document frequencies are exact.
     """
 
     exact_below: Annotated[int, Field(ge=0)] = 200_000  # pools with fewer token vectors are searched exactly

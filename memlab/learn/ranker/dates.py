@@ -18,8 +18,7 @@ def date_features(head: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         "question", "text", "asked_on").iter_rows() if (window := window_of(text or "", day and day.date()))]
     named = pl.DataFrame(windows, schema={"question": pl.Int32, "first": pl.Date, "last": pl.Date}, orient="row")
     session = ["question", *SESSION]
-    rows = head.select(session).unique().join(tables["sessions"], on=SESSION, how="left",
-                                                           maintain_order="left")
+    rows = head.select(session).unique().join(tables["sessions"], on=SESSION, how="left", maintain_order="left")
     rows = rows.join(tables["questions"].select("question", "asked_on"), on="question", how="left",
                      maintain_order="left").join(named, on="question", how="left", maintain_order="left")
     said = pl.col("said_on").dt.date()

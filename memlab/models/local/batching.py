@@ -144,8 +144,7 @@ def padding_share(lengths: Ints, batches: Sequence[Ints]) -> float:
     return 1.0 - int(lengths.sum()) / padded if padded else 0.0
 
 
-def spread(jobs: Iterable[Job], workers: Sequence[Callable[[Job], Result]]
-           ) -> Generator[tuple[Job, Result]]:
+def spread(jobs: Iterable[Job], workers: Sequence[Callable[[Job], Result]]) -> Generator[tuple[Job, Result]]:
     """Run each job on whichever worker is free, one thread per worker; yield (job, result) as they come.
 
     One worker runs in the calling thread. Workers are devices: with several, each holds its own copy of a model.
@@ -184,7 +183,7 @@ def attempt(call: Callable[[], Result]) -> Result | None:
 def by_characters(texts: Sequence[str]) -> InputWindow[list[str]]:
     """Return all texts as one window, by their characters: for models that tokenise each batch themselves."""
     return InputWindow(np.arange(len(texts)), np.array([len(text) for text in texts], np.int64),
-                  lambda batch: [texts[i] for i in batch])
+                       lambda batch: [texts[i] for i in batch])
 
 
 def run_batches(jobs: Sequence[Job], prepare: Callable[[Job], InputWindow[Inputs]], budget: int,
