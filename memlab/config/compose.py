@@ -58,7 +58,6 @@ class ArmConfigs:
 def compose(words: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, list[str]]:
     """Compose the arms without the bad overrides, if possible; return them and all faults."""
     bad = _read_foreign(words)
-    _forget_changed_files()
     bad += faults(words)
     configs = None
     try:
@@ -132,7 +131,8 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
         HydraException: The chosen files cannot be composed.
     """
     values = [word for word in words if not _for_hydra(parse(word))]
-    config = copy.deepcopy(_compose_files(tuple(word for word in words if word not in values)))
+    choices = (*folders.search_path(), *(word for word in words if word not in values))
+    config = copy.deepcopy(_compose_files(choices, folders.stamps()))
     plain: Any = OmegaConf.to_container(config, resolve=False)
     wrong = dict(unknown_settings(values, plain))
     for word in values:
@@ -172,26 +172,17 @@ def _for_hydra(override: Override) -> bool:
     return key.startswith("hydra.") and not f"{key}.".startswith(f"{LAUNCHER}.")
 
 
-_stamps: set[tuple[folders.FileStamp, ...]] = set()
-"""That of the files of which ``_compose_files`` has results; at most one."""
-
-
-def _forget_changed_files() -> None:
-    """Forget the results of ``_compose_files`` if a file has changed since the last command line."""
-    stamp = folders.stamp(CONF)
-    if stamp not in _stamps:
-        _compose_files.cache_clear()
-        _stamps.clear()
-        _stamps.add(stamp)
-
-
 @lru_cache(maxsize=64)
-def _compose_files(choices: tuple[str, ...]) -> DictConfig:
-    """Return the files as Hydra composes them, with the defaults of every class; arms of a sweep share the result."""
+def _compose_files(choices: tuple[str, ...], stamps: tuple[folders.FileStamp, ...]  # noqa: ARG001  (the key)
+                   ) -> DictConfig:
+    """Return the files of these stamps as Hydra composes them, with the defaults of every class.
+
+    Arms of a sweep share the result, and command lines of one process do while no file changes.
+    """
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         try:
-            config = hydra.compose("config", [*folders.search_path(), *choices], return_hydra_config=True)
+            config = hydra.compose("config", [*choices], return_hydra_config=True)
         except OSError as error:  # a name in a list of defaults that no file can have
             raise HydraException(f"the chosen files cannot be composed: {refusal_message(error)}") from error
         except (ValueError, TypeError, AssertionError) as error:  # a choice or a list of defaults of another form

@@ -26,11 +26,13 @@ FileStamp = tuple[str, int, int]
 
 _folders: list[Path] = []
 _files: dict[str, Path] = {}
+_stamps: list[FileStamp] = []
 
 
 def use(folders: Sequence[Path], own: Path) -> list[str]:
     """Replace the folders that are read beside ``own``, memlab's; return the faults of their files."""
     _folders[:] = [folder for folder in folders if folder.is_dir()]
+    _stamps[:] = _stamps_of((own, *_folders))
     _files.clear()
     return [fault for folder in folders for fault in _read(folder, own)]
 
@@ -92,11 +94,15 @@ def search_path() -> list[str]:
     return ["hydra.searchpath=[" + ",".join(f'"file://{name}"' for name in quoted) + "]"] if _folders else []
 
 
-def stamp(own: Path) -> tuple[FileStamp, ...]:
-    """Return path, time and size of all files that are read: those of ``own`` and of the folders beside it."""
-    paths = [path for folder in (own, *_folders) for path in sorted(folder.rglob("*.yaml"))]
-    return tuple((str(path), status.st_mtime_ns, status.st_size) for path in paths
-                 if (status := _status(path)) is not None)
+def stamps() -> tuple[FileStamp, ...]:
+    """Return path, time and size of all files that are read, as they were when the folders were named."""
+    return tuple(_stamps)
+
+
+def _stamps_of(folders: Sequence[Path]) -> Iterator[FileStamp]:
+    for path in (path for folder in folders for path in sorted(folder.rglob("*.yaml"))):
+        if (status := _status(path)) is not None:
+            yield str(path), status.st_mtime_ns, status.st_size
 
 
 def _status(path: Path) -> os.stat_result | None:
