@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
@@ -101,12 +102,17 @@ def project(level: Level, memories: pl.DataFrame, tables: Tables) -> tuple[pl.Da
 
 def pivot(hits: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
     """Return (question, unit) with one column per lane: the best score among the unit's memories, else null."""
-    wide = pl.DataFrame(schema={"question": pl.Int32, "unit": pl.Int64})
-    for (lane,), rows in sorted(hits.partition_by("lane", as_dict=True).items()):
-        best = rows.select("question", "memory", "score").join(members, on="memory").group_by(
-            "question", "unit").agg(pl.col("score").max().alias(str(lane)))
-        wide = wide.join(best, on=["question", "unit"], how="full", coalesce=True) if wide.width > 2 else best
-    return wide.sort("question", "unit")
+    lanes = hits["lane"].unique().sort()
+    rows = hits.select("question", "memory", "score", pl.col("lane").cast(pl.Enum(lanes)).to_physical()).join(
+        members, on="memory")
+    questions, unit_numbers = rows["question"].to_numpy().astype(np.int64), rows["unit"].to_numpy()
+    units = int(unit_numbers.max(initial=0)) + 1
+    pairs, pair = np.unique(questions * units + unit_numbers, return_inverse=True)  # one number for each pair
+    best = np.full((lanes.len(), len(pairs)), -np.inf)
+    np.maximum.at(best, (rows["lane"].to_numpy(), pair), rows["score"].to_numpy())
+    best[np.isneginf(best)] = np.nan
+    return pl.DataFrame({"question": (pairs // units).astype(np.int32), "unit": pairs % units,
+                         **dict(zip(lanes, best))}, nan_to_null=True)
 
 
 @stage
