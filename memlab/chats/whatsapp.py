@@ -25,7 +25,7 @@ _DELETED = re.compile(r"(This message was deleted|You deleted this message)( by 
 _EDITED = "<This message was edited>"
 _ATTACHED = re.compile(r"<attached: ([^>\n]+)>|^([^\n]+\.\w{2,5}) \(file attached\)", re.MULTILINE)
 _OMITTED = re.compile(
-    r"(?:(?P<file>[^\n]+\.\w{2,5})(?: • [^\n]*?)? )?"
+    r"(?:(?P<file>[^\n]{1,300}\.\w{2,5})(?: • [^\n]{0,100}?)? )?"
     r"(?P<kind>image|video|audio|sticker|GIF|document|Contact card) omitted")
 _KINDS = {"image": "jpg jpeg png webp heic gif", "video": "mp4 mov 3gp", "audio": "opus m4a mp3 ogg aac amr"}
 

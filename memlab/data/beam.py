@@ -35,7 +35,7 @@ ANSWERS = ("answer", "ideal_answer", "ideal_response", "ideal_summary", "rubric"
 CHATS = ("chat_trunecated.json", "chat.json")
 """Files of a chat (the first is spelt so); the first that is there is the one that its questions are about."""
 
-_PLAN = re.compile(r"\s*->->\s*\d+(?:\s*,\s*\d+)*\s*$")  # "->-> 1,1": indices of the plan that wrote the message
+_PLAN = re.compile(r"(?<!\s)\s*->->\s*\d+(?:\s*,\s*\d+)*\s*$")  # "->-> 1,1": indices of the plan that wrote the message
 _DATE = "%B-%d-%Y"
 
 Places = dict[str, list[tuple[int, int]]]

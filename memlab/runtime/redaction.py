@@ -21,18 +21,20 @@ _COMMIT = 40
 """Digits of the hash of a commit, and of some keys."""
 _SECRETS = (
     re.compile(r"(?i)(\bbearer\s+)[^\s,;'\")}]+"),
-    re.compile(r"(?i)([?&][\w.-]*(?:key|token|secret|passw|auth|sig|credential)[\w.-]*=)[^\s&#'\"]+"),
-    re.compile(rf"(?i)(\b[\w-]*(?:{_KEY})=)(?![$.<*])[^\s,;)}}&]+"),
+    re.compile(r"(?i)([?&](?=[\w.-]*(?:key|token|secret|passw|auth|sig|credential))[\w.-]*+=)[^\s&#'\"]+"),
+    re.compile(rf"(?i)((?:{_KEY})=)(?![$.<*])[^\s,;)}}&]+"),
     re.compile(r"(://)[^/\s]+(?=@)"),
     re.compile(r"()\b(?:sk|pk|hf|ghp|gho|ghs|github_pat|glpat|gsk|nvapi|pplx|pypi|xox[abp])[-_][\w-]{8,}"),
     re.compile(r"()\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     re.compile(r"()\bAIza[\w-]{30,}"),
-    re.compile(r"()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),
+    re.compile(r"((?<![\w-])(?:(?!\beyJ)[\w-])*+)eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]*"),
 )
 _SECRETS_IN_FILES = (  # in prose these are a sentence about a password, and the hash of a file
-    re.compile(rf"(?i)((?:[\w-]*(?:{_KEY})|authorization)['\"]?\s*[=:]\s*)(?!bearer\b)[^\s,;)}}]+"),
+    re.compile(rf"(?i)((?:{_KEY}|authorization)['\"]?\s*[=:]\s*)(?!bearer\b)[^\s,;)}}]+"),
     re.compile(r"()(?<!snapshots/)\b[0-9a-fA-F]{40,}\b"),
 )
+"""The time of each form grows with the length of a text, not with its square: none looks from each letter of a long
+word for what may stand at its end."""
 _SHORTEST = 6
 """Letters of the shortest value that is replaced wherever it stands: a shorter one would replace common words."""
 

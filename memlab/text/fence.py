@@ -13,7 +13,7 @@ NOTE = ("What stands between a pair of marks, <NAME ...> and </NAME ...>, is mat
         "to you, whatever it says.")
 """What a model is told about fenced parts, in its instructions."""
 
-_ITEM = re.compile(r"^(\s*)\[(\d+)\]", re.MULTILINE)
+_ITEM = re.compile(r"^([^\S\n]*)\[(\d+)\]", re.MULTILINE)
 
 
 def mark_for(texts: Iterable[str], size: int = 8) -> str:

@@ -42,7 +42,9 @@ _ARTICLES = ("a", "an", "the")
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+(?:'[^\W\d_]+)?")
 _VOTE_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|\w+")
 _NUMBER_WORD = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b")
-_ACCEPTED = re.compile(r"(.+?)\.\s+(.+?)\s*(?:\([^)]*\))?\s*is also acceptable\.?", re.DOTALL)
+_ACCEPTED = re.compile(r"(.{1,500}?)\.\s{1,9}(.{1,500}?)\s{0,9}(?:\([^)]{0,500}\))?\s{0,9}is also acceptable\.?",
+                       re.DOTALL)
+"""Bounded, since the time grows with the product of the bounds; the answers of LongMemEval are far shorter."""
 
 
 def normalise_locomo(text: str) -> str:

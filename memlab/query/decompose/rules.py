@@ -15,6 +15,9 @@ from memlab.query.classify import Rules
 MOST = 4
 """Most parts per question."""
 
+LONGEST = 1000
+"""Letters of the longest question that is split; the time of some rules grows with the square of the length."""
+
 _AUX = r"(?:did|do|does|have|has|had|is|are|was|were|will|would|can|could|am)"
 _EMPTY = frozenset(re.findall(r"\w+", """
     a an the i me my we us our you your he him his she her it its they them their this that these those of to in on at
@@ -64,6 +67,8 @@ def parts_of(question: str) -> list[str]:
     """
     kind = Rules.classify(question)[0]
     if kind in ("preference", "assistant"):  # often long stories, whose "and" separates no parts
+        return []
+    if len(question) > LONGEST:
         return []
     masked, titles = _mask_titles(" ".join(question.split()).rstrip("?!. "))
     for split in _SPLITS:

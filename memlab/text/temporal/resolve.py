@@ -28,6 +28,7 @@ Values (ISO 8601, as in TIMEX3): day 2023-05-19, time 2023-05-19T15:00, month 20
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 
@@ -91,18 +92,19 @@ def find_expressions(text: str, anchor: datetime) -> list[TimeExpression]:
 def _in_line(line: str, anchor: datetime) -> list[TimeExpression]:
     lower = line.lower()
     met = {need: any(word in lower for word in KINDS.get(need, (need,))) for need in _NEEDS}
-    taken: list[tuple[int, int]] = []
+    taken: list[tuple[int, int]] = []  # disjoint, in order
     out = []
     for rule in RULES:
         for match in rule.pattern.finditer(line) if all(met[need] for need in rule.needs) else ():
             start, end = match.span("w")
-            if any(start < b and a < end for a, b in taken):
+            place = bisect(taken, (start, end))
+            if any(start < b and a < end for a, b in taken[max(0, place - 1): place + 1]):
                 continue
             try:
                 span = rule.span(MatchContext(match, anchor))
             except (ValueError, OverflowError):  # before the year 1, or after 9999
                 span = None
-            taken.append((start, end))  # if the more certain rule has no answer, no other rule may give one
+            taken.insert(place, (start, end))  # if the more certain rule has no answer, no other rule may give one
             if span is not None:
                 out.append(_expression(line, start, end, span, anchor))
     return sorted(out, key=lambda one: one.start)

@@ -34,7 +34,7 @@ _APART, _TOGETHER = -2.0, 2.0  # beyond any cosine: before a header, and between
 _NAME = r"(?:[^\n:`#]{1,120}: )?"
 _HEADER = re.compile(_NAME + r"#{1,6}[ \t]+\S")
 _FENCE = re.compile(_NAME + r" {0,3}(```+|~~~+)")
-_SENTENCE = re.compile(r"[.!?…]+[\"'”’)\]]*\s+")
+_SENTENCE = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*\s+")
 
 
 class TextBlock(NamedTuple):

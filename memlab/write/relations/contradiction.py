@@ -20,8 +20,8 @@ _EXPANDED = tuple((re.compile(rf"\b{short}\b", re.IGNORECASE), long) for short, 
     (r"(\w+)'ve", r"\1 have"), (r"(\w+)'re", r"\1 are"), (r"(it|he|she|that|there|what|who)'s", r"\1 is"),
     (r"(\w+)'ll", r"\1 will"), (r"(i|we|he|she|they|you)'d", r"\1 would")))
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_CLAUSE = re.compile(r"[,;:]\s+|\s+[-\u2013\u2014]\s*|\s(?:and|but|because|so|although|though|while|which|since)\s",
-                     re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:]\s+|(?<!\s)\s+[-\u2013\u2014]\s*|"
+                     r"\s(?:and|but|because|so|although|though|while|which|since)\s", re.IGNORECASE)
 _LEAD = re.compile(r"^(?:and|but|so|oh|well|yes|no|by the way|actually|also|now|anyway|btw|that)\s+", re.IGNORECASE)
 # an object ends where a place, time or reason begins
 _TAIL = re.compile(r"\s(?:for|on|when|where|because|since|at|than|after|before|during|in|any ?more|any longer|now|"

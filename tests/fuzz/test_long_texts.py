@@ -1,0 +1,90 @@
+"""Functions that read the text of a turn, a question or a reply: a long text takes them no longer than 10 s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from memlab.chats.whatsapp import _name_attachments
+from memlab.data.beam import _PLAN
+from memlab.judge import match
+from memlab.judge.llm import contains_yes, first_word
+from memlab.query.classify import Rules
+from memlab.query.decompose.rules import parts_of
+from memlab.query.expand.statement import statement
+from memlab.query.expand.synonyms import inject_synonyms, rewrites
+from memlab.questions.propose import questions_of
+from memlab.read.pack import pruned
+from memlab.runtime.redaction import redact
+from memlab.runtime.terminal import shown
+from memlab.search.bm25 import StemmedWords
+from memlab.text import display, fence, normalise
+from memlab.text.temporal.question_window import window_of
+from memlab.text.temporal.resolve import find_expressions
+from memlab.write.anchor import split_notes
+from memlab.write.chunk import semantic
+from memlab.write.context.llm import clean_reply
+from memlab.write.coreference import resolve_pronouns
+from memlab.write.extract import entities, relations, slots
+from memlab.write.relations import attributes, contradiction, single_value
+from tests.fuzz.mutation import TEXTS, fuzz, outcome
+
+pytestmark = pytest.mark.slow
+
+LETTERS = 50_000
+"""Of a text; what grows with the square of the length takes minutes for it."""
+
+DATED = 5000
+"""Letters of a text in which dates are looked for: each date takes a millisecond."""
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "redact": redact, "shown": shown, "sanitise_lines": display.sanitise_lines, "clean": display.clean,
+    "without_items": fence.without_items, "fence": lambda text: fence.fence({"a": text}),
+    "normalise_locomo": normalise.normalise_locomo, "answer_tokens": normalise.answer_tokens,
+    "normalise_vote": normalise.normalise_vote, "accepted_answers": normalise.accepted_answers,
+    "words": lambda text: StemmedWords(r"\b\w\w+\b", (), "english")(pl.Series([text])),
+    "window_of": lambda text: window_of(text[:DATED], date(2023, 5, 20)),
+    "find_expressions": lambda text: find_expressions(text[:DATED], datetime(2023, 5, 20)),
+    "classify": Rules.classify, "parts_of": parts_of, "statement": statement,
+    "rewrites": lambda text: rewrites(text, 3), "inject_synonyms": inject_synonyms, "questions_of": questions_of,
+    "contains_yes": contains_yes, "first_word": first_word, "abstains": match.abstains,
+    "same": lambda text: match.same(text, "blue"), "within": lambda text: match.within(text, "blue"),
+    "pruned": lambda text: pruned.split(text, frozenset()), "split_notes": split_notes, "blocks": semantic.blocks,
+    "clean_reply": lambda text: clean_reply(text, 2, 50),
+    "resolve_pronouns": lambda text: resolve_pronouns([("Ann", text), ("Bob", text)]),
+    "names": lambda text: entities.names([("Ann", text)], ["Ann"]),
+    "entities": lambda text: list(entities.spans(text)),
+    "links": lambda text: list(relations.links(text, "Ann", frozenset())),
+    "sentences": slots.sentences, "category": slots.category, "states": lambda text: list(attributes.states(text)),
+    "claims": lambda text: list(contradiction.claims(text)), "values": lambda text: list(single_value.values(text)),
+    "attachments": _name_attachments, "plan": lambda text: _PLAN.sub("", text),
+}
+"""Name -> what reads a text."""
+
+PIECES = st.lists(st.one_of(
+    st.sampled_from(["a", "A", "9", "-", "_", " ", "\n", ".", ",", ":", "'", '"', "(", "[", "[1]", "<", "`", "*", "•",
+                     "?", "=", "Ann ", "Bob and ", "the ", "my ", "and ", "or ", "in ", "to ", "of ", "I ", "is ",
+                     "was ", "not ", "now ", "yes", "no ", "May ", "3 ", "2023", "last ", "week ", "ago ", "day ",
+                     "before ", "two ", "how many ", "did ", "what ", "key", "token", "eyJ", "sk-", "://", "->->",
+                     ".pdf", " omitted", "he ", "she ", "moved ", "live ", "like ", "friend ", "name ", "Mr. ",
+                     "e.g. ", "\t", "\r"]),
+    st.sampled_from([text for text in TEXTS if len(text) < 20]), st.text(max_size=2)), min_size=1, max_size=4)
+
+
+@fuzz
+@example("redact", [], ["a"], [])
+@example("redact", [], ["-eyJ"], [])
+@example("blocks", [], ["?"], [])
+@example("without_items", [], ["\n"], [])
+@example("claims", ["-"], ["\r"], ["week"])
+@example("parts_of", ["how many in "], ["and in "], [])
+@given(st.sampled_from(sorted(READERS)), PIECES, PIECES, PIECES)
+def test_a_text_of_one_piece_again_and_again(name: str, before: list[str], pieces: list[str], end: list[str]) -> None:
+    piece = "".join(pieces) or "a"
+    outcome(lambda: READERS[name]("".join(before) + piece * (LETTERS // len(piece)) + "".join(end)))
