@@ -274,7 +274,7 @@ def concat_hits(lanes: Sequence[Tables], tables: Tables, store: Store) -> Tables
 
 
 def _remember(key: tuple[str, str], result: Tables, seconds: float) -> tuple[Tables, float]:
-    result.digest(result)  # kept with the tables, so that no later arm computes it again
+    result.name_by_origin(*key)  # kept with the tables, so that no later arm computes it again
     _MEMO[key] = result, seconds
     if len(_MEMO) > _MEMO_SIZE:
         _MEMO.popitem(last=False)

@@ -105,6 +105,10 @@ DIGITS = 6
 """Scores are rounded to this many decimals before they are compared (fp32 vectors agree to 1e-5); ties go by id."""
 
 
+LARGE = 100_000
+"""Rows from which on a table is known by its origin, if it has one."""
+
+
 def text_hash(text: str) -> str:
     """Name a text by 128 bits of its BLAKE2b digest, in hexadecimal.
 
@@ -281,7 +285,7 @@ class Tables(Mapping[str, pl.DataFrame]):
     def digest(self, names: Iterable[str]) -> str:
         """Digest the content of these tables; the same content gives the same digest in any process.
 
-        The texts are known by their ids, which are digests of them.
+        The texts are known by their ids, which are digests of them, and tables that ``name_by_origin`` named by that.
         """
         total = hashlib.blake2b(digest_size=16)
         for name in sorted(names):
@@ -291,6 +295,16 @@ class Tables(Mapping[str, pl.DataFrame]):
                     self._digests[name] = frame_digest(table.select("text_id") if name == "texts" else table)
                 total.update(f"{name}={self._digests[name]};".encode())
         return total.hexdigest()
+
+    def name_by_origin(self, *origin: str) -> None:
+        """Digest the large tables by what made them, and all others by their content.
+
+        Millions of hits take longer to digest than to compare; what made them, and from what, tells them apart as well.
+        """
+        for name, table in self._frames.items():
+            if name not in self._digests and table.height > LARGE:
+                self._digests[name] = hashlib.blake2b("\0".join((name, *origin)).encode(), digest_size=16).hexdigest()
+        self.digest(self)
 
 
 class Notes:

@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from memlab import pipeline
+from memlab import tables as tables_module
 from memlab.errors import MemlabError
 from memlab.judge.f1 import TokenF1
 from memlab.oracle.select import OracleSelect
@@ -192,6 +193,29 @@ def test_arms_run_what_they_share_once(store: Store) -> None:
     assert RUNS["shared"] == 1
     lexical(chunk=CountedTurn(mark="shared")).run(lives(seed=1).load(), store)
     assert RUNS["shared"] == 2
+
+
+def test_large_tables_are_known_by_what_made_them(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    heights: list[int] = []
+
+    def count(table: pl.DataFrame) -> str:
+        heights.append(table.height)
+        return digest(table)
+
+    digest = tables_module.frame_digest
+    monkeypatch.setattr(tables_module, "frame_digest", count)
+    monkeypatch.setattr(tables_module, "LARGE", 1000)
+    tables = lives().load()
+    RUNS["known"] = 0
+    made = [lexical(chunk=CountedTurn(mark="known"), lexical=BM25(k1=k1), select=Fixed(k=k)).run(tables, store)
+            for k1, k in ((1.3, 3), (1.3, 5), (0.4, 5))]
+    assert RUNS["known"] == 1
+    assert made[0]["hits"].height > 1000
+    assert made[0]["hits"].height not in heights
+    assert made[0]["units"] is made[1]["units"]
+    assert made[0]["hits"] is made[1]["hits"]
+    assert not made[0]["hits"].equals(made[2]["hits"])
+    assert not made[1]["ranking"].equals(made[2]["ranking"])
 
 
 def test_notes_of_all_stages_are_kept_also_where_a_result_is_shared(store: Store) -> None:
