@@ -17,11 +17,17 @@ POINTS = 32
 ROUNDS, REFINEMENTS = 4, 2
 """Rounds of k-means within a group, and of all centroids together behind it."""
 
+OF_GROUPS = 10
+"""Rounds of the k-means that groups the centroids."""
+
 MOST = 16384
 """Centroids at most: comparing a query of ten tokens with them takes some milliseconds."""
 
-GROUPS = 4
+GROUPS = 5
 """Groups of centroids that each vector is compared with."""
+
+TOGETHER = 1 << 16
+"""Vectors that are compared at a time: some hundreds for each group, and 100 MB."""
 
 
 def suitable_number(tokens: int) -> int:
@@ -38,7 +44,7 @@ class TokenCentroids:
 
     def __init__(self, vectors: Floats) -> None:
         self.vectors = np.ascontiguousarray(vectors, np.float32)
-        self._groups: Any = None
+        self._groups: tuple[Floats, list[Ints]] | None = None
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -58,17 +64,36 @@ class TokenCentroids:
         return centroids
 
     def nearest(self, vectors: Floats) -> Ints:
-        """Return a centroid of each vector (t, dim): the nearest one, or one almost as near, (t,)."""
+        """Return a centroid of each vector (t, dim): the nearest one, or one almost as near, (t,).
+
+        Each vector is compared with the centroids of the ``GROUPS`` groups that are nearest to it, all vectors of a
+        group in one product. Raises MemlabError if FAISS is not installed.
+        """
         if self._groups is None:
-            faiss, dim = _faiss(), self.vectors.shape[1]
-            self._groups = faiss.IndexIVFFlat(faiss.IndexFlatIP(dim), dim, _groups_of(len(self)),
-                                              faiss.METRIC_INNER_PRODUCT)
-            self._groups.cp.min_points_per_centroid = 1
-            self._groups.train(self.vectors)
-            self._groups.add(self.vectors)
-            self._groups.nprobe = GROUPS
-        nearest: Ints = self._groups.search(np.ascontiguousarray(vectors, np.float32), 1)[1][:, 0]
-        return nearest
+            middles, group = _kmeans(self.vectors, _groups_of(len(self)), seed=0, rounds=OF_GROUPS)
+            self._groups = middles, [np.flatnonzero(group == i) for i in range(len(middles))]
+        return np.concatenate([self._nearest(np.ascontiguousarray(vectors[i:i + TOGETHER], np.float32), *self._groups)
+                               for i in range(0, len(vectors), TOGETHER)] or [np.empty(0, np.int64)])
+
+    def _nearest(self, vectors: Floats, middles: Floats, members: list[Ints]) -> Ints:
+        import torch  # as in ``closest``
+
+        centroid = torch.zeros(len(vectors), dtype=torch.int64)
+        highest = torch.full((len(vectors),), -torch.inf)
+        with torch.inference_mode():
+            asked = torch.from_numpy(vectors)
+            near = torch.topk(asked @ torch.from_numpy(middles).T, min(GROUPS, len(members)), dim=1).indices
+            group, order = torch.sort(near.flatten(), stable=True)
+            ends = torch.searchsorted(group, torch.arange(len(members)), right=True)
+            rows_of = torch.tensor_split(order // near.shape[1], ends[:-1])
+            for rows, group_members in zip(rows_of, members):
+                if len(rows) and len(group_members):
+                    best = (asked[rows] @ torch.from_numpy(self.vectors[group_members]).T).max(dim=1)
+                    higher = best.values > highest[rows]
+                    rows, position = rows[higher], best.indices[higher]
+                    highest[rows] = best.values[higher]
+                    centroid[rows] = torch.from_numpy(group_members)[position]
+        return centroid.numpy()
 
     def closest(self, query: Floats, number: int) -> tuple[Ints, Floats]:
         """Return the ``number`` closest centroids of each query token (t, dim), the closest last, and their products.
@@ -106,9 +131,9 @@ def _grouped(sample: Floats, number: int, seed: int, step: Step | None) -> Float
     return np.concatenate(centroids)
 
 
-def _kmeans(vectors: Floats, number: int, seed: int) -> tuple[Floats, Ints]:
+def _kmeans(vectors: Floats, number: int, seed: int, rounds: int = ROUNDS) -> tuple[Floats, Ints]:
     """Return centroids of unit length (number, dim), and the nearest one of each vector (t,)."""
-    clustering = _faiss().Kmeans(vectors.shape[1], int(number), niter=ROUNDS, seed=seed, spherical=True,
+    clustering = _faiss().Kmeans(vectors.shape[1], int(number), niter=rounds, seed=seed, spherical=True,
                                  min_points_per_centroid=1, max_points_per_centroid=len(vectors))
     clustering.train(np.ascontiguousarray(vectors))
     return clustering.centroids, clustering.index.search(vectors, 1)[1][:, 0]

@@ -41,6 +41,21 @@ def test_nearly_all_vectors_get_their_nearest_centroid() -> None:
     assert np.mean((vectors @ centroids.vectors.T).max(axis=1) - given) < 0.02
 
 
+def test_all_groups_give_the_nearest_centroid_of_each_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memlab.search.centroids.GROUPS", 100)
+    centroids, vectors = TokenCentroids(directions(90)), directions(300, seed=1)
+    assert centroids.nearest(vectors).tolist() == np.argmax(vectors @ centroids.vectors.T, axis=1).tolist()
+    assert centroids.nearest(vectors[:0]).tolist() == []
+
+
+def test_the_centroid_of_a_vector_does_not_depend_on_what_it_is_compared_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    centroids, vectors = TokenCentroids(directions(400)), directions(100, seed=1)
+    nearest = centroids.nearest(vectors)
+    monkeypatch.setattr("memlab.search.centroids.TOGETHER", 7)
+    assert centroids.nearest(vectors).tolist() == nearest.tolist()
+    assert centroids.nearest(vectors[::-1])[::-1].tolist() == nearest.tolist()
+
+
 def test_the_closest_centroids_come_with_their_products_and_the_closest_last() -> None:
     centroids, query = TokenCentroids(directions(50)), directions(3, seed=2)
     ids, products = centroids.closest(query, 7)
