@@ -26,13 +26,16 @@ _PAST = (r"(?:adopted|applied|arrived|ate|attended|baked|became|been|began|booke
          r"spent|spoke|started|stopped|studied|submitted|swam|switched|talked|taught|told|took|traveled|travelled|"
          r"tried|turned|upgraded|used|visited|volunteered|walked|watched|went|won|worked|wrote)")
 
+# in a run of digits, points and commas the first digit that begins a word stands for all: each would be read to its end
+_FIGURE = r"(?<![\d,.])(?:(?!\b\d)[\d,.])*+\d[\d,.]*+"
+
 _LOWERED: tuple[tuple[Category, str], ...] = (
     ("preference", rf"\b(?:i|we){_ADVERBS} (?:love|like|enjoy|prefer|adore|hate|dislike|loved|liked|hated|"
                    rf"can't stand|cannot stand)\b|\bi(?:'m| am){_ADVERBS} (?:into|fond of|a (?:\w+ )?fan of|"
                    r"allergic to|obsessed with|keen on|crazy about)\b|\bmy fav(?:ou?rite)?\b|^lov(?:e|ing) (?!you)"),
-    ("amount", r"[$\u20ac\u00a3\u00a5]\s?\d|\b\d[\d,.]*(?:\s?%|[\s-]?(?:percent|dollars?|bucks|euros?|pounds?|lbs?|"
-               r"kgs?|kilos?|kilograms?|grams?|miles?|km|kilomet(?:er|re)s?|met(?:er|re)s?|feet|foot|inch(?:es)?|hours?|hrs?|"
-               r"minutes?|mins?|gallons?|lit(?:er|re)s?|cups?|degrees|acres?|calories|[gt]b)\b)"),
+    ("amount", r"[$\u20ac\u00a3\u00a5]\s?\d|" + _FIGURE + r"(?:\s?%|[\s-]?(?:percent|dollars?|bucks|euros?|pounds?|"
+               r"lbs?|kgs?|kilos?|kilograms?|grams?|miles?|km|kilomet(?:er|re)s?|met(?:er|re)s?|feet|foot|inch(?:es)?|hours?|"
+               r"hrs?|minutes?|mins?|gallons?|lit(?:er|re)s?|cups?|degrees|acres?|calories|[gt]b)\b)"),
     ("date", rf"\b(?:yesterday|today|tonight|tomorrow|(?:last|next|this|past|coming|every|other) (?:few )?(?:{_SPAN}s?|"
              rf"morning|evening|afternoon|summer|spring|autumn|fall|winter|christmas)|{_SPAN}s? ago)\b"),
     ("count", rf"\b{_NUMBER} (?:\w+ )?(?:[a-z]{{2,}}s|people|children|men|women)\b|\b(?:twice|(?:first|second|third|"
