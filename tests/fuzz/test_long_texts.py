@@ -82,6 +82,7 @@ PIECES = st.lists(st.one_of(
 @example("redact", [], ["a"], [])
 @example("redact", [], ["-eyJ"], [])
 @example("blocks", [], ["?"], [])
+@example("blocks", [], ["\n"], [])
 @example("category", [], ["9."], [])
 @example("without_items", [], ["\n"], [])
 @example("claims", ["-"], ["\r"], ["week"])

@@ -90,13 +90,16 @@ def _sentences(text: str, start: int, stop: int) -> list[TextBlock]:
 def _merge_blanks(text: str, parts: list[TextBlock]) -> list[TextBlock]:
     """Join a blank block with the block before it; at the beginning, with the block after it."""
     merged: list[TextBlock] = []
+    last_is_blank = False
     for block in parts:
-        last = merged[-1] if merged else None
-        last_is_blank = last and not text[last.start:last.stop].strip()
-        if last and (last_is_blank or not text[block.start:block.stop].strip()):
+        is_blank = not text[block.start:block.stop].strip()
+        if merged and (last_is_blank or is_blank):
+            last = merged[-1]
             merged[-1] = TextBlock(last.start, block.stop, block.kind if last_is_blank else last.kind)
+            last_is_blank &= is_blank
         else:
             merged.append(block)
+            last_is_blank = is_blank
     return merged
 
 
