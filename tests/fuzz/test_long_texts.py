@@ -84,6 +84,7 @@ PIECES = st.lists(st.one_of(
 @example("blocks", [], ["?"], [])
 @example("blocks", [], ["\n"], [])
 @example("category", [], ["9."], [])
+@example("clean_reply", [], ["?"], [])
 @example("without_items", [], ["\n"], [])
 @example("claims", ["-"], ["\r"], ["week"])
 @example("parts_of", ["how many in "], ["and in "], [])

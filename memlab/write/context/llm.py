@@ -36,7 +36,7 @@ _LEAD_IN = re.compile(r"^(?:sure|certainly|of course)\b[,.!]?\s*|"
 _REFUSAL = re.compile(r"^(?:(?:i'm|i am) (?:sorry|unable|not able)|sorry\b|i (?:cannot|can't|won't)\b|as an ai\b)",
                       re.IGNORECASE)
 _END = re.compile(r"(?<!\b[A-Z])(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bMrs)(?<!\be\.g)(?<!\bi\.e)"
-                  r"[.!?]+[\"')\]]*\s+(?=\S)")
+                  r"(?<![.!?])[.!?]+[\"')\]]*\s+(?=\S)")
 
 
 def clean_reply(reply: str, sentences: int, max_words: int) -> str:
