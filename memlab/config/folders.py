@@ -31,10 +31,11 @@ _stamps: list[FileStamp] = []
 
 def use(folders: Sequence[Path], own: Path) -> list[str]:
     """Replace the folders that are read beside ``own``, memlab's; return the faults of their files."""
-    _folders[:] = [folder for folder in folders if folder.is_dir()]
-    _stamps[:] = _stamps_of((own, *_folders))
     _files.clear()
-    return [fault for folder in folders for fault in _read(folder, own)]
+    faults = [fault for folder in folders for fault in _read(folder, own)]
+    _folders[:] = [folder for folder in folders if any(path.is_relative_to(folder) for path in _files.values())]
+    _stamps[:] = _stamps_of((own, *_folders))
+    return faults
 
 
 def _read(folder: Path, own: Path) -> Iterator[str]:
