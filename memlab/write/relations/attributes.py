@@ -39,7 +39,7 @@ _STATE = re.compile(r"\b(?:so far|now|currently|already|in total|in all|at the m
 _OTHERS = re.compile(r"^(?:the|his|her|their|an?)\s.*\bof\s(?:my|our|an?|his|her|their)\b", re.I)
 _COUNT = re.compile(r"(?P<money>\$)?(?<![\w.,$-])(?P<number>\d[\d,]*(?::\d\d)?(?:\.\d+)?(?:-\d+)?|"
                     rf"{'|'.join(_SPELT)})(?![\w-])(?=(?P<rest>(?:\s[\w'-]+){{0,5}}))", re.I)
-_WORD = re.compile(r"[\w'-]*\w")
+_WORD = re.compile(r"(?<![\w'-])[\w'-]*\w")  # once for each run of letters and marks
 # words that do not name what a number counts
 _VAGUE = frozenset(re.findall(r"\S+", """ago already amazing am around back couple different far feeling few lately last
     least minute minutes moment new next other past pm really recent recently right several since so speak speaking
