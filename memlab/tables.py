@@ -106,7 +106,7 @@ DIGITS = 6
 
 
 LARGE = 100_000
-"""Rows from which on a table is known by its origin, if it has one."""
+"""Rows above which a table is known by what made it, where that is known."""
 
 
 def text_hash(text: str) -> str:
@@ -285,7 +285,7 @@ class Tables(Mapping[str, pl.DataFrame]):
     def digest(self, names: Iterable[str]) -> str:
         """Digest the content of these tables; the same content gives the same digest in any process.
 
-        The texts are known by their ids, which are digests of them, and tables that ``name_by_origin`` named by that.
+        The texts are known by their ids, which are digests of them; large tables by ``name_by_origin``.
         """
         total = hashlib.blake2b(digest_size=16)
         for name in sorted(names):
@@ -299,7 +299,7 @@ class Tables(Mapping[str, pl.DataFrame]):
     def name_by_origin(self, *origin: str) -> None:
         """Digest the large tables by what made them, and all others by their content.
 
-        Millions of hits take longer to digest than to compare; what made them, and from what, tells them apart as well.
+        A digest of millions of hits takes seconds; the stage that made them and what it read tell them apart as well.
         """
         for name, table in self._frames.items():
             if name not in self._digests and table.height > LARGE:

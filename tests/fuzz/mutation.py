@@ -33,7 +33,7 @@ fuzz = settings(max_examples=EXAMPLES, print_blob=True, suppress_health_check=li
 
 
 class Hang(BaseException):
-    """A reader took longer than a reader may; no reader may catch it."""
+    """A reader took longer than ``time_limit`` allows; no reader may catch it."""
 
 
 def nested(depth: int, *, kind: str = "list") -> Any:
