@@ -9,6 +9,7 @@ import numpy as np
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.progress import Step
+from memlab.search.maxsim import columns
 from memlab.store.token_vectors import TokenVectors, gather_tokens
 
 POINTS = 32
@@ -104,8 +105,8 @@ class TokenCentroids:
 
         with torch.inference_mode():
             # centroids by query tokens: half the time of the product the other way round
-            products = torch.from_numpy(self.vectors) @ torch.from_numpy(np.ascontiguousarray(query)).T
-            best = torch.topk(products.T.contiguous(), min(number, len(self)), dim=1)
+            products = torch.from_numpy(self.vectors) @ columns(query)
+            best = torch.topk(products.T[:len(query)].contiguous(), min(number, len(self)), dim=1)
         return best.indices.numpy()[:, ::-1], best.values.numpy()[:, ::-1]
 
 

@@ -31,6 +31,10 @@ CELLS = 1 << 24
 TOKENS, GPU_TOKENS = 1 << 16, 1 << 18
 """Token vectors that are widened at a time: 100 MB of 384 numbers in fp32, 400 MB on a GPU."""
 
+COLUMNS = 16
+"""Columns, at least, of a product; fewer query tokens are filled up with zeros. MKL multiplies columns by sixteens:
+5,280 vectors of 384 numbers take .82 ms with 10 columns, 1.20 with 14, .51 with 16, and .87 with 20."""
+
 FEWEST = 1 << 10
 """Token vectors at a time below which a GPU without memory leaves the products to the CPU."""
 
@@ -67,32 +71,35 @@ def _best(query: Floats, texts: PlacedTokens, tokens: int) -> Floats:
     import torch
 
     dtype = torch.float16 if texts.products == "fp16" else torch.float32
-    best = torch.empty((len(texts), len(query)), device=texts.device)
+    best = torch.empty((len(texts), max(len(query), COLUMNS)), device=texts.device)
     asked: dict[bool, torch.Tensor] = {}
     with torch.inference_mode():
         for rows, starts, piece in texts.pieces(tokens):
             turned = piece.bits > 0
             if turned not in asked:
-                asked[turned] = to_device(_columns(query, turned), texts.device).to(dtype)
+                asked[turned] = to_device(columns(query, turned), texts.device).to(dtype)
             products = piece.numbers(dtype) @ asked[turned]
             if piece.scales is not None:
                 products *= piece.scales[:, None]
             lengths = to_device(np.diff(starts), texts.device)
-            matches = torch.segment_reduce(products, "max", lengths=lengths, unsafe=True)
-            best.index_copy_(0, to_device(rows, texts.device), matches.float())
-    found: Floats = best.cpu().numpy()
-    return found
+            highest = torch.segment_reduce(products, "max", lengths=lengths, unsafe=True)
+            best.index_copy_(0, to_device(rows, texts.device), highest.float())
+    matches: Floats = best[:, :len(query)].cpu().numpy()
+    return matches
 
 
-def _columns(query: Floats, turned: bool) -> torch.Tensor:
-    """Return the query tokens as columns (dim, t), turned as codes are, in place of all vectors, if asked for.
+def columns(query: Floats, turned: bool = False) -> torch.Tensor:
+    """Return query tokens (t, dim) as columns, at least ``COLUMNS``, of which those after the first t are zeros.
 
-    Plain ones are a view of rows: on a CPU, products with ten columns that are copied take 1.3 to 1.8 times as long.
+    They are a view of rows: copied columns take 1.3 to 1.8 times as long on a CPU. turned: whether they are turned as
+    codes are, in place of all vectors.
     """
     import torch
 
-    columns = torch.from_numpy(np.ascontiguousarray(query)).T
-    return torch.from_numpy(bit_codes.rotation(query.shape[1])).T @ columns if turned else columns
+    rows = np.zeros((max(len(query), COLUMNS), query.shape[1]), np.float32)
+    rows[:len(query)] = query
+    upright = torch.from_numpy(rows).T
+    return torch.from_numpy(bit_codes.rotation(query.shape[1])).T @ upright if turned else upright
 
 
 class DocumentFrequencies:

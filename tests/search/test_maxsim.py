@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.search import maxsim
-from memlab.search.maxsim import DocumentFrequencies, best_matches
+from memlab.search.maxsim import COLUMNS, DocumentFrequencies, best_matches, columns
+from memlab.store.bit_codes import rotation
 from memlab.store.token_vectors import BITS, Precision, TokenVectors, make_block
 
 DIM = 8
@@ -39,6 +40,15 @@ def test_matches_are_the_maxima_of_each_pair(sizes: list[int], split: int, asked
         best = best_matches(query, texts.take(rows))
     wanted = np.array([[max(float(q @ token) for token in texts.text(int(row))[1]) for q in query] for row in rows])
     np.testing.assert_allclose(best, wanted, atol=1e-4)
+
+
+@given(st.integers(0, 2 * COLUMNS), st.booleans())
+def test_columns_hold_the_question_and_zeros(tokens: int, turned: bool) -> None:
+    query = np.random.default_rng(tokens).standard_normal((tokens, 8)).astype(np.float32)
+    upright = columns(query, turned).numpy()
+    assert upright.shape == (8, max(tokens, COLUMNS))
+    assert upright[:, :tokens] == pytest.approx((query @ rotation(8) if turned else query).T, abs=1e-6)
+    assert not upright[:, tokens:].any()
 
 
 @given(lengths, st.integers(0, 99), st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True))

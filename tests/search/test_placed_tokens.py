@@ -95,7 +95,7 @@ def test_vectors_travel_once_and_as_they_are_stored(precision: Precision, sent: 
     for rows in (np.arange(3), np.array([2, 0])):
         best_matches(np.ones((2, DIM), np.float32), placed.take(rows))
     assert {tensor.dtype for tensor in sent if tensor.ndim == 2} == {torch.float32}  # the question alone
-    assert all(tensor.shape == (DIM, 2) for tensor in sent if tensor.ndim == 2)
+    assert all(tensor.shape == (DIM, maxsim.COLUMNS) for tensor in sent if tensor.ndim == 2)
 
 
 def test_vectors_that_do_not_fit_are_sent_for_each_call(sent: list[torch.Tensor], monkeypatch: pytest.MonkeyPatch
