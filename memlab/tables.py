@@ -208,12 +208,11 @@ def check(name: str, table: pl.DataFrame) -> pl.DataFrame:
     """Return the table if its columns are those of its schema; raise MemlabError otherwise."""
     if name not in SCHEMAS:
         raise MemlabError(f"there is no table '{name}'", fix=did_you_mean(name, SCHEMAS))
-    schema = SCHEMAS[name]
-    wrong = [f"{c} is {table.schema[c]}, expected {t}" for c, t in schema.items()
-             if c in table.columns and table.schema[c] != t]
-    wrong += [f"{c} is missing" for c in schema if c not in table.columns]
-    for column in table.columns:
-        if column not in schema and not (name in OPEN and table.schema[column].is_float()):
+    schema, given = SCHEMAS[name], table.schema
+    wrong = [f"{c} is {given[c]}, expected {t}" for c, t in schema.items() if c in given and given[c] != t]
+    wrong += [f"{c} is missing" for c in schema if c not in given]
+    for column, dtype in given.items():
+        if column not in schema and not (name in OPEN and dtype.is_float()):
             wrong.append(f"{column} is not a column of this table")
     if wrong:
         raise MemlabError("; ".join(wrong), where=f"table {name}")

@@ -56,12 +56,15 @@ def pipeline_of_stored_tokens(pipeline: Pipeline, some: list[Session], folder: P
     first."""
     from memlab.live.sessions import Entry
     from memlab.live.working_set import write
+    from memlab.search.as_of import of_kinds
     from memlab.store import Store
     from memlab.tables import distinct_texts
 
-    store, matcher = Store(folder), pipeline.late.matcher  # type: ignore[attr-defined]  # late interaction has one
+    store, late = Store(folder), pipeline.late
+    matcher = late.matcher  # type: ignore[attr-defined]  # late interaction has one
     tables = write(map(Entry.new, range(len(some)), some), pipeline, store)
-    texts, _ = distinct_texts(tables["texts"], tables["memories"]["key_id"])
+    searched = of_kinds(tables["memories"], late.kinds)  # type: ignore[attr-defined]
+    texts, _ = distinct_texts(tables["texts"], searched["key_id"])
     vectors = store.token_vectors(matcher, texts, "document")
     row_of = dict(zip(texts["text"], range(texts.height)))
 

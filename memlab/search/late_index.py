@@ -11,7 +11,7 @@ from pydantic import Field
 from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import topk
 from memlab.search.late_interaction import Queries, WeightedLate
-from memlab.search.maxsim import best_matches
+from memlab.search.maxsim import best_matches, weighted_sums
 from memlab.search.places import Places
 from memlab.search.token_lists import TokenLists
 from memlab.search.token_pools import TokenPool
@@ -85,23 +85,23 @@ class _Search:
         ids = self.pool.memories[: len(self.place)]
         matches = np.full((len(self.query), places.width), -np.inf, np.float32)
         matches[:, places.column] = estimates[:, self.place]
-        alone = self._best((self.weight @ estimates)[self.place], ids)
+        alone = self._best(weighted_sums(self.weight, estimates)[self.place], ids)
         exact, window, session = places.column[alone], alone, np.empty(0, np.int64)
         if stage.window:
-            window = self._best((self.weight @ places.in_window(matches))[places.column], ids)
+            window = self._best(weighted_sums(self.weight, places.in_window(matches))[places.column], ids)
             exact = np.union1d(exact, places.around(places.column[window]))
         by_estimate = self._session_scores(matches) if stage.sessions else np.empty(0, np.float32)
         self._match(matches, exact)
         if stage.sessions:
             session = self._best_sessions(by_estimate, matches, exact)
             self._match(matches, np.setdiff1d(places.of_sessions(session), exact))
-        yield stage.name, alone, self.weight @ matches[:, places.column[alone]]
+        yield stage.name, alone, weighted_sums(self.weight, matches[:, places.column[alone]])
         if stage.window:
             near = places.column[window][:, None] + np.arange(-places.gap, places.gap + 1)
-            yield f"{stage.name}_window", window, self.weight @ matches[:, near].max(axis=2)
+            yield f"{stage.name}_window", window, weighted_sums(self.weight, matches[:, near].max(axis=2))
         if stage.sessions:
             members = places.memory[places.of_sessions(session)]
-            best = self.weight @ places.in_sessions(matches, session)
+            best = weighted_sums(self.weight, places.in_sessions(matches, session))
             yield (f"{stage.name}_session", members,
                    np.repeat(best, places.ends[session] - places.begins[session]))
 
@@ -111,7 +111,7 @@ class _Search:
 
     def _session_scores(self, matches: Floats) -> Floats:
         """Return the scores (s,) of all sessions by some matches."""
-        return self.weight @ self.places.in_sessions(matches, np.arange(len(self.places.begins)))
+        return weighted_sums(self.weight, self.places.in_sessions(matches, np.arange(len(self.places.begins))))
 
     def _best_sessions(self, by_estimate: Floats, matches: Floats, exact: Ints) -> Ints:
         """Return the sessions that are best by estimates or by exact matches, ascending; they hold all candidates.

@@ -15,7 +15,7 @@ from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_gpu
 from memlab.search.as_of import VisiblePool, of_kinds, pools, visible_pools
 from memlab.search.hits import HitsBuilder, digits_of
-from memlab.search.maxsim import DocumentFrequencies, best_matches, cells
+from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weighted_sums
 from memlab.search.token_pools import KeptTokenPools, TokenPool, token_pools
 from memlab.stage import Names, stage
 from memlab.store import Store
@@ -174,7 +174,7 @@ class WeightedLate:
                     weight = self.weights(df.count(ids, seen), seen)
                     matches = best[pool.text_of[:seen], ends[i]:ends[i + 1]]
                     for lane, rows in self._lanes(matches, pool.sessions[:seen], pool.memories[:seen]):
-                        yield first + i, lane, np.arange(seen), rows @ weight
+                        yield first + i, lane, np.arange(seen), weighted_sums(weight, rows.T)
 
     def weights(self, df: Ints, visible: int) -> Floats:
         """Return the weights (t,) of query tokens with these document frequencies (t,) among ``visible`` memories."""

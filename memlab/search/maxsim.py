@@ -74,13 +74,11 @@ def _best(query: Floats, texts: PlacedTokens, tokens: int) -> Floats:
     best = torch.empty((len(texts), max(len(query), COLUMNS)), device=texts.device)
     asked: dict[bool, torch.Tensor] = {}
     with torch.inference_mode():
-        for rows, starts, piece in texts.pieces(tokens):
+        for rows, starts, piece, at in texts.pieces(tokens):
             turned = piece.bits > 0
             if turned not in asked:
                 asked[turned] = to_device(columns(query, turned), texts.device).to(dtype)
-            products = piece.numbers(dtype) @ asked[turned]
-            if piece.scales is not None:
-                products *= piece.scales[:, None]
+            products = piece.products(at, asked[turned])
             lengths = to_device(np.diff(starts), texts.device)
             highest = torch.segment_reduce(products, "max", lengths=lengths, unsafe=True)
             best.index_copy_(0, to_device(rows, texts.device), highest.float())
@@ -100,6 +98,18 @@ def columns(query: Floats, turned: bool = False) -> torch.Tensor:
     rows[:len(query)] = query
     upright = torch.from_numpy(rows).T
     return torch.from_numpy(bit_codes.rotation(query.shape[1])).T @ upright if turned else upright
+
+
+def weighted_sums(weight: Floats, matches: Floats) -> Floats:
+    """Return the sums (n,) over query tokens of their weights (t,) times their matches (t, n).
+
+    By PyTorch: threads of NumPy's BLAS wait for more work in a loop, and doubled the time of the next product here.
+    """
+    import torch
+
+    with torch.inference_mode():
+        sums: Floats = (torch.from_numpy(weight) @ torch.from_numpy(matches)).numpy()
+    return sums
 
 
 class DocumentFrequencies:

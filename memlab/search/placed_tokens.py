@@ -28,6 +28,12 @@ SENT = 1 << 18
 """Token vectors that are copied to a GPU at a time: 400 MB of 384 numbers in fp32."""
 
 
+CACHED = 1 << 11
+"""Token vectors that are gathered, widened and multiplied at a time on a CPU, whose caches hold them: 3 MB in fp32.
+136,000 vectors of 384 numbers times 16 columns take 17 ms from int8 and 23 from fp32, and 35 and 26 by 65,536 vectors.
+"""
+
+
 @dataclass(frozen=True)
 class StoredTokens:
     """Some token vectors (t, dim), or their codes of so many bits per number; scales (t,) unless all are 1."""
@@ -46,6 +52,9 @@ class StoredTokens:
             vectors = torch.from_numpy(block.vectors)
             return cls(vectors, torch.from_numpy(block.scales) if block.vectors.dtype.kind != "f" else None, block.bits)
 
+    def __len__(self) -> int:
+        return len(self.vectors)
+
     def take(self, at: slice | Ints) -> StoredTokens:
         """Return the tokens of a slice, or those at some positions."""
         if isinstance(at, slice):
@@ -59,9 +68,21 @@ class StoredTokens:
         return replace(self, vectors=to_device(self.vectors, device),
                        scales=None if self.scales is None else to_device(self.scales, device))
 
-    def numbers(self, dtype: torch.dtype) -> torch.Tensor:
-        """Return the numbers (t, dim) without their scales; those of codes are still turned."""
-        return (bit_codes.decode(self.vectors, self.bits) if self.bits else self.vectors).to(dtype)
+    def products(self, at: slice | Ints, columns: torch.Tensor) -> torch.Tensor:
+        """Return the products (t, c) of some tokens with columns (dim, c), which are turned where these are codes."""
+        import torch
+
+        tokens = at.stop - at.start if isinstance(at, slice) else len(at)
+        step = CACHED if self.vectors.device.type == "cpu" else max(1, tokens)
+        products = torch.empty((tokens, columns.shape[1]), dtype=columns.dtype, device=columns.device)
+        for first in range(0, tokens, step):
+            end = min(first + step, tokens)
+            some = self.take(slice(at.start + first, at.start + end) if isinstance(at, slice) else at[first:end])
+            numbers = (bit_codes.decode(some.vectors, some.bits) if some.bits else some.vectors).to(columns.dtype)
+            part = torch.mm(numbers, columns, out=products[first:end])
+            if some.scales is not None:
+                part *= some.scales[:, None]
+        return products
 
 
 @dataclass(frozen=True)
@@ -84,15 +105,20 @@ class PlacedTokens:
         held = self.held and (self.held[0], self.held[1].take(rows))
         return replace(self, texts=self.texts.take(rows), held=held)
 
-    def pieces(self, tokens: int) -> Iterator[tuple[Ints, Ints, StoredTokens]]:
-        """Yield (rows (b,), where each starts (b + 1,), their tokens on the device), about so many tokens each."""
-        if self.held is not None:
-            stored, where = self.held
-            for rows, starts, _, at in where.spans(tokens):
-                yield rows, starts, stored.take(at)
-        else:
-            for rows, starts, block, at in self.texts.spans(tokens):
-                yield rows, starts, StoredTokens.of(self.texts.blocks[block]).take(at).to(self.device)
+    def pieces(self, tokens: int) -> Iterator[tuple[Ints, Ints, StoredTokens, slice | Ints]]:
+        """Yield (rows (b,), where each starts (b + 1,), tokens on the device, which of them), about so many at a time.
+
+        What lies in main memory is not copied.
+        """
+        stored, where = self.held or (None, self.texts)
+        for rows, starts, block, at in where.spans(tokens):
+            if stored is not None:
+                yield rows, starts, stored, at
+            elif self.device == "cpu":
+                yield rows, starts, StoredTokens.of(self.texts.blocks[block]), at
+            else:
+                piece = StoredTokens.of(self.texts.blocks[block]).take(at).to(self.device)
+                yield rows, starts, piece, slice(0, len(piece))
 
     def in_main_memory(self) -> PlacedTokens:
         """Return the same vectors for products on the CPU."""
@@ -122,7 +148,7 @@ def _send_all(streamed: PlacedTokens) -> tuple[StoredTokens, TokenVectors] | Non
     """Return all vectors end to end on the device, and where each text lies."""
     total, end = int(streamed.texts.lengths.sum()), 0
     begins, held = np.zeros(len(streamed), np.int64), None
-    for rows, starts, piece in streamed.pieces(SENT):
+    for rows, starts, piece, _ in streamed.pieces(SENT):  # each alone on the device
         if held is None:
             held = StoredTokens(piece.vectors.new_empty((total, piece.vectors.shape[1])),
                                 None if piece.scales is None else piece.scales.new_empty(total), piece.bits)
