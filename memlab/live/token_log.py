@@ -21,6 +21,9 @@ from memlab.models.protocols import Ints
 from memlab.store.token_index import KEYS, TokenIndex
 from memlab.store.token_vectors import BITS, DTYPES, Precision, TokenBlock, merge
 
+AT_ONCE = 8192
+"""Rows that are read at a time, which become one block: reading all of them at once takes twice the memory."""
+
 
 class TokenLog(TokenIndex):
     """The token vectors of one fingerprint, in memory, and on disk if there is a database."""
@@ -28,8 +31,9 @@ class TokenLog(TokenIndex):
     def __init__(self, path: Path, identity: str, precision: Precision, database: Database | None) -> None:
         self._database, self._precision, self._added = database, precision, 0
         super().__init__(path, identity)
-        if database and (blocks := list(self._load(database))):
-            self._hold(merge(blocks))
+        if database:
+            self._blocks = {self._name(): block for block in self._load(database)}
+            self._reindex()
 
     @property
     def on_disk(self) -> bool:
@@ -72,12 +76,25 @@ class TokenLog(TokenIndex):
         return False  # one process at a time uses a memory
 
     def _load(self, database: Database) -> Iterator[TokenBlock]:
-        """Yield the intact rows of the database; others are computed again."""
+        """Yield the intact rows of the database, ``AT_ONCE`` in a block; others are computed again."""
         if not database.rows("SELECT name FROM sqlite_master WHERE name = 'token_vectors'"):
             return  # an older memory in a folder that cannot be written
-        rows: list[tuple[Any, ...]] = database.rows(
-            "SELECT key, tokens, digest, content FROM token_vectors WHERE model = ?", self.path.name)
-        for key, tokens, digest, content in rows:
+        last: Any = -1
+        while last is not None:
+            block, last = self._page(database, last)
+            if block is not None:
+                yield block
+
+    def _page(self, database: Database, last: Any) -> tuple[TokenBlock | None, Any]:
+        """Return the intact rows of those that follow row ``last`` of the database, and the last row read, or None."""
+        rows = database.rows("SELECT rowid, key, tokens, digest, content FROM token_vectors "
+                             "WHERE rowid > ? AND +model = ? ORDER BY rowid LIMIT ?",  # +: all rows, unsorted
+                             last, self.path.name, AT_ONCE)
+        blocks = list(self._intact(rows))
+        return merge(blocks) if blocks else None, rows[-1][0] if rows else None
+
+    def _intact(self, rows: list[tuple[Any, ...]]) -> Iterator[TokenBlock]:
+        for _, key, tokens, digest, content in rows:
             if isinstance(key, bytes) and isinstance(content, bytes) and digest == _digest(key, content):
                 with suppress(ValueError, TypeError):  # the digest does not cover the number of tokens
                     yield _block(key, tokens, content, self._precision)

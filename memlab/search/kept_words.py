@@ -20,6 +20,9 @@ from memlab.search.as_of import MemoryPool, VisiblePool, memory_pools
 from memlab.search.corpus import Corpus
 from memlab.tables import Tables, distinct_texts
 
+AT_ONCE = 8192
+"""Texts that are tokenised at a time: a token takes some hundred bytes until its term is counted."""
+
 Tokenise = Callable[[pl.Series], pl.DataFrame]
 """Texts (n,) -> one row per token: row (the text's), term. Hashable: words are kept by tokeniser."""
 
@@ -103,8 +106,11 @@ class KeptWords:
     def _add(self, texts: pl.DataFrame, ids: pl.Series) -> None:
         """Tokenise the texts with these ids that are not known yet."""
         new, _ = distinct_texts(texts, ids.filter(~ids.is_in(self._ids.implode())))
-        if new.is_empty():
-            return
+        for part in new.iter_slices(AT_ONCE):
+            self._count(part)
+
+    def _count(self, new: pl.DataFrame) -> None:
+        """Tokenise some texts, and add their counts."""
         tokens = self._tokenise(new["text"])
         terms = pl.concat([self._terms, tokens["term"]]).unique(maintain_order=True)
         cells = (tokens.join(terms.to_frame().with_row_index("id"), on="term")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memlab.live import token_log
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.search.late_interaction import WeightedLate
@@ -60,6 +61,22 @@ def test_a_reloaded_memory_ranks_as_before_in_each_number_format(tmp_path: Path,
         before = memory.search("cat Tom", "2023-02-01")
     with Memory(tmp_path, pipeline(precision)) as memory:
         assert memory.search("cat Tom", "2023-02-01").equals(before)
+
+
+@pytest.mark.parametrize(("at_once", "sizes"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3]), (4, [3])])
+def test_rows_are_read_a_few_at_a_time_each_once(tmp_path: Path, at_once: int, sizes: list[int],
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    with filled(tmp_path) as memory:
+        before = memory.search("cat Tom", "2023-02-01")
+    with Memory(tmp_path, pipeline("int8")) as memory:
+        memory.search("cat Tom", "2023-02-01")  # rows of another number format behind them
+    TokenWords.asked.clear()
+    monkeypatch.setattr(token_log, "AT_ONCE", at_once)
+    with Memory(tmp_path, pipeline()) as memory:
+        assert memory.search("cat Tom", "2023-02-01").equals(before)
+        (log,) = (log for log in memory._store._token_logs.values() if log.on_disk)  # type: ignore[attr-defined]
+        assert [len(block.keys) for block in log._blocks.values()] == sizes
+    assert TokenWords.asked == ["cat Tom"]
 
 
 def test_forgotten_turns_leave_the_disk_and_the_others_stay(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.live.vector_log import LiveStore
 from memlab.memory import Memory, Session
+from memlab.search import kept_words
 from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.search.corpus import IDF
 from memlab.search.kept_words import KeptWords
@@ -64,9 +65,9 @@ steps_ = st.lists(st.tuples(memories_, questions_, st.booleans()), min_size=1, m
 
 
 @settings(max_examples=15, deadline=None)
-@given(lane=st.sampled_from(LANES), steps=steps_)
-def test_hits_are_those_of_the_batch_whatever_is_added_and_forgotten(opened: LiveStore, lane: Stage, steps: list
-                                                                     ) -> None:
+@given(lane=st.sampled_from(LANES), steps=steps_, at_once=st.integers(1, 4))
+def test_hits_are_those_of_the_batch_whatever_is_added_and_forgotten(opened: LiveStore, lane: Stage, steps: list,
+                                                                     at_once: int) -> None:
     forget_others(opened, [])
     for memories, questions, forget in steps:
         some = [(0, "sea", None, "turn"), *memories]  # of the kind that some lane searches
@@ -74,7 +75,10 @@ def test_hits_are_those_of_the_batch_whatever_is_added_and_forgotten(opened: Liv
             forget_others(opened, [text for _, text, *_ in some])
         tables = world(some, questions)
         for _ in range(2):  # the second time from postings that are there
-            assert_frame_equal(lane.run(tables, opened)["hits"], lane.run(tables, Store())["hits"], check_exact=True)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(kept_words, "AT_ONCE", at_once)
+                hits = lane.run(tables, opened)["hits"]
+            assert_frame_equal(hits, lane.run(tables, Store())["hits"], check_exact=True)
 
 
 def test_a_live_memory_ranks_as_one_on_a_store_of_experiments(tmp_path: Path) -> None:
