@@ -44,7 +44,7 @@ def sessions(conversations: list[dict], most: int | None) -> Iterator[Session]:
         repeat += 1
 
 
-def timed(what: str, work: Callable[[], object]) -> None:
+def print_time(what: str, work: Callable[[], object]) -> None:
     """Run some work and print its time."""
     clock, processor = time.perf_counter(), time.process_time()
     work()
@@ -109,14 +109,14 @@ def main() -> None:
         if options.batches:
             filling = pipeline_of_stored_tokens(pipeline, some, folder.with_name(f"{folder.name}-encoded"))
         with Memory(folder, filling) as memory:
-            timed(f"add {len(some)} sessions of {sum(len(s.turns) for s in some)} turns",
+            print_time(f"add {len(some)} sessions of {sum(len(s.turns) for s in some)} turns",
                   lambda: [memory.add(session) for session in some])
     with Memory(folder, pipeline) as memory:
         for number, question in enumerate(asked, 1):
-            timed(f"question {number}", lambda question=question: memory.search(question, "2100-01-01"))
+            print_time(f"question {number}", lambda question=question: memory.search(question, "2100-01-01"))
         for threads in (1, options.threads, 1, options.threads) if options.threads else ():
             with ThreadPoolExecutor(threads) as pool:
-                timed(f"{len(asked)} questions from {threads} threads",
+                print_time(f"{len(asked)} questions from {threads} threads",
                       lambda pool=pool: list(pool.map(lambda question: memory.search(question, "2100-01-01"), asked)))
     print(f"resident {psutil.Process().memory_info().rss / 1e6:.0f} MB")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

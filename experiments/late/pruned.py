@@ -24,7 +24,7 @@ from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import topk
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import idf_weights
-from memlab.search.maxsim import best_matches
+from memlab.search.maxsim import best_matches, weighted_sums
 from memlab.search.token_lists import TokenLists, TokenPostings
 from memlab.store import store_at
 from memlab.store.token_vectors import BITS, Precision, TokenBlock, TokenVectors, merge, quantise
@@ -88,7 +88,7 @@ def exact_search(texts: TokenVectors, weights: Weights) -> Search:
     numbers = np.arange(len(texts))
 
     def search(ids: Ints, query: Floats) -> Ints:
-        return topk(best_matches(query, texts) @ weights(ids), numbers, 10)
+        return topk(weighted_sums(weights(ids), best_matches(query, texts).T), numbers, 10)
 
     return search
 
@@ -100,8 +100,9 @@ def pruned_search(texts: TokenVectors, postings: TokenPostings, weights: Weights
 
     def search(ids: Ints, query: Floats) -> Ints:
         weight = weights(ids)
-        best = np.sort(topk((weight @ postings.estimates(query, probes))[postings.place], numbers, candidates))
-        return best[topk(best_matches(query, texts.take(best)) @ weight, best, 10)]
+        estimated = weighted_sums(weight, postings.estimates(query, probes))[postings.place]
+        best = np.sort(topk(estimated, numbers, candidates))
+        return best[topk(weighted_sums(weight, best_matches(query, texts.take(best)).T), best, 10)]
 
     return search
 

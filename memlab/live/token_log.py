@@ -86,7 +86,10 @@ class TokenLog(TokenIndex):
                 yield block
 
     def _page(self, database: Database, last: Any) -> tuple[TokenBlock | None, Any]:
-        """Return the intact rows of those that follow row ``last`` of the database, and the last row read, or None."""
+        """Return the intact rows of those that follow row ``last`` of the database, and the last row read, or None.
+
+        A function of its own, so that the memory of these rows is free when the next ones are read.
+        """
         rows = database.rows("SELECT rowid, key, tokens, digest, content FROM token_vectors "
                              "WHERE rowid > ? AND +model = ? ORDER BY rowid LIMIT ?",  # +: all rows, unsorted
                              last, self.path.name, AT_ONCE)

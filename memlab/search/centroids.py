@@ -59,7 +59,7 @@ class TokenCentroids:
         """
         sample = _sample(texts, POINTS * number, seed)
         number = min(number, len(sample))
-        centroids = cls(_grouped(sample, number, seed, step))
+        centroids = cls(_place_centroids(sample, number, seed, step))
         for _ in range(REFINEMENTS):
             centroids = cls(_means(sample, centroids.nearest(sample), centroids.vectors))
         return centroids
@@ -114,7 +114,7 @@ def _groups_of(number: int) -> int:
     return max(1, round(number**0.5))
 
 
-def _grouped(sample: Floats, number: int, seed: int, step: Step | None) -> Floats:
+def _place_centroids(sample: Floats, number: int, seed: int, step: Step | None) -> Floats:
     """Return centroids by k-means within groups of the sample, which are themselves made by k-means.
 
     With g groups of equal size a round costs 2 g products per vector, where k-means over g * g centroids takes g * g.

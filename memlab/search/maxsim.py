@@ -29,7 +29,8 @@ CELLS = 1 << 24
 """Products in memory at a time: 64 MB; on a GPU ``GPU_CELLS``."""
 
 TOKENS, GPU_TOKENS = 1 << 16, 1 << 18
-"""Token vectors that are widened at a time: 100 MB of 384 numbers in fp32, 400 MB on a GPU."""
+"""Token vectors whose maxima are taken at a time. A GPU also widens so many at once, to 400 MB of 384 numbers in fp32;
+a CPU a few of them (``placed_tokens.CACHED``)."""
 
 COLUMNS = 16
 """Columns, at least, of a product; fewer query tokens are filled up with zeros. MKL multiplies columns by sixteens:
@@ -107,8 +108,7 @@ def weighted_sums(weight: Floats, matches: Floats) -> Floats:
     """
     import torch
 
-    with torch.inference_mode():
-        sums: Floats = (torch.from_numpy(weight) @ torch.from_numpy(matches)).numpy()
+    sums: Floats = (torch.from_numpy(weight) @ torch.from_numpy(matches)).numpy()
     return sums
 
 

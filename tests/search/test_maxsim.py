@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.search import maxsim
+from memlab.search import maxsim, placed_tokens
 from memlab.search.maxsim import COLUMNS, DocumentFrequencies, best_matches, columns
 from memlab.store.bit_codes import rotation
 from memlab.store.token_vectors import BITS, Precision, TokenVectors, make_block
@@ -26,9 +26,9 @@ def stored(parts: list[np.ndarray], ids: list[np.ndarray], split: int, precision
     return TokenVectors(blocks, np.array([block for block, _ in place]), begins, np.array([len(p) for p in parts]))
 
 
-@given(lengths, st.integers(0, 8), st.integers(1, 5), st.integers(1, 20), st.sampled_from(sorted(BITS)),
-       st.integers(0, 99))
-def test_matches_are_the_maxima_of_each_pair(sizes: list[int], split: int, asked: int, tokens: int,
+@given(lengths, st.integers(0, 8), st.integers(1, 5), st.integers(1, 20), st.integers(1, 20),
+       st.sampled_from(sorted(BITS)), st.integers(0, 99))
+def test_matches_are_the_maxima_of_each_pair(sizes: list[int], split: int, asked: int, tokens: int, cached: int,
                                              precision: Precision, seed: int) -> None:
     rng = np.random.default_rng(seed)
     parts = [rng.standard_normal((n, DIM)).astype(np.float32) for n in sizes]
@@ -37,6 +37,7 @@ def test_matches_are_the_maxima_of_each_pair(sizes: list[int], split: int, asked
     rows = rng.permutation(len(sizes))[: rng.integers(1, len(sizes) + 1)]  # some of the texts, in any order
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(maxsim, "TOKENS", tokens)
+        patch.setattr(placed_tokens, "CACHED", cached)
         best = best_matches(query, texts.take(rows))
     wanted = np.array([[max(float(q @ token) for token in texts.text(int(row))[1]) for q in query] for row in rows])
     np.testing.assert_allclose(best, wanted, atol=1e-4)
