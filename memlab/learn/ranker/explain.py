@@ -7,9 +7,10 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.learn.ranker.features import PAIR, features
+from memlab.learn.ranker.likeness import turn_terms
 from memlab.learn.ranker.model import RankModel, apply, contributions
 from memlab.learn.ranker.reasons import importances
-from memlab.learn.ranker.session_fits import values
+from memlab.learn.ranker.session_fits import places
 from memlab.learn.ranker.stage import rescored, session_numbers
 from memlab.tables import SESSION, Tables, with_text
 from memlab.text.display import one_line
@@ -38,8 +39,9 @@ def explain(model: RankModel, tables: Tables, question: str, most: int = 8, turn
     if not frame.height:
         raise MemlabError("nothing was found for this question", where="question")
     scores, parts = apply(model, frame), contributions(model, frame)
-    by_session = values([(np.ones(frame.height, np.bool_), model)], frame, session_numbers(frame, own["units"]), scores)
-    ranking = rescored(own["ranking"], frame, scores, model.depth, by_session, model.recipe.places)
+    placed = places([(np.ones(frame.height, np.bool_), model)], frame, session_numbers(frame, own["units"]), scores,
+                    turn_terms(frame, own))
+    ranking = rescored(own["ranking"], frame, scores, model.depth, placed)
     row_of = {unit: row for row, unit in enumerate(frame["unit"])}
     order = [row_of[unit] for unit in ranking.filter(pl.col("rank") <= turns)["unit"] if unit in row_of]
     by_trees = {int(row): place for place, row in enumerate(np.argsort(-scores, kind="stable"), 1)}

@@ -11,6 +11,7 @@ from polars import selectors as cs
 
 from memlab.errors import MemlabError
 from memlab.learn.ranker.dates import date_features
+from memlab.learn.ranker.likeness import likeness_features, turn_terms
 from memlab.learn.ranker.overlap import overlap_features
 from memlab.learn.ranker.signals import signal_features
 from memlab.learn.ranker.texts import nearby, question_features, turn_features
@@ -46,6 +47,6 @@ def features(tables: Tables, depth: int, alone: bool = False) -> pl.DataFrame:
         parts[0] = parts[0].drop(cs.starts_with("speaker named"))
     else:
         parts += [signal_features(placed, depth), overlap_features(head, said, here, tables),
-                  date_features(head, tables)]
+                  date_features(head, tables), likeness_features(head, turn_terms(head, tables))]
     rows = pl.concat([head.select(PAIR), *parts], how="horizontal")
     return rows.with_columns(pl.exclude(PAIR).cast(pl.Float32))

@@ -36,6 +36,7 @@ class Recipe:
     """Settings of a fit. pool: first candidates of each question that are learned from, evidence or not.
 
     places: first sessions that a session model puts in order (memlab.learn.ranker.sessions); 0: by their best turns.
+    likeness: whether a second session model orders the sessions behind them, by their likeness to the first as well.
     """
 
     trees: Annotated[int, Field(ge=1, le=5000)] = 120
@@ -47,6 +48,7 @@ class Recipe:
     truncation: Annotated[int, Field(ge=1)] = 20  # pairs count if one of them is among so many first
     pool: Annotated[int, Field(ge=2)] = 200
     places: Annotated[int, Field(ge=0)] = 1
+    likeness: bool = True
     seed: Annotated[int, Field(ge=0)] = 0
 
 
@@ -54,6 +56,7 @@ class Recipe:
 class RankModel:
     """A fitted model. depth: first candidates that it scores; data: names of the data sets that it was fitted on.
 
+    sessions, behind: models of the first sessions, and of those behind them; null in files of earlier versions.
     gains: what the splits by each feature gained in the loss, (features,); empty in files of earlier versions.
     """
 
@@ -66,6 +69,7 @@ class RankModel:
     data: Names
     questions: Annotated[int, Field(ge=1)]
     sessions: SessionModel | None = None
+    behind: SessionModel | None = None
     gains: Annotated[tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...], Field(strict=False)] = ()
 
     @model_validator(mode="after")
@@ -196,4 +200,4 @@ def _fields(content: Any) -> dict[str, Any]:
         raise ValueError("it has no trees")
     return {**content, "trees": tuple(Tree(**tree) for tree in content["trees"]),
             "recipe": Recipe(**content.get("recipe", {})),
-            "sessions": SessionModel(**content["sessions"]) if content.get("sessions") else None}
+            **{name: SessionModel(**content[name]) if content.get(name) else None for name in ("sessions", "behind")}}

@@ -1,7 +1,7 @@
 """Fits of trees with session models that learn from scores of turns which are out of fold.
 
 For a held-out fold, the turns of each other fold are scored by trees that were fitted without both, so that no label of
-the held-out fold reaches its session model.
+the held-out fold reaches its session model. The model of the sessions behind the first learns from the same scores.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
+from memlab.learn.ranker.likeness import Terms, join_terms
 from memlab.learn.ranker.model import (
     Fits,
     RankModel,
@@ -27,20 +28,21 @@ from memlab.learn.ranker.model import (
     fit_each,
     without,
 )
-from memlab.learn.ranker.sessions import KEY, fit_sessions, session_table, session_values
+from memlab.learn.ranker.sessions import KEY, behind_table, fit_sessions, session_places, session_table
 
 
 @dataclasses.dataclass(frozen=True)
 class Learnable:
     """Rows of ``features``, best first in each question, with the gold that fits learn from; arrays are (n,).
 
-    label: 1 for evidence. session, held: the number of the row's session, and whether that holds evidence. fold: of the
-    question. dataset: number of the row's data set. shared (folds, n): whether the session is in a fold's haystacks too
-    (memlab.learn.folds.in_folds).
+    label: 1 for evidence. terms: of the row's turn. session, held: the number of the row's session, and whether that
+    holds evidence. fold: of the question. dataset: number of the row's data set. shared (folds, n): whether the session
+    is in a fold's haystacks too (memlab.learn.folds.in_folds).
     """
 
     frame: pl.DataFrame
     label: NDArray[np.int32]
+    terms: Terms
     session: NDArray[np.int64]
     held: NDArray[np.bool_]
     fold: NDArray[np.int32]
@@ -76,8 +78,18 @@ def crossfit_both(rows: Learnable, depth: int, recipe: Recipe) -> Fits:
         for part, other in (pair, pair[::-1]):
             theirs = rows.fold == other
             scores[part][theirs] = apply(model, rows.frame.filter(theirs))
-    return [(mine, dataclasses.replace(model, sessions=fit_sessions(*rows.sessions(~mine, scores[part]))))
-            for part, (mine, model) in zip(parts, fits)]
+    return [(mine, with_sessions(model, rows, ~mine, scores[part])) for part, (mine, model) in zip(parts, fits)]
+
+
+def with_sessions(model: RankModel, rows: Learnable, used: NDArray[np.bool_], scores: Scores) -> RankModel:
+    """Return the model with session models that are fitted on the ``used`` rows; scores (n,) are out of fold."""
+    table, held, dataset = rows.sessions(used, scores)
+    sessions, behind = fit_sessions(table, held, dataset), None
+    place, kept = session_places(sessions, table), model.recipe.places
+    later = place >= kept
+    if model.recipe.likeness and later.any():
+        behind = fit_sessions(behind_table(table, place, kept, rows.terms.only(used)), held[later], dataset[later])
+    return dataclasses.replace(model, sessions=sessions, behind=behind)
 
 
 def together(parts: Sequence[Learnable]) -> Learnable:
@@ -93,27 +105,39 @@ def together(parts: Sequence[Learnable]) -> Learnable:
     label, session, held, fold = (np.concatenate([getattr(part, name) for part in parts])
                                   for name in ("label", "session", "held", "fold"))
     dataset = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part.label) for part in parts])
-    return Learnable(frame, label, session, held, fold, dataset, np.hstack(shared))
+    return Learnable(frame, label, join_terms([part.terms for part in parts]), session, held, fold, dataset,
+                     np.hstack(shared))
 
 
 def fit_both(rows: Learnable, depth: int, recipe: Recipe, data: tuple[str, ...] = ()) -> RankModel:
-    """Fit trees on all rows, and a session model on the cross-fitted scores of all rows."""
+    """Fit trees on all rows, and session models on the cross-fitted scores of all rows."""
     model = fit(rows.frame, rows.label, depth, recipe, data)
     if not recipe.places:
         return model
     scores = apply_fits(crossfit(rows.frame, rows.label, rows.fold, depth, recipe, rows.shared), rows.frame)
-    everything = np.ones(len(rows.fold), np.bool_)
-    return dataclasses.replace(model, sessions=fit_sessions(*rows.sessions(everything, scores)))
+    return with_sessions(model, rows, np.ones(len(rows.fold), np.bool_), scores)
 
 
-def values(fits: Fits, frame: pl.DataFrame, session: NDArray[np.int64], scores: Scores) -> pl.DataFrame | None:
-    """Return (question, unit, session, value) of each row by its own model; None if a model has none of sessions."""
+def places(fits: Fits, frame: pl.DataFrame, session: NDArray[np.int64], scores: Scores,
+           terms: Terms) -> pl.DataFrame | None:
+    """Return (question, unit, session, place) of each row by its own model; None if a model has none of sessions.
+
+    session, scores: (n,) of the rows; terms: of their turns. The place is that of the session in its question, from 0;
+    null if the model leaves it in the order of the best turns.
+    """
     parts: list[pl.DataFrame] = []
     for mine, model in fits:
         if model.sessions is None or not model.recipe.places:
             return None
         rows = frame if mine.all() else frame.filter(mine)
-        table = session_values(model.sessions, session_table(rows, session[mine], scores[mine]))
+        table = session_table(rows, session[mine], scores[mine])
+        place, kept = session_places(model.sessions, table), model.recipe.places
+        if model.behind is not None:
+            behind = behind_table(table, place, kept, terms.only(mine))
+            place = np.where(place < kept, place, kept)
+            place[place == kept] += session_places(model.behind, behind)
+        placed = table.select(*KEY, pl.Series("place", place)).filter(
+            (pl.col("place") < kept) | pl.lit(model.behind is not None))
         keys = rows.select("question", "unit").with_columns(pl.Series("session", session[mine]))
-        parts.append(keys.join(table, on=KEY, how="left", maintain_order="left"))
+        parts.append(keys.join(placed, on=KEY, how="left", maintain_order="left"))
     return pl.concat(parts)

@@ -1,7 +1,8 @@
 """Session model: a conditional logit over the sessions of a question, and a ranking of turns in the order it wants.
 
 The conditional logit (McFadden 1974) scores a session by weighted features: the learned scores of its turns, and the
-best turn's z-score in each lane. The weights are shrunk towards the order by the best learned turn.
+best turn's z-score in each lane. The weights are shrunk towards the order by the best learned turn. A second one orders
+the sessions behind the first by their two best learned turns and their likeness to the first.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from memlab.errors import MemlabError
+from memlab.learn.ranker.likeness import Terms, likeness
 from memlab.learn.ranker.trees import Numbers
 from memlab.stage import Names, stage
 from memlab.tables import DIGITS
@@ -29,10 +31,12 @@ NEIGHBOURS = (" -2", " -1", " +1", " +2")
 
 KEY = ["question", "session"]
 
+BEST = "row of best turn"
+
 
 @stage
 class SessionModel:
-    """Weights of the features of ``session_table``, which are standardised by ``mean`` and ``scale``."""
+    """Weights of the features of ``session_table`` or ``behind_table``, standardised by ``mean`` and ``scale``."""
 
     features: Names
     mean: Numbers
@@ -52,7 +56,8 @@ def session_table(frame: pl.DataFrame, session: NDArray[np.int64], scores: NDArr
     """Return one row per (question, session) of the rows of ``features``, in the order of the rows.
 
     ``session`` (n,) and ``scores`` (n,) are the rows' session numbers and learned scores. Features: z-score of the best
-    turn, of the second (the only) one, the sum of the first three above 0, and the best z-score in each lane.
+    turn, of the second (the only) one, the sum of the first three above 0, and the best z-score in each lane. The
+    column ``BEST`` is no feature.
     """
     lanes = [c for c in frame.columns if c.startswith("z ") and not c.endswith(NEIGHBOURS)]
     rows = frame.select("question", pl.col(lanes).cast(pl.Float64)).with_columns(
@@ -60,10 +65,35 @@ def session_table(frame: pl.DataFrame, session: NDArray[np.int64], scores: NDArr
     deviation = pl.col("learned").std(ddof=0).over("question")
     rows = rows.with_columns(pl.when(deviation > 1e-9).then(
         (pl.col("learned") - pl.col("learned").mean().over("question")) / deviation).otherwise(0.0).alias("learned"))
-    return rows.group_by(KEY, maintain_order=True).agg(
+    return rows.with_row_index(BEST).group_by(KEY, maintain_order=True).agg(
+        pl.col(BEST).get(pl.col("learned").arg_max()),
         pl.col("learned").max().alias("best learned"), pl.col("learned").top_k(2).min().alias("second learned"),
         pl.col("learned").top_k(3).clip(0).sum().alias("three learned"),
         *(pl.col(lane).max().alias(f"best {lane}") for lane in lanes))
+
+
+def session_places(model: SessionModel, table: pl.DataFrame) -> NDArray[np.int64]:
+    """Return the place of each session in its question by ``session_values``, from 0, (s,).
+
+    Equal values keep the order of their best turns.
+    """
+    ordered = session_values(model, table).with_columns(table["best learned", BEST]).with_row_index("\0row").sort(
+        "question", "value", "best learned", BEST, descending=[False, True, True, False])
+    placed = ordered.with_columns(pl.int_range(pl.len()).over("question").alias("place")).sort("\0row")
+    return placed["place"].to_numpy()
+
+
+def behind_table(table: pl.DataFrame, place: NDArray[np.int64], kept: int, terms: Terms) -> pl.DataFrame:
+    """Return the rows of ``session_table`` whose ``place`` (s,) is ``kept`` or more, with other features.
+
+    These are the z-scores of the best and the second turn, and the likeness of the best turn to that of the session in
+    place 0, as a z-score among these rows of the question. ``terms`` are those of the rows of ``features``.
+    """
+    question = table["question"].rank("dense").cast(pl.Int64).to_numpy() - 1
+    like = likeness(terms, table[BEST].cast(pl.Int64).to_numpy(), question, place, 1)[:, 0]
+    rows = table.select(*KEY, BEST, "best learned", "second learned", pl.Series("likeness", like)).filter(place >= kept)
+    mean, deviation = pl.col("likeness").mean().over("question"), pl.col("likeness").std(ddof=0).over("question")
+    return rows.with_columns(pl.when(deviation > 1e-9).then((pl.col("likeness") - mean) / deviation).otherwise(0.0))
 
 
 def fit_sessions(table: pl.DataFrame, held: NDArray[np.bool_],
@@ -74,7 +104,7 @@ def fit_sessions(table: pl.DataFrame, held: NDArray[np.bool_],
     else teach nothing; without any other question the order is that of the best learned turn. Data sets, numbered by
     ``dataset`` (s,), count the same, however many questions they have.
     """
-    names = tuple(c for c in table.columns if c not in KEY)
+    names = tuple(c for c in table.columns if c not in (*KEY, BEST))
     x = table.select(names).to_numpy()
     mean, scale = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6)
     x = (x - mean) / scale
@@ -119,22 +149,18 @@ def session_values(model: SessionModel, table: pl.DataFrame) -> pl.DataFrame:
     return table.select(*KEY, pl.Series("value", np.round(x @ np.asarray(model.weights), DIGITS)))
 
 
-def lead(rows: pl.DataFrame, places: int) -> pl.DataFrame:
-    """Return the rows (question, unit, session, score, value, ...) with the ``places`` best sessions first, by value.
+def lead(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows (question, unit, session, score, place, ...) with the sessions in the order of their places.
 
     Only best turns change places with each other, and no other turn stands before its session's best one. The scores
-    of a question stay, each at its place. Equal values keep the order of their best turns.
+    of a question stay, each at its place. Sessions without a place follow in the order of their best turns.
     """
     best_first = rows.sort("question", "score", "unit", descending=[False, True, False])
     number = pl.int_range(pl.len()).over("question")
     placed = best_first.with_columns(number.alias("\0place"))
-    first = placed.group_by(KEY, maintain_order=True).agg(pl.col("\0place", "value").first()).with_columns(
+    first = placed.group_by(KEY, maintain_order=True).agg(pl.col("\0place", "place").first()).with_columns(
         number.alias("\0old"))
-    by_value = first.sort("question", "value", "\0old", descending=[False, True, False]).with_columns(
-        number.alias("\0by value"))
-    chosen = pl.col("\0by value") < places
-    new = by_value.sort("question", ~chosen, pl.when(chosen).then("\0by value").otherwise("\0old")).with_columns(
-        number.alias("\0new"))
+    new = first.sort("question", "place", "\0old", nulls_last=True).with_columns(number.alias("\0new"))
     slots = first.select("question", pl.col("\0old").alias("\0new"), pl.col("\0place").alias("\0slot"))
     moved = new.join(slots, on=["question", "\0new"]).select(*KEY, pl.col("\0place").alias("\0first"), "\0slot")
     placed = placed.join(moved, on=KEY, how="left", maintain_order="left")

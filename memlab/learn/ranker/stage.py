@@ -21,9 +21,10 @@ from memlab.data.numbering import question_digests
 from memlab.learn.folds import FoldCount, folds, in_folds
 from memlab.learn.labels import evidence_units
 from memlab.learn.ranker.features import NEEDED, PAIR, features
+from memlab.learn.ranker.likeness import Terms, turn_terms
 from memlab.learn.ranker.model import Fits, Recipe, Scores, apply_fits, load
 from memlab.learn.ranker.reasons import importances, reasons
-from memlab.learn.ranker.session_fits import Learnable, crossfit_both, values
+from memlab.learn.ranker.session_fits import Learnable, crossfit_both, places
 from memlab.learn.ranker.sessions import lead
 from memlab.learn.ranker.signals import FUSED
 from memlab.rank.rerank import Rerank, below
@@ -79,21 +80,22 @@ class LearnedScore(Score):
         first = self.first(tables, store)
         if not first["ranking"].height:
             return first.updated({name: empty(name) for name in ("importances", "reasons")})
-        frame, fits, depth = self._fits(tables.updated(first))
+        frame, terms, fits, depth = self._fits(tables.updated(first))
         scores = apply_fits(fits, frame)
-        by_session = values(fits, frame, session_numbers(frame, first["units"]), scores)
-        ranking = rescored(first["ranking"], frame, scores, depth, by_session, fits[0][1].recipe.places)
+        placed = places(fits, frame, session_numbers(frame, first["units"]), scores, terms)
+        ranking = rescored(first["ranking"], frame, scores, depth, placed)
         return first.updated({"ranking": ranking, "importances": importances(fits),
                               "reasons": reasons(ranking, first["units"], frame, fits)})
 
-    def _fits(self, tables: Tables) -> tuple[pl.DataFrame, Fits, int]:
-        """Return the features of the first turns of each question, the models that score them, and the depth."""
+    def _fits(self, tables: Tables) -> tuple[pl.DataFrame, Terms, Fits, int]:
+        """Return the features and terms of the first turns of each question, the models that score them, the depth."""
         if self.model is not None:
             fitted = load(self.model)
             frame = features(tables, fitted.depth, self.alone)
-            return frame, [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
+            return frame, turn_terms(frame, tables), [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
         rows = self.learnable(tables)
-        return rows.frame, crossfit_both(rows, self.depth, self.recipe), self.depth
+        recipe = dataclasses.replace(self.recipe, likeness=self.recipe.likeness and not self.alone)
+        return rows.frame, rows.terms, crossfit_both(rows, self.depth, recipe), self.depth
 
     def learnable(self, tables: Tables) -> Learnable:
         """Return the candidates with their gold and folds; ``tables`` are those after the first step."""
@@ -105,8 +107,8 @@ class LearnedScore(Score):
             tables["evidence"].join(tables["gold"].filter("scored"), on="question", how="semi").select(
                 "question", pl.col("session").cast(pl.Int64)).unique().with_columns(held=True),
             on=["question", "session"], how="left", maintain_order="left")["held"].fill_null(False)
-        return Learnable(frame, label, session, held.to_numpy(), fold.to_numpy(), np.zeros(frame.height, np.int32),
-                         in_haystacks(frame, tables, fold_of))
+        return Learnable(frame, label, turn_terms(frame, tables), session, held.to_numpy(), fold.to_numpy(),
+                         np.zeros(frame.height, np.int32), in_haystacks(frame, tables, fold_of))
 
     def first(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` and the ``ranking`` by weights, with its further signals."""
@@ -160,17 +162,16 @@ def in_haystacks(frame: pl.DataFrame, tables: Tables, fold_of: pl.DataFrame) -> 
 
 
 def rescored(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: int,
-             by_session: pl.DataFrame | None = None, places: int = 0) -> pl.DataFrame:
+             placed: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the ranking with the rows of ``frame`` by these scores (n,), and those beyond ``depth`` behind them.
 
-    Equal scores keep their order: each rank of the first ranking costs one unit of the last digit. ``by_session``
-    (question, unit, session, value) then puts its best sessions into the first ``places``.
+    Equal scores keep their order: each rank of the first ranking costs one unit of the last digit. ``placed``
+    (question, unit, session, place) then puts sessions into their places.
     """
     learned = frame.select("question", "unit", pl.Series("learned", scores))
     head = ranking.filter(pl.col("rank") <= depth).join(learned, on=["question", "unit"], maintain_order="left")
     head = head.with_columns(pl.col("learned") - pl.col("rank") * 10.0**-DIGITS).with_columns(
         pl.col("learned").alias("score")).drop("learned")
-    if by_session is not None:
-        valued = head.join(by_session, on=["question", "unit"], how="left", maintain_order="left")
-        head = lead(valued, places).select(head.columns)
+    if placed is not None:
+        head = lead(head.join(placed, on=["question", "unit"], how="left", maintain_order="left")).select(head.columns)
     return ranked(pl.concat([head, below(head, ranking.filter(pl.col("rank") > depth))], how="diagonal"))

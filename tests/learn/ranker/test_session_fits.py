@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+import scipy
 
 from memlab.errors import MemlabError
+from memlab.learn.ranker.likeness import Terms
 from memlab.learn.ranker.model import apply_fits, load, save
-from memlab.learn.ranker.session_fits import Learnable, crossfit_both, fit_both, together, values
-from memlab.learn.ranker.sessions import fit_sessions
+from memlab.learn.ranker.session_fits import Learnable, crossfit_both, fit_both, places, together
+from memlab.learn.ranker.sessions import behind_table, fit_sessions, session_places, session_table, session_values
 from memlab.learn.ranker.stage import rescored
 from tests.learn.ranker.worlds import RECIPE, first, learned, searched
 
@@ -36,7 +39,9 @@ def test_no_label_of_a_fold_reaches_its_session_model() -> None:
     one, two = ({int(rows.fold[part][0]): model for part, model in crossfit_both(r, 40, RECIPE)} for r in (rows, other))
     assert one[1] == two[1]
     assert one[1].sessions is not None
+    assert one[1].behind is not None
     assert one[0].sessions != two[0].sessions
+    assert one[0].behind != two[0].behind
 
 
 def test_the_turns_that_a_session_model_learns_from_are_scored_out_of_fold() -> None:
@@ -54,30 +59,61 @@ def test_there_is_no_session_model_with_two_folds_or_no_places() -> None:
     two = dataclasses.replace(rows, fold=rows.fold % 2, shared=rows.shared[:2])
     none = dataclasses.replace(RECIPE, places=0)
     for fits in (crossfit_both(two, 40, RECIPE), crossfit_both(rows, 40, none)):
-        assert all(model.sessions is None for _, model in fits)
-        assert values(fits, rows.frame, rows.session, apply_fits(fits, rows.frame)) is None
+        assert all(model.sessions is model.behind is None for _, model in fits)
+        assert places(fits, rows.frame, rows.session, apply_fits(fits, rows.frame), rows.terms) is None
     assert fit_both(rows, 40, none).sessions is None
 
 
-def test_the_first_sessions_of_a_ranking_are_those_of_highest_value() -> None:
+def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_follow_by_likeness() -> None:
     rows = learnable()
     fits = crossfit_both(rows, 40, RECIPE)
     scores = apply_fits(fits, rows.frame)
-    by_session = values(fits, rows.frame, rows.session, scores)
-    assert by_session is not None
-    ranking = rescored(first()["ranking"], rows.frame, scores, 40, by_session, 2)
-    best = by_session.sort("question", "value", descending=[False, True], maintain_order=True).group_by(
-        "question", maintain_order=True).first()
-    firsts = ranking.filter(pl.col("rank") == 1).join(first()["units"].select("unit", "session"), on="unit")
-    both = best.join(firsts, on="question", suffix="_first")
-    ties = by_session.join(best.select("question", "value"), on=["question", "value"]).select(
-        "question", "session").unique().group_by("question").len().filter(pl.col("len") == 1)
-    single = both.join(ties, on="question", how="semi")
-    assert single.height > both.height / 2
-    assert (single["session"] == single["session_first"]).all()
+    placed = places(fits, rows.frame, rows.session, scores, rows.terms)
+    assert placed is not None
+    ranking = rescored(first()["ranking"], rows.frame, scores, 40, placed)
+    ranked = ranking.filter(pl.col("rank") <= 40).join(first()["units"].select("unit", "session"), on="unit").sort(
+        "question", "rank")
+    shown = {question: list(dict.fromkeys(own["session"])) for (question,), own in ranked.group_by("question")}
+    for mine, model in fits:
+        assert model.sessions is not None
+        assert model.behind is not None
+        assert model.behind.features == ("best learned", "second learned", "likeness")
+        table = session_table(rows.frame.filter(mine), rows.session[mine], scores[mine])
+        place = session_places(model.sessions, table)
+        later = session_values(model.behind, behind_table(table, place, 1, rows.terms.only(mine)))
+        for (question,), own in table.with_columns(pl.Series("place", place)).group_by("question"):
+            leader = own.filter(pl.col("place") == 0)["session"].to_list()
+            values = dict(later.filter(pl.col("question") == question).select("session", "value").iter_rows())
+            assert shown[question][:1] == leader
+            behind = [values[session] for session in shown[question][1:]]
+            assert behind == sorted(behind, reverse=True)
+            assert set(values) == set(shown[question][1:])
     plain = rescored(first()["ranking"], rows.frame, scores, 40)
     assert not plain["unit"].equals(ranking["unit"])
     assert plain["score"].equals(ranking["score"])
+
+
+def test_without_likeness_the_sessions_behind_stay_in_the_order_of_their_best_turns() -> None:
+    rows = learnable()
+    fits = crossfit_both(rows, 40, dataclasses.replace(RECIPE, likeness=False, places=2))
+    assert all(model.sessions is not None and model.behind is None for _, model in fits)
+    placed = places(fits, rows.frame, rows.session, apply_fits(fits, rows.frame), rows.terms)
+    assert placed is not None
+    assert placed.select("question", "session", "place").unique()["place"].value_counts().sort("place")[
+        "place"].to_list() == [None, 0, 1]
+
+
+def test_evidence_that_is_like_the_first_session_teaches_that_likeness_counts() -> None:
+    """Words are made so that the first row of each session with evidence has the same ones, and all others none."""
+    rows = learnable()
+    held = np.where(rows.held, 0, np.arange(1, len(rows.held) + 1))
+    matrix = scipy.sparse.csr_array((np.ones(len(held)), (np.arange(len(held)), held)))
+    like = dataclasses.replace(rows, terms=Terms(matrix, np.arange(len(held))))
+    one, other = fit_both(rows, 40, RECIPE), fit_both(like, 40, RECIPE)
+    assert one.behind is not None
+    assert other.behind is not None
+    assert other.sessions == one.sessions
+    assert other.behind.weights[2] > max(one.behind.weights[2], 0) + .5
 
 
 def test_a_saved_fit_carries_its_session_model(tmp_path: Path) -> None:
@@ -85,10 +121,21 @@ def test_a_saved_fit_carries_its_session_model(tmp_path: Path) -> None:
     save(model, tmp_path / "fit.json")
     assert load(tmp_path / "fit.json") == model
     assert model.sessions is not None
-    plain = dataclasses.replace(model, sessions=None)
-    save(plain, tmp_path / "plain.json")
-    one, two = (learned(model=tmp_path / name).run(searched(), None) for name in ("fit.json", "plain.json"))  # type: ignore[arg-type]
-    assert not one["ranking"]["unit"].equals(two["ranking"]["unit"])
+    assert model.behind is not None
+    save(dataclasses.replace(model, behind=None), tmp_path / "first.json")
+    save(dataclasses.replace(model, behind=None, sessions=None), tmp_path / "plain.json")
+    rankings = [learned(model=tmp_path / name).run(searched(), None)["ranking"]["unit"].to_list()  # type: ignore[arg-type]
+                for name in ("fit.json", "first.json", "plain.json")]
+    assert len(set(map(tuple, rankings))) == 3
+
+
+def test_a_file_of_an_earlier_version_leaves_the_sessions_behind_in_their_order(tmp_path: Path) -> None:
+    model = dataclasses.replace(fit_both(learnable(), 40, RECIPE), behind=None)
+    save(model, tmp_path / "fit.json")
+    content = json.loads((tmp_path / "fit.json").read_text())
+    del content["behind"], content["recipe"]["likeness"]
+    (tmp_path / "old.json").write_text(json.dumps(content))
+    assert load(tmp_path / "old.json") == model
 
 
 def test_data_sets_are_put_together_with_questions_of_their_own() -> None:
@@ -96,5 +143,6 @@ def test_data_sets_are_put_together_with_questions_of_their_own() -> None:
     both = together([rows, rows])
     assert both.frame["question"].n_unique() == 2 * rows.frame["question"].n_unique()
     assert both.shared.shape == (4, 2 * rows.frame.height)
+    assert len(both.terms.turn) == 2 * rows.frame.height
     with pytest.raises(MemlabError, match="other lanes"):
         together([rows, dataclasses.replace(rows, frame=rows.frame.drop("z linear"))])

@@ -11,21 +11,25 @@ from pydantic import ValidationError
 
 from memlab.errors import MemlabError
 from memlab.learn.ranker.sessions import (
+    BEST,
     SHRINKAGE,
     START,
     SessionModel,
+    behind_table,
     fit_sessions,
     lead,
+    session_places,
     session_table,
     session_values,
 )
+from tests.learn.ranker.test_likeness import terms
 
 
-def rows(*turns: tuple[int, float, float]) -> pl.DataFrame:
-    """One question's turns (session, score, value of the session), units in this order."""
+def rows(*turns: tuple[int, float, int | None]) -> pl.DataFrame:
+    """One question's turns (session, score, place of the session), units in this order."""
     return pl.DataFrame([(7, unit, *turn) for unit, turn in enumerate(turns)], orient="row",
                         schema={"question": pl.Int32, "unit": pl.Int64, "session": pl.Int64, "score": pl.Float64,
-                                "value": pl.Float64})
+                                "place": pl.Int64})
 
 
 def order(result: pl.DataFrame) -> list[int]:
@@ -37,11 +41,39 @@ def test_the_features_of_a_session_are_those_of_its_best_turns() -> None:
                           "z a -1": [9.0] * 4, "words": [5.0] * 4})
     scores = np.array([4.0, 2.0, 0.0, 2.0])  # mean 2, standard deviation sqrt(2)
     table = session_table(frame, np.array([0, 0, 0, 5]), scores)
-    assert table.columns == ["question", "session", "best learned", "second learned", "three learned", "best z a"]
+    assert table.columns == [
+        "question", "session", BEST, "best learned", "second learned", "three learned", "best z a"]
     root = 2**.5
-    assert table.rows() == [(1, 0, pytest.approx(root), 0.0, pytest.approx(root), 3.0), (1, 5, 0.0, 0.0, 0.0, 0.0)]
+    assert table.rows() == [
+        (1, 0, 0, pytest.approx(root), 0.0, pytest.approx(root), 3.0), (1, 5, 3, 0.0, 0.0, 0.0, 0.0)]
     flat = session_table(frame, np.array([0, 0, 0, 5]), np.ones(4))
     assert flat["best learned"].to_list() == [0.0, 0.0]
+    assert flat[BEST].to_list() == [0, 3]  # the first of equal turns
+
+
+def test_places_are_by_value_and_then_by_the_best_turn() -> None:
+    made = pl.DataFrame({"question": [1, 1, 2, 1, 1], "session": [0, 1, 0, 2, 3], BEST: [0, 4, 0, 2, 3],
+                         "best learned": [1.0, 0.0, 0.0, 1.0, 3.0], "a": [5.0, 9.0, 0.0, 5.0, 5.0]})
+    model = SessionModel(features=("a",), mean=(1.0,), scale=(2.0,), weights=(1.0,))
+    assert session_places(model, made).tolist() == [2, 0, 0, 3, 1]
+
+
+def test_sessions_behind_the_first_are_told_apart_by_their_likeness_to_it() -> None:
+    """Sessions 0 to 3 of one question with one turn each; session 2 is first. Six words weigh ln 2 to ln 5."""
+    made = pl.DataFrame({"question": [1] * 4, "session": [0, 1, 2, 3], BEST: [0, 1, 2, 3],
+                         "best learned": [3.0, 2.0, 1.0, 0.0], "second learned": [1.0, 2.0, 1.0, 0.0],
+                         "best z a": [0.0] * 4})
+    words = terms("tea", "red tea", "green tea red", "cup")
+    behind = behind_table(made, np.array([1, 2, 0, 3]), 1, words)
+    assert behind.columns == ["question", "session", BEST, "best learned", "second learned", "likeness"]
+    assert behind.drop("likeness").rows() == [(1, 0, 0, 3.0, 1.0), (1, 1, 1, 2.0, 2.0), (1, 3, 3, 0.0, 0.0)]
+    tea, red, green = np.log1p(4 / 3), np.log1p(4 / 2), np.log1p(4 / 1)
+    like = np.array([tea, tea + red, 0]) / (tea + red + green)
+    assert behind["likeness"].to_list() == pytest.approx(((like - like.mean()) / like.std()).tolist())
+    two = behind_table(made, np.array([1, 2, 0, 3]), 2, words)
+    assert two["session"].to_list() == [1, 3]
+    assert two["likeness"].to_list() == pytest.approx([1.0, -1.0])
+    assert behind_table(made, np.array([1, 2, 0, 3]), 3, words)["likeness"].to_list() == [0.0]
 
 
 def table(seed: int, questions: int = 40) -> tuple[pl.DataFrame, np.ndarray]:
@@ -107,25 +139,30 @@ def test_without_evidence_the_best_learned_turn_decides() -> None:
 
 
 def test_only_leading_turns_change_places() -> None:
-    turns = rows((0, 9., .1), (0, 8., .1), (1, 7., .5), (2, 6., .9), (1, 5., .5), (0, 4., .1))
-    one = lead(turns, 1)  # session 2 first; then 0 with its second turn, then 1
+    def turns(*places: int | None) -> pl.DataFrame:
+        return rows(*((session, score, places[session]) for session, score in (
+            (0, 9.), (0, 8.), (1, 7.), (2, 6.), (1, 5.), (0, 4.))))
+
+    one = lead(turns(None, None, 0))  # session 2 first; then 0 with its second turn, then 1
     assert order(one) == [3, 0, 1, 2, 4, 5]
     assert sorted(one["score"], reverse=True) == [9., 8., 7., 6., 5., 4.]
-    assert order(lead(turns, 0)) == [0, 1, 2, 3, 4, 5]
+    assert order(lead(turns(None, None, None))) == [0, 1, 2, 3, 4, 5]
     # 2, 1, 0: the second turn of session 0 may not stand before its first, which has the place of session 2's
-    assert order(lead(turns, 3)) == [3, 2, 0, 1, 4, 5]
+    assert order(lead(turns(2, 1, 0))) == [3, 2, 0, 1, 4, 5]
 
 
-def test_equal_values_keep_the_order_of_their_best_turns() -> None:
-    assert order(lead(rows((0, 9., .5), (1, 7., .5), (2, 6., .5)), 3)) == [0, 1, 2]
+def test_equal_places_keep_the_order_of_their_best_turns() -> None:
+    assert order(lead(rows((0, 9., 4), (1, 7., 4), (2, 6., 4)))) == [0, 1, 2]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30)), min_size=1, max_size=25), st.integers(0, 6),
        st.permutations(range(5)))
 def test_the_best_sessions_are_first_and_nothing_is_lost(turns: list[tuple[int, int]], places: int,
                                                          values: list[int]) -> None:
-    before = rows(*((session, float(score), float(values[session])) for session, score in turns))
-    after = lead(before, places)
+    ordered = sorted({session for session, _ in turns}, key=lambda session: -values[session])
+    place = {session: at if at < places else None for at, session in enumerate(ordered)}
+    before = rows(*((session, float(score), place[session]) for session, score in turns))
+    after = lead(before)
     assert sorted(after["score"]) == sorted(before["score"])
     assert after.select("unit", "session").sort("unit").equals(before.select("unit", "session"))
     sessions = after["session"].unique(maintain_order=True).to_list()

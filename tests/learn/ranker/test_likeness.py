@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.learn.ranker.likeness import FIRST_TURNS, Terms, join_terms, likeness, likeness_features, turn_terms
+from memlab.tables import with_text
+from tests.learn.ranker.worlds import first
+
+
+def terms(*texts: str) -> Terms:
+    """One turn per row with these words."""
+    vocabulary = sorted({word for text in texts for word in text.split()})
+    matrix = np.array([[word in text.split() for word in vocabulary] for text in texts], np.float64)
+    return Terms(scipy.sparse.csr_array(matrix), np.arange(len(texts)))
+
+
+def by_hand(texts: list[str], question: list[int], one: int, other: int) -> float:
+    """The likeness of two texts of a question, from sets of words."""
+    held = [set(text.split()) for text, of in zip(texts, question) if of == question[one]]
+
+    def weight(words: set[str]) -> float:
+        return sum(np.log(1 + len(held) / sum(word in mine for mine in held)) for word in words)
+
+    a, b = set(texts[one].split()), set(texts[other].split())
+    return weight(a & b) / weight(a | b) if a | b else 0.0
+
+
+texts = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=5).map(" ".join), min_size=1, max_size=14)
+
+
+@given(texts, st.data())
+def test_likeness_is_the_shared_weight_over_that_of_either(said: list[str], data: st.DataObject) -> None:
+    question = data.draw(st.lists(st.integers(0, 2), min_size=len(said), max_size=len(said)))
+    rank = [sum(of == mine for of in question[:row]) for row, mine in enumerate(question)]
+    found = likeness(terms(*said), np.arange(len(said)), np.array(question), np.array(rank), 2)
+    for row, mine in enumerate(question):
+        for place in range(2):
+            others = [other for other, of in enumerate(question) if of == mine and rank[other] == place]
+            if not others or others == [row]:
+                assert np.isnan(found[row, place])
+            else:
+                assert found[row, place] == pytest.approx(by_hand(said, question, row, others[0]))
+
+
+def test_a_turn_in_several_rows_has_its_own_likeness_in_each_question() -> None:
+    held = terms("tea cup", "tea", "cup")
+    held = Terms(held.matrix, np.array([0, 1, 2, 2, 0]))
+    question, place = np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 0, 1])
+    found = likeness(held, np.arange(5), question, place, 1)[:, 0]
+    assert found.tolist() == pytest.approx([np.nan, .5, .5, np.nan, np.log(2) / (np.log(2) + np.log(3))], nan_ok=True)
+    some = np.array([False, False, False, True, True])
+    assert likeness(held.only(some), np.arange(2), np.array([0, 0]), np.array([0, 1]), 1)[1] == pytest.approx(found[4])
+
+
+def test_the_feature_is_the_mean_over_the_first_turns_but_itself() -> None:
+    said = ["red tea", "tea", "red cup", "green tea", "alone"]
+    question = [3, 3, 3, 3, 9]
+    head = pl.DataFrame({"question": question, "unit": range(5), "rank": [2, 1, 3, 4, 1]})
+    column = likeness_features(head, terms(*said))["likeness"].to_list()
+
+    def mean(row: int, *others: int) -> float:
+        return float(np.mean([by_hand(said, question, row, other) for other in others]))
+
+    assert FIRST_TURNS == 3
+    assert column[:4] == pytest.approx([mean(0, 1, 2), mean(1, 0, 2), mean(2, 0, 1), mean(3, 0, 1, 2)])
+    assert column[4] is None  # a question with one turn
+    assert likeness_features(head.head(0), Terms(terms("a").matrix, np.zeros(0, np.int64))).height == 0
+
+
+def test_terms_are_the_stems_of_each_rows_turn() -> None:
+    tables = first()
+    head = tables["ranking"].filter(pl.col("rank") <= 3)
+    made = turn_terms(head, tables)
+    assert made.matrix.shape[0] == head["unit"].n_unique()
+    assert set(made.matrix.data.tolist()) == {1.0}
+    assert all((np.diff(made.matrix.indices[a:b]) > 0).all() for a, b in pairwise(made.matrix.indptr))
+    at = tables["units"].select("unit", "corpus", "session", pl.col("turns").list.first().alias("turn"))
+    said = dict(with_text(at.join(tables["turns"], on=["corpus", "session", "turn"]), tables["texts"]).select(
+        "unit", "text").iter_rows())
+    units, sizes = head["unit"].to_list(), np.diff(made.matrix.indptr)[made.turn]
+    by_text: dict[str, np.ndarray] = {}
+    for row, unit in enumerate(units):
+        own = made.matrix.indices[made.matrix.indptr[made.turn[row]]:made.matrix.indptr[made.turn[row] + 1]]
+        assert 0 < sizes[row] <= len(said[unit].split()) + 20
+        assert np.array_equal(by_text.setdefault(said[unit], own), own)
+    assert len({tuple(own) for own in by_text.values()}) > len(by_text) / 2
+
+
+def test_terms_of_data_sets_that_are_put_together_stay_apart() -> None:
+    one, two = terms("tea", "tea cup"), terms("tea", "red")
+    both = join_terms([one, two])
+    assert both.turn.tolist() == [0, 1, 2, 3]
+    question, place = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    apart = [likeness(part, np.arange(2), np.zeros(2, np.int64), np.arange(2), 1) for part in (one, two)]
+    together = likeness(both, np.arange(4), question, place, 1)
+    assert together.ravel().tolist() == pytest.approx(np.concatenate(apart).ravel().tolist(), nan_ok=True)
+    mixed = likeness(both, np.arange(4), np.zeros(4, np.int64), np.arange(4), 1)
+    assert mixed[2, 0] == 0  # one word of two data sets is two terms
