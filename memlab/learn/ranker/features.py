@@ -6,6 +6,9 @@ ranking and corpus, so that a part of the corpora gives the same features as the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import polars as pl
 from polars import selectors as cs
 
@@ -15,6 +18,7 @@ from memlab.learn.ranker.likeness import likeness_features, turn_terms
 from memlab.learn.ranker.overlap import overlap_features
 from memlab.learn.ranker.signals import signal_features
 from memlab.learn.ranker.texts import nearby, question_features, turn_features
+from memlab.runtime.cores import usable_cores
 from memlab.tables import SESSION, Tables
 
 NEEDED = ("ranking", "units", "questions", "queries", "turns", "texts", "sessions")
@@ -42,11 +46,13 @@ def features(tables: Tables, depth: int, alone: bool = False) -> pl.DataFrame:
                           maintain_order="left")
     head = placed.filter(pl.col("rank") <= depth)
     said, here = nearby(head, tables)
-    parts = [turn_features(head, said, here, tables), question_features(head, tables)]
-    if alone:
-        parts[0] = parts[0].drop(cs.starts_with("speaker named"))
-    else:
-        parts += [signal_features(placed, depth), overlap_features(head, said, here, tables),
-                  date_features(head, tables), likeness_features(head, turn_terms(head, tables))]
-    rows = pl.concat([head.select(PAIR), *parts], how="horizontal")
-    return rows.with_columns(pl.exclude(PAIR).cast(pl.Float32))
+    makers: list[Callable[[], pl.DataFrame]] = [
+        lambda: turn_features(head, said, here, tables), lambda: question_features(head, tables)]
+    if not alone:
+        makers += [lambda: signal_features(placed, depth), lambda: overlap_features(head, said, here, tables),
+                   lambda: date_features(head, tables),
+                   lambda: likeness_features(head, turn_terms(head, tables))]
+    with ThreadPoolExecutor(usable_cores()) as pool:  # NumPy and Polars compute outside Python's lock
+        parts = list(pool.map(lambda make: make(), makers))
+    rows = pl.concat([head.select(PAIR), *parts], how="horizontal").with_columns(pl.exclude(PAIR).cast(pl.Float32))
+    return rows.drop(cs.starts_with("speaker named")) if alone else rows
