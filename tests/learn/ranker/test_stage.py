@@ -36,6 +36,13 @@ def result(stage: LearnedScore, tables: Tables) -> pl.DataFrame:
     return stage.run(tables.only(stage.reads), STORE)["ranking"]
 
 
+def test_the_control_of_turns_alone_compares_no_words_of_turns() -> None:
+    assert not any("likeness" in name for name in features(first(), 40, alone=True).columns)
+    plain = dataclasses.replace(RECIPE, likeness=False)
+    assert result(learned(alone=True), searched()).equals(result(learned(alone=True, recipe=plain), searched()))
+    assert not result(learned(), searched()).equals(result(learned(recipe=plain), searched()))
+
+
 def test_the_linear_score_and_every_lane_stay_as_signals_and_no_turn_is_lost() -> None:
     before = Score().run(searched(), STORE)["ranking"]
     after = result(learned(), searched())
