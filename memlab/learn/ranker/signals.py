@@ -130,10 +130,13 @@ def _neighbours(of_session: Ints, turns: pl.Series, inside: NDArray[np.bool_]) -
     key = of_session * (turn.max(initial=0) + 1 + 2 * max(STEPS)) + turn  # no step out of a session leads into another
     order = np.argsort(key)
     ordered, wanted = key[order], key[inside]
-    near = {}
-    for step in STEPS:
-        at = np.minimum(np.searchsorted(ordered, wanted + step), len(key) - 1)
-        near[step] = np.where(ordered[at] == wanted + step, order[at], -1)
+    place = np.empty(len(key), np.int64)
+    place[order] = np.arange(len(key))
+    near = {step: np.full(len(wanted), -1) for step in STEPS}
+    for step, row in near.items():
+        for away in range(1, abs(step) + 1):  # a turn between them may have no hit
+            at = np.clip(place[inside] + (away if step > 0 else -away), 0, len(key) - 1)
+            row[:] = np.where(ordered[at] == wanted + step, order[at], row)
     return near
 
 

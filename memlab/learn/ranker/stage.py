@@ -173,5 +173,7 @@ def rescored(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: 
     head = head.with_columns(pl.col("learned") - pl.col("rank") * 10.0**-DIGITS).with_columns(
         pl.col("learned").alias("score")).drop("learned")
     if placed is not None:
-        head = lead(head.join(placed, on=["question", "unit"], how="left", maintain_order="left")).select(head.columns)
+        moved = lead(head.select("question", "unit", "score").with_row_index("row").join(
+            placed, on=["question", "unit"], how="left", maintain_order="left"))
+        head = head[moved["row"]].with_columns(moved["score"])
     return ranked(pl.concat([head, below(head, ranking.filter(pl.col("rank") > depth))], how="diagonal"))
