@@ -176,4 +176,8 @@ def rescored(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: 
         moved = lead(head.select("question", "unit", "score").with_row_index("row").join(
             placed, on=["question", "unit"], how="left", maintain_order="left"))
         head = head[moved["row"]].with_columns(moved["score"])
-    return ranked(pl.concat([head, below(head, ranking.filter(pl.col("rank") > depth))], how="diagonal"))
+    inside = (ranking["rank"] <= depth).to_numpy()
+    first = ranked(head)
+    tail = below(head, ranking.filter(~inside)).with_columns(pl.col("score").round(DIGITS) + 0.0, selected=False)
+    row = np.where(inside, np.cumsum(inside), first.height + np.cumsum(~inside)) - 1  # the tail keeps order and ranks
+    return pl.concat([first, tail.select(first.columns)])[row]
