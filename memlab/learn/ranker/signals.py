@@ -30,7 +30,7 @@ def signal_features(placed: pl.DataFrame, depth: int) -> pl.DataFrame:
     lanes = signals_of(placed.drop("corpus", "session", "turn"))
     names = [FUSED, *(lane for lane in lanes if lane != FUSED)]
     of_turns = [name for name in names if "session" not in name]  # the others are alike for all turns of a session
-    inside = (placed["rank"] <= depth).to_numpy()
+    inside = placed["rank"].to_numpy() <= depth
     question = _numbers(placed["question"])
     signals = _fill(placed.select(pl.col("score").alias(FUSED), *names[1:]), question, inside)
     z = {name: _zscores(values, question, inside) for name, values in signals.items()}

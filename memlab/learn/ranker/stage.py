@@ -176,7 +176,7 @@ def rescored(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: 
         moved = lead(head.select("question", "unit", "score").with_row_index("row").join(
             placed, on=["question", "unit"], how="left", maintain_order="left"))
         head = head[moved["row"]].with_columns(moved["score"])
-    inside = (ranking["rank"] <= depth).to_numpy()
+    inside = ranking["rank"].to_numpy() <= depth
     first = ranked(head)
     tail = below(head, ranking.filter(~inside)).with_columns(pl.col("score").round(DIGITS) + 0.0, selected=False)
     row = np.where(inside, np.cumsum(inside), first.height + np.cumsum(~inside)) - 1  # the tail keeps order and ranks

@@ -63,6 +63,11 @@ def test_turns_beyond_the_depth_keep_their_order_behind_the_head() -> None:
     assert after.group_by("question", maintain_order=True).agg(pl.col("score").diff().max() <= 0)["score"].all()
 
 
+@pytest.mark.parametrize("depth", [2**31, 10**30])
+def test_a_depth_beyond_every_ranking_scores_all_turns(depth: int) -> None:
+    assert result(learned(depth=depth), searched()).equals(result(learned(depth=10**6), searched()))
+
+
 def test_equal_scores_keep_the_order_of_the_linear_score() -> None:
     ranking = first()["ranking"]
     frame = ranking.filter(pl.col("rank") <= 40).select("question", "unit")
