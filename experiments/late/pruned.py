@@ -43,7 +43,7 @@ NOISE = 0.4
 """Length of the noise on a vector of length 1."""
 
 
-def grown(block: TokenBlock, turns: int, seed: int) -> TokenBlock:
+def grow(block: TokenBlock, turns: int, seed: int) -> TokenBlock:
     """Return so many texts: those of the block, then the same ones with noise on their vectors and other keys."""
     rng, parts, size = np.random.default_rng(seed), [block], len(block.keys)
     while size < turns:
@@ -151,8 +151,8 @@ def _one_block(stored: TokenVectors, turns: int, precision: Precision) -> TokenB
     texts = [stored.text(i) for i in range(min(len(stored), turns))]
     starts = np.concatenate([[0], np.cumsum([len(ids) for ids, _ in texts])]).astype(np.int64)
     ids = np.concatenate([ids for ids, _ in texts]).astype(np.int32)
-    block = grown(TokenBlock(stored.keys()[:len(texts)], starts, ids, np.ones(len(ids), np.float32),
-                             np.concatenate([matrix for _, matrix in texts])), turns, seed=0)
+    block = grow(TokenBlock(stored.keys()[:len(texts)], starts, ids, np.ones(len(ids), np.float32),
+                            np.concatenate([matrix for _, matrix in texts])), turns, seed=0)
     vectors, scales = quantise(block.vectors, precision)
     return TokenBlock(block.keys, block.starts, block.ids, scales, vectors, BITS[precision])
 

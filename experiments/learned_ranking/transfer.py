@@ -23,7 +23,7 @@ from memlab.learn.folds import folds
 from memlab.learn.ranker.__main__ import first_stage, split
 from memlab.learn.ranker.model import Fits, apply_fits, without
 from memlab.learn.ranker.session_fits import Learnable, fit_both, places, together
-from memlab.learn.ranker.stage import LearnedScore, in_haystacks, rescored
+from memlab.learn.ranker.stage import LearnedScore, in_haystacks, rescore
 from memlab.tables import Tables
 
 METRICS = ("turn/ndcg@10", "session/recall_any@1", "session/recall_all@5")
@@ -50,7 +50,7 @@ class World:
         if fits is not None:
             scores = apply_fits(fits, self.rows.frame)
             placed = places(fits, self.rows.frame, self.rows.session, scores, self.rows.terms)
-            ranking = rescored(ranking, self.rows.frame, scores, self.score.depth, placed)
+            ranking = rescore(ranking, self.rows.frame, scores, self.score.depth, placed)
         tables = self.tables.updated({"ranking": ranking})
         group = groups(tables["questions"], tables["evidence"], tables["turns"], self.score.by)
         scored = tables["gold"].filter("scored")
@@ -81,11 +81,11 @@ def fits_of(tested: World, worlds: list[World]) -> Iterator[tuple[str, Fits]]:
     everything = np.ones(len(tested.half), np.bool_)
     others = [other for other in worlds if other is not tested]
     for other in others:
-        yield other.name, [(everything, fit_both(other.rows, other.score.depth, other.score.recipe))]
+        yield other.name, [(everything, fit_both(other.rows, other.score.depth, other.score.fit_recipe))]
     joint: Fits = []
     for half in (0, 1):
         seen = together([*(other.rows for other in others), part(tested.rows, tested.kept[half])])
-        joint.append((tested.half == half, fit_both(seen, tested.score.depth, tested.score.recipe)))
+        joint.append((tested.half == half, fit_both(seen, tested.score.depth, tested.score.fit_recipe)))
     yield "joint", joint
 
 

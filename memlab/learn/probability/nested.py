@@ -20,7 +20,7 @@ from memlab.learn.probability.stage import CrossFitProbability
 from memlab.learn.ranker.features import NEEDED
 from memlab.learn.ranker.model import Scores, apply, fit, without
 from memlab.learn.ranker.signals import FUSED
-from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks, rescored
+from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks, rescore
 from memlab.rank.select import need
 from memlab.rank.units import ranked
 from memlab.stage import stage
@@ -72,5 +72,5 @@ class NestedProbability(CrossFitProbability):
                 if other != part:
                     scores[fold == other] = scores_of[part, other]
             own = fold_of.filter(pl.col("fold") == part)
-            nested = rescored(first, frame, scores, self.ranker.depth).join(own, on="question", how="anti")
+            nested = rescore(first, frame, scores, self.ranker.depth).join(own, on="question", how="anti")
             yield part, pl.concat([shown.join(own, on="question", how="semi"), nested.select(shown.columns)])

@@ -70,7 +70,7 @@ def train(words: Sequence[str], out: Path) -> str:
         score, arm, tables = first_stage(part)
         parts.append(score.learnable(tables))
         names.append(arm.dataset.name)
-    model = fit_both(together(parts), score.depth, score.recipe, tuple(names))
+    model = fit_both(together(parts), score.depth, score.fit_recipe, tuple(names))
     save(model, out)
     return (f"fitted on {model.questions:,} questions of {', '.join(names)}: {len(model.trees)} trees over "
             f"{len(model.features)} features: {out}\n" + describe_importances(model))

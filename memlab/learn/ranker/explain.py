@@ -11,7 +11,7 @@ from memlab.learn.ranker.likeness import turn_terms
 from memlab.learn.ranker.model import RankModel, apply, contributions
 from memlab.learn.ranker.reasons import importances
 from memlab.learn.ranker.session_fits import places
-from memlab.learn.ranker.stage import rescored, session_numbers
+from memlab.learn.ranker.stage import rescore, session_numbers
 from memlab.tables import SESSION, Tables, with_text
 from memlab.text.display import one_line
 
@@ -41,7 +41,7 @@ def explain(model: RankModel, tables: Tables, question: str, most: int = 8, turn
     scores, parts = apply(model, frame), contributions(model, frame)
     placed = places([(np.ones(frame.height, np.bool_), model)], frame, session_numbers(frame, own["units"]), scores,
                     turn_terms(frame, own))
-    ranking = rescored(own["ranking"], frame, scores, model.depth, placed)
+    ranking = rescore(own["ranking"], frame, scores, model.depth, placed)
     row_of = {unit: row for row, unit in enumerate(frame["unit"])}
     order = [row_of[unit] for unit in ranking.filter(pl.col("rank") <= turns)["unit"] if unit in row_of]
     by_trees = {int(row): place for place, row in enumerate(np.argsort(-scores, kind="stable"), 1)}

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import polars as pl
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
-from memlab.learn.ranker.overlap import STOP_WORDS
+from memlab.learn.ranker.overlap import STOP_WORDS, Floats, Ints, Sparse
+from memlab.learn.ranker.signals import dense_numbers
 from memlab.tables import SESSION, Tables, with_text
 from memlab.text.tokenize import words
-
-Sparse: TypeAlias = "scipy.sparse.csr_array"
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 FIRST_TURNS = 3
 """First turns of the ranking by weights that each turn is compared with."""
@@ -67,8 +63,8 @@ def likeness_features(head: pl.DataFrame, terms: Terms) -> pl.DataFrame:
 
     ``head`` (question, unit, rank, ...) are the first turns of each question by weights.
     """
-    question = head["question"].rank("dense").cast(pl.Int64).to_numpy() - 1
-    found = likeness(terms, np.arange(head.height), question, head["rank"].to_numpy() - 1, FIRST_TURNS)
+    found = likeness(terms, np.arange(head.height), dense_numbers(head["question"]), head["rank"].to_numpy() - 1,
+                     FIRST_TURNS)
     known = ~np.isnan(found)
     mean = np.where(known, found, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     return pl.DataFrame({"likeness": np.where(known.any(axis=1), mean, np.nan)}, nan_to_null=True)

@@ -134,10 +134,10 @@ def places(fits: Fits, frame: pl.DataFrame, session: NDArray[np.int64], scores: 
         place, kept = session_places(model.sessions, table), model.recipe.places
         if model.behind is not None:
             behind = behind_table(table, place, kept, terms.only(mine))
-            place = np.where(place < kept, place, kept)
-            place[place == kept] += session_places(model.behind, behind)
-        placed = table.select(*KEY, pl.Series("place", place)).filter(
-            (pl.col("place") < kept) | pl.lit(model.behind is not None))
+            place[place >= kept] = kept + session_places(model.behind, behind)
+        placed = table.select(*KEY, pl.Series("place", place))
+        if model.behind is None:
+            placed = placed.filter(pl.col("place") < kept)
         keys = rows.select("question", "unit").with_columns(pl.Series("session", session[mine]))
         parts.append(keys.join(placed, on=KEY, how="left", maintain_order="left"))
     return pl.concat(parts)

@@ -17,6 +17,7 @@ from pydantic import model_validator
 
 from memlab.errors import MemlabError
 from memlab.learn.ranker.likeness import Terms, likeness
+from memlab.learn.ranker.signals import dense_numbers
 from memlab.learn.ranker.trees import Numbers
 from memlab.stage import Names, stage
 from memlab.tables import DIGITS
@@ -80,7 +81,7 @@ def session_places(model: SessionModel, table: pl.DataFrame) -> NDArray[np.int64
     ordered = session_values(model, table).with_columns(table["best learned", BEST]).with_row_index("\0row").sort(
         "question", "value", "best learned", BEST, descending=[False, True, True, False])
     placed = ordered.with_columns(pl.int_range(pl.len()).over("question").alias("place")).sort("\0row")
-    return placed["place"].to_numpy()
+    return placed["place"].to_numpy(writable=True)
 
 
 def behind_table(table: pl.DataFrame, place: NDArray[np.int64], kept: int, terms: Terms) -> pl.DataFrame:
@@ -89,8 +90,8 @@ def behind_table(table: pl.DataFrame, place: NDArray[np.int64], kept: int, terms
     These are the z-scores of the best and the second turn, and the likeness of the best turn to that of the session in
     place 0, as a z-score among these rows of the question. ``terms`` are those of the rows of ``features``.
     """
-    question = table["question"].rank("dense").cast(pl.Int64).to_numpy() - 1
-    like = likeness(terms, table[BEST].cast(pl.Int64).to_numpy(), question, place, 1)[:, 0]
+    best = table[BEST].cast(pl.Int64).to_numpy()
+    like = likeness(terms, best, dense_numbers(table["question"]), place, 1)[:, 0]
     rows = table.select(*KEY, BEST, "best learned", "second learned", pl.Series("likeness", like)).filter(place >= kept)
     mean, deviation = pl.col("likeness").mean().over("question"), pl.col("likeness").std(ddof=0).over("question")
     return rows.with_columns(pl.when(deviation > 1e-9).then((pl.col("likeness") - mean) / deviation).otherwise(0.0))

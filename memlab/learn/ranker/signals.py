@@ -31,13 +31,13 @@ def signal_features(placed: pl.DataFrame, depth: int) -> pl.DataFrame:
     names = [FUSED, *(lane for lane in lanes if lane != FUSED)]
     of_turns = [name for name in names if "session" not in name]  # the others are alike for all turns of a session
     inside = placed["rank"].to_numpy() <= depth
-    question = _numbers(placed["question"])
+    question = dense_numbers(placed["question"])
     signals = _fill(placed.select(pl.col("score").alias(FUSED), *names[1:]), question, inside)
     z = {name: _zscores(values, question, inside) for name, values in signals.items()}
     head = Groups(question[inside])
     session = placed["session"].cast(pl.Int64).to_numpy()
     of_session = question * (session.max(initial=0) + 1) + session  # a question has one corpus
-    sessions = Groups(_numbers(pl.Series(of_session[inside])))
+    sessions = Groups(dense_numbers(pl.Series(of_session[inside])))
     own = {name: values[inside] for name, values in z.items()}
     columns = {f"z {name}": own[name] for name in names}
     for step, row in _neighbours(of_session, placed["turn"], inside).items():
@@ -96,8 +96,8 @@ class Groups:
         return found
 
 
-def _numbers(keys: pl.Series) -> Ints:
-    """Return the place of each key among the distinct ones, sorted, (n,)."""
+def dense_numbers(keys: pl.Series) -> Ints:
+    """Return the place of each key among the distinct ones, sorted, from 0, (n,)."""
     return keys.rank("dense").cast(pl.Int64).to_numpy() - 1
 
 

@@ -83,7 +83,7 @@ class LearnedScore(Score):
         frame, terms, fits, depth = self._fits(tables.updated(first))
         scores = apply_fits(fits, frame)
         placed = places(fits, frame, session_numbers(frame, first["units"]), scores, terms)
-        ranking = rescored(first["ranking"], frame, scores, depth, placed)
+        ranking = rescore(first["ranking"], frame, scores, depth, placed)
         return first.updated({"ranking": ranking, "importances": importances(fits),
                               "reasons": reasons(ranking, first["units"], frame, fits)})
 
@@ -94,8 +94,12 @@ class LearnedScore(Score):
             frame = features(tables, fitted.depth, self.alone)
             return frame, turn_terms(frame, tables), [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
         rows = self.learnable(tables)
-        recipe = dataclasses.replace(self.recipe, likeness=self.recipe.likeness and not self.alone)
-        return rows.frame, rows.terms, crossfit_both(rows, self.depth, recipe), self.depth
+        return rows.frame, rows.terms, crossfit_both(rows, self.depth, self.fit_recipe), self.depth
+
+    @property
+    def fit_recipe(self) -> Recipe:
+        """The recipe of its fits: without likeness where turns are scored alone."""
+        return dataclasses.replace(self.recipe, likeness=self.recipe.likeness and not self.alone)
 
     def learnable(self, tables: Tables) -> Learnable:
         """Return the candidates with their gold and folds; ``tables`` are those after the first step."""
@@ -161,7 +165,7 @@ def in_haystacks(frame: pl.DataFrame, tables: Tables, fold_of: pl.DataFrame) -> 
     return in_folds(sessions, tables["questions"], tables["turns"], fold_of)
 
 
-def rescored(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: int,
+def rescore(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: int,
              placed: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the ranking with the rows of ``frame`` by these scores (n,), and those beyond ``depth`` behind them.
 

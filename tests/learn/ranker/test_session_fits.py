@@ -14,7 +14,7 @@ from memlab.learn.ranker.likeness import Terms
 from memlab.learn.ranker.model import apply_fits, load, save
 from memlab.learn.ranker.session_fits import Learnable, crossfit_both, fit_both, places, together
 from memlab.learn.ranker.sessions import behind_table, fit_sessions, session_places, session_table, session_values
-from memlab.learn.ranker.stage import rescored
+from memlab.learn.ranker.stage import rescore
 from tests.learn.ranker.worlds import RECIPE, first, learned, searched
 
 pytest.importorskip("lightgbm")
@@ -70,7 +70,7 @@ def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_
     scores = apply_fits(fits, rows.frame)
     placed = places(fits, rows.frame, rows.session, scores, rows.terms)
     assert placed is not None
-    ranking = rescored(first()["ranking"], rows.frame, scores, 40, placed)
+    ranking = rescore(first()["ranking"], rows.frame, scores, 40, placed)
     ranked = ranking.filter(pl.col("rank") <= 40).join(first()["units"].select("unit", "session"), on="unit").sort(
         "question", "rank")
     shown = {question: list(dict.fromkeys(own["session"])) for (question,), own in ranked.group_by("question")}
@@ -88,7 +88,7 @@ def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_
             behind = [values[session] for session in shown[question][1:]]
             assert behind == sorted(behind, reverse=True)
             assert set(values) == set(shown[question][1:])
-    plain = rescored(first()["ranking"], rows.frame, scores, 40)
+    plain = rescore(first()["ranking"], rows.frame, scores, 40)
     assert not plain["unit"].equals(ranking["unit"])
     assert plain["score"].equals(ranking["score"])
 

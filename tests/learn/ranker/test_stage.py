@@ -19,7 +19,7 @@ from memlab.harness.results import read_arm
 from memlab.learn.folds import folds
 from memlab.learn.ranker.features import features
 from memlab.learn.ranker.model import apply, apply_fits, crossfit, fit, load, save
-from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks, rescored
+from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks, rescore
 from memlab.models.protocols import Floats, Ints
 from memlab.rank.rerank import Rerank
 from memlab.rank.score import Score
@@ -41,6 +41,7 @@ def test_the_control_of_turns_alone_compares_no_words_of_turns() -> None:
     plain = dataclasses.replace(RECIPE, likeness=False)
     assert result(learned(alone=True), searched()).equals(result(learned(alone=True, recipe=plain), searched()))
     assert not result(learned(), searched()).equals(result(learned(recipe=plain), searched()))
+    assert (learned(alone=True).fit_recipe, learned().fit_recipe) == (plain, RECIPE)  # also of a fit that is saved
 
 
 def test_the_linear_score_and_every_lane_stay_as_signals_and_no_turn_is_lost() -> None:
@@ -71,7 +72,7 @@ def test_a_depth_beyond_every_ranking_scores_all_turns(depth: int) -> None:
 def test_equal_scores_keep_the_order_of_the_linear_score() -> None:
     ranking = first()["ranking"]
     frame = ranking.filter(pl.col("rank") <= 40).select("question", "unit")
-    same = rescored(ranking, frame, np.zeros(frame.height), 40)
+    same = rescore(ranking, frame, np.zeros(frame.height), 40)
     assert same.select("question", "unit", "rank").equals(ranking.select("question", "unit", "rank"))
 
 
@@ -109,7 +110,7 @@ def test_a_saved_fit_reads_no_gold_and_gives_the_scores_of_its_model(tmp_path: P
     assert not GOLD & set(stage.reads)
     assert set(learned().reads) & GOLD == {"evidence", "gold"}
     after = result(stage, searched())
-    expected = rescored(first()["ranking"], frame, apply(load(tmp_path / "fit.json"), frame), 40)
+    expected = rescore(first()["ranking"], frame, apply(load(tmp_path / "fit.json"), frame), 40)
     assert after.equals(expected)
 
 
@@ -205,9 +206,9 @@ def test_a_session_that_the_held_out_fold_shares_is_no_negative() -> None:
     own = frame.join(sides, on="question", how="left", maintain_order="left")["fold"].to_numpy()
     scores = apply_fits(crossfit(frame, label, own, 40, RECIPE, in_haystacks(frame, alike, sides)), frame)
     after = result(learned(recipe=dataclasses.replace(RECIPE, places=0)), alike)
-    assert after.equals(rescored(first()["ranking"], frame, scores, 40))
+    assert after.equals(rescore(first()["ranking"], frame, scores, 40))
     plain = apply_fits(crossfit(frame, label, own, 40, RECIPE), frame)
-    assert not after.equals(rescored(first()["ranking"], frame, plain, 40))
+    assert not after.equals(rescore(first()["ranking"], frame, plain, 40))
 
 
 def test_the_command_cross_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
