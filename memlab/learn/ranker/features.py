@@ -26,6 +26,9 @@ NEEDED = ("ranking", "units", "questions", "queries", "turns", "texts", "session
 
 PAIR = ["question", "unit"]
 
+COLUMNS = ("turn", "question", "signals", "overlap", "dates", "likeness")
+"""Order of the parts: trees draw features by their places, so another order gives other fits."""
+
 
 def features(tables: Tables, depth: int, alone: bool = False) -> pl.DataFrame:
     """Return (question, unit, one Float32 column per feature) for the first ``depth`` turns of each question.
@@ -46,13 +49,14 @@ def features(tables: Tables, depth: int, alone: bool = False) -> pl.DataFrame:
                           maintain_order="left")
     head = placed.filter(pl.col("rank") <= depth)
     said, here = nearby(head, tables)
-    makers: list[Callable[[], pl.DataFrame]] = [
-        lambda: turn_features(head, said, here, tables), lambda: question_features(head, tables)]
-    if not alone:
-        makers += [lambda: signal_features(placed, depth), lambda: overlap_features(head, said, here, tables),
-                   lambda: date_features(head, tables),
-                   lambda: likeness_features(head, turn_terms(head, tables))]
+    makers: dict[str, Callable[[], pl.DataFrame]] = {} if alone else {  # those that take longest first
+        "signals": lambda: signal_features(placed, depth),
+        "overlap": lambda: overlap_features(head, said, here, tables),
+        "likeness": lambda: likeness_features(head, turn_terms(head, tables)),
+        "dates": lambda: date_features(head, tables)}
+    makers |= {"turn": lambda: turn_features(head, said, here, tables),
+               "question": lambda: question_features(head, tables)}
     with ThreadPoolExecutor(usable_cores()) as pool:  # NumPy and Polars compute outside Python's lock
-        parts = list(pool.map(lambda make: make(), makers))
-    rows = pl.concat([head.select(PAIR), *parts], how="horizontal").with_columns(pl.exclude(PAIR).cast(pl.Float32))
+        made = dict(zip(makers, pool.map(lambda make: make().cast(pl.Float32), makers.values())))
+    rows = pl.concat([head.select(PAIR), *(made[name] for name in COLUMNS if name in made)], how="horizontal")
     return rows.drop(cs.starts_with("speaker named")) if alone else rows

@@ -17,7 +17,7 @@ from pydantic import model_validator
 
 from memlab.errors import MemlabError
 from memlab.learn.ranker.likeness import Terms, likeness
-from memlab.learn.ranker.signals import dense_numbers
+from memlab.learn.ranker.signals import Groups, dense_numbers, zscores
 from memlab.learn.ranker.trees import Numbers
 from memlab.stage import Names, stage
 from memlab.tables import DIGITS
@@ -61,16 +61,20 @@ def session_table(frame: pl.DataFrame, session: NDArray[np.int64], scores: NDArr
     column ``BEST`` is no feature.
     """
     lanes = [c for c in frame.columns if c.startswith("z ") and not c.endswith(NEIGHBOURS)]
-    rows = frame.select("question", pl.col(lanes).cast(pl.Float64)).with_columns(
-        pl.Series("session", session), pl.Series("learned", scores))
-    deviation = pl.col("learned").std(ddof=0).over("question")
-    rows = rows.with_columns(pl.when(deviation > 1e-9).then(
-        (pl.col("learned") - pl.col("learned").mean().over("question")) / deviation).otherwise(0.0).alias("learned"))
-    return rows.with_row_index(BEST).group_by(KEY, maintain_order=True).agg(
-        pl.col(BEST).get(pl.col("learned").arg_max()),
-        pl.col("learned").max().alias("best learned"), pl.col("learned").top_k(2).min().alias("second learned"),
-        pl.col("learned").top_k(3).clip(0).sum().alias("three learned"),
-        *(pl.col(lane).max().alias(f"best {lane}") for lane in lanes))
+    question = dense_numbers(frame["question"])
+    learned = zscores(scores, question)
+    groups = Groups(dense_numbers(pl.Series(question * (int(session.max(initial=0)) + 1) + session)))
+    order = groups.together(np.argsort(-learned, kind="stable"))
+    best = order[groups.start]
+    first_three = [groups.nth(learned[order], n, np.nan) for n in range(3)]
+    columns = {
+        BEST: best, "best learned": first_three[0],
+        "second learned": np.fmin(*first_three[:2]),  # the only one, if there is no second
+        "three learned": np.nansum(np.maximum(first_three, 0.0), axis=0),
+        **{f"best {lane}": np.maximum.reduceat(frame[lane].cast(pl.Float64).to_numpy()[order], groups.start)
+           for lane in lanes}}
+    table = pl.DataFrame(columns).select(frame["question"].gather(best), pl.Series("session", session[best]), pl.all())
+    return table[np.argsort(np.minimum.reduceat(order, groups.start))]
 
 
 def session_places(model: SessionModel, table: pl.DataFrame) -> NDArray[np.int64]:

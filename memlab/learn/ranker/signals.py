@@ -33,7 +33,7 @@ def signal_features(placed: pl.DataFrame, depth: int) -> pl.DataFrame:
     inside = placed["rank"].to_numpy() <= depth
     question = dense_numbers(placed["question"])
     signals = _fill(placed.select(pl.col("score").alias(FUSED), *names[1:]), question, inside)
-    z = {name: _zscores(values, question, inside) for name, values in signals.items()}
+    z = {name: zscores(values, question, inside) for name, values in signals.items()}
     head = Groups(question[inside])
     session = placed["session"].cast(pl.Int64).to_numpy()
     of_session = question * (session.max(initial=0) + 1) + session  # a question has one corpus
@@ -46,7 +46,7 @@ def signal_features(placed: pl.DataFrame, depth: int) -> pl.DataFrame:
     top = {name: own[name][order[head.start]] for name, order in ordered.items()}
     columns |= {f"below {name}": top[name][head.of] - own[name] for name in names}
     columns |= {f"rank {name}": head.ranks(signals[name][inside], order) for name, order in ordered.items()}
-    placed_in = {name: own[name][sessions.descending(own[name])] for name in of_turns}
+    placed_in = {name: own[name][sessions.together(ordered[name])] for name in of_turns}
     best = {name: values[sessions.start] for name, values in placed_in.items()}
     columns |= {f"session best z {name}": best[name][sessions.of] for name in of_turns}
     columns |= {f"session second z {name}": sessions.nth(placed_in[name], 1, np.nan)[sessions.of] for name in of_turns}
@@ -79,7 +79,10 @@ class Groups:
 
     def descending(self, values: Floats) -> Ints:
         """Return the rows, (n,), group after group, the largest values of each group first."""
-        order = np.argsort(-values)
+        return self.together(np.argsort(-values))
+
+    def together(self, order: Ints) -> Ints:
+        """Return rows (m,) group after group, those of a group in the order in which they are given."""
         return order[np.argsort(self._short[order], kind="stable")]
 
     def nth(self, ordered: Floats, n: int, missing: float) -> Floats:
@@ -103,7 +106,8 @@ def dense_numbers(keys: pl.Series) -> Ints:
 
 def _fill(signals: pl.DataFrame, question: Ints, inside: NDArray[np.bool_]) -> dict[str, Floats]:
     """Return each signal, (n,): where it is null, the lowest of the question's rows ``inside``, or 0."""
-    lowest = _by_question(signals.filter(inside), question[inside], pl.all().min())
+    lowest = signals.filter(inside).with_columns(pl.Series("\0question", question[inside])).group_by("\0question").agg(
+        pl.all().min()).sort("\0question")
     filled = {}
     for name in signals.columns:
         values = signals[name].to_numpy()
@@ -111,17 +115,17 @@ def _fill(signals: pl.DataFrame, question: Ints, inside: NDArray[np.bool_]) -> d
     return filled
 
 
-def _zscores(values: Floats, question: Ints, inside: NDArray[np.bool_]) -> Floats:
-    """Return (value - mean) / deviation of the question's rows ``inside``, (n,); 0 if they are constant."""
-    found = _by_question(pl.DataFrame({"value": values[inside]}), question[inside],
-                         pl.col("value").mean().alias("mean"), pl.col("value").std(ddof=0).alias("deviation"))
-    mean, deviation = found["mean"].to_numpy(), found["deviation"].to_numpy()
+def zscores(values: Floats, question: Ints, inside: NDArray[np.bool_] | None = None) -> Floats:
+    """Return (value - mean) / deviation of the question's rows ``inside``, (n,); 0 if they are constant.
+
+    Sums are made in the order of the rows, so that the last digit does not depend on threads.
+    """
+    own, of = (values, question) if inside is None else (values[inside], question[inside])
+    size = np.maximum(np.bincount(of, minlength=int(question.max(initial=-1)) + 1), 1)
+    mean = np.bincount(of, own, len(size)) / size
+    deviation = np.sqrt(np.bincount(of, (own - mean[of]) ** 2, len(size)) / size)
     varies = deviation > 1e-9
     return np.where(varies[question], (values - mean[question]) / np.where(varies, deviation, 1.0)[question], 0.0)
-
-
-def _by_question(rows: pl.DataFrame, question: Ints, *values: pl.Expr) -> pl.DataFrame:
-    return rows.with_columns(pl.Series("\0question", question)).group_by("\0question").agg(*values).sort("\0question")
 
 
 def _neighbours(of_session: Ints, turns: pl.Series, inside: NDArray[np.bool_]) -> dict[int, Ints]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from random import Random
 
 import numpy as np
 import polars as pl
@@ -49,6 +50,29 @@ def test_the_features_of_a_session_are_those_of_its_best_turns() -> None:
     flat = session_table(frame, np.array([0, 0, 0, 5]), np.ones(4))
     assert flat["best learned"].to_list() == [0.0, 0.0]
     assert flat[BEST].to_list() == [0, 3]  # the first of equal turns
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from([-1.0, 0.0, 0.5, 2.0])), min_size=1,
+                max_size=14), st.randoms(use_true_random=False))
+def test_each_session_is_that_of_its_own_turns(turns: list[tuple[int, int, float]], random: Random) -> None:
+    frame = pl.DataFrame({"question": [q for q, *_ in turns], "z a": [random.random() for _ in turns]})
+    table = session_table(frame, np.array([session for _, session, _ in turns]), np.array([v for *_, v in turns]))
+    learned = []
+    for q, _, score in turns:
+        of_question = [v for other, _, v in turns if other == q]
+        learned.append((score - np.mean(of_question)) / np.std(of_question) if np.std(of_question) > 1e-9 else 0.0)
+    keys = list(dict.fromkeys(turn[:2] for turn in turns))  # in the order of the rows
+    assert table.select("question", "session").rows() == keys
+    for key, row in zip(keys, table.iter_rows(named=True)):
+        own = sorted(((learned[i], -i) for i, turn in enumerate(turns) if turn[:2] == key), reverse=True)
+        best = [z for z, _ in own]
+        assert learned[row[BEST]] == pytest.approx(best[0])
+        assert row["best learned"] == pytest.approx(best[0])
+        assert row["second learned"] == pytest.approx(best[min(1, len(best) - 1)])
+        assert row["three learned"] == pytest.approx(sum(max(z, 0) for z in best[:3]))
+        assert row["best z a"] == max(frame["z a"][-i] for _, i in own)
+        equal = [i for i, turn in enumerate(turns) if turn[:2] == key and turns[row[BEST]][2] == turn[2]]
+        assert row[BEST] == equal[0]
 
 
 def test_places_are_by_value_and_then_by_the_best_turn() -> None:

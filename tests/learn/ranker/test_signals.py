@@ -5,8 +5,10 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from memlab.learn.ranker.signals import signal_features
+from memlab.learn.ranker.signals import Groups, signal_features, zscores
 
 TURNS = [(0, 0), (0, 1), (1, 0), (0, 2), (1, 1), (0, 4)]
 """Session and turn of each unit, in the order of the fused score."""
@@ -24,6 +26,35 @@ def features(questions: int = 1) -> pl.DataFrame:
 
 def z(values: list[float]) -> list[float]:
     return ((np.array(values) - np.mean(values[:5])) / np.std(values[:5])).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0.0, 0.5, 3.0, 8.0]), st.booleans()), min_size=1))
+def test_a_score_is_standardised_by_the_rows_of_its_question_that_count(rows: list[tuple[int, float, bool]]) -> None:
+    question, values, inside = map(np.array, zip(*rows))
+    for counted in (inside, None):
+        made = zscores(values, question, counted)
+        for i, (of, value, _) in enumerate(rows):
+            own = [v for q, v, used in rows if q == of and (used or counted is None)]
+            expected = (value - np.mean(own)) / np.std(own) if own and np.std(own) > 1e-9 else 0.0
+            assert made[i] == pytest.approx(expected)
+
+
+def test_the_last_digit_of_a_standardised_score_is_the_same_each_time() -> None:
+    rng = np.random.default_rng(0)
+    values, question = rng.normal(size=200_000), rng.integers(0, 900, 200_000)
+    assert all(np.array_equal(zscores(values, question), zscores(values, question)) for _ in range(5))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1))
+def test_rows_of_a_group_are_put_together_in_their_order(rows: list[tuple[int, int]]) -> None:
+    numbers = {group: number for number, group in enumerate(sorted({group for group, _ in rows}))}
+    of = np.array([numbers[group] for group, _ in rows])
+    groups, values = Groups(of), np.array([float(value) for _, value in rows])
+    given = np.arange(len(rows))[::-1]
+    assert groups.together(given).tolist() == sorted(given.tolist(), key=lambda row: of[row])
+    assert values[groups.descending(values)].tolist() == [
+        v for number in range(len(numbers)) for v in sorted(values[of == number].tolist(), reverse=True)]
+    assert groups.start.tolist() == [int((of < number).sum()) for number in range(len(numbers))]
 
 
 FUSED = z([9.0, 8.0, 6.0, 5.0, 2.0, 1.0])
