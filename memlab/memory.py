@@ -45,6 +45,7 @@ from memlab.live.sessions import Entry, Session, Turn, parse_moment, same_words
 from memlab.live.vector_log import LiveStore
 from memlab.live.working_set import WorkingSet
 from memlab.pipeline import PER_SESSION, Pipeline
+from memlab.runtime.freed_memory import release_freed_memory
 from memlab.runtime.shared_lock import SharedLock
 from memlab.stage import Nothing, Stage
 from memlab.store import Store
@@ -123,6 +124,7 @@ class Memory:
         self._lock = SharedLock()
         self._turns = threading.RLock()  # of questions, at vectors and models
         self._process: int | None = None  # the process that has loaded the memory
+        self._first_question = False  # since it was loaded or has changed: it reads vectors and makes indexes
         self._store: Store
         self._sessions: WorkingSet
         self._accesses: Accesses
@@ -279,6 +281,8 @@ class Memory:
 
     def _prepare(self) -> None:
         """Load the memory, and put its sessions in the order of time."""
+        if not self._is_prepared():
+            self._first_question = True
         self._load()
         if isinstance(self._store, LiveStore):
             self._store.forget_questions()
@@ -306,7 +310,11 @@ class Memory:
             raise MemlabError("the question is blank", where="question")
         tables = self._tables(question, now)
         pipeline = self._search_pipeline.replace(prune=self._pruning(tables))
-        return adapt_to_data(pipeline, tables).run(tables, self._question_store())
+        found = adapt_to_data(pipeline, tables).run(tables, self._question_store())
+        if self._first_question:
+            self._first_question = False
+            release_freed_memory()
+        return found
 
     def _tables(self, question: str, now: When) -> Tables:
         """Return the tables of all sessions, and of the one question."""

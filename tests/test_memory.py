@@ -232,6 +232,23 @@ def test_the_same_session_twice(tmp_path: Path) -> None:
         assert memory.sessions()["name"].to_list() == [None, None, "chat-1"]
 
 
+def test_memory_is_given_back_after_the_first_question_to_new_sessions(tmp_path: Path,
+                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back: list[None] = []
+    monkeypatch.setattr("memlab.memory.release_freed_memory", lambda: given_back.append(None))
+    some = told()
+    for store in (None, Store(tmp_path / "shared")):
+        given_back.clear()
+        with Memory(tmp_path / ("own" if store is None else "other"), Pipeline(), store) as memory:
+            counts = []
+            for session in some[:2]:
+                memory.add(session)
+                for _ in range(3):
+                    memory.search("cat", "2100-01-01")
+                    counts.append(len(given_back))
+        assert counts == [1, 1, 1, 2, 2, 2]
+
+
 def test_a_memory_is_shown_without_loading_it(tmp_path: Path) -> None:
     folder = tmp_path / "ann"
     memory = Memory(folder, lexical())

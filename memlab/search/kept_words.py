@@ -117,9 +117,9 @@ class KeptWords:
                  .group_by("row", "id").len("n"))
         size = self._counts.shape[0] + new.height, len(terms)
         old = self._counts.tocoo()
+        number, row, term = (cells[name].to_numpy().astype(np.int32) for name in ("n", "row", "id"))  # half of int64
         self._counts = scipy.sparse.coo_array(
-            (np.concatenate([old.data, cells["n"].to_numpy().astype(np.int32)]),
-             (np.concatenate([old.row, cells["row"].to_numpy() + self._counts.shape[0]]),
-              np.concatenate([old.col, cells["id"].to_numpy()]))), shape=size).tocsr()
+            (np.concatenate([old.data, number]), (np.concatenate([old.row, row + np.int32(old.shape[0])]),
+                                                  np.concatenate([old.col, term]))), shape=size).tocsr()
         self._lengths = np.concatenate([self._lengths, np.bincount(tokens["row"].to_numpy(), minlength=new.height)])
         self._ids, self._terms = pl.concat([self._ids, new["text_id"]]), terms

@@ -21,6 +21,9 @@ from memlab.store.kept import SavedCodes
 
 Positive = Annotated[int, Field(ge=1)]
 
+ONE_IN, FEWEST, MOST = 32, 1000, 4000
+"""Candidates of a lane: a share of the memories, in bounds. A thousand among 100,000 turns lose too much."""
+
 
 @stage
 class LateIndex(WeightedLate):
@@ -35,7 +38,8 @@ class LateIndex(WeightedLate):
     # and so are pools with fewer queries, except in a live memory, which keeps its lists: k-means and the assignment of
     # all tokens cost as much as a few hundred exact searches
     exact_queries: Annotated[int, Field(ge=0)] = 300
-    candidates: Positive = 1000  # memories of each lane that are scored
+    # memories of each lane that are scored; null: one in 32 of those that a query sees, from 1,000 to 4,000
+    candidates: Positive | None = None
     probes: Positive = 32  # centroids of each query token whose texts get an estimate of their own
     centroids: Positive | None = None  # null: a power of two near 10 times the root of the number of token vectors
     seed: Annotated[int, Field(ge=0)] = 0  # of the k-means that places the centroids
@@ -62,6 +66,15 @@ class LateIndex(WeightedLate):
         return TokenLists(self.centroids, self.seed, saved)
 
 
+def usual_candidates(visible: int) -> int:
+    """Return the number of memories of each lane that are scored, of so many.
+
+    >>> usual_candidates(500), usual_candidates(64_000), usual_candidates(1_000_000)
+    (1000, 2000, 4000)
+    """
+    return min(max(visible // ONE_IN, FEWEST), MOST)
+
+
 class _Search:
     """One query of a pool.
 
@@ -78,6 +91,7 @@ class _Search:
                  weight: Floats) -> None:
         self.stage, self.pool, self.places, self.query, self.weight = stage, pool, places, query, weight
         self.place, self.placed = place, pool.placed(stage.matcher)
+        self.candidates = stage.candidates or usual_candidates(len(place))
 
     def lanes(self, estimates: Floats) -> Iterator[tuple[str, Ints, Floats]]:
         """Yield the name, the candidates (m,) and their exact scores (m,) of each lane."""
@@ -107,7 +121,7 @@ class _Search:
 
     def _best(self, scores: Floats, ids: Ints) -> Ints:
         """Return the memories with the best estimates, ascending."""
-        return np.sort(topk(scores, ids, self.stage.candidates))
+        return np.sort(topk(scores, ids, self.candidates))
 
     def _session_scores(self, matches: Floats) -> Floats:
         """Return the scores (s,) of all sessions by some matches."""
@@ -128,7 +142,7 @@ class _Search:
             rank[order] = np.minimum(rank[order], every)
         order = np.argsort(rank, kind="stable")
         members = np.cumsum((self.places.ends - self.places.begins)[order])
-        return np.sort(order[: np.searchsorted(members, self.stage.candidates) + 1])
+        return np.sort(order[: np.searchsorted(members, self.candidates) + 1])
 
     def _match(self, matches: Floats, columns: Ints) -> None:
         """Replace the estimates in some columns by the exact matches."""

@@ -124,6 +124,15 @@ def test_only_texts_that_are_new_are_tokenised() -> None:
     assert sorted(read) == ["cat", "sea", "sun"]
 
 
+def test_postings_take_eight_bytes_for_each_term_of_a_text() -> None:
+    words = KeptWords(split)
+    some = [(0, "cat sea", day(0)), (0, "sea sea", day(0)), (0, "sun", day(1))]
+    for tables in (world(some[:2], [(0, "asked", None)]), world(some, [(0, "asked", None)])):  # some are added later
+        postings = words.index(tables, None).corpora[0, "turn"].postings
+        assert (postings.indices.dtype, postings.data.dtype) == (np.int32, np.int32)
+    assert postings.nnz == 4
+
+
 def test_postings_are_made_anew_when_the_memories_change_or_the_kinds_do(store: LiveStore) -> None:
     one = world([(0, "cat", day(0), "turn"), (0, "cat", day(0), "session")], [(0, "cat", None)])
     other = world([(0, "cat", day(0), "turn"), (0, "cat", day(3), "turn")], [(0, "cat", None)])

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.models.protocols import Floats, Ints, Role
+from memlab.search import late_index
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate
 from memlab.store import Store
@@ -96,6 +97,15 @@ def test_every_candidate_has_its_exact_score(tables: Tables, candidates: int, pr
         for lane in ("late:turn", "late_window:turn"):
             assert sum((q, a) == (query, lane) for q, a, _ in some) == min(candidates, seen)
         assert sum((q, a) == (query, "late_session:turn") for q, a, _ in some) >= min(candidates, seen)
+
+
+def test_a_share_of_the_memories_that_a_query_sees_are_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, number in (("ONE_IN", 3), ("FEWEST", 2), ("MOST", 5)):
+        monkeypatch.setattr(late_index, name, number)
+    tables = world([(n, "w1 w2") for n in range(18)], [("w1 w3", day) for day in (3, 11, 17)])  # 4, 12, 18 are seen
+    stage = LateIndex(matcher=Words(), exact_below=0, exact_queries=0, sessions=False)
+    hits = stage.run(tables, Store())["hits"].filter(pl.col("lane") == "late:turn")
+    assert hits.group_by("query").len().sort("query")["len"].to_list() == [2, 4, 5]
 
 
 def test_the_best_memories_are_among_the_candidates() -> None:
