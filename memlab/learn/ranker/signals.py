@@ -5,17 +5,25 @@ Rows are sorted and summed as plain arrays; a group-by per feature costs several
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from memlab.rank.units import signals_of
+from memlab.runtime.cores import usable_cores
 
 FUSED = "linear"
 """Name of the fused score as a signal."""
 
 STEPS = (-2, -1, 1, 2)
 """Distances to the neighbours whose z-scores are features as well."""
+
+COLUMNS = ("z {}", *(f"z {{}} {step:+}" for step in STEPS), "below {}", "rank {}", "session best z {}",
+           "session second z {}", "session sum z {}", "session turns ranked", "session best z {} below",
+           "session best z {} minus own", "session rank")
+"""Features in their order, each for all signals that have it: trees draw features by their places."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,40 +37,49 @@ def signal_features(placed: pl.DataFrame, depth: int) -> pl.DataFrame:
     """
     lanes = signals_of(placed.drop("corpus", "session", "turn"))
     names = [FUSED, *(lane for lane in lanes if lane != FUSED)]
-    of_turns = [name for name in names if "session" not in name]  # the others are alike for all turns of a session
     inside = placed["rank"].to_numpy() <= depth
     question = dense_numbers(placed["question"])
     signals = _fill(placed.select(pl.col("score").alias(FUSED), *names[1:]), question, inside)
-    z = {name: zscores(values, question, inside) for name, values in signals.items()}
     head = Groups(question[inside])
     session = placed["session"].cast(pl.Int64).to_numpy()
     of_session = question * (session.max(initial=0) + 1) + session  # a question has one corpus
     sessions = Groups(dense_numbers(pl.Series(of_session[inside])))
-    own = {name: values[inside] for name, values in z.items()}
-    columns = {f"z {name}": own[name] for name in names}
-    for step, row in _neighbours(of_session, placed["turn"], inside).items():
-        columns |= {f"z {name} {step:+}": np.where(row < 0, np.nan, z[name][row]) for name in of_turns}
-    ordered = {name: head.descending(signals[name][inside]) for name in names}
-    top = {name: own[name][order[head.start]] for name, order in ordered.items()}
-    columns |= {f"below {name}": top[name][head.of] - own[name] for name in names}
-    columns |= {f"rank {name}": head.ranks(signals[name][inside], order) for name, order in ordered.items()}
-    placed_in = {name: own[name][sessions.together(ordered[name])] for name in of_turns}
-    best = {name: values[sessions.start] for name, values in placed_in.items()}
-    columns |= {f"session best z {name}": best[name][sessions.of] for name in of_turns}
-    columns |= {f"session second z {name}": sessions.nth(placed_in[name], 1, np.nan)[sessions.of] for name in of_turns}
-    for name in of_turns:
-        first_five = sum(np.maximum(sessions.nth(placed_in[name], n, 0.0), 0.0) for n in range(5))
-        columns[f"session sum z {name}"] = np.asarray(first_five)[sessions.of]
-    columns["session turns ranked"] = sessions.size.astype(np.float64)[sessions.of]
-    columns |= {f"session best z {name} below": top[name][head.of] - best[name][sessions.of] for name in of_turns}
-    columns |= {f"session best z {name} minus own": best[name][sessions.of] - own[name] for name in of_turns}
-    columns["session rank"] = _session_ranks(best[names[0]], head.of, sessions)[sessions.of]
+    near = _neighbours(of_session, placed["turn"], inside)
+
+    def columns_of(name: str) -> dict[str, Floats]:
+        z = zscores(signals[name], question, inside)
+        columns = _signal_columns(name, signals[name][inside], z[inside], head, sessions)
+        if "session" not in name:
+            columns |= {f"z {name} {step:+}": np.where(row < 0, np.nan, z[row]) for step, row in near.items()}
+        return columns
+
+    with ThreadPoolExecutor(usable_cores()) as pool:  # NumPy computes outside Python's lock
+        made = {column: values for part in pool.map(columns_of, names) for column, values in part.items()}
+    made["session turns ranked"] = sessions.size.astype(np.float64)[sessions.of]
+    made["session rank"] = _session_ranks(made[f"session best z {FUSED}"], head.of, sessions)
+    columns = {column: made[column] for form in COLUMNS for name in names if (column := form.format(name)) in made}
     ranks = [f"rank {name}" for name in names]
     return pl.DataFrame(columns, nan_to_null=True).with_columns(
         pl.col(*ranks, "session turns ranked", "session rank").log1p()).with_columns(
         pl.sum_horizontal((pl.col(rank) < 2.4).cast(pl.Float64) for rank in ranks).alias("lanes in 10"),
         pl.mean_horizontal(ranks).alias("mean rank"), pl.max_horizontal(ranks).alias("worst rank"),
         pl.min_horizontal(ranks).alias("best rank"))
+
+
+def _signal_columns(name: str, values: Floats, z: Floats, head: Groups, sessions: Groups) -> dict[str, Floats]:
+    """Return the features of one signal: values and z-scores (n,) of the rows up to the depth."""
+    order = head.descending(values)
+    top = z[order[head.start]][head.of]
+    columns = {f"z {name}": z, f"below {name}": top - z, f"rank {name}": head.ranks(values, order)}
+    if "session" in name:  # it is alike for all turns of a session
+        return columns
+    ordered = z[sessions.together(order)]
+    best = ordered[sessions.start][sessions.of]
+    first_five = sum(np.maximum(sessions.nth(ordered, n, 0.0), 0.0) for n in range(5))
+    return columns | {
+        f"session best z {name}": best, f"session second z {name}": sessions.nth(ordered, 1, np.nan)[sessions.of],
+        f"session sum z {name}": np.asarray(first_five)[sessions.of], f"session best z {name} below": top - best,
+        f"session best z {name} minus own": best - z}
 
 
 class Groups:
@@ -145,9 +162,11 @@ def _neighbours(of_session: Ints, turns: pl.Series, inside: NDArray[np.bool_]) -
 
 
 def _session_ranks(best: Floats, question: Ints, sessions: Groups) -> Floats:
-    """Return the dense rank of each session's best turn among the sessions of its question, best first."""
-    owner = np.zeros(len(best), np.int64)
-    owner[sessions.of] = question
-    rank = pl.DataFrame({"best": best, "question": owner}).select(
+    """Return the dense rank of each row's session among those of its question, best first, (n,).
+
+    best, question: (n,) of each row: the best score of its session, its question.
+    """
+    first = sessions.together(np.arange(len(best)))[sessions.start]
+    rank = pl.DataFrame({"best": best[first], "question": question[first]}).select(
         pl.col("best").rank("dense", descending=True).over("question").cast(pl.Float64))
-    return rank.to_series().to_numpy()
+    return rank.to_series().to_numpy()[sessions.of]
