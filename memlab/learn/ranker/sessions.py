@@ -17,7 +17,7 @@ from pydantic import model_validator
 
 from memlab.errors import MemlabError
 from memlab.learn.ranker.likeness import Terms, likeness
-from memlab.learn.ranker.signals import Groups, dense_numbers, zscores
+from memlab.learn.ranker.signals import Groups, dense_numbers, session_keys, zscores
 from memlab.learn.ranker.trees import Numbers
 from memlab.stage import Names, stage
 from memlab.tables import DIGITS
@@ -63,7 +63,7 @@ def session_table(frame: pl.DataFrame, session: NDArray[np.int64], scores: NDArr
     lanes = [c for c in frame.columns if c.startswith("z ") and not c.endswith(NEIGHBOURS)]
     question = dense_numbers(frame["question"])
     learned = zscores(scores, question)
-    groups = Groups(dense_numbers(pl.Series(question * (int(session.max(initial=0)) + 1) + session)))
+    groups = Groups(dense_numbers(pl.Series(session_keys(question, session))))
     order = groups.together(np.argsort(-learned, kind="stable"))
     best = order[groups.start]
     first_three = [groups.nth(learned[order], n, np.nan) for n in range(3)]

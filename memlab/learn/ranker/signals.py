@@ -42,7 +42,7 @@ def signal_features(placed: pl.DataFrame, depth: int) -> pl.DataFrame:
     signals = _fill(placed.select(pl.col("score").alias(FUSED), *names[1:]), question, inside)
     head = Groups(question[inside])
     session = placed["session"].cast(pl.Int64).to_numpy()
-    of_session = question * (session.max(initial=0) + 1) + session  # a question has one corpus
+    of_session = session_keys(question, session)
     sessions = Groups(dense_numbers(pl.Series(of_session[inside])))
     near = _neighbours(of_session, placed["turn"], inside)
 
@@ -119,6 +119,11 @@ class Groups:
 def dense_numbers(keys: pl.Series) -> Ints:
     """Return the place of each key among the distinct ones, sorted, from 0, (n,)."""
     return keys.rank("dense").cast(pl.Int64).to_numpy() - 1
+
+
+def session_keys(question: Ints, session: Ints) -> Ints:
+    """Return one number for each session of each question, (n,); a question has one corpus. Both (n,) are from 0."""
+    return question * (int(session.max(initial=0)) + 1) + session
 
 
 def _fill(signals: pl.DataFrame, question: Ints, inside: NDArray[np.bool_]) -> dict[str, Floats]:

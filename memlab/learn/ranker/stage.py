@@ -166,7 +166,7 @@ def in_haystacks(frame: pl.DataFrame, tables: Tables, fold_of: pl.DataFrame) -> 
 
 
 def rescore(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: int,
-             placed: pl.DataFrame | None = None) -> pl.DataFrame:
+            placed: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the ranking with the rows of ``frame`` by these scores (n,), and those beyond ``depth`` behind them.
 
     Equal scores keep their order: each rank of the first ranking costs one unit of the last digit. ``placed``

@@ -50,8 +50,8 @@ def test_rows_of_a_group_are_put_together_in_their_order(rows: list[tuple[int, i
     numbers = {group: number for number, group in enumerate(sorted({group for group, _ in rows}))}
     of = np.array([numbers[group] for group, _ in rows])
     groups, values = Groups(of), np.array([float(value) for _, value in rows])
-    given = np.arange(len(rows))[::-1]
-    assert groups.together(given).tolist() == sorted(given.tolist(), key=lambda row: of[row])
+    backwards = np.arange(len(rows))[::-1]
+    assert groups.together(backwards).tolist() == sorted(backwards.tolist(), key=lambda row: of[row])
     assert values[groups.descending(values)].tolist() == [
         v for number in range(len(numbers)) for v in sorted(values[of == number].tolist(), reverse=True)]
     assert groups.start.tolist() == [int((of < number).sum()) for number in range(len(numbers))]
