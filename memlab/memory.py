@@ -311,6 +311,8 @@ class Memory:
         tables = self._tables(question, now)
         pipeline = self._search_pipeline.replace(prune=self._pruning(tables))
         found = adapt_to_data(pipeline, tables).run(tables, self._question_store())
+        if isinstance(self._store, LiveStore):
+            self._store.release_pages()
         if self._first_question:
             self._first_question = False
             release_freed_memory()

@@ -283,6 +283,10 @@ def _remember(key: tuple[str, str], result: Tables, seconds: float) -> tuple[Tab
 
 def refuse_later_days(tables: Tables) -> None:
     """Raise if a hit was said on a later day than its question was asked; the lanes check this as well."""
+    latest = tables["memories"].select(pl.col("said_on").max())
+    earliest = tables["questions"].select(pl.col("asked_on").min())
+    if pl.concat([latest, earliest], how="horizontal").select(as_of()).item():
+        return  # each question may see every memory
     dates = tables["queries"].select("query", "question").join(
         tables["questions"].select("question", "asked_on"), on="question")
     late = (

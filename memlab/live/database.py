@@ -23,6 +23,7 @@ FORMAT = 2
 """Format of the tables; format 1 was a folder of JSON lines (``memlab.live.migration``)."""
 
 _APPLICATION = 0x6D656D6C  # "meml"
+_VECTORS = ("store/vectors/*/*.f32", "store/tokens/*/vectors")
 _INHERITED: list[sqlite3.Connection] = []
 _TABLES = """
 CREATE TABLE counter (next INTEGER NOT NULL);
@@ -36,8 +37,9 @@ INSERT INTO counter VALUES (0);
 """
 
 _ADDED_TABLES = (
-    "CREATE TABLE IF NOT EXISTS token_vectors (model TEXT, key BLOB, tokens INTEGER NOT NULL, digest BLOB NOT NULL, "
-    "content BLOB NOT NULL, PRIMARY KEY (model, key))",
+    "CREATE TABLE IF NOT EXISTS token_files (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS token_texts (file INTEGER, key BLOB, first INTEGER NOT NULL, tokens INTEGER NOT NULL, "
+    "digest BLOB NOT NULL, PRIMARY KEY (file, key)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS token_centroids (name TEXT PRIMARY KEY, trained_for INTEGER NOT NULL, "
     "dim INTEGER NOT NULL, digest BLOB NOT NULL, content BLOB NOT NULL)",
     "CREATE TABLE IF NOT EXISTS token_codes (name TEXT, key BLOB, digest BLOB NOT NULL, content BLOB NOT NULL, "
@@ -92,6 +94,10 @@ class Database:
         """Return the rows of a query."""
         with self._lock, self.errors():
             return self._open().execute(query, values).fetchall()
+
+    def has_table(self, name: str) -> bool:
+        """Return whether there is a table; a memory that cannot be written lacks those of later versions."""
+        return bool(self.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name = ?", name))
 
     def run(self, statement: str, *rows: tuple[object, ...]) -> None:
         """Run a statement of the current transaction with each row of values."""
@@ -206,7 +212,8 @@ class Database:
         """Raise MemlabError if the database is gone, but vectors of its sessions are there."""
         if self.path.name != FILE:
             return
-        if (not self.path.exists() or not self.path.stat().st_size) and any(self.folder.glob("store/vectors/*/*.f32")):
+        vectors = (path for pattern in _VECTORS for path in self.folder.glob(pattern))
+        if (not self.path.exists() or not self.path.stat().st_size) and any(vectors):
             raise MemlabError(f"{FILE} is empty or gone, but the vectors of its sessions are there",
                               where=str(self.folder), fix=f"bring {FILE} back from a copy, or delete the folder store")
 

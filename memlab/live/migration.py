@@ -21,9 +21,10 @@ import numpy as np
 from memlab.errors import MemlabError
 from memlab.live.accesses import ADD
 from memlab.live.database import FILE, Database
+from memlab.live.row_files import data_end
 from memlab.live.session_rows import SessionRows
 from memlab.live.sessions import Entry
-from memlab.live.vector_file import FOLDER, SUFFIX, VectorFile, data_end
+from memlab.live.vector_file import FOLDER, SUFFIX, VectorFile
 from memlab.runtime.checked_lines import decode, lines
 from memlab.runtime.files import TEMPORARY, open_plain, os_errors
 

@@ -7,10 +7,8 @@ or what a killed process left there, which ``clear_free_rows`` overwrites. Free 
 from __future__ import annotations
 
 import hashlib
-import os
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,10 @@ import numpy as np
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
+from memlab.live.row_files import Span, clear_rows, data_end, write_rows
 from memlab.models.protocols import Floats
 from memlab.runtime.files import open_plain
-from memlab.store.segments import store_errors, write_identity
+from memlab.store.segments import write_identity
 
 SUFFIX = ".f32"
 FOLDER = "store/vectors"
@@ -82,13 +81,7 @@ class VectorFile:
         """Write vectors (n, dim) to free rows, then account for them; a power failure may lose both."""
         values = np.ascontiguousarray(values, "<f4")
         write_identity(self.folder, identity)
-        with store_errors(self.path):
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-            try:
-                for start, end in _runs(rows):
-                    _write_at(file, values[start:end].tobytes(), rows[start] * 4 * self.dim)
-            finally:
-                os.close(file)
+        write_rows(self.path, 4 * self.dim, ((rows[start], values[start:end].tobytes()) for start, end in _runs(rows)))
         with self._database.transaction(durable=False):
             number = self._number()
             self._database.run("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", *(
@@ -119,52 +112,14 @@ def forget_other_keys(database: Database, kept: set[bytes]) -> None:
 
 def clear_free_rows(database: Database, root: Path) -> None:
     """Overwrite with zeros what the files hold in free rows, cut free rows off at the end, and sync; root: FOLDER."""
-    used: dict[object, list[int]] = {}
+    used: dict[object, list[Span]] = {}
     for name, row in database.rows("SELECT path, row FROM vectors JOIN vector_files ON file = id ORDER BY file, row"):
         if not isinstance(row, int) or row < 0:
             raise database.damaged()
-        used.setdefault(name, []).append(row)
+        used.setdefault(name, []).append((row, row + 1))
     for path in sorted(root.glob(f"*/*{SUFFIX}")):
-        if path.stem.isdecimal() and path.is_file():
-            with store_errors(path):
-                _clear(path, used.get(_name(path), []), 4 * int(path.stem))
-
-
-def _clear(path: Path, used: list[int], size: int) -> None:
-    """Clear all rows of a file of ``size`` bytes each, except for the used ones, in order."""
-    end = used[-1] + 1 if used else 0
-    changed = False
-    file = os.open(path, os.O_RDWR)
-    try:
-        if os.fstat(file).st_size > end * size:
-            os.ftruncate(file, end * size)
-            changed = True
-        rows = min(end, -(-data_end(file) // size))
-        for row in sorted(set(range(rows)) - set(used)) if len(used) < end else ():
-            if any(os.pread(file, size, row * size)):
-                _write_at(file, bytes(size), row * size)
-                changed = True
-        if changed:
-            os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def data_end(file: int) -> int:
-    """Return where the bytes of a file end that its disk holds; holes may follow."""
-    size, end = os.fstat(file).st_size, 0
-    with suppress(OSError):  # no data follow
-        while end < size:
-            end = os.lseek(file, os.lseek(file, end, os.SEEK_DATA), os.SEEK_HOLE)
-    os.lseek(file, 0, os.SEEK_SET)
-    return end
-
-
-def _write_at(file: int, data: bytes, offset: int) -> None:
-    rest = memoryview(data)
-    while rest:
-        written = os.pwrite(file, rest, offset)
-        rest, offset = rest[written:], offset + written
+        if path.stem.isdecimal():
+            clear_rows(path, 4 * int(path.stem), used.get(_name(path), []))
 
 
 def _runs(rows: list[int]) -> Iterator[tuple[int, int]]:

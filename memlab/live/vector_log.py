@@ -20,8 +20,11 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
+from memlab.live.mapped_tokens import FOLDER as TOKENS
+from memlab.live.mapped_tokens import clear_free_tokens, forget_other_tokens
 from memlab.live.token_codes import TokenCodes, forget_codes
-from memlab.live.token_log import TokenLog, forget_other_tokens
+from memlab.live.token_log import TokenLog
+from memlab.live.token_table import forget_earlier
 from memlab.live.vector_file import FOLDER, VectorFile, clear_free_rows, forget_other_keys
 from memlab.models.protocols import Floats, Ints, Role, TokenMatcher
 from memlab.runtime.files import os_errors
@@ -119,7 +122,7 @@ class LiveStore(Store):
         self._token_logs: dict[Path, TokenLog] = {}
         self._kept: dict[Hashable, Any] = {}
         if not database.read_only:
-            clear_free_rows(database, database.folder / FOLDER)
+            self.clear_forgotten()
 
     def _index(self, kind: str, model: Any, role: Role | None = None) -> SegmentIndex:
         path, identity = self._fingerprint(kind, model, role)
@@ -145,6 +148,11 @@ class LiveStore(Store):
         """Return what is saved of an index of token vectors; the name says all that its codes depend on."""
         return TokenCodes(self._database, name)
 
+    def release_pages(self) -> None:
+        """Take the mapped pages of token vectors out of the memory of this process."""
+        for log in self._token_logs.values():
+            log.release_pages()
+
     def forget_questions(self) -> None:
         """Drop the vectors and pair scores of earlier questions."""
         self._token_logs = {path: log for path, log in self._token_logs.items() if log.on_disk}
@@ -165,6 +173,7 @@ class LiveStore(Store):
         kept = keys_of(pl.DataFrame(key_columns(hashes), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64)))
         forget_other_keys(self._database, set(kept))
         forget_other_tokens(self._database, set(kept))
+        forget_earlier(self._database, set(kept))
         forget_codes(self._database)
         for tokens in self._token_logs.values():
             tokens.forget_other_keys(set(kept))
@@ -177,6 +186,7 @@ class LiveStore(Store):
     def clear_forgotten(self) -> None:
         """Overwrite the vectors that were forgotten, and shorten their files."""
         clear_free_rows(self._database, self._database.folder / FOLDER)
+        clear_free_tokens(self._database, self._database.folder / TOKENS)
 
 
 def keys_of(keys: pl.DataFrame) -> list[bytes]:

@@ -10,13 +10,15 @@ from typing import Literal
 
 import polars as pl
 
-from memlab.tables import SESSION, Tables, with_text
+from memlab.tables import SCHEMAS, SESSION, Tables, with_text
 from memlab.text.transcript import TURN_SEPARATOR, render_turns, round_numbers
 
 Value = Literal["unit", "turn", "round", "session"]
 RENDER_READS = ("texts", "sessions", "turns", "memories", "units")
 HEADER = "[%Y-%m-%d]\n"
 """The day, above what was said on it."""
+BODY = pl.col("display_text").str.join(TURN_SEPARATOR).alias("body")
+"""Turns of a group in their order, as one text."""
 
 
 def render_units(units: pl.DataFrame, tables: Tables, value: Value) -> pl.DataFrame:
@@ -26,20 +28,42 @@ def render_units(units: pl.DataFrame, tables: Tables, value: Value) -> pl.DataFr
     stands for, "round" the rounds of those turns, "session" its whole session. A session without a date has no header.
     """
     memory = pl.col("level").eq("memory") if value == "unit" else pl.lit(False)
-    session = pl.lit(True) if value == "session" else pl.col("level").eq("session")
-    by_value, rest = units.filter(memory), units.filter(~memory)
-    values = with_text(by_value.join(tables["memories"].select("memory", "value_id"), left_on="unit",
-                                     right_on="memory"), tables["texts"], "value_id", "body")
-    covered = tables["turns"].join(rest.select(SESSION).unique(), on=SESSION, how="semi")
-    lines = render_turns(covered, tables["texts"]).select(
-        *SESSION, "turn", "display_text", round_numbers().alias("round"))
-    body = pl.col("display_text").str.join(TURN_SEPARATOR).alias("body")
-    whole = rest.filter(session).join(lines.group_by(SESSION, maintain_order=True).agg(body), on=SESSION)
-    turns = rest.filter(~session).select("unit", *SESSION, pl.col("turns").alias("turn")).explode("turn")
-    shown = turns.join(lines, on=[*SESSION, "turn"])
-    if value == "round":
-        shown = shown.select("unit", *SESSION, "round").unique().join(lines, on=[*SESSION, "round"])
-    parts = shown.sort("unit", "turn").group_by(["unit", *SESSION], maintain_order=True).agg(body)
-    bodies = pl.concat([f.select("unit", *SESSION, "body") for f in (values, whole, parts)])
+    session = ~memory & (pl.lit(True) if value == "session" else pl.col("level").eq("session"))
+    parts = [
+        _value_bodies(units.filter(memory), tables), _session_bodies(units.filter(session), tables),
+        _turn_bodies(units.filter(~memory & ~session), tables, rounds=value == "round")]
+    bodies = pl.concat([part.select("unit", *SESSION, "body") for part in parts if part is not None] or [
+        pl.DataFrame(schema={"unit": pl.Int64, **{name: SCHEMAS["sessions"][name] for name in SESSION},
+                             "body": pl.String})])
     day = pl.col("said_on").dt.strftime(HEADER).fill_null("")
     return bodies.join(tables["sessions"], on=SESSION, how="left").select("unit", (day + pl.col("body")).alias("text"))
+
+
+def _value_bodies(units: pl.DataFrame, tables: Tables) -> pl.DataFrame | None:
+    """Return the units, which are memories, with ``body``: the memory's value; None if there are none, as below."""
+    if units.is_empty():
+        return None
+    values = units.join(tables["memories"].select("memory", "value_id"), left_on="unit", right_on="memory")
+    return with_text(values, tables["texts"], "value_id", "body")
+
+
+def _session_bodies(units: pl.DataFrame, tables: Tables) -> pl.DataFrame | None:
+    """Return the units with ``body``: all turns of their session."""
+    if units.is_empty():
+        return None
+    lines = render_turns(tables["turns"].join(units, on=SESSION, how="semi"), tables["texts"])
+    return units.join(lines.group_by(SESSION, maintain_order=True).agg(BODY), on=SESSION)
+
+
+def _turn_bodies(units: pl.DataFrame, tables: Tables, rounds: bool) -> pl.DataFrame | None:
+    """Return the units with ``body``: their turns, or all turns of the rounds of these."""
+    if units.is_empty():
+        return None
+    turns, place = units.select("unit", *SESSION, pl.col("turns").alias("turn")).explode("turn"), [*SESSION, "turn"]
+    if rounds:
+        numbered = tables["turns"].join(units, on=SESSION, how="semi").sort(place).select(
+            *place, round_numbers().alias("round"))
+        turns = turns.join(numbered, on=place).select("unit", *SESSION, "round").unique().join(
+            numbered, on=[*SESSION, "round"])
+    lines = render_turns(tables["turns"].join(turns, on=place, how="semi"), tables["texts"])
+    return turns.join(lines, on=place).sort("unit", "turn").group_by(["unit", *SESSION], maintain_order=True).agg(BODY)

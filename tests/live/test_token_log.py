@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from memlab.live import token_log
+from memlab.live.token_log import MAPPED
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.search.late_interaction import WeightedLate
+from tests.live.test_mapped_tokens import resident
 from tests.token_words import TokenWords
 
 SAID = [("2023-01-01", "tea tastes lovely"), ("2023-01-02", "my cat Tom naps"), ("2023-01-03", "rain again today")]
@@ -63,22 +66,6 @@ def test_a_reloaded_memory_ranks_as_before_in_each_number_format(tmp_path: Path,
         assert memory.search("cat Tom", "2023-02-01").equals(before)
 
 
-@pytest.mark.parametrize(("at_once", "sizes"), [(1, [1, 1, 1]), (2, [2, 1]), (3, [3]), (4, [3])])
-def test_rows_are_read_a_few_at_a_time_each_once(tmp_path: Path, at_once: int, sizes: list[int],
-                                                 monkeypatch: pytest.MonkeyPatch) -> None:
-    with filled(tmp_path) as memory:
-        before = memory.search("cat Tom", "2023-02-01")
-    with Memory(tmp_path, pipeline("int8")) as memory:
-        memory.search("cat Tom", "2023-02-01")  # rows of another number format behind them
-    TokenWords.asked.clear()
-    monkeypatch.setattr(token_log, "AT_ONCE", at_once)
-    with Memory(tmp_path, pipeline()) as memory:
-        assert memory.search("cat Tom", "2023-02-01").equals(before)
-        (log,) = (log for log in memory._store._token_logs.values() if log.on_disk)  # type: ignore[attr-defined]
-        assert [len(block.keys) for block in log._blocks.values()] == sizes
-    assert TokenWords.asked == ["cat Tom"]
-
-
 def test_forgotten_turns_leave_the_disk_and_the_others_stay(tmp_path: Path) -> None:
     with filled(tmp_path) as memory:
         assert on_disk(tmp_path, SAID[1][1])
@@ -92,17 +79,51 @@ def test_forgotten_turns_leave_the_disk_and_the_others_stay(tmp_path: Path) -> N
 def test_a_damaged_row_is_encoded_again(tmp_path: Path) -> None:
     with filled(tmp_path) as memory:
         before = memory.search("cat Tom", "2023-02-01")
-        with memory._database.transaction():
-            memory._database.run("UPDATE token_vectors SET content = zeroblob(length(content)) WHERE rowid = ?", (2,))
+    (path,) = tmp_path.glob("store/tokens/*/vectors")
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    TokenWords.asked.clear()
     with Memory(tmp_path, pipeline()) as memory:
         assert memory.search("cat Tom", "2023-02-01").equals(before)
+    assert TokenWords.asked == ["cat Tom", SAID[2][1]]
 
 
-def test_additions_make_few_blocks(tmp_path: Path) -> None:
+def test_additions_are_one_mapped_block(tmp_path: Path) -> None:
     with Memory(tmp_path, pipeline()) as memory:
         for n in range(40):
             memory.add(Session("2023-01-01", [("user", f"word{n} tea")]))
         (log,) = (log for log in memory._store._token_logs.values() if log.on_disk)  # type: ignore[attr-defined]
-        assert len(log._blocks) <= 6
-        assert sum(len(block.keys) for block in log._blocks.values()) == 40
+        assert {name: len(block.keys) for name, block in log._blocks.items()} == {MAPPED: 40}
         assert np.isfinite(memory.search("word7", "2023-02-01")["score"].to_numpy()).all()
+
+
+@pytest.mark.filterwarnings("ignore:vectors are not saved")  # those of whole texts
+def test_what_the_disk_cannot_take_is_kept_in_few_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with filled(tmp_path) as memory:
+        before = memory.search("cat Tom", "2023-02-01")
+        (log,) = (log for log in memory._store._token_logs.values() if log.on_disk)  # type: ignore[attr-defined]
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pwrite", full)
+            for n in range(40):
+                with pytest.warns(UserWarning, match="token vectors are not saved.*the disk is full"):
+                    memory.add(Session("2024-01-01", [("user", f"word{n} tea")], f"s{n}"))
+        assert len(log._blocks) <= 7
+        assert sum(len(block.keys) for block in log._blocks.values()) == 43
+        assert memory.search("cat Tom", "2023-02-01").equals(before)
+        assert memory.search("word7", "2024-02-01")["text"][0].endswith("word7 tea")
+        memory.forget("s7")
+        assert sum(len(block.keys) for block in log._blocks.values()) == 42
+    TokenWords.asked.clear()
+    with Memory(tmp_path, pipeline()) as memory:
+        memory.search("word8", "2024-02-01")
+    assert len(TokenWords.asked) == 40  # the question, and what was not saved
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs /proc")
+def test_no_vector_stays_in_memory_after_a_question(tmp_path: Path) -> None:
+    with filled(tmp_path) as memory:
+        memory.search("cat Tom", "2023-02-01")
+        (path,) = tmp_path.glob("store/tokens/*/vectors")
+        assert resident(path) == 0

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -135,6 +137,20 @@ def test_nan_and_all_zero_weights_are_refused() -> None:
 def test_questions_are_normalised_apart() -> None:
     frame = pl.DataFrame({"question": [0, 0, 1, 1], "a": [1.0, 0.0, 100.0, 50.0]})
     assert Scorer(normaliser="minmax").scored(frame, ["a"])["score"].to_list() == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("how", [("weighted", "zscore"), ("weighted", "minmax"), ("weighted", "max"),
+                                 ("weighted", "reciprocal"), ("rrf", "none"), ("calibrated_max", "zscore")])
+@pytest.mark.parametrize("units", [1, 2, 63, 1000, 4097])
+def test_a_question_alone_has_the_scores_that_it_has_among_others(how: tuple[Any, Any], units: int) -> None:
+    draw = np.random.default_rng(units)
+    rows = [draw.normal(size=2 * units) * 10.0 ** draw.integers(-3, 4) for _ in range(3)]
+    rows[1][draw.random(2 * units) < .3] = np.nan
+    both = pl.DataFrame({"question": np.arange(2 * units) % 2, **dict(zip("abc", rows))}, nan_to_null=True)
+    alone = both.filter(pl.col("question") == 1)
+    scorer = Scorer(method=how[0], normaliser=how[1])
+    together = scorer.scored(both, ["a", "b", "c"]).filter(pl.col("question") == 1)["score"]
+    np.testing.assert_allclose(scorer.scored(alone, ["a", "b", "c"])["score"], together, rtol=1e-12, atol=1e-12)
 
 
 values = st.integers(-50, 50).map(lambda i: i / 8)

@@ -1,0 +1,92 @@
+"""Files of rows of one size that a database accounts for; all other rows are free, and are overwritten with zeros."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from memlab.store.segments import store_errors
+
+PIECE = 1 << 20
+"""Bytes that are compared with zeros at a time."""
+
+Span = tuple[int, int]
+"""The first row of some that follow each other, and the row behind the last."""
+
+
+def write_rows(path: Path, size: int, parts: Iterable[tuple[int, bytes]]) -> None:
+    """Write parts, each from a row of ``size`` bytes on, to a file, which is made if missing."""
+    with store_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            for row, data in parts:
+                _write_at(file, data, row * size)
+        finally:
+            os.close(file)
+
+
+def clear_rows(path: Path, size: int, used: Sequence[Span]) -> None:
+    """Overwrite all rows but the used ones (by first row), cut off those behind the last, and sync.
+
+    A file that is missing stays so.
+    """
+    if not path.is_file():
+        return
+    end = max((end for _, end in used), default=0)
+    with store_errors(path):
+        file = os.open(path, os.O_RDWR)
+        try:
+            changed = os.fstat(file).st_size > end * size
+            if changed:
+                os.ftruncate(file, end * size)
+            for begin, stop in gaps(used, min(end, -(-data_end(file) // size))):
+                changed |= _clear(file, begin * size, stop * size)
+            if changed:
+                os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def gaps(used: Iterable[Span], end: int) -> list[Span]:
+    """Return the spans below ``end`` that no used one covers; the used ones are sorted, and may overlap.
+
+    >>> gaps([(1, 3), (2, 4), (6, 7)], 9)
+    [(0, 1), (4, 6), (7, 9)]
+    """
+    free, at = [], 0
+    for first, stop in [*used, (end, end)]:
+        if at < min(first, end):
+            free.append((at, min(first, end)))
+        at = max(at, stop)
+    return free
+
+
+def data_end(file: int) -> int:
+    """Return where the bytes of a file end that its disk holds; holes may follow."""
+    size, end = os.fstat(file).st_size, 0
+    with suppress(OSError):  # no data follow
+        while end < size:
+            end = os.lseek(file, os.lseek(file, end, os.SEEK_DATA), os.SEEK_HOLE)
+    os.lseek(file, 0, os.SEEK_SET)
+    return end
+
+
+def _clear(file: int, begin: int, end: int) -> bool:
+    """Overwrite some bytes with zeros; return whether there were others."""
+    changed = False
+    for at in range(begin, end, PIECE):
+        data = os.pread(file, min(PIECE, end - at), at)
+        if data.count(0) < len(data):
+            _write_at(file, bytes(len(data)), at)
+            changed = True
+    return changed
+
+
+def _write_at(file: int, data: bytes, offset: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(file, rest, offset)
+        rest, offset = rest[written:], offset + written

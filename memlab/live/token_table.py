@@ -1,0 +1,72 @@
+"""Token vectors as earlier versions kept them: a table of the database with one row for each text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from memlab.live.database import Database
+from memlab.store.token_index import KEYS
+from memlab.store.token_vectors import BITS, DTYPES, Precision, TokenBlock, merge
+
+AT_ONCE = 8192
+"""Rows that are read at a time: all of them at once would take twice the memory."""
+
+
+TABLE = "token_vectors"
+
+def earlier_blocks(database: Database, model: str, precision: Precision) -> Iterator[tuple[TokenBlock | None, int]]:
+    """Yield the intact texts of a fingerprint, ``AT_ONCE`` in a block, and the number of the last row of each block."""
+    last: Any = -1
+    while database.has_table(TABLE):
+        block, last = _page(database, model, precision, last)
+        if last is None:
+            return
+        yield block, last
+
+
+def delete_earlier(database: Database, model: str, last: int) -> None:
+    """Within a transaction, delete the rows of a fingerprint up to one."""
+    database.run("DELETE FROM token_vectors WHERE rowid <= ? AND +model = ?", (last, model))
+
+
+def forget_earlier(database: Database, kept: set[bytes]) -> None:
+    """Within a transaction, delete the rows of all texts but those with these keys, of every fingerprint."""
+    if database.has_table(TABLE):
+        rows = database.rows("SELECT model, key FROM token_vectors")
+        database.run("DELETE FROM token_vectors WHERE model = ? AND key = ?",
+                     *(row for row in rows if row[1] not in kept))
+
+
+def _page(database: Database, model: str, precision: Precision, last: Any) -> tuple[TokenBlock | None, Any]:
+    """Return the intact rows of those that follow row ``last`` of the database, and the last row read, or None.
+
+    A function of its own, so that the memory of these rows is free when the next ones are read.
+    """
+    rows = database.rows("SELECT rowid, key, tokens, digest, content FROM token_vectors "
+                         "WHERE rowid > ? AND +model = ? ORDER BY rowid LIMIT ?",  # +: all rows, unsorted
+                         last, model, AT_ONCE)
+    blocks = list(_intact(rows, precision))
+    return merge(blocks) if blocks else None, rows[-1][0] if rows else None
+
+
+def _intact(rows: list[tuple[Any, ...]], precision: Precision) -> Iterator[TokenBlock]:
+    for _, key, tokens, digest, content in rows:
+        if isinstance(key, bytes) and isinstance(content, bytes) and digest == _digest(key + content):
+            with suppress(ValueError, TypeError):  # the digest does not cover the number of tokens
+                yield _block(key, tokens, content, precision)
+
+
+def _block(key: bytes, tokens: int, content: bytes, precision: Precision) -> TokenBlock:
+    vectors = np.frombuffer(content, DTYPES[precision], offset=8 * tokens).reshape(tokens, -1)
+    return TokenBlock(np.frombuffer(key, np.uint64).reshape(1, len(KEYS)), np.array([0, tokens], np.int64),
+                      np.frombuffer(content, "<i4", tokens), np.frombuffer(content, "<f4", tokens, 4 * tokens), vectors,
+                      BITS[precision])
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=8).digest()
