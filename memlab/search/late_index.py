@@ -21,7 +21,7 @@ from memlab.store.kept import SavedCodes
 
 Positive = Annotated[int, Field(ge=1)]
 
-ONE_IN, FEWEST, MOST = 32, 1000, 4000
+ONE_IN, FEWEST, MOST = 25, 1000, 4000
 """Candidates of a lane: a share of the memories, in bounds. A thousand among 100,000 turns lose too much."""
 
 
@@ -38,7 +38,7 @@ class LateIndex(WeightedLate):
     # and so are pools with fewer queries, except in a live memory, which keeps its lists: k-means and the assignment of
     # all tokens cost as much as a few hundred exact searches
     exact_queries: Annotated[int, Field(ge=0)] = 300
-    # memories of each lane that are scored; null: one in 32 of those that a query sees, from 1,000 to 4,000
+    # memories of each lane that are scored; null: one in 25 of those that a query sees, from 1,000 to 4,000
     candidates: Positive | None = None
     probes: Positive = 32  # centroids of each query token whose texts get an estimate of their own
     centroids: Positive | None = None  # null: a power of two near 10 times the root of the number of token vectors
@@ -70,7 +70,7 @@ def usual_candidates(visible: int) -> int:
     """Return the number of memories of each lane that are scored, of so many.
 
     >>> usual_candidates(500), usual_candidates(64_000), usual_candidates(1_000_000)
-    (1000, 2000, 4000)
+    (1000, 2560, 4000)
     """
     return min(max(visible // ONE_IN, FEWEST), MOST)
 

@@ -15,6 +15,8 @@ from memlab.store.token_vectors import TokenBlock, TokenVectors
 KEYS = ["h0", "h1"]
 """The halves of a text's hash."""
 
+_NONE = pl.DataFrame(schema={"h0": pl.UInt64, "h1": pl.UInt64, "segment": pl.UInt32, "row": pl.UInt32})
+
 
 class TokenIndex:
     """The mapped files of one fingerprint; of two files with the same text the first by name counts."""
@@ -23,7 +25,7 @@ class TokenIndex:
         self.path, self.keys, self.identity = path, KEYS, identity
         self._blocks: dict[str, TokenBlock] = {}
         self._ignored: set[str] = set()  # damaged files that could not be moved aside
-        self._reindex()
+        self._index = _NONE
 
     def find(self, wanted: pl.DataFrame) -> pl.DataFrame:
         """Return ``wanted`` (h0, h1 and ``at``) with block and row, nulls where a text is not stored."""
@@ -69,9 +71,8 @@ class TokenIndex:
 
     def _reindex(self) -> None:
         self._blocks = dict(sorted(self._blocks.items()))
-        schema = {"h0": pl.UInt64, "h1": pl.UInt64, "segment": pl.UInt32, "row": pl.UInt32}
         parts = [_rows(number, block.keys) for number, block in enumerate(self._blocks.values())]
-        self._index = pl.concat([pl.DataFrame(schema=schema), *parts]).unique(KEYS, keep="first", maintain_order=True)
+        self._index = pl.concat([_NONE, *parts]).unique(KEYS, keep="first", maintain_order=True)
 
 
 def _rows(number: int, keys: Ints | np.ndarray) -> pl.DataFrame:
