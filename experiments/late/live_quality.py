@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import resource
 import time
 from pathlib import Path
 
@@ -68,7 +69,8 @@ def main() -> None:
     first, copies = np.mean(figures, axis=0)
     print(f"{len(asked)} questions: turn nDCG@10 {first:.4f}, with copies {copies:.4f}; seconds: median "
           f"{np.median(seconds[1:]):.3f}, most {max(seconds[1:]):.3f}; "
-          f"resident {psutil.Process().memory_info().rss / 1e6:.0f} MB")
+          f"resident {psutil.Process().memory_info().rss / 1e6:.0f} MB, at most "
+          f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB")
 
 
 if __name__ == "__main__":
