@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -163,13 +164,16 @@ def test_files_that_cannot_be_read_this_time_are_kept(database: Database, monkey
     assert texts_of(mapped(database)) == expected([(1, 2)])
 
 
-def test_texts_that_claim_the_same_rows_are_one(database: Database) -> None:
+def test_of_texts_that_claim_the_same_rows_the_others_are_free(database: Database) -> None:
     tokens = mapped(database)
     tokens.add(block([(1, 2), (2, 3)]), "{}")
-    with database.transaction():
-        database.run("INSERT INTO token_texts SELECT file, ?, first, tokens, digest FROM token_texts WHERE first = 0",
-                     (key_of(9),))
+    ids, vectors = ((tokens.folder / name).read_bytes() for name in (IDS, VECTORS))
+    digest = hashlib.blake2b(key_of(9) + ids[8:32] + vectors[DIM : 4 * DIM], digest_size=8).digest()
+    with database.transaction():  # a forger knows how digests are made
+        database.run("INSERT INTO token_texts SELECT file, ?, 1, 3, ? FROM token_texts WHERE first = 0",
+                     (key_of(9), digest))
     assert texts_of(mapped(database)) == expected([(1, 2), (2, 3)])
+    assert len(database.rows("SELECT key FROM token_texts")) == 2
 
 
 def test_released_pages_are_read_again(database: Database) -> None:
