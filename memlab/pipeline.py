@@ -189,7 +189,7 @@ class Pipeline:
         notes = [tables["notes"]]
         for slot, stage in stages:
             start = time.perf_counter()
-            new, cost = _timed(stage, tables, store)
+            new, cost = _result_and_cost(stage, tables, store)
             if costs is not None:
                 costs[slot] = cost
             notes += [new["notes"]] if "notes" in new else []
@@ -236,10 +236,10 @@ def apply(stage: Stage, tables: Tables, store: Store) -> Tables:
     Arms of a sweep run in one process and share all that they have in common: the key of a result is the stage's
     specification, the token counter, and the digest of the stage's inputs.
     """
-    return _timed(stage, tables, store)[0]
+    return _result_and_cost(stage, tables, store)[0]
 
 
-def _timed(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
+def _result_and_cost(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
     """Return the result of a stage, and the seconds that it took without what the store keeps."""
     if not store.shares_results:
         return _run_stage(stage, tables, store)

@@ -72,7 +72,7 @@ def _best(query: Floats, texts: PlacedTokens, tokens: int) -> Floats:
     import torch
 
     dtype = torch.float16 if texts.products == "fp16" else torch.float32
-    best = torch.empty((len(texts), _filled_up(len(query))), device=texts.device)
+    best = torch.empty((len(texts), _width(len(query))), device=texts.device)
     asked: dict[bool, torch.Tensor] = {}
     with torch.inference_mode():
         for rows, starts, piece, at in texts.pieces(tokens):
@@ -95,13 +95,13 @@ def columns(query: Floats, turned: bool = False) -> torch.Tensor:
     """
     import torch
 
-    rows = np.zeros((_filled_up(len(query)), query.shape[1]), np.float32)
+    rows = np.zeros((_width(len(query)), query.shape[1]), np.float32)
     rows[:len(query)] = query
     upright = torch.from_numpy(rows).T
     return torch.from_numpy(bit_codes.rotation(query.shape[1])).T @ upright if turned else upright
 
 
-def _filled_up(tokens: int) -> int:
+def _width(tokens: int) -> int:
     """Return the number of columns of so many query tokens."""
     return max(COLUMNS, -(-tokens // STEP) * STEP)
 

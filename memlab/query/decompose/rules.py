@@ -123,12 +123,12 @@ def _clauses(question: str, kind: str) -> list[str]:
     return []
 
 
-def _counted(question: str, kind: str) -> list[str]:  # noqa: ARG001
+def _count(question: str, kind: str) -> list[str]:  # noqa: ARG001
     match = _COUNTED.search(question)
     return [f"{match['head']} {match[side]} {match['rest']}" for side in "ab"] if match else []
 
 
-def _listed(question: str, kind: str) -> list[str]:  # noqa: ARG001
+def _list(question: str, kind: str) -> list[str]:  # noqa: ARG001
     match = _LISTED.search(question)
     if not match or not _MEASURED.search(question):
         return []
@@ -143,11 +143,11 @@ def _listed(question: str, kind: str) -> list[str]:  # noqa: ARG001
     return [f"{head} {item}" for item in items] if all(_has_content(item) for item in items) else []
 
 
-def _named(question: str, kind: str) -> list[str]:  # noqa: ARG001
+def _names(question: str, kind: str) -> list[str]:  # noqa: ARG001
     match = _NAMED.search(question)
     if not match or "together" in question.lower():  # one memory tells what two people did together
         return []
     return [f"{match['head']}{match[side]} {match['rest']}" for side in "ab"]
 
 
-_SPLITS: tuple[Split, ...] = (_choice, _between, _clauses, _counted, _listed, _named)
+_SPLITS: tuple[Split, ...] = (_choice, _between, _clauses, _count, _list, _names)
