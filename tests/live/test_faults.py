@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import multiprocessing
+import os
 import random
 import shutil
 import subprocess
-import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,49 +26,13 @@ from memlab.write.prune import Age
 from tests.search.world import WordEmbedder
 from tests.token_words import TokenWords
 
-ROOT = Path(__file__).resolve().parents[2]
 WORDS = WordEmbedder()
 PIPELINE = Pipeline(dense=Dense(embedder=WORDS), prune=Age(days=90),
                     late=LateIndex(matcher=TokenWords(), exact_below=0, centroids=8))  # type: ignore[arg-type]
 SECRET = "zebrafish code"
-
-WORKER = """
-import errno, os, shutil, sys
-from pathlib import Path
-from memlab.live.database import Database
-from tests.live.test_faults import PIPELINE, act
-from memlab.memory import Memory
-folder, action, mode, left = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
-memory = Memory(folder, PIPELINE)
-memory.sessions()
-def faulty(call):
-    def counting(*args, **options):
-        global left
-        left -= 1
-        if left == -1 and mode == "fail":
-            raise OSError(errno.ENOSPC, "No space left on device")
-        if left < 0 and mode == "kill":
-            os._exit(9)
-        return call(*args, **options)
-    return counting
-class Connection:
-    def __init__(self, real):
-        self.real, self.execute = real, faulty(real.execute)
-        self.executemany, self.executescript, self.close = (
-            faulty(real.executemany), faulty(real.executescript), real.close)
-for name in ("write", "pwrite", "fsync", "replace", "unlink", "ftruncate", "rmdir", "open"):
-    setattr(os, name, faulty(getattr(os, name)))
-memory._database._connection = Connection(memory._database._connection)
-try:
-    act(memory, action)
-    done = True
-except Exception:
-    done = False
-seen, left = left, 10**9
-memory.close()
-sys.exit((0 if done else 3) if seen < 0 else 7)
-"""
-
+FORKED = multiprocessing.get_context("forkserver")
+"""Of one process that has imported this module: a new interpreter for each of 200 points takes six times as long."""
+FORKED.set_forkserver_preload(["tests.live.test_faults"])
 
 def act(memory: Memory, action: str) -> None:
     if action == "add":
@@ -73,6 +41,43 @@ def act(memory: Memory, action: str) -> None:
         memory.forget("secret")
     else:
         memory.prune("2023-06-15")
+
+
+class FaultyConnection:
+    """A connection whose calls that may write count as points of a fault."""
+
+    def __init__(self, real: Any, faulty: Callable[[Any], Any]) -> None:
+        self.real, self.execute, self.close = real, faulty(real.execute), real.close
+        self.executemany, self.executescript = faulty(real.executemany), faulty(real.executescript)
+
+
+def act_until_a_fault(folder: Path, action: str, mode: str, left: int) -> None:
+    """Act and end this process: 7 if there is no point number ``left``, 0 if all was done, 3 if something failed."""
+    memory = Memory(folder, PIPELINE)
+    memory.sessions()
+
+    def faulty(call: Any) -> Any:
+        def counting(*args: Any, **options: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == -1 and mode == "fail":
+                raise OSError(errno.ENOSPC, "No space left on device")
+            if left < 0 and mode == "kill":
+                os._exit(9)
+            return call(*args, **options)
+        return counting
+
+    for name in ("write", "pwrite", "fsync", "replace", "unlink", "ftruncate", "rmdir", "open"):
+        setattr(os, name, faulty(getattr(os, name)))
+    memory._database._connection = FaultyConnection(memory._database._connection, faulty)  # type: ignore[assignment]
+    try:
+        act(memory, action)
+        done = True
+    except Exception:  # noqa: BLE001
+        done = False
+    seen, left = left, 10**9
+    memory.close()
+    os._exit((0 if done else 3) if seen < 0 else 7)
 
 
 def filled(folder: Path) -> None:
@@ -116,8 +121,10 @@ def test_a_fault_at_each_point(tmp_path: Path, action: str, mode: str) -> None:
     while True:
         folder = tmp_path / str(points)
         subprocess.run(["cp", "-r", tmp_path / "whole", folder], check=True)
-        code = subprocess.run([sys.executable, "-c", WORKER, str(folder), action, mode, str(points)], cwd=ROOT,
-                              check=False, capture_output=True).returncode
+        process = FORKED.Process(target=act_until_a_fault, args=(folder, action, mode, points))
+        process.start()
+        process.join(60)
+        code = process.exitcode
         assert code in ((7, 0, 3) if mode == "fail" else (7, 9))
         check(folder, action, done=code in (0, 7))
         if code == 7:
