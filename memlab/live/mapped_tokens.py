@@ -50,7 +50,6 @@ class MappedTokens:
 
     def __init__(self, database: Database, folder: Path, precision: Precision) -> None:
         self._database, self.folder, self._precision = database, folder, precision
-        self._id: int | None = None
         self._size = 0  # bytes of a vector; 0: not known yet
         self._keys: NDArray[np.uint64] = np.empty((0, len(KEYS)), np.uint64)  # of the texts by their first row
         self._begins: Ints = np.empty(0, np.int64)
@@ -76,7 +75,7 @@ class MappedTokens:
         """Write a block to free rows, then account for it; a power failure may lose it."""
         if self._size != block.vectors[:1].nbytes:
             assert not len(self._keys), "a fingerprint has vectors of one size"
-            self._id, self._size = None, block.vectors[:1].nbytes
+            self._size = block.vectors[:1].nbytes
         heads = np.empty(len(block.ids), HEAD)
         heads["id"], heads["scale"] = block.ids, block.scales
         lengths = np.diff(block.starts)
@@ -180,16 +179,14 @@ class MappedTokens:
             return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
 
     def _number(self) -> int:
-        """Return the number of the files in the database, which is made at the first call."""
-        if self._id is None:
-            self._database.run("INSERT INTO token_files (name, size) VALUES (?, ?) "
-                               "ON CONFLICT (name) DO UPDATE SET size = excluded.size", (self.folder.name, self._size))
-            numbers = [number for number, in self._database.rows(
-                "SELECT id FROM token_files WHERE name = ?", self.folder.name) if isinstance(number, int)]
-            if len(numbers) != 1:
-                raise self._database.damaged()
-            (self._id,) = numbers
-        return self._id
+        """Return the number of the files in the database, which is made if there is none."""
+        self._database.run("INSERT INTO token_files (name, size) VALUES (?, ?) "
+                           "ON CONFLICT (name) DO UPDATE SET size = excluded.size", (self.folder.name, self._size))
+        numbers = [number for number, in self._database.rows(
+            "SELECT id FROM token_files WHERE name = ?", self.folder.name) if isinstance(number, int)]
+        if len(numbers) != 1:
+            raise self._database.damaged()
+        return numbers[0]
 
 
 def forget_other_tokens(database: Database, kept: set[bytes]) -> None:

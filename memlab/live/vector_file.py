@@ -32,7 +32,6 @@ class VectorFile:
     def __init__(self, database: Database, folder: Path, dim: int) -> None:
         self._database, self.folder, self.dim = database, folder, dim
         self.path = folder / f"{dim}{SUFFIX}"
-        self._id: int | None = None
 
     @staticmethod
     def of(database: Database, folder: Path) -> VectorFile | None:
@@ -93,14 +92,13 @@ class VectorFile:
         return hashlib.blake2b(key + value, digest_size=8).digest()
 
     def _number(self) -> int:
-        if self._id is None:
-            self._database.run("INSERT OR IGNORE INTO vector_files (path) VALUES (?)", (_name(self.path),))
-            numbers = [number for number, in self._database.rows(
-                "SELECT id FROM vector_files WHERE path = ?", _name(self.path)) if isinstance(number, int)]
-            if len(numbers) != 1:
-                raise self._database.damaged()
-            (self._id,) = numbers
-        return self._id
+        """Return the number of the file in the database, which is made if there is none."""
+        self._database.run("INSERT OR IGNORE INTO vector_files (path) VALUES (?)", (_name(self.path),))
+        numbers = [number for number, in self._database.rows(
+            "SELECT id FROM vector_files WHERE path = ?", _name(self.path)) if isinstance(number, int)]
+        if len(numbers) != 1:
+            raise self._database.damaged()
+        return numbers[0]
 
 
 def forget_other_keys(database: Database, kept: set[bytes]) -> None:

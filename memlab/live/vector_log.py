@@ -150,7 +150,7 @@ class LiveStore(Store):
 
     def release_pages(self) -> None:
         """Take the mapped pages of token vectors out of the memory of this process."""
-        for log in self._token_logs.values():
+        for log in list(self._token_logs.values()):  # another question may add one
             log.release_pages()
 
     def forget_questions(self) -> None:

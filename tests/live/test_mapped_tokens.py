@@ -164,6 +164,20 @@ def test_files_that_cannot_be_read_this_time_are_kept(database: Database, monkey
     assert texts_of(mapped(database)) == expected([(1, 2)])
 
 
+def test_an_addition_that_failed_costs_no_later_one(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise MemlabError("the disk is full")
+
+    tokens = mapped(database)
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "_check_files", fail)  # just before the commit
+        with pytest.raises(MemlabError, match="disk is full"):
+            tokens.add(block([(1, 2)]), "{}")
+    assert texts_of(tokens) == {}
+    tokens.add(block([(2, 3)]), "{}")
+    assert texts_of(tokens) == texts_of(mapped(database)) == expected([(2, 3)])
+
+
 def test_of_texts_that_claim_the_same_rows_the_others_are_free(database: Database) -> None:
     tokens = mapped(database)
     tokens.add(block([(1, 2), (2, 3)]), "{}")

@@ -80,6 +80,21 @@ def test_damaged_records_are_made_anew(tmp_path: Path, damage: str) -> None:
     assert again.made["vectors"] == 0
 
 
+@pytest.mark.filterwarnings("ignore:vectors are not saved")
+def test_an_addition_that_failed_costs_no_later_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise MemlabError("the disk is full")
+
+    store, embedder, texts = opened(tmp_path), DigestEmbedder(), some_texts(5)
+    with monkeypatch.context() as patch:
+        patch.setattr(store._database, "_check_files", fail)  # just before the commit
+        store.vectors(embedder, texts[:2], "document")
+    store.vectors(embedder, texts, "document")
+    again = opened(tmp_path)
+    np.testing.assert_allclose(again.vectors(embedder, texts[2:], "document"), expected(texts[2:]), atol=1e-6)
+    assert again.made["vectors"] == 0
+
+
 def test_what_belongs_to_a_question_is_not_kept(tmp_path: Path) -> None:
     store, embedder, texts = opened(tmp_path), DigestEmbedder(), some_texts(3)
     store.vectors(embedder, texts, "query")
