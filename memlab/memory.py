@@ -249,6 +249,8 @@ class Memory:
     def close(self) -> None:
         """Release the folder for other processes; the next use loads the memory again."""
         with self._lock.alone():
+            if self._process == os.getpid() and isinstance(self._store, LiveStore):
+                self._store.close()
             self._database.close()
             self._process = None
 
@@ -310,9 +312,14 @@ class Memory:
             raise MemlabError("the question is blank", where="question")
         tables = self._tables(question, now)
         pipeline = self._search_pipeline.replace(prune=self._pruning(tables))
-        found = adapt_to_data(pipeline, tables).run(tables, self._question_store())
-        if isinstance(self._store, LiveStore):
-            self._store.release_pages()
+        own = self._store if isinstance(self._store, LiveStore) else None
+        try:
+            if own:
+                own.check_files()
+            found = adapt_to_data(pipeline, tables).run(tables, self._question_store())
+        finally:
+            if own:
+                own.release_pages()
         if self._first_question:
             self._first_question = False
             release_freed_memory()

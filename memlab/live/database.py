@@ -19,8 +19,12 @@ from memlab.live.holder import hold, holder, inode, release
 from memlab.runtime.files import os_errors
 
 FILE = "memory.db"
-FORMAT = 2
-"""Format of the tables; format 1 was a folder of JSON lines (``memlab.live.migration``)."""
+FORMAT = 3
+"""Format of the tables. Format 1 was a folder of JSON lines (``memlab.live.migration``). Format 2 had token vectors in
+the database (``memlab.live.token_table``); versions that know it alone would not forget those in files."""
+
+READABLE = (2, FORMAT)
+"""Formats that this version opens; the older one becomes the newer where it can be written."""
 
 _APPLICATION = 0x6D656D6C  # "meml"
 _VECTORS = ("store/vectors/*/*.f32", "store/tokens/*/vectors")
@@ -176,7 +180,7 @@ class Database:
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if tables and application != _APPLICATION:
             raise MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
-        if tables and version != FORMAT:
+        if tables and version not in READABLE:
             raise MemlabError(f"this memory is of format {version}, which this version does not know",
                               where=str(self.folder), fix="use the memlab that wrote it, or a newer one")
         if not self.read_only:
@@ -192,7 +196,7 @@ class Database:
             for statement in _TABLES.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
         for statement in _ADDED_TABLES:
             connection.execute(statement)
         connection.execute("UPDATE counter SET next = next")  # so that the file beside it exists

@@ -1,12 +1,13 @@
 """Token vectors of one fingerprint on disk: two memory-mapped files, in each of which row r is the same token.
 
 ``ids`` holds the vocabulary id and the scale of each token, ``vectors`` its vector. The database accounts for the rows:
-key, first row, number of tokens, and a digest of all three. Rows that it does not account for are free: zeros, or what
-a killed process left there, which ``clear_free_tokens`` overwrites.
+key, first row, number of tokens, and a digest of the key and of the bytes in both files. Rows that it does not account
+for are free: zeros, or what a killed process left there, which ``clear_free_tokens`` overwrites.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import mmap
 import os
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
+from memlab.live.holder import inode
 from memlab.live.row_files import Span, clear_rows, write_rows
 from memlab.models.protocols import Ints
 from memlab.runtime.files import open_plain
@@ -35,6 +37,9 @@ HEAD = np.dtype([("id", "<i4"), ("scale", "<f4")])
 """A row of ``ids``."""
 
 KEY_BYTES = 8 * len(KEYS)
+
+MOST_TOKENS = 1 << 17
+"""Tokens of a text: more than any model reads. What claims more is damaged."""
 
 
 class MappedTokens:
@@ -54,28 +59,39 @@ class MappedTokens:
         self._keys: NDArray[np.uint64] = np.empty((0, len(KEYS)), np.uint64)  # of the texts by their first row
         self._begins: Ints = np.empty(0, np.int64)
         self._lengths: Ints = np.empty(0, np.int64)
-        self._maps: list[mmap.mmap] = []
+        self._maps: dict[str, mmap.mmap] = {}
+        self._files: dict[str, tuple[int, int]] = {}  # the inodes of the files that were read or written
         if database.has_table("token_texts"):
             self._load()
 
     def block(self) -> TokenBlock | None:
-        """Map the files as a block; free rows are texts with the key 0, which no text has. None if there is no text."""
+        """Map the files as a block; free rows are texts with the key 0, which no text has. None if there is no text.
+
+        Raises MemlabError if the files cannot be mapped.
+        """
+        self._maps = {}
         if not len(self._keys):
             return None
         free, end = self._gaps(), self._end()
         begins = np.concatenate([self._begins, free[:, 0]])
         order = np.argsort(begins, kind="stable")
         keys = np.concatenate([self._keys, np.zeros((len(free), len(KEYS)), np.uint64)])
-        self._maps = [self._map(IDS, end * HEAD.itemsize), self._map(VECTORS, end * self._size)]
-        heads, vectors = np.frombuffer(self._maps[0], HEAD), np.frombuffer(self._maps[1], DTYPES[self._precision])
+        self._maps = {name: self._map(name, end * size) for name, size in ((IDS, HEAD.itemsize), (VECTORS, self._size))}
+        heads = np.frombuffer(self._maps[IDS], HEAD)
+        vectors = np.frombuffer(self._maps[VECTORS], DTYPES[self._precision])
         return TokenBlock(keys[order], np.append(begins[order], end), heads["id"], heads["scale"],
                           vectors.reshape(end, -1), BITS[self._precision])
 
     def add(self, block: TokenBlock, identity: str) -> None:
-        """Write a block to free rows, then account for it; a power failure may lose it."""
-        if self._size != block.vectors[:1].nbytes:
-            assert not len(self._keys), "a fingerprint has vectors of one size"
-            self._size = block.vectors[:1].nbytes
+        """Write a block to free rows, then account for it; a power failure may lose it.
+
+        A text that is there already is replaced. Raises MemlabError if the disk cannot be written, or if somebody has
+        changed the files.
+        """
+        self.check_files()
+        if len(self._keys) and self._size != block.vectors[:1].nbytes:
+            raise self._database.damaged()
+        self._size = block.vectors[:1].nbytes
         heads = np.empty(len(block.ids), HEAD)
         heads["id"], heads["scale"] = block.ids, block.scales
         lengths = np.diff(block.starts)
@@ -84,21 +100,36 @@ class MappedTokens:
         write_identity(self.folder, identity)
         write_rows(self.folder / IDS, HEAD.itemsize, _parts(places, heads))
         write_rows(self.folder / VECTORS, self._size, _parts(places, block.vectors))
+        self._files = {name: inode(self.folder / name) for name in (IDS, VECTORS)}
         with self._database.transaction(durable=False):
             number = self._number()
             self._database.run("INSERT OR REPLACE INTO token_texts VALUES (?, ?, ?, ?, ?)", *(
                 (number, key.tobytes(), begin, end - start,
                  _digest(key.tobytes(), heads[start:end].tobytes(), block.vectors[start:end].tobytes()))
                 for key, (begin, start, end) in zip(block.keys, places)))
-        self._hold(np.concatenate([self._keys, block.keys]), np.concatenate([self._begins, begins]),
-                   np.concatenate([self._lengths, lengths]))
+        others = ~_is_in(self._keys, block.keys)
+        self._hold(np.concatenate([self._keys[others], block.keys]), np.concatenate([self._begins[others], begins]),
+                   np.concatenate([self._lengths[others], lengths]))
+
+    def holds(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Return which of some keys (n, 2) are those of texts on disk, (n,)."""
+        return _is_in(keys, self._keys)
+
+    def check_files(self) -> None:
+        """Raise MemlabError if a file was deleted, replaced or cut while it was open: a mapped page would be gone."""
+        for name, number in self._files.items():
+            path = self.folder / name
+            if not path.exists() or inode(path) != number or (
+                    name in self._maps and path.stat().st_size < len(self._maps[name])):
+                raise MemlabError(f"{path.name} was deleted, replaced or cut while the memory was open",
+                                  where=str(self.folder), fix="open the memory again, and leave its files alone")
 
     def release_pages(self) -> None:
         """Take the mapped pages out of the memory of this process; the system still has them for as long as it likes.
 
         Only where the system can: elsewhere it takes them back itself when memory is short.
         """
-        for mapped in self._maps:
+        for mapped in self._maps.values():
             if hasattr(mmap, "MADV_DONTNEED"):
                 mapped.madvise(mmap.MADV_DONTNEED)
 
@@ -149,6 +180,7 @@ class MappedTokens:
         self._begins, self._lengths = np.array([row[1:3] for row in texts], np.int64).reshape(-1, 2).T
         if not all(intact) and not self._database.read_only:
             with self._database.transaction():
+                self._database.run("DELETE FROM token_texts WHERE typeof(key) != 'blob'", ())
                 self._database.run("DELETE FROM token_texts WHERE file = ? AND key = ?",
                                    *((self._number(), row[0]) for row, good in zip(rows, intact) if not good))
             clear_free_tokens(self._database, self.folder.parent)
@@ -158,15 +190,20 @@ class MappedTokens:
         good, end = [False] * len(rows), 0
         try:
             with open_plain(self.folder / IDS) as ids, open_plain(self.folder / VECTORS) as vectors:
+                self._files = {name: inode(self.folder / name) for name in (IDS, VECTORS)}
                 files = ((ids.fileno(), HEAD.itemsize), (vectors.fileno(), self._size))
                 most = min(os.fstat(file).st_size // size if size else 0 for file, size in files)
+                left = 2 * most  # rows that are read: a forger may claim all rows for each text
                 for i, (key, first, tokens, digest) in enumerate(rows):
-                    good[i] = (isinstance(key, bytes) and len(key) == KEY_BYTES and type(first) is type(tokens) is int
-                               and tokens > 0 and end <= first <= most - tokens and digest == _digest(key, *(
-                                   os.pread(file, tokens * size, first * size) for file, size in files)))
-                    end = first + tokens if good[i] else end
+                    if (isinstance(key, bytes) and len(key) == KEY_BYTES and type(first) is type(tokens) is int
+                            and 0 < tokens <= min(left, MOST_TOKENS) and end <= first <= most - tokens):
+                        left -= tokens
+                        good[i] = digest == _digest(key, *(
+                            os.pread(file, tokens * size, first * size) for file, size in files))
+                        end = first + tokens if good[i] else end
         except OSError as error:
-            if all((self.folder / name).is_file() for name in (IDS, VECTORS)):  # they may be readable the next time
+            self._files = {}
+            if error.errno not in (errno.ENOENT, errno.EINVAL, errno.ENOTDIR):  # they may be readable the next time
                 raise MemlabError(f"the token vectors of this memory cannot be read: {error.strerror}",
                                   where=str(self.folder), fix="check their permissions and their disk") from error
             warnings.warn(f"{self.folder} cannot be read ({error.strerror}): token vectors are computed again",
@@ -176,6 +213,8 @@ class MappedTokens:
 
     def _map(self, name: str, size: int) -> mmap.mmap:
         with store_errors(self.folder / name), open_plain(self.folder / name) as file:
+            if os.fstat(file.fileno()).st_size < size:
+                raise OSError(errno.EIO, "it was cut")
             return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
 
     def _number(self) -> int:
@@ -191,6 +230,7 @@ class MappedTokens:
 
 def forget_other_tokens(database: Database, kept: set[bytes]) -> None:
     """Within a transaction, free the rows of all texts but those with these keys, of every fingerprint."""
+    database.run("DELETE FROM token_texts WHERE typeof(key) != 'blob'", ())  # damaged: no key equals it
     rows = database.rows("SELECT file, key FROM token_texts")
     database.run("DELETE FROM token_texts WHERE file = ? AND key = ?", *(row for row in rows if row[1] not in kept))
 
@@ -205,7 +245,9 @@ def clear_free_tokens(database: Database, root: Path) -> None:
         if type(size) is type(first) is type(tokens) is int and size > 0 <= first and tokens > 0:
             sizes[name] = size
             used.setdefault(name, []).append((first, first + tokens))
-    for folder in sorted(path for path in root.glob("*") if path.is_dir()):
+    with store_errors(root):
+        folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    for folder in folders:
         spans = used.get(folder.name, [])
         clear_rows(folder / IDS, HEAD.itemsize, spans)
         clear_rows(folder / VECTORS, sizes.get(folder.name, 1), spans)
@@ -221,6 +263,13 @@ def _parts(places: list[tuple[int, int, int]], rows: NDArray[Any]) -> Iterator[t
             end = places[at][2]
             at += 1
         yield begin, rows[start:end].tobytes()
+
+
+def _is_in(keys: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which of some keys (n, 2) are among others (m, 2), (n,)."""
+    form = np.dtype((np.void, KEY_BYTES))
+    one, two = (np.ascontiguousarray(some).view(form).reshape(-1) for some in (keys, others))
+    return np.isin(one, two)
 
 
 def _digest(key: bytes, heads: bytes, vectors: bytes) -> bytes:

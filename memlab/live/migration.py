@@ -48,7 +48,7 @@ def migrate(folder: Path) -> None:
     with os_errors("the memory cannot be brought to the new format", folder,
                    fix="check its permissions, or free some space there", kept="it is as it was"):
         if not os.access(folder, os.W_OK):
-            raise MemlabError("this memory is of format 1, and cannot be brought to format 2 where it is",
+            raise MemlabError("this memory is of format 1, and cannot be brought to a newer one where it is",
                               where=str(folder), fix="open it once where its folder can be written")
         with _lock(folder):
             if not (folder / FILE).exists():

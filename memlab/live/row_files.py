@@ -33,10 +33,10 @@ def clear_rows(path: Path, size: int, used: Sequence[Span]) -> None:
 
     A file that is missing stays so.
     """
-    if not path.is_file():
-        return
     end = max((end for _, end in used), default=0)
     with store_errors(path):
+        if not path.is_file():
+            return
         file = os.open(path, os.O_RDWR)
         try:
             changed = os.fstat(file).st_size > end * size

@@ -54,7 +54,13 @@ class TokenLog(TokenIndex):
         if self._mapped:
             self._mapped.forget_other_keys(kept)
             self._map(self._mapped)
-        self._reindex()
+        else:
+            self._reindex()
+
+    def check_files(self) -> None:
+        """Raise MemlabError if somebody has changed the files."""
+        if self._mapped:
+            self._mapped.check_files()
 
     def release_pages(self) -> None:
         """Take the mapped pages out of the memory of this process."""
@@ -67,11 +73,11 @@ class TokenLog(TokenIndex):
             return False
         try:
             self._mapped.add(block, self.identity)
+            self._map(self._mapped)
         except MemlabError as error:
             warnings.warn(f"token vectors are not saved, and computed again when the memory is loaded: {error}",
                           stacklevel=4)
             return False
-        self._map(self._mapped)
         return True
 
     def _map(self, mapped: MappedTokens) -> None:
@@ -94,14 +100,22 @@ class TokenLog(TokenIndex):
         """Move what an earlier version kept in the database into files; read it where nothing can be written."""
         moved = False
         for block, last in earlier_blocks(database, self.path.name, precision):
-            if block is not None and not self._save(block):
-                self._hold(block)
-            elif not database.read_only:
+            if block is not None and not self._take_up(block):
+                continue
+            if not database.read_only:
                 with database.transaction(durable=False):
                     delete_earlier(database, self.path.name, last)
                 moved = True
         if moved:
             database.shrink()
+
+    def _take_up(self, block: TokenBlock) -> bool:
+        """Keep the texts of a block that no file has; return whether all of them are on disk."""
+        new = np.arange(len(block.keys)) if self._mapped is None else np.flatnonzero(~self._mapped.holds(block.keys))
+        if not len(new) or self._save(block.take(new)):
+            return True
+        self._hold(block.take(new))
+        return False
 
     def _name(self) -> str:
         self._added += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -16,8 +17,9 @@ from memlab.store.token_vectors import BITS, DTYPES, Precision, TokenBlock, merg
 AT_ONCE = 8192
 """Rows that are read at a time: all of them at once would take twice the memory."""
 
-
 TABLE = "token_vectors"
+"""The name of the table."""
+
 
 def earlier_blocks(database: Database, model: str, precision: Precision) -> Iterator[tuple[TokenBlock | None, int]]:
     """Yield the intact texts of a fingerprint, ``AT_ONCE`` in a block, and the number of the last row of each block."""
@@ -37,6 +39,7 @@ def delete_earlier(database: Database, model: str, last: int) -> None:
 def forget_earlier(database: Database, kept: set[bytes]) -> None:
     """Within a transaction, delete the rows of all texts but those with these keys, of every fingerprint."""
     if database.has_table(TABLE):
+        database.run("DELETE FROM token_vectors WHERE typeof(key) != 'blob'", ())  # damaged: no key equals it
         rows = database.rows("SELECT model, key FROM token_vectors")
         database.run("DELETE FROM token_vectors WHERE model = ? AND key = ?",
                      *(row for row in rows if row[1] not in kept))
@@ -51,13 +54,16 @@ def _page(database: Database, model: str, precision: Precision, last: Any) -> tu
                          "WHERE rowid > ? AND +model = ? ORDER BY rowid LIMIT ?",  # +: all rows, unsorted
                          last, model, AT_ONCE)
     blocks = list(_intact(rows, precision))
-    return merge(blocks) if blocks else None, rows[-1][0] if rows else None
+    widths = Counter(block.vectors.shape[1] for block in blocks)  # no digest covers the number of tokens
+    usual = [block for block in blocks if block.vectors.shape[1] == widths.most_common(1)[0][0]]
+    return merge(usual) if usual else None, rows[-1][0] if rows else None
 
 
 def _intact(rows: list[tuple[Any, ...]], precision: Precision) -> Iterator[TokenBlock]:
     for _, key, tokens, digest, content in rows:
-        if isinstance(key, bytes) and isinstance(content, bytes) and digest == _digest(key + content):
-            with suppress(ValueError, TypeError):  # the digest does not cover the number of tokens
+        if (isinstance(key, bytes) and isinstance(content, bytes) and digest == _digest(key + content)
+                and type(tokens) is int and 0 < tokens < len(content)):
+            with suppress(ValueError):  # the content has another length
                 yield _block(key, tokens, content, precision)
 
 

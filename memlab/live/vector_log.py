@@ -1,4 +1,4 @@
-"""The store of one live memory: vectors are rows of one file, so the cost of an addition depends on its size alone.
+"""The store of one live memory: vectors are rows of one file, and an addition writes its own alone.
 
 The store of experiments writes a segment per call and indexes all segments again, which suits few large calls; ten
 thousand additions of a few texts each would become slower and slower. Here a vector is a row of a file
@@ -148,9 +148,18 @@ class LiveStore(Store):
         """Return what is saved of an index of token vectors; the name says all that its codes depend on."""
         return TokenCodes(self._database, name)
 
+    def check_files(self) -> None:
+        """Raise MemlabError if somebody has changed the files of token vectors."""
+        for log in list(self._token_logs.values()):  # another question may add one
+            log.check_files()
+
+    def close(self) -> None:
+        """Let go of all files and vectors."""
+        self._token_logs, self._indexes, self._kept = {}, {}, {}
+
     def release_pages(self) -> None:
         """Take the mapped pages of token vectors out of the memory of this process."""
-        for log in list(self._token_logs.values()):  # another question may add one
+        for log in list(self._token_logs.values()):
             log.release_pages()
 
     def forget_questions(self) -> None:

@@ -107,6 +107,18 @@ def test_the_database_of_another_program_or_format_is_left_alone(tmp_path: Path)
         opened(tmp_path)
 
 
+def test_format_2_becomes_the_newest(tmp_path: Path) -> None:
+    filled(tmp_path)
+    for _ in range(2):
+        connection = sqlite3.connect(tmp_path / FILE)
+        connection.execute("PRAGMA user_version = 2")
+        connection.close()
+        assert len(opened(tmp_path)) == 3
+        connection = sqlite3.connect(tmp_path / FILE)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        connection.close()
+
+
 def test_a_damaged_database_is_named(tmp_path: Path) -> None:
     filled(tmp_path, 200)
     whole = (tmp_path / FILE).read_bytes()

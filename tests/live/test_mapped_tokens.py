@@ -178,6 +178,64 @@ def test_an_addition_that_failed_costs_no_later_one(database: Database, monkeypa
     assert texts_of(tokens) == texts_of(mapped(database)) == expected([(2, 3)])
 
 
+def test_a_text_that_is_added_again_is_there_once(database: Database) -> None:
+    tokens = mapped(database)
+    tokens.add(block([(1, 2), (2, 3)]), "{}")
+    tokens.add(block([(1, 2), (3, 1)]), "{}")
+    for kept in ([1, 2, 3], [1, 3], [1]):  # rows of the first copy are overwritten
+        forget(database, tokens, kept)
+        assert texts_of(tokens) == texts_of(mapped(database)) == expected(
+            [text for text in [(1, 2), (2, 3), (3, 1)] if text[0] in kept])
+
+
+@pytest.mark.parametrize("change", ["deleted", "replaced", "cut"])
+@pytest.mark.parametrize("name", [IDS, VECTORS])
+def test_files_that_change_while_they_are_open_are_named(database: Database, name: str, change: str) -> None:
+    tokens = mapped(database)
+    tokens.add(block([(1, 2), (2, 3)]), "{}")
+    assert tokens.block() is not None
+    tokens.check_files()
+    path = tokens.folder / name
+    whole = path.read_bytes()
+    if change == "cut":
+        os.truncate(path, len(whole) - 1)
+    else:
+        path.rename(path.with_name("aside"))
+        if change == "replaced":
+            path.write_bytes(whole)
+    for use in (tokens.check_files, lambda: tokens.add(block([(3, 1)]), "{}")):
+        with pytest.raises(MemlabError, match=f"{name} was deleted, replaced or cut while the memory was open"):
+            use()
+    if change == "cut":
+        with pytest.raises(MemlabError, match="it was cut"):
+            tokens.block()
+
+
+def test_a_key_that_became_a_word_is_forgotten_too(database: Database) -> None:
+    tokens = mapped(database)
+    tokens.add(block([(1, 2), (2, 3)]), "{}")
+    with database.transaction():
+        database.run("UPDATE token_texts SET key = CAST(key AS TEXT) WHERE first = ?", (2,))
+    forget(database, tokens, [1])
+    assert (tokens.folder / VECTORS).stat().st_size == 2 * DIM
+    with database.transaction():
+        database.run("UPDATE token_texts SET key = CAST(key AS TEXT)", ())
+    assert texts_of(mapped(database)) == {}
+    assert database.rows("SELECT key FROM token_texts") == []
+
+
+def test_texts_that_claim_all_rows_are_not_all_read(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = mapped(database)
+    tokens.add(block([(key, 2) for key in range(1, 101)]), "{}")
+    with database.transaction():
+        database.run("UPDATE token_texts SET tokens = 200 - first", ())
+    sizes: list[int] = []
+    read = os.pread
+    monkeypatch.setattr(os, "pread", lambda file, size, at: (sizes.append(size), read(file, size, at))[1])
+    assert texts_of(mapped(database)) == expected([(100, 2)])
+    assert sum(sizes) <= 2 * 200 * (DIM + 8) + 200 * (DIM + 8)  # and once to overwrite what is free
+
+
 def test_of_texts_that_claim_the_same_rows_the_others_are_free(database: Database) -> None:
     tokens = mapped(database)
     tokens.add(block([(1, 2), (2, 3)]), "{}")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from memlab.errors import MemlabError
 from memlab.live.token_log import MAPPED
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
@@ -127,3 +129,24 @@ def test_no_vector_stays_in_memory_after_a_question(tmp_path: Path) -> None:
         memory.search("cat Tom", "2023-02-01")
         (path,) = tmp_path.glob("store/tokens/*/vectors")
         assert resident(path) == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_a_closed_memory_holds_no_file(tmp_path: Path) -> None:
+    with filled(tmp_path) as memory:
+        memory.search("cat Tom", "2023-02-01")
+        used = {os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()}
+        assert any(str(tmp_path) in path for path in used)
+    gc.collect()
+    assert not any(str(tmp_path) in os.path.realpath(path) for path in Path("/proc/self/fd").iterdir())
+
+
+def test_a_question_fails_if_the_vectors_were_cut(tmp_path: Path) -> None:
+    with filled(tmp_path) as memory:
+        memory.search("cat Tom", "2023-02-01")
+        (path,) = tmp_path.glob("store/tokens/*/vectors")
+        os.truncate(path, 7)
+        with pytest.raises(MemlabError, match="vectors was deleted, replaced or cut while the memory was open"):
+            memory.search("cat Tom", "2023-02-01")
+    with Memory(tmp_path, pipeline()) as memory:
+        assert memory.search("cat Tom", "2023-02-01")["text"][0].endswith("my cat Tom naps")

@@ -80,6 +80,39 @@ def test_a_damaged_row_is_encoded_again(folder: Path) -> None:
     assert rows(folder) == []
 
 
+@pytest.mark.parametrize("change", ["tokens = 1", "tokens = 1 << 60", "tokens = -1", "tokens = 'x'", "key = 'x' || key",
+                                    "key = 5", "content = 'x'", "digest = 5", "model = 5"])
+def test_a_row_that_was_forged_is_encoded_again(folder: Path, change: str) -> None:
+    rows(folder, f"UPDATE token_vectors SET {change} WHERE rowid = 2")
+    for _ in range(2):
+        with Memory(folder, pipeline()) as memory:
+            assert memory.search("cat Tom", "2023-02-01")["text"][0].endswith("my cat Tom naps")
+    assert sorted(TokenWords.asked) == sorted(["cat Tom", SAID[1][1], "cat Tom"])
+
+
+def test_what_a_killed_process_had_moved_is_not_moved_again(folder: Path) -> None:
+    before = rows(folder)
+    database = sqlite3.connect(folder / FILE)
+    table = database.execute("SELECT * FROM token_vectors").fetchall()
+    database.close()
+    with Memory(folder, pipeline()) as memory:
+        scores = memory.search("cat Tom", "2023-02-01")
+    (path,) = folder.glob("store/tokens/*/vectors")
+    size = path.stat().st_size
+    database = sqlite3.connect(folder / FILE)
+    with database:
+        database.executemany("INSERT INTO token_vectors VALUES (?, ?, ?, ?, ?)", table)
+    database.close()
+    assert rows(folder) == before
+    with Memory(folder, pipeline()) as memory:
+        assert memory.search("cat Tom", "2023-02-01").equals(scores)
+        assert path.stat().st_size == size
+        memory.forget("2023-01-03")
+        assert memory.search("cat Tom", "2023-02-01")["text"][0].endswith("my cat Tom naps")
+    assert rows(folder) == []
+    assert TokenWords.asked == ["cat Tom"] * 3
+
+
 def test_a_full_disk_costs_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
