@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.live.holder import inode
-from memlab.live.row_files import Span, clear_rows, write_rows
+from memlab.live.row_files import UNUSABLE, Span, clear_rows, entries, write_rows
 from memlab.models.protocols import Ints
 from memlab.runtime.files import open_plain
 from memlab.store.segments import store_errors, write_identity
@@ -203,7 +203,7 @@ class MappedTokens:
                         end = first + tokens if good[i] else end
         except OSError as error:
             self._files = {}
-            if error.errno not in (errno.ENOENT, errno.EINVAL, errno.ENOTDIR):  # they may be readable the next time
+            if error.errno not in UNUSABLE:  # they may be readable the next time
                 raise MemlabError(f"the token vectors of this memory cannot be read: {error.strerror}",
                                   where=str(self.folder), fix="check their permissions and their disk") from error
             warnings.warn(f"{self.folder} cannot be read ({error.strerror}): token vectors are computed again",
@@ -245,9 +245,7 @@ def clear_free_tokens(database: Database, root: Path) -> None:
         if type(size) is type(first) is type(tokens) is int and size > 0 <= first and tokens > 0:
             sizes[name] = size
             used.setdefault(name, []).append((first, first + tokens))
-    with store_errors(root):
-        folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-    for folder in folders:
+    for folder in entries(root):
         spans = used.get(folder.name, [])
         clear_rows(folder / IDS, HEAD.itemsize, spans)
         clear_rows(folder / VECTORS, sizes.get(folder.name, 1), spans)
@@ -267,9 +265,12 @@ def _parts(places: list[tuple[int, int, int]], rows: NDArray[Any]) -> Iterator[t
 
 def _is_in(keys: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Return which of some keys (n, 2) are among others (m, 2), (n,)."""
-    form = np.dtype((np.void, KEY_BYTES))
-    one, two = (np.ascontiguousarray(some).view(form).reshape(-1) for some in (keys, others))
-    return np.isin(one, two)
+    inside: NDArray[np.bool_] = np.isin(keys[:, 0], others[:, 0])  # numbers compare much faster than whole keys
+    if inside.any():
+        form = np.dtype((np.void, KEY_BYTES))
+        one, two = (np.ascontiguousarray(some).view(form).reshape(-1) for some in (keys[inside], others))
+        inside[inside] = np.isin(one, two)
+    return inside
 
 
 def _digest(key: bytes, heads: bytes, vectors: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -11,6 +12,9 @@ from memlab.store.segments import store_errors
 
 PIECE = 1 << 20
 """Bytes that are compared with zeros at a time."""
+
+UNUSABLE = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL)
+"""Errors of reading that say that there is no such file, or that it is no plain one: its rows are lost."""
 
 Span = tuple[int, int]
 """The first row of some that follow each other, and the row behind the last."""
@@ -48,6 +52,12 @@ def clear_rows(path: Path, size: int, used: Sequence[Span]) -> None:
                 os.fsync(file)
         finally:
             os.close(file)
+
+
+def entries(folder: Path) -> list[Path]:
+    """Return what a folder holds, sorted; nothing if there is no folder. Raises MemlabError if it cannot be read."""
+    with store_errors(folder):
+        return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 def gaps(used: Iterable[Span], end: int) -> list[Span]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
-from memlab.live.row_files import Span, clear_rows, data_end, write_rows
+from memlab.live.row_files import UNUSABLE, Span, clear_rows, data_end, entries, write_rows
 from memlab.models.protocols import Floats
 from memlab.runtime.files import open_plain
 from memlab.store.segments import write_identity
@@ -70,7 +70,7 @@ class VectorFile:
             with open_plain(self.path) as file:
                 return file.read(min(most, data_end(file.fileno())))
         except OSError as error:
-            if self.path.is_file():  # its vectors are there still, and may be read the next time
+            if error.errno not in UNUSABLE:  # its vectors are there still, and may be read the next time
                 raise MemlabError(f"the vectors of this memory cannot be read: {error.strerror}", where=str(self.path),
                                   fix="check its permissions and its disk") from error
             warnings.warn(f"{self.path} cannot be read ({error.strerror}): vectors are computed again", stacklevel=2)
@@ -115,8 +115,8 @@ def clear_free_rows(database: Database, root: Path) -> None:
         if not isinstance(row, int) or row < 0:
             raise database.damaged()
         used.setdefault(name, []).append((row, row + 1))
-    for path in sorted(root.glob(f"*/*{SUFFIX}")):
-        if path.stem.isdecimal():
+    for path in (path for folder in entries(root) for path in entries(folder)):
+        if path.suffix == SUFFIX and path.stem.isdecimal():
             clear_rows(path, 4 * int(path.stem), used.get(_name(path), []))
 
 

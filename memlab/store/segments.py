@@ -102,7 +102,9 @@ def write(folder: Path, rows: pl.DataFrame) -> str:
 
 def write_identity(folder: Path, identity: str) -> None:
     """Write the description of a fingerprint into its folder, unless it is there."""
-    if not (folder / IDENTITY).exists():
+    with store_errors(folder):
+        missing = not (folder / IDENTITY).exists()
+    if missing:
         write_file(folder / IDENTITY, identity.encode())
 
 
