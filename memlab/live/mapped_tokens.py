@@ -107,9 +107,11 @@ class MappedTokens:
                 (number, key.tobytes(), begin, end - start,
                  _digest(key.tobytes(), heads[start:end].tobytes(), block.vectors[start:end].tobytes()))
                 for key, (begin, start, end) in zip(block.keys, places)))
-        others = ~_is_in(self._keys, block.keys)
-        self._hold(np.concatenate([self._keys[others], block.keys]), np.concatenate([self._begins[others], begins]),
-                   np.concatenate([self._lengths[others], lengths]))
+        replaced = _is_in(self._keys, block.keys)
+        if replaced.any():
+            self._hold(self._keys[~replaced], self._begins[~replaced], self._lengths[~replaced])
+        self._hold(np.concatenate([self._keys, block.keys]), np.concatenate([self._begins, begins]),
+                   np.concatenate([self._lengths, lengths]))
 
     def holds(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """Return which of some keys (n, 2) are those of texts on disk, (n,)."""
