@@ -17,7 +17,7 @@ from pydantic import Field
 from memlab.data.groups import GroupBy
 from memlab.errors import MemlabError
 from memlab.learn.folds import FoldCount, folds
-from memlab.rank.fusion import fits, normalised
+from memlab.rank.fusion import fits, normalise
 from memlab.rank.score import lanes_of
 from memlab.rank.units import Level, ranked
 from memlab.stage import stage
@@ -54,8 +54,8 @@ class CrossFitWeight:
         if not signals.height:
             return Tables(units=units, ranking=empty("ranking"))
         words, vectors = (_lane(name, signals.columns[2:]) for name in LANES)
-        scaled = signals.with_columns(normalised(words, "zscore").alias("words"),
-                                      normalised(vectors, "zscore").alias("vectors"))
+        scaled = signals.with_columns(normalise(words, "zscore").alias("words"),
+                                      normalise(vectors, "zscore").alias("vectors"))
         chosen = self._chosen(tables, units, scaled)
         weight = pl.col("weight")
         scored = scaled.join(chosen, on="question", how="left", maintain_order="left").with_columns(

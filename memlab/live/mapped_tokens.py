@@ -8,7 +8,6 @@ for are free: zeros, or what a killed process left there, which ``clear_free_tok
 from __future__ import annotations
 
 import errno
-import hashlib
 import mmap
 import os
 import warnings
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.live.holder import inode
-from memlab.live.row_files import UNUSABLE, Span, clear_rows, entries, write_rows
+from memlab.live.row_files import UNUSABLE, Span, clear_rows, entries, row_digest, write_rows
 from memlab.models.protocols import Ints
 from memlab.runtime.files import open_plain
 from memlab.store.segments import store_errors, write_identity
@@ -105,7 +104,7 @@ class MappedTokens:
             number = self._number()
             self._database.run("INSERT OR REPLACE INTO token_texts VALUES (?, ?, ?, ?, ?)", *(
                 (number, key.tobytes(), begin, end - start,
-                 _digest(key.tobytes(), heads[start:end].tobytes(), block.vectors[start:end].tobytes()))
+                 row_digest(key.tobytes(), heads[start:end].tobytes(), block.vectors[start:end].tobytes()))
                 for key, (begin, start, end) in zip(block.keys, places)))
         replaced = _is_in(self._keys, block.keys)
         if replaced.any():
@@ -200,7 +199,7 @@ class MappedTokens:
                     if (isinstance(key, bytes) and len(key) == KEY_BYTES and type(first) is type(tokens) is int
                             and 0 < tokens <= min(left, MOST_TOKENS) and end <= first <= most - tokens):
                         left -= tokens
-                        good[i] = digest == _digest(key, *(
+                        good[i] = digest == row_digest(key, *(
                             os.pread(file, tokens * size, first * size) for file, size in files))
                         end = first + tokens if good[i] else end
         except OSError as error:
@@ -273,7 +272,3 @@ def _is_in(keys: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.b
         one, two = (np.ascontiguousarray(some).view(form).reshape(-1) for some in (keys[inside], others))
         inside[inside] = np.isin(one, two)
     return inside
-
-
-def _digest(key: bytes, heads: bytes, vectors: bytes) -> bytes:
-    return hashlib.blake2b(key + heads + vectors, digest_size=8).digest()

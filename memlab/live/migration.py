@@ -21,7 +21,7 @@ import numpy as np
 from memlab.errors import MemlabError
 from memlab.live.accesses import ADD
 from memlab.live.database import FILE, Database
-from memlab.live.row_files import data_end
+from memlab.live.row_files import data_end, row_digest
 from memlab.live.session_rows import SessionRows
 from memlab.live.sessions import Entry
 from memlab.live.vector_file import FOLDER, SUFFIX, VectorFile
@@ -147,7 +147,7 @@ def _vectors(database: Database, path: Path) -> None:
     records = np.frombuffer(raw, form, len(raw) // form.itemsize)
     last = {record["key"].tobytes(): record for record in records}
     intact = {key: record["value"] for key, record in last.items()
-              if VectorFile.digest(key, record["value"].tobytes()) == record["check"].tobytes()}
+              if row_digest(key, record["value"].tobytes()) == record["check"].tobytes()}
     if intact:
         VectorFile(database, path.parent, dim).write(list(intact), list(range(len(intact))),
                                                      np.stack(list(intact.values())), "")

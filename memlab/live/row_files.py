@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -52,6 +53,11 @@ def clear_rows(path: Path, size: int, used: Sequence[Span]) -> None:
                 os.fsync(file)
         finally:
             os.close(file)
+
+
+def row_digest(*parts: bytes) -> bytes:
+    """Return the digest, 8 bytes, of a key and the bytes that it stands for."""
+    return hashlib.blake2b(b"".join(parts), digest_size=8).digest()
 
 
 def entries(folder: Path) -> list[Path]:

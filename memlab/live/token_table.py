@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from memlab.live.database import Database
+from memlab.live.row_files import row_digest
 from memlab.store.token_index import KEYS
 from memlab.store.token_vectors import BITS, DTYPES, Precision, TokenBlock, merge
 
@@ -61,7 +61,7 @@ def _page(database: Database, model: str, precision: Precision, last: Any) -> tu
 
 def _intact(rows: list[tuple[Any, ...]], precision: Precision) -> Iterator[TokenBlock]:
     for _, key, tokens, digest, content in rows:
-        if (isinstance(key, bytes) and isinstance(content, bytes) and digest == _digest(key + content)
+        if (isinstance(key, bytes) and isinstance(content, bytes) and digest == row_digest(key, content)
                 and type(tokens) is int and 0 < tokens < len(content)):
             with suppress(ValueError):  # the content has another length
                 yield _block(key, tokens, content, precision)
@@ -72,7 +72,3 @@ def _block(key: bytes, tokens: int, content: bytes, precision: Precision) -> Tok
     return TokenBlock(np.frombuffer(key, np.uint64).reshape(1, len(KEYS)), np.array([0, tokens], np.int64),
                       np.frombuffer(content, "<i4", tokens), np.frombuffer(content, "<f4", tokens, 4 * tokens), vectors,
                       BITS[precision])
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=8).digest()

@@ -6,7 +6,6 @@ or what a killed process left there, which ``clear_free_rows`` overwrites. Free 
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
-from memlab.live.row_files import UNUSABLE, Span, clear_rows, data_end, entries, write_rows
+from memlab.live.row_files import UNUSABLE, Span, clear_rows, data_end, entries, row_digest, write_rows
 from memlab.models.protocols import Floats
 from memlab.runtime.files import open_plain
 from memlab.store.segments import write_identity
@@ -53,7 +52,7 @@ class VectorFile:
             raise self._database.damaged()
         raw = self._read(size * (1 + max((row for _, row, _ in rows), default=-1)))
         values = np.frombuffer(raw[: len(raw) // size * size], "<f4").reshape(-1, self.dim)
-        intact = [digest == self.digest(key, raw[row * size : (row + 1) * size]) for key, row, digest in rows]
+        intact = [digest == row_digest(key, raw[row * size : (row + 1) * size]) for key, row, digest in rows]
         if not all(intact) and not self._database.read_only:
             with self._database.transaction():
                 self._database.run("DELETE FROM vectors WHERE file = ? AND row = ?", *(
@@ -84,12 +83,7 @@ class VectorFile:
         with self._database.transaction(durable=False):
             number = self._number()
             self._database.run("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", *(
-                (number, row, key, self.digest(key, value.tobytes())) for key, row, value in zip(keys, rows, values)))
-
-    @staticmethod
-    def digest(key: bytes, value: bytes) -> bytes:
-        """Return the digest of a key and its vector's bytes."""
-        return hashlib.blake2b(key + value, digest_size=8).digest()
+                (number, row, key, row_digest(key, value.tobytes())) for key, row, value in zip(keys, rows, values)))
 
     def _number(self) -> int:
         """Return the number of the file in the database, which is made if there is none."""

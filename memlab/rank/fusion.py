@@ -110,7 +110,7 @@ class Scorer:
         weight = self._weight(lane)
         if self.method == "rrf":
             return (weight / (self.rrf_k + ranks(lane, each))).fill_null(0.0)
-        value = normalised(lane, self._normaliser(lane), each)
+        value = normalise(lane, self._normaliser(lane), each)
         return weight * value if self.method == "weighted" else weight / (1 + (-value).exp())
 
 
@@ -129,7 +129,7 @@ def ranks(signal: str, each: Each = per_question) -> pl.Expr:
     return each(pl.col(signal).round(DIGITS).rank("dense", descending=True))
 
 
-def normalised(signal: str, how: Normaliser, each: Each = per_question) -> pl.Expr:
+def normalise(signal: str, how: Normaliser, each: Each = per_question) -> pl.Expr:
     """Normalise a column within each question; a null takes the lowest value there, or 0 if there is none."""
     if how in ("reciprocal", "reciprocal0"):
         return (1 / (ranks(signal, each) + (how == "reciprocal"))).fill_null(0.0)

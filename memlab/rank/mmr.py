@@ -9,7 +9,7 @@ import polars as pl
 from pydantic import Field
 
 from memlab.models.protocols import Embedder, Floats
-from memlab.rank.fusion import Normaliser, normalised
+from memlab.rank.fusion import Normaliser, normalise
 from memlab.rank.rerank import below, passages_of
 from memlab.rank.units import ranked
 from memlab.stage import stage
@@ -43,7 +43,7 @@ class MMR:
         head = ranking.filter(pl.col("rank") <= self.pool).sort("question", "rank")
         if head.is_empty():
             return Tables(ranking=ranking)
-        head = head.with_columns(normalised("score", self.normaliser).alias("score"))
+        head = head.with_columns(normalise("score", self.normaliser).alias("score"))
         units = head.select(pl.col("unit").unique().sort())
         vectors = self._vectors(units, tables, store)
         chosen = [

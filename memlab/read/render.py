@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import polars as pl
@@ -29,36 +30,30 @@ def render_units(units: pl.DataFrame, tables: Tables, value: Value) -> pl.DataFr
     """
     memory = pl.col("level").eq("memory") if value == "unit" else pl.lit(False)
     session = ~memory & (pl.lit(True) if value == "session" else pl.col("level").eq("session"))
-    parts = [
-        _value_bodies(units.filter(memory), tables), _session_bodies(units.filter(session), tables),
-        _turn_bodies(units.filter(~memory & ~session), tables, rounds=value == "round")]
-    bodies = pl.concat([part.select("unit", *SESSION, "body") for part in parts if part is not None] or [
-        pl.DataFrame(schema={"unit": pl.Int64, **{name: SCHEMAS["sessions"][name] for name in SESSION},
-                             "body": pl.String})])
+    makers = ((memory, _value_bodies), (session, _session_bodies),
+              (~memory & ~session, partial(_turn_bodies, rounds=value == "round")))
+    parts = [bodies_of(some, tables) for these, bodies_of in makers if (some := units.filter(these)).height]
+    if not parts:
+        return pl.DataFrame(schema={"unit": SCHEMAS["units"]["unit"], "text": pl.String})
+    bodies = pl.concat([part.select("unit", *SESSION, "body") for part in parts])
     day = pl.col("said_on").dt.strftime(HEADER).fill_null("")
     return bodies.join(tables["sessions"], on=SESSION, how="left").select("unit", (day + pl.col("body")).alias("text"))
 
 
-def _value_bodies(units: pl.DataFrame, tables: Tables) -> pl.DataFrame | None:
-    """Return the units, which are memories, with ``body``: the memory's value; None if there are none, as below."""
-    if units.is_empty():
-        return None
+def _value_bodies(units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Return the units, which are memories, with ``body``: the memory's value."""
     values = units.join(tables["memories"].select("memory", "value_id"), left_on="unit", right_on="memory")
     return with_text(values, tables["texts"], "value_id", "body")
 
 
-def _session_bodies(units: pl.DataFrame, tables: Tables) -> pl.DataFrame | None:
+def _session_bodies(units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Return the units with ``body``: all turns of their session."""
-    if units.is_empty():
-        return None
     lines = render_turns(tables["turns"].join(units, on=SESSION, how="semi"), tables["texts"])
     return units.join(lines.group_by(SESSION, maintain_order=True).agg(BODY), on=SESSION)
 
 
-def _turn_bodies(units: pl.DataFrame, tables: Tables, rounds: bool) -> pl.DataFrame | None:
+def _turn_bodies(units: pl.DataFrame, tables: Tables, rounds: bool) -> pl.DataFrame:
     """Return the units with ``body``: their turns, or all turns of the rounds of these."""
-    if units.is_empty():
-        return None
     turns, place = units.select("unit", *SESSION, pl.col("turns").alias("turn")).explode("turn"), [*SESSION, "turn"]
     if rounds:
         numbered = tables["turns"].join(units, on=SESSION, how="semi").sort(place).select(

@@ -34,6 +34,7 @@ FORKED = multiprocessing.get_context("forkserver")
 """Of one process that has imported this module: a new interpreter for each of 200 points takes six times as long."""
 FORKED.set_forkserver_preload(["tests.live.test_faults"])
 
+
 def act(memory: Memory, action: str) -> None:
     if action == "add":
         memory.add(Session("2023-06-01", [("user", "I bought a tent.")], "new"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +18,6 @@ from memlab.live.mapped_tokens import IDS, VECTORS, MappedTokens, clear_free_tok
 from memlab.store.token_vectors import Precision, TokenBlock, TokenVectors, make_block
 
 DIM = 8
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(tmp_path)
-    database.open()
-    yield database
-    database.close()
 
 
 def block(texts: Sequence[tuple[int, int]], precision: Precision = "int8") -> TokenBlock:

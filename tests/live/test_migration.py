@@ -14,8 +14,8 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.live.database import FILE
 from memlab.live.migration import LOG, is_memory
+from memlab.live.row_files import row_digest
 from memlab.live.sessions import Entry, Session
-from memlab.live.vector_file import VectorFile
 from memlab.memory import Memory
 from memlab.pipeline import Pipeline
 from memlab.runtime.checked_lines import encode
@@ -48,7 +48,7 @@ def old_memory(folder: Path) -> Path:
     keys = [row.astype("<u8").tobytes() for row in key_columns(texts_frame(TEXTS)["text_id"])]
     vectors = {text: WORDS.vector(text).tobytes() for text in texts_frame(TEXTS)["text"]}
     (path / f"{WORDS.size}.rows").write_bytes(b"".join(
-        key + vector + VectorFile.digest(key, vector) for key, vector in zip(keys, vectors.values())))
+        key + vector + row_digest(key, vector) for key, vector in zip(keys, vectors.values())))
     return folder
 
 

@@ -139,14 +139,6 @@ def test_nothing_is_saved_where_the_folder_cannot_be_written(folder: Path, monke
     assert rows(folder) == [(0,)]
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(tmp_path)
-    database.open()
-    yield database
-    database.close()
-
-
 def test_codes_come_back_as_they_were_saved(database: Database) -> None:
     saved = TokenCodes(database, "settings")
     assert saved.centroids() is None
