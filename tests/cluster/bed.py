@@ -53,7 +53,14 @@ class Bed:
 
     def accepts(self, *line: str) -> bool:
         """Return whether SLURM accepts a command; just after a restart the controller refuses some."""
-        return subprocess.run(line, capture_output=True, timeout=300, env=self.environ).returncode == 0
+        done = subprocess.run(line, capture_output=True, text=True, timeout=300, env=self.environ)
+        print(done.stderr, end="", file=sys.stderr)   # shown if the test fails
+        return done.returncode == 0
+
+    def release(self, job: str) -> None:
+        """Release a held job. A busy controller can do so and its answer be lost; later ones are refusals."""
+        wait_until(lambda: self.accepts("scontrol", "release", job) or self.job(job)["Priority"] != "0",
+                   what=f"job {job} released")
 
     @property
     def environ(self) -> dict[str, str]:
