@@ -116,7 +116,8 @@ class Memory:
                               fix='preset("system=best") returns one (from memlab import preset)')
         self.folder = Path(folder)
         self.pipeline = results.without_judges(pipeline or Pipeline())
-        self._search_pipeline = self.pipeline.without(*PER_SESSION)
+        self._question_pipeline = self.pipeline.without(*PER_SESSION)
+        self._ranking_pipeline = results.ranking_alone(self._question_pipeline)
         self.often = often
         self._shared_store = store
         self._database = Database(self.folder)
@@ -158,7 +159,7 @@ class Memory:
         Columns: rank, score, selected, said_on, session (the number that ``add`` returned), turns, text, and one column
         per signal.
         """
-        tables = self._run(question, now, k)
+        tables = self._run(self._ranking_pipeline, question, now, k)
         return self._count(tables, self._results(tables, k))
 
     @_side_by_side
@@ -167,14 +168,14 @@ class Memory:
         if isinstance(self.pipeline.answer, Nothing):
             raise MemlabError("this pipeline has no reader", where="answer",
                               fix="give it one: Pipeline(answer=Reader(chat=..., prompt=...)), or read/answer=reader")
-        tables = self._run(question, now)
+        tables = self._run(self._question_pipeline, question, now)
         results = self._count(tables, self._results(tables, None))
         return Answer(SearchResult.of(tables, results).answer or "", results)
 
     @_side_by_side
     def look(self, question: str, now: When = None, k: int | None = None) -> SearchResult:
         """Return all results of a question: those of ``search``, the context, and the answer if there is a reader."""
-        tables = self._run(question, now, k)
+        tables = self._run(self._question_pipeline, question, now, k)
         results = self._results(tables, k)
         self._count(tables, results.filter("selected"))
         return SearchResult.of(tables, results)
@@ -186,7 +187,7 @@ class Memory:
         The topic is searched for like a question; ``k`` as in ``search``. ``valid_to`` is set by pipelines that relate
         memories (write/relate). Columns: said_on, happened_on, valid_from, valid_to, session, turns, text, score.
         """
-        tables = self._run(topic, now, k)
+        tables = self._run(self._ranking_pipeline, topic, now, k)
         return self._restore_numbers(results.history(tables, results.results(tables, self.pipeline, k)))
 
     @_alone
@@ -303,7 +304,7 @@ class Memory:
                               fix="forget it first, or give this one another name")
         return number
 
-    def _run(self, question: str, now: When, k: int | None = None) -> Tables:
+    def _run(self, pipeline: Pipeline, question: str, now: When, k: int | None = None) -> Tables:
         if not isinstance(question, str):
             raise MemlabError(f"expected text, got {type(question).__name__}", where="question")
         if k is not None and (isinstance(k, bool) or not isinstance(k, SupportsIndex) or int(k) < 1):
@@ -311,15 +312,10 @@ class Memory:
         if not question.strip():
             raise MemlabError("the question is blank", where="question")
         tables = self._tables(question, now)
-        pipeline = self._search_pipeline.replace(prune=self._pruning(tables))
-        own = self._store if isinstance(self._store, LiveStore) else None
-        try:
-            if own:
-                own.check_files()
-            found = adapt_to_data(pipeline, tables).run(tables, self._question_store())
-        finally:
-            if own:
-                own.release_pages()
+        pipeline = pipeline.replace(prune=self._pruning(tables))
+        if isinstance(self._store, LiveStore):
+            self._store.check_files()
+        found = adapt_to_data(pipeline, tables).run(tables, self._question_store())
         if self._first_question:
             self._first_question = False
             release_freed_memory()

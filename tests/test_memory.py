@@ -28,11 +28,12 @@ from memlab.pipeline import Pipeline
 from memlab.rank.rerank import Rerank
 from memlab.rank.rollup import Rollup
 from memlab.rank.score import Score
-from memlab.rank.select import Budget, Fixed
+from memlab.rank.select import Budget, ByType, Fixed, Gap
 from memlab.read.graph_block import GraphBlock
 from memlab.read.pack.by_session import BySession
 from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
+from memlab.read.token_cost import TokenCost
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
 from memlab.stage import Nothing, Stage, stage
@@ -396,6 +397,39 @@ def test_answers_come_from_the_reader(tmp_path: Path) -> None:
         assert memory.look("What is my cat called?", "2023-06-01").answer == "Tom"
     with Memory(tmp_path / "b", lexical()) as memory, pytest.raises(MemlabError, match="has no reader"):
         memory.answer("What is my cat called?")
+
+
+def test_a_ranking_asks_no_reader_and_measures_no_tokens_that_its_selection_does_not_count(tmp_path: Path) -> None:
+    measured = []
+
+    @stage
+    class Counted(TokenCost):
+        def run(self, tables: Tables, store: Store) -> Tables:
+            measured.append(tables["ranking"].height)
+            return super().run(tables, store)
+
+    @stage
+    class Unmarked:
+        reads: ClassVar = ("ranking",)
+        writes: ClassVar = ("ranking",)
+
+        def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+            return Tables(ranking=tables["ranking"].with_columns(selected=pl.col("rank") <= 1))
+
+    chat = ScriptedChat(lambda _: "Tom")
+    reader = Reader(chat=chat, prompt=PromptTemplate(instructions="{history} {date} {question}"))
+    for select, times in ((Fixed(k=1), 0), (Gap(), 0), (ByType(), 0), (Budget(tokens=5), 2), (Unmarked(), 2)):
+        measured.clear()
+        pipeline = lexical(answer=reader, measure=Counted(), select=select)
+        with Memory(tmp_path / type(select).__name__, pipeline) as memory:
+            memory.add(CAT)
+            found = memory.search("cat", "2023-06-01")
+            assert memory.history("cat", "2023-06-01").height == found.height == 1 + isinstance(select, ByType | Gap)
+            assert len(measured) == times
+            assert not chat.asked
+            assert_frame_equal(memory.look("cat", "2023-06-01").results, found)
+            assert (len(measured), len(chat.asked)) == (times + 1, 1)
+        chat.asked.clear()
 
 
 def test_a_pipeline_that_looks_at_gold_is_refused(tmp_path: Path) -> None:

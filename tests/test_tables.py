@@ -52,6 +52,8 @@ def test_few_rows_get_their_texts_of_many() -> None:
     shown = with_text(rows, texts, "key_id", "key")
     assert shown.select("key_id").equals(rows)
     assert shown["key"].to_list() == ["7", None, None, "39", "7"]
+    for some in ([0], [1], [2], [3, 4], [1, 3], [0, 3], [0, 4]):  # one or two ids, null, unknown or twice
+        assert with_text(rows[some], texts, "key_id", "key")["key"].to_list() == shown[some]["key"].to_list()
     assert with_text(rows.clear(), texts, "key_id", "key").schema == {"key_id": pl.String, "key": pl.String}
 
 

@@ -12,6 +12,7 @@ import mmap
 import os
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,10 @@ HEAD = np.dtype([("id", "<i4"), ("scale", "<f4")])
 """A row of ``ids``."""
 
 KEY_BYTES = 8 * len(KEYS)
+
+RESIDENT = 1 << 29
+"""Bytes of the vectors that may stay in the memory of the process, a multiple of a page: to map them anew for each
+question takes 15 ms."""
 
 MOST_TOKENS = 1 << 17
 """Tokens of a text: more than any model reads. What claims more is damaged."""
@@ -79,7 +84,8 @@ class MappedTokens:
         heads = np.frombuffer(self._maps[IDS], HEAD)
         vectors = np.frombuffer(self._maps[VECTORS], DTYPES[self._precision])
         return TokenBlock(keys[order], np.append(begins[order], end), heads["id"], heads["scale"],
-                          vectors.reshape(end, -1), BITS[self._precision])
+                          vectors.reshape(end, -1), BITS[self._precision],
+                          partial(_release_pages, self._maps[VECTORS]))
 
     def add(self, block: TokenBlock, identity: str) -> None:
         """Write a block to free rows, then account for it; a power failure may lose it.
@@ -124,15 +130,6 @@ class MappedTokens:
                     name in self._maps and path.stat().st_size < len(self._maps[name])):
                 raise MemlabError(f"{path.name} was deleted, replaced or cut while the memory was open",
                                   where=str(self.folder), fix="open the memory again, and leave its files alone")
-
-    def release_pages(self) -> None:
-        """Take the mapped pages out of the memory of this process; the system still has them for as long as it likes.
-
-        Only where the system can: elsewhere it takes them back itself when memory is short.
-        """
-        for mapped in self._maps.values():
-            if hasattr(mmap, "MADV_DONTNEED"):
-                mapped.madvise(mmap.MADV_DONTNEED)
 
     def forget_other_keys(self, kept: set[bytes]) -> None:
         """Forget all texts but these, in memory."""
@@ -250,6 +247,16 @@ def clear_free_tokens(database: Database, root: Path) -> None:
         spans = used.get(folder.name, [])
         clear_rows(folder / IDS, HEAD.itemsize, spans)
         clear_rows(folder / VECTORS, sizes.get(folder.name, 1), spans)
+
+
+def _release_pages(mapped: mmap.mmap) -> None:
+    """Take all mapped pages but the first ``RESIDENT`` bytes out of the memory of this process.
+
+    The system still has them for as long as it likes. Only where the system can: elsewhere it takes them back itself
+    when memory is short.
+    """
+    if hasattr(mmap, "MADV_DONTNEED") and len(mapped) > RESIDENT:
+        mapped.madvise(mmap.MADV_DONTNEED, RESIDENT, len(mapped) - RESIDENT)
 
 
 def _parts(places: list[tuple[int, int, int]], rows: NDArray[Any]) -> Iterator[tuple[int, bytes]]:

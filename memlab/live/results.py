@@ -32,6 +32,15 @@ def without_judges(pipeline: Pipeline) -> Pipeline:
     return pipeline.without(*AFTER_ANSWERS)
 
 
+def ranking_alone(pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline up to the selection: without contexts and answers, and without token costs if it counts none.
+
+    A selection that does not say counts them (``memlab.rank.select``).
+    """
+    slots = [slot for slot, _ in pipeline.between("select", None)]
+    return pipeline.without(*slots, *(("measure",) if not getattr(pipeline.select, "by_tokens", True) else ()))
+
+
 def results(tables: Tables, pipeline: Pipeline, k: int | None = None) -> pl.DataFrame:
     """Return the first ``k`` ranks of the one question in ``tables``, or, for None, the selected ones.
 

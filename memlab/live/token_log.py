@@ -62,11 +62,6 @@ class TokenLog(TokenIndex):
         if self._mapped:
             self._mapped.check_files()
 
-    def release_pages(self) -> None:
-        """Take the mapped pages out of the memory of this process."""
-        if self._mapped:
-            self._mapped.release_pages()
-
     def _save(self, block: TokenBlock) -> bool:
         """Write a block to the disk; return whether that was possible."""
         if self._database is None or self._mapped is None or self._database.read_only:

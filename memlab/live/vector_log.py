@@ -157,11 +157,6 @@ class LiveStore(Store):
         """Let go of all files and vectors."""
         self._token_logs, self._indexes, self._kept = {}, {}, {}
 
-    def release_pages(self) -> None:
-        """Take the mapped pages of token vectors out of the memory of this process."""
-        for log in list(self._token_logs.values()):
-            log.release_pages()
-
     def forget_questions(self) -> None:
         """Drop the vectors and pair scores of earlier questions."""
         self._token_logs = {path: log for path, log in self._token_logs.items() if log.on_disk}

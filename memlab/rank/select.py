@@ -1,4 +1,7 @@
-"""The number of units that are shown: constant, by class of question, at the largest gap, or within a budget."""
+"""The number of units that are shown: constant, by class of question, at the largest gap, or within a budget.
+
+A selection whose ``by_tokens`` is False does not look at the column ``tokens``, so that a live memory need not fill it.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,7 @@ class Fixed:
 
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
+    by_tokens: ClassVar = False
 
     k: Count = 10  # K of most published systems
 
@@ -61,6 +65,7 @@ class ByType:
 
     reads: ClassVar = ("ranking", "classes")
     writes: ClassVar = ("ranking",)
+    by_tokens: ClassVar = False
     adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
 
     counting: Count = 40  # published: answers from many sessions
@@ -96,6 +101,7 @@ class Gap:
 
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
+    by_tokens: ClassVar = False
     adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
 
     min_k: Count = 1

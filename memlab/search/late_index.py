@@ -24,6 +24,9 @@ Positive = Annotated[int, Field(ge=1)]
 ONE_IN, FEWEST, MOST = 25, 1000, 4000
 """Candidates of a lane: a share of the memories, in bounds. A thousand among 100,000 turns lose too much."""
 
+WINDOWS = 2
+"""The lane of windows has one candidate for so many of the others, since all neighbours of each are matched too."""
+
 
 @stage
 class LateIndex(WeightedLate):
@@ -38,7 +41,8 @@ class LateIndex(WeightedLate):
     # and so are pools with fewer queries, except in a live memory, which keeps its lists: k-means and the assignment of
     # all tokens cost as much as a few hundred exact searches
     exact_queries: Annotated[int, Field(ge=0)] = 300
-    # memories of each lane that are scored; null: one in 25 of those that a query sees, from 1,000 to 4,000
+    # memories of each lane that are scored; null: one in 25 of those that a query sees, from 1,000 to 4,000, and in the
+    # lane of windows half of that, at least 1,000
     candidates: Positive | None = None
     probes: Positive = 32  # centroids of each query token whose texts get an estimate of their own
     centroids: Positive | None = None  # null: a power of two near 10 times the root of the number of token vectors
@@ -66,13 +70,14 @@ class LateIndex(WeightedLate):
         return TokenLists(self.centroids, self.seed, saved)
 
 
-def usual_candidates(visible: int) -> int:
-    """Return the number of memories of each lane that are scored, of so many.
+def usual_candidates(visible: int) -> tuple[int, int]:
+    """Return how many of so many memories are scored in a lane, and in that of windows.
 
     >>> usual_candidates(500), usual_candidates(64_000), usual_candidates(1_000_000)
-    (1000, 2560, 4000)
+    ((1000, 1000), (2560, 1280), (4000, 2000))
     """
-    return min(max(visible // ONE_IN, FEWEST), MOST)
+    most = min(max(visible // ONE_IN, FEWEST), MOST)
+    return most, max(most // WINDOWS, FEWEST)
 
 
 class _Search:
@@ -91,7 +96,8 @@ class _Search:
                  weight: Floats) -> None:
         self.stage, self.pool, self.places, self.query, self.weight = stage, pool, places, query, weight
         self.place, self.placed = place, pool.placed(stage.matcher)
-        self.candidates = stage.candidates or usual_candidates(len(place))
+        few = stage.candidates
+        self.candidates, self.windows = (few, few) if few else usual_candidates(len(place))
 
     def lanes(self, estimates: Floats) -> Iterator[tuple[str, Ints, Floats]]:
         """Yield the name, the candidates (m,) and their exact scores (m,) of each lane."""
@@ -99,10 +105,11 @@ class _Search:
         ids = self.pool.memories[: len(self.place)]
         matches = np.full((len(self.query), places.width), -np.inf, np.float32)
         matches[:, places.column] = estimates[:, self.place]
-        alone = self._best(weighted_sums(self.weight, estimates)[self.place], ids)
+        alone = self._best(weighted_sums(self.weight, estimates)[self.place], ids, self.candidates)
         exact, window, session = places.column[alone], alone, np.empty(0, np.int64)
         if stage.window:
-            window = self._best(weighted_sums(self.weight, places.in_window(matches))[places.column], ids)
+            wide = weighted_sums(self.weight, places.in_window(matches))[places.column]
+            window = self._best(wide, ids, self.windows)
             exact = np.union1d(exact, places.around(places.column[window]))
         by_estimate = self._session_scores(matches) if stage.sessions else np.empty(0, np.float32)
         self._match(matches, exact)
@@ -119,9 +126,9 @@ class _Search:
             yield (f"{stage.name}_session", members,
                    np.repeat(best, places.ends[session] - places.begins[session]))
 
-    def _best(self, scores: Floats, ids: Ints) -> Ints:
+    def _best(self, scores: Floats, ids: Ints, number: int) -> Ints:
         """Return the memories with the best estimates, ascending."""
-        return np.sort(topk(scores, ids, self.candidates))
+        return np.sort(topk(scores, ids, number))
 
     def _session_scores(self, matches: Floats) -> Floats:
         """Return the scores (s,) of all sessions by some matches."""

@@ -116,6 +116,8 @@ class PlacedTokens:
                 stored = stored.take(at).to(self.device)
                 at = slice(0, len(stored))
             yield rows, starts, stored, at
+            if held is None:
+                self.texts.blocks[block].release()
 
     def in_main_memory(self) -> PlacedTokens:
         """Return the same vectors for products on the CPU."""

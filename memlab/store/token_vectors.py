@@ -6,7 +6,7 @@ code of 4 or 2 bits per number (``memlab.store.bit_codes``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,13 +26,18 @@ BITS: dict[Precision, int] = {"fp32": 0, "fp16": 0, "int8": 0, "4bit": 4, "2bit"
 """Bits per number of codes; 0 for plain numbers."""
 
 
+def _keep() -> None:
+    """Leave pages as they are: nothing is mapped, or the system takes it back where memory is short."""
+
+
 @dataclass(frozen=True)
 class TokenBlock:
     """Some texts with their tokens end to end; text i has the tokens ``starts[i]:starts[i + 1]``.
 
     keys: (n, 2) the halves of each text's hash. starts: (n + 1,). ids: (t,) vocabulary ids.
     scales: (t,) the factor of each vector, 1 where numbers are fp32 or fp16. vectors: (t, dim), or (t, dim * bits / 8)
-    with codes of so many bits per number.
+    with codes of so many bits per number. release: takes mapped pages out of the memory of the process, which may be
+    done at any time, and is done after each piece that is read.
     """
 
     keys: NDArray[np.uint64]
@@ -41,6 +46,7 @@ class TokenBlock:
     scales: Floats
     vectors: NDArray[Any]
     bits: int = 0
+    release: Callable[[], None] = _keep
 
     @property
     def dim(self) -> int:
@@ -155,6 +161,7 @@ class TokenVectors:
         """Yield (rows, starts, ``part(block, its tokens)``) for the spans of about so many tokens."""
         for rows, starts, block, at in self.spans(tokens):
             yield rows, starts, part(self.blocks[block], at)
+            self.blocks[block].release()
 
     def spans(self, tokens: int) -> Iterator[tuple[Ints, Ints, int, slice | Ints]]:
         """Yield (rows (b,), where each starts (b + 1,), their block, their tokens there), about so many tokens each.

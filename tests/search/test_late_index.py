@@ -100,12 +100,14 @@ def test_every_candidate_has_its_exact_score(tables: Tables, candidates: int, pr
 
 
 def test_a_share_of_the_memories_that_a_query_sees_are_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, number in (("ONE_IN", 3), ("FEWEST", 2), ("MOST", 5)):
+    for name, number in (("ONE_IN", 3), ("FEWEST", 2), ("MOST", 6)):
         monkeypatch.setattr(late_index, name, number)
-    tables = world([(n, "w1 w2") for n in range(18)], [("w1 w3", day) for day in (3, 11, 17)])  # 4, 12, 18 are seen
+    tables = world([(n, "w1 w2") for n in range(20)], [("w1 w3", day) for day in (3, 11, 19)])  # 4, 12, 20 are seen
     stage = LateIndex(matcher=Words(), exact_below=0, exact_queries=0, sessions=False)
-    hits = stage.run(tables, Store())["hits"].filter(pl.col("lane") == "late:turn")
-    assert hits.group_by("query").len().sort("query")["len"].to_list() == [2, 4, 5]
+    hits = stage.run(tables, Store())["hits"]
+    for lane, numbers in (("late:turn", [2, 4, 6]), ("late_window:turn", [2, 2, 3])):
+        counts = hits.filter(pl.col("lane") == lane).group_by("query").len().sort("query")
+        assert counts["len"].to_list() == numbers
 
 
 def test_the_best_memories_are_among_the_candidates() -> None:
