@@ -48,9 +48,9 @@ class CrossFitWeight:
     seed: int = 0
     rrf_k: Annotated[int, Field(ge=1)] = 60  # where a question has several queries, whose ranks are fused
 
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+    def run(self, tables: Tables, store: Store) -> Tables:
         """Return ``units``, ``ranking`` and notes; raise MemlabError unless words and vectors have one lane each."""
-        units, signals = lanes_of(tables, self.level, self.rrf_k)
+        units, signals = lanes_of(tables, store, self.level, self.rrf_k)
         if not signals.height:
             return Tables(units=units, ranking=empty("ranking"))
         words, vectors = (_lane(name, signals.columns[2:]) for name in LANES)

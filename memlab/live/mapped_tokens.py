@@ -38,10 +38,6 @@ HEAD = np.dtype([("id", "<i4"), ("scale", "<f4")])
 
 KEY_BYTES = 8 * len(KEYS)
 
-RESIDENT = 1 << 29
-"""Bytes of the vectors that may stay in the memory of the process, a multiple of a page: to map them anew for each
-question takes 15 ms."""
-
 MOST_TOKENS = 1 << 17
 """Tokens of a text: more than any model reads. What claims more is damaged."""
 
@@ -250,13 +246,12 @@ def clear_free_tokens(database: Database, root: Path) -> None:
 
 
 def _release_pages(mapped: mmap.mmap) -> None:
-    """Take all mapped pages but the first ``RESIDENT`` bytes out of the memory of this process.
+    """Take the mapped pages out of the memory of this process; the system still has them for as long as it likes.
 
-    The system still has them for as long as it likes. Only where the system can: elsewhere it takes them back itself
-    when memory is short.
+    Only where the system can: elsewhere it takes them back itself when memory is short.
     """
-    if hasattr(mmap, "MADV_DONTNEED") and len(mapped) > RESIDENT:
-        mapped.madvise(mmap.MADV_DONTNEED, RESIDENT, len(mapped) - RESIDENT)
+    if hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _parts(places: list[tuple[int, int, int]], rows: NDArray[Any]) -> Iterator[tuple[int, bytes]]:

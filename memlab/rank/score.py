@@ -7,6 +7,7 @@ chunking combine at any level.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError
 from memlab.question_types import FALLBACK, first_of
 from memlab.rank.fusion import Scorer, fits
+from memlab.rank.members import KeptMembers
 from memlab.rank.signals.helpers import known_classes
 from memlab.rank.units import Level, finest, memory_units, ranked, session_units, turn_units
 from memlab.stage import stage
@@ -39,9 +41,9 @@ class Score(Scorer):
 
     level: Level = "auto"  # turn, session or memory; auto: the finest that the memories tell apart
 
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+    def run(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` (all of the level) and ``ranking``."""
-        units, signals = lanes_of(tables, self.level, self.rrf_k)
+        units, signals = lanes_of(tables, store, self.level, self.rrf_k)
         if signals.width == 2:
             return Tables(units=units, ranking=empty("ranking"))
         # a search that is named but has no hits, as with a floor or an odd question, is a signal without values
@@ -51,12 +53,16 @@ class Score(Scorer):
         return Tables(units=units, ranking=ranked(self.scored(signals, signals.columns[2:])))
 
 
-def lanes_of(tables: Tables, level: Level, rrf_k: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+def lanes_of(tables: Tables, store: Store, level: Level, rrf_k: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return all units of the level, and (question, unit) of those with a hit, with one column per lane."""
     hits = fused_queries(tables["hits"], tables["queries"], rrf_k)
-    memories = tables["memories"].join(hits, on="memory", how="semi")
-    units, members = project(level, memories, tables)
-    return units, pivot(hits, members)
+    lanes = hits["lane"].unique().sort()
+    coded = hits.select("question", "memory", "score", pl.col("lane").cast(pl.Enum(lanes)).to_physical())
+    if (kept := store.kept("members", KeptMembers)) and coded.height:
+        members = kept.members(level, partial(project, level), coded["memory"], tables)
+        return members.units, pivot(members.by_unit(coded), lanes)
+    units, pairs = project(level, tables["memories"].join(hits, on="memory", how="semi"), tables)
+    return units, pivot(coded.join(pairs, on="memory"), lanes)
 
 
 def fused_queries(hits: pl.DataFrame, queries: pl.DataFrame, rrf_k: int) -> pl.DataFrame:
@@ -100,11 +106,11 @@ def project(level: Level, memories: pl.DataFrame, tables: Tables) -> tuple[pl.Da
     return units, memories.select("memory", *SESSION).join(units, on=SESSION).select("memory", "unit")
 
 
-def pivot(hits: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
-    """Return (question, unit) with one column per lane: the best score among the unit's memories, else null."""
-    lanes = hits["lane"].unique().sort()
-    rows = hits.select("question", "memory", "score", pl.col("lane").cast(pl.Enum(lanes)).to_physical()).join(
-        members, on="memory")
+def pivot(rows: pl.DataFrame, lanes: pl.Series) -> pl.DataFrame:
+    """Return (question, unit) with one column per lane: the best score in rows (question, score, lane, unit), or null.
+
+    ``lane`` is a number in ``lanes``.
+    """
     questions, unit_numbers = rows["question"].to_numpy().astype(np.int64), rows["unit"].to_numpy()
     units = int(unit_numbers.max(initial=0)) + 1
     pairs, pair = np.unique(questions * units + unit_numbers, return_inverse=True)  # one number for each pair
@@ -135,9 +141,9 @@ class RoutedScore:
         known_classes(tuple(self.routes))
         return self
 
-    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+    def run(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` (all of the level) and ``ranking``."""
-        units, signals = lanes_of(tables, self.level, self.usual.rrf_k)
+        units, signals = lanes_of(tables, store, self.level, self.usual.rrf_k)
         lanes = signals.columns[2:]
         if not lanes:
             return Tables(units=units, ranking=empty("ranking"))
