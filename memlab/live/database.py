@@ -99,6 +99,13 @@ class Database:
         with self._lock, self.errors():
             return self._open().execute(query, values).fetchall()
 
+    def number(self, query: str, *values: object) -> int:
+        """Return the one number that a query gives; raise MemlabError if it gives anything else."""
+        numbers = [value for value, in self.rows(query, *values) if isinstance(value, int)]
+        if len(numbers) != 1:
+            raise self.damaged()
+        return numbers[0]
+
     def has_table(self, name: str) -> bool:
         """Return whether there is a table; a memory that cannot be written lacks those of later versions."""
         return bool(self.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name = ?", name))

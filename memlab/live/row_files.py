@@ -9,6 +9,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
+from memlab.models.protocols import Ints
 from memlab.store.segments import store_errors
 
 PIECE = 1 << 20
@@ -47,7 +50,9 @@ def clear_rows(path: Path, size: int, used: Sequence[Span]) -> None:
             changed = os.fstat(file).st_size > end * size
             if changed:
                 os.ftruncate(file, end * size)
-            for begin, stop in gaps(used, min(end, -(-data_end(file) // size))):
+            last = -(-data_end(file) // size)
+            spans = np.array([(min(begin, last), min(stop, last)) for begin, stop in used], np.int64).reshape(-1, 2)
+            for begin, stop in gaps(spans[:, 0], spans[:, 1], min(end, last)).tolist():
                 changed |= _clear(file, begin * size, stop * size)
             if changed:
                 os.fsync(file)
@@ -66,18 +71,17 @@ def entries(folder: Path) -> list[Path]:
         return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def gaps(used: Iterable[Span], end: int) -> list[Span]:
-    """Return the spans below ``end`` that no used one covers; the used ones are sorted, and may overlap.
+def gaps(begins: Ints, ends: Ints, end: int) -> Ints:
+    """Return the spans (first, end), (m, 2), below ``end`` that no used one covers.
 
-    >>> gaps([(1, 3), (2, 4), (6, 7)], 9)
-    [(0, 1), (4, 6), (7, 9)]
+    begins, ends: (n,) of the used ones, sorted by their begins; they may overlap.
+
+    >>> gaps(np.array([1, 2, 6]), np.array([3, 4, 7]), 9).tolist()
+    [[0, 1], [4, 6], [7, 9]]
     """
-    free, at = [], 0
-    for first, stop in [*used, (end, end)]:
-        if at < min(first, end):
-            free.append((at, min(first, end)))
-        at = max(at, stop)
-    return free
+    behind = np.maximum.accumulate(np.concatenate([np.zeros(1, np.int64), ends]))
+    free = np.stack([behind, np.minimum(np.append(begins, end), end)], axis=1)
+    return free[free[:, 0] < free[:, 1]]
 
 
 def data_end(file: int) -> int:

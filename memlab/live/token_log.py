@@ -13,7 +13,7 @@ import numpy as np
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
-from memlab.live.mapped_tokens import MappedTokens
+from memlab.live.token_files import TokenFiles
 from memlab.live.token_table import delete_earlier, earlier_blocks
 from memlab.store.token_index import TokenIndex
 from memlab.store.token_vectors import Precision, TokenBlock, merge
@@ -28,7 +28,7 @@ class TokenLog(TokenIndex):
     def __init__(self, path: Path, identity: str, precision: Precision, database: Database | None) -> None:
         self._database, self._added = database, 0
         super().__init__(path, identity)
-        self._mapped = MappedTokens(database, path, precision) if database else None
+        self._mapped = TokenFiles(database, path, precision) if database else None
         if database and self._mapped:
             self._map(self._mapped)
             self._take_over(database, precision)
@@ -75,7 +75,7 @@ class TokenLog(TokenIndex):
             return False
         return True
 
-    def _map(self, mapped: MappedTokens) -> None:
+    def _map(self, mapped: TokenFiles) -> None:
         """Replace the mapped block by one of all texts on disk."""
         block = mapped.block()
         self._blocks.pop(MAPPED, None)

@@ -88,11 +88,7 @@ class VectorFile:
     def _number(self) -> int:
         """Return the number of the file in the database, which is made if there is none."""
         self._database.run("INSERT OR IGNORE INTO vector_files (path) VALUES (?)", (_name(self.path),))
-        numbers = [number for number, in self._database.rows(
-            "SELECT id FROM vector_files WHERE path = ?", _name(self.path)) if isinstance(number, int)]
-        if len(numbers) != 1:
-            raise self._database.damaged()
-        return numbers[0]
+        return self._database.number("SELECT id FROM vector_files WHERE path = ?", _name(self.path))
 
 
 def forget_other_keys(database: Database, kept: set[bytes]) -> None:

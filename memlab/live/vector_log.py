@@ -20,9 +20,9 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
-from memlab.live.mapped_tokens import FOLDER as TOKENS
-from memlab.live.mapped_tokens import clear_free_tokens, forget_other_tokens
 from memlab.live.token_codes import TokenCodes, forget_codes
+from memlab.live.token_files import FOLDER as TOKENS
+from memlab.live.token_files import clear_free_tokens, forget_other_tokens
 from memlab.live.token_log import TokenLog
 from memlab.live.token_table import forget_earlier
 from memlab.live.vector_file import FOLDER, VectorFile, clear_free_rows, forget_other_keys

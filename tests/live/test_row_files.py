@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,8 @@ SPANS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)).map(lambda pa
 
 @given(used=SPANS, end=st.integers(0, 12))
 def test_gaps_are_what_no_span_covers(used: list[tuple[int, int]], end: int) -> None:
-    free = gaps(sorted(used), end)
+    spans = np.array(sorted(used), np.int64).reshape(-1, 2)
+    free = gaps(spans[:, 0], spans[:, 1], end).tolist()
     rows = [row for first, stop in free for row in range(first, stop)]
     assert rows == [row for row in range(end) if not any(first <= row < stop for first, stop in used)]
     assert all(first < stop for first, stop in free)

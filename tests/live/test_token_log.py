@@ -15,7 +15,7 @@ from memlab.live.token_log import MAPPED
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.search.late_interaction import WeightedLate
-from tests.live.test_mapped_tokens import resident
+from tests.live.test_token_files import resident
 from tests.token_words import TokenWords
 
 SAID = [("2023-01-01", "tea tastes lovely"), ("2023-01-02", "my cat Tom naps"), ("2023-01-03", "rain again today")]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.live.holder import inode
-from memlab.live.row_files import UNUSABLE, Span, clear_rows, entries, row_digest, write_rows
+from memlab.live.row_files import UNUSABLE, Span, clear_rows, entries, gaps, row_digest, write_rows
 from memlab.models.protocols import Ints
 from memlab.runtime.files import open_plain
 from memlab.store.segments import store_errors, write_identity
@@ -42,7 +42,7 @@ MOST_TOKENS = 1 << 17
 """Tokens of a text: more than any model reads. What claims more is damaged."""
 
 
-class MappedTokens:
+class TokenFiles:
     """The files of one fingerprint, and the texts whose rows the database accounts for.
 
     Args:
@@ -72,7 +72,8 @@ class MappedTokens:
         self._maps = {}
         if not len(self._keys):
             return None
-        free, end = self._gaps(), self._end()
+        end = self._end()
+        free = gaps(self._begins, self._begins + self._lengths, end)
         begins = np.concatenate([self._begins, free[:, 0]])
         order = np.argsort(begins, kind="stable")
         keys = np.concatenate([self._keys, np.zeros((len(free), len(KEYS)), np.uint64)])
@@ -140,14 +141,10 @@ class MappedTokens:
         """Return the row behind all texts."""
         return int(self._begins[-1] + self._lengths[-1]) if len(self._begins) else 0
 
-    def _gaps(self) -> Ints:
-        """Return the free rows below ``_end`` as (first, end), (n, 2)."""
-        ends = np.concatenate([np.zeros(1, np.int64), self._begins + self._lengths])[:-1]
-        return np.stack([ends, self._begins], axis=1)[ends < self._begins]
-
     def _free_rows(self, lengths: Ints) -> Ints:
         """Return the first row of each of some texts (n,): short ones in small gaps, the others behind all texts."""
-        free = sorted(self._gaps().tolist(), key=lambda gap: gap[1] - gap[0])
+        free = gaps(self._begins, self._begins + self._lengths, self._end())
+        free = free[np.argsort(free[:, 1] - free[:, 0], kind="stable")].tolist()
         begins = np.full(len(lengths), -1, np.int64)
         at = 0
         for i in np.argsort(lengths, kind="stable").tolist():
@@ -215,11 +212,7 @@ class MappedTokens:
         """Return the number of the files in the database, which is made if there is none."""
         self._database.run("INSERT INTO token_files (name, size) VALUES (?, ?) "
                            "ON CONFLICT (name) DO UPDATE SET size = excluded.size", (self.folder.name, self._size))
-        numbers = [number for number, in self._database.rows(
-            "SELECT id FROM token_files WHERE name = ?", self.folder.name) if isinstance(number, int)]
-        if len(numbers) != 1:
-            raise self._database.damaged()
-        return numbers[0]
+        return self._database.number("SELECT id FROM token_files WHERE name = ?", self.folder.name)
 
 
 def forget_other_tokens(database: Database, kept: set[bytes]) -> None:

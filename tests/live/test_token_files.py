@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
-from memlab.live.mapped_tokens import IDS, VECTORS, MappedTokens, clear_free_tokens, forget_other_tokens
+from memlab.live.token_files import IDS, VECTORS, TokenFiles, clear_free_tokens, forget_other_tokens
 from memlab.store.token_vectors import Precision, TokenBlock, TokenVectors, make_block
 
 DIM = 8
@@ -29,15 +29,15 @@ def block(texts: Sequence[tuple[int, int]], precision: Precision = "int8") -> To
                       precision)
 
 
-def mapped(database: Database, precision: Precision = "int8") -> MappedTokens:
-    return MappedTokens(database, database.folder / "store/tokens/model", precision)
+def mapped(database: Database, precision: Precision = "int8") -> TokenFiles:
+    return TokenFiles(database, database.folder / "store/tokens/model", precision)
 
 
 def key_of(number: int) -> bytes:
     return np.array([number, number + 1], np.uint64).tobytes()
 
 
-def texts_of(tokens: MappedTokens) -> dict[bytes, tuple[list[int], bytes]]:
+def texts_of(tokens: TokenFiles) -> dict[bytes, tuple[list[int], bytes]]:
     """The ids and vectors of each text, as a search reads them."""
     mapped_block = tokens.block()
     if mapped_block is None:
@@ -57,7 +57,7 @@ def expected(texts: Sequence[tuple[int, int]], precision: Precision = "int8") ->
             for (key, _), (ids, vectors) in zip(texts, map(found.text, range(len(texts))))}
 
 
-def forget(database: Database, tokens: MappedTokens, kept: Sequence[int]) -> None:
+def forget(database: Database, tokens: TokenFiles, kept: Sequence[int]) -> None:
     keys = {key_of(key) for key in kept}
     with database.transaction():
         forget_other_tokens(database, keys)
@@ -77,12 +77,12 @@ def test_each_number_format_is_read_again(database: Database, precision: Precisi
 
 def test_two_fingerprints_have_their_own_files(database: Database) -> None:
     one = mapped(database)
-    other = MappedTokens(database, database.folder / "store/tokens/other", "fp32")
+    other = TokenFiles(database, database.folder / "store/tokens/other", "fp32")
     one.add(block([(5, 3)]), "{}")
     other.add(block([(5, 2), (6, 2)], "fp32"), "{}")
     forget(database, one, [5])
     assert texts_of(mapped(database)) == expected([(5, 3)])
-    again = MappedTokens(database, other.folder, "fp32")
+    again = TokenFiles(database, other.folder, "fp32")
     assert texts_of(again) == expected([(5, 2)], "fp32")
 
 
