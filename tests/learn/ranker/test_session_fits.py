@@ -15,6 +15,7 @@ from memlab.learn.ranker.model import apply_fits, load, save
 from memlab.learn.ranker.session_fits import Learnable, crossfit_both, fit_both, places, together
 from memlab.learn.ranker.sessions import behind_table, fit_sessions, session_places, session_table, session_values
 from memlab.learn.ranker.stage import rescore
+from memlab.store import Store
 from tests.learn.ranker.worlds import RECIPE, first, learned, searched
 
 pytest.importorskip("lightgbm")
@@ -124,7 +125,7 @@ def test_a_saved_fit_carries_its_session_model(tmp_path: Path) -> None:
     assert model.behind is not None
     save(dataclasses.replace(model, behind=None), tmp_path / "first.json")
     save(dataclasses.replace(model, behind=None, sessions=None), tmp_path / "plain.json")
-    rankings = [learned(model=tmp_path / name).run(searched(), None)["ranking"]["unit"].to_list()  # type: ignore[arg-type]
+    rankings = [learned(model=tmp_path / name).run(searched(), Store())["ranking"]["unit"].to_list()
                 for name in ("fit.json", "first.json", "plain.json")]
     assert len(set(map(tuple, rankings))) == 3
 
