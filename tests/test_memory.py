@@ -28,7 +28,7 @@ from memlab.pipeline import Pipeline
 from memlab.rank.rerank import Rerank
 from memlab.rank.rollup import Rollup
 from memlab.rank.score import Score
-from memlab.rank.select import Budget, ByType, Fixed, Gap
+from memlab.rank.select import Budget, ByType, Fixed, Gap, need
 from memlab.read.graph_block import GraphBlock
 from memlab.read.pack.by_session import BySession
 from memlab.read.prompt import PromptTemplate
@@ -416,9 +416,21 @@ def test_a_ranking_asks_no_reader_and_measures_no_tokens_that_its_selection_does
         def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
             return Tables(ranking=tables["ranking"].with_columns(selected=pl.col("rank") <= 1))
 
+    @stage
+    class Derived(Fixed):
+        def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+            ranking = tables["ranking"]
+            need(ranking, "tokens", "measure it")
+            return Tables(ranking=ranking.with_columns(selected=(pl.col("tokens") > 0) & (pl.col("rank") <= 1)))
+
+    @stage
+    class Renamed(Fixed):
+        """Another name for a constant."""
+
     chat = ScriptedChat(lambda _: "Tom")
     reader = Reader(chat=chat, prompt=PromptTemplate(instructions="{history} {date} {question}"))
-    for select, times in ((Fixed(k=1), 0), (Gap(), 0), (ByType(), 0), (Budget(tokens=5), 2), (Unmarked(), 2)):
+    for select, times in ((Fixed(k=1), 0), (Gap(), 0), (ByType(), 0), (Renamed(k=1), 0), (Budget(tokens=5), 2),
+                          (Unmarked(), 2), (Derived(), 2)):
         measured.clear()
         pipeline = lexical(answer=reader, measure=Counted(), select=select)
         with Memory(tmp_path / type(select).__name__, pipeline) as memory:

@@ -33,12 +33,18 @@ def without_judges(pipeline: Pipeline) -> Pipeline:
 
 
 def ranking_alone(pipeline: Pipeline) -> Pipeline:
-    """Return the pipeline up to the selection: without contexts and answers, and without token costs if it counts none.
-
-    A selection that does not say counts them (``memlab.rank.select``).
-    """
+    """Return the pipeline up to the selection: without contexts and answers; token costs only if it reads them."""
     slots = [slot for slot, _ in pipeline.between("select", None)]
-    return pipeline.without(*slots, *(("measure",) if not getattr(pipeline.select, "by_tokens", True) else ()))
+    return pipeline.without(*slots, *(() if reads_tokens(pipeline.select) else ("measure",)))
+
+
+def reads_tokens(select: object) -> bool:
+    """Return whether a selection may read token costs: unless the class with its ``run`` says ``by_tokens = False``.
+
+    A class that is made of it may have a ``run`` of its own, which has to say so too (``memlab.rank.select``).
+    """
+    owner = next((cls for cls in type(select).__mro__ if "run" in vars(cls)), type(select))
+    return bool(vars(owner).get("by_tokens", True))
 
 
 def results(tables: Tables, pipeline: Pipeline, k: int | None = None) -> pl.DataFrame:

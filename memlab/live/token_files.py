@@ -82,7 +82,7 @@ class TokenFiles:
         vectors = np.frombuffer(self._maps[VECTORS], DTYPES[self._precision])
         return TokenBlock(keys[order], np.append(begins[order], end), heads["id"], heads["scale"],
                           vectors.reshape(end, -1), BITS[self._precision],
-                          partial(_release_pages, self._maps[VECTORS]))
+                          partial(_release_pages, tuple(self._maps.values())))
 
     def add(self, block: TokenBlock, identity: str) -> None:
         """Write a block to free rows, then account for it; a power failure may lose it.
@@ -238,13 +238,14 @@ def clear_free_tokens(database: Database, root: Path) -> None:
         clear_rows(folder / VECTORS, sizes.get(folder.name, 1), spans)
 
 
-def _release_pages(mapped: mmap.mmap) -> None:
-    """Take the mapped pages out of the memory of this process; the system still has them for as long as it likes.
+def _release_pages(maps: tuple[mmap.mmap, ...]) -> None:
+    """Take the pages of these maps out of the memory of this process; the system keeps them for as long as it likes.
 
     Only where the system can: elsewhere it takes them back itself when memory is short.
     """
     if hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
+        for mapped in maps:
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _parts(places: list[tuple[int, int, int]], rows: NDArray[Any]) -> Iterator[tuple[int, bytes]]:

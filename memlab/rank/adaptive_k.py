@@ -76,6 +76,7 @@ class AdaptiveK:
 
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
+    by_tokens: ClassVar = False
     adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
 
     strategy: Strategy = "largest_gap"

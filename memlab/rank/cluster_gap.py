@@ -106,6 +106,7 @@ class ClusterGap:
 
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
+    by_tokens: ClassVar = False
     adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
 
     buffer: Annotated[int, Field(ge=0)] = 0  # CAR has none

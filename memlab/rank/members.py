@@ -66,8 +66,8 @@ class KeptMembers:
                 memories = tables["memories"].sort("memory")
                 self._memories, self._kinds = memories["memory"].to_numpy(), memories["kind"].cast(pl.Categorical)
                 self._tables, self._members = digest, {}
-            at = np.searchsorted(self._memories, hit.to_numpy())
-            kinds = tuple(sorted(self._kinds.gather(at).unique().cast(pl.String)))
+            of_hits = self._kinds.filter(np.isin(self._memories, hit.to_numpy()))
+            kinds = tuple(sorted(of_hits.unique().cast(pl.String)))
             if (level, kinds) not in self._members:
                 some = tables["memories"].filter(pl.col("kind").is_in(kinds))
                 self._members[level, kinds] = Members.of(*project(some, tables))

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError
 from memlab.question_types import FALLBACK, first_of
 from memlab.rank.fusion import Scorer, fits
-from memlab.rank.members import KeptMembers
+from memlab.rank.members import FROM, KeptMembers
 from memlab.rank.signals.helpers import known_classes
 from memlab.rank.units import Level, finest, memory_units, ranked, session_units, turn_units
 from memlab.stage import stage
@@ -58,7 +58,8 @@ def lanes_of(tables: Tables, store: Store, level: Level, rrf_k: int) -> tuple[pl
     hits = fused_queries(tables["hits"], tables["queries"], rrf_k)
     lanes = hits["lane"].unique().sort()
     coded = hits.select("question", "memory", "score", pl.col("lane").cast(pl.Enum(lanes)).to_physical())
-    if (kept := store.kept("members", KeptMembers)) and coded.height:
+    kept = store.kept("members", KeptMembers) if tables.has_digests(FROM) else None  # else they are of this question
+    if kept and coded.height:
         members = kept.members(level, partial(project, level), coded["memory"], tables)
         return members.units, pivot(members.by_unit(coded), lanes)
     units, pairs = project(level, tables["memories"].join(hits, on="memory", how="semi"), tables)

@@ -1,6 +1,7 @@
 """The number of units that are shown: constant, by class of question, at the largest gap, or within a budget.
 
 A selection whose ``by_tokens`` is False does not look at the column ``tokens``, so that a live memory need not fill it.
+What is made of it says so again where it has a ``run`` of its own.
 """
 
 from __future__ import annotations

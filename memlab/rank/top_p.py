@@ -46,6 +46,7 @@ class TopP:
 
     reads: ClassVar = ("ranking",)
     writes: ClassVar = ("ranking",)
+    by_tokens: ClassVar = False
     adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
 
     p: Annotated[float, Field(gt=0, lt=1)] = 0.5

@@ -25,7 +25,7 @@ ONE_IN, FEWEST, MOST = 25, 1000, 4000
 """Candidates of a lane: a share of the memories, in bounds. A thousand among 100,000 turns lose too much."""
 
 WINDOWS = 2
-"""The lane of windows has one candidate for so many of the others, since all neighbours of each are matched too."""
+"""The lane of windows has 1 / WINDOWS of the candidates of the others: all neighbours of each are matched as well."""
 
 
 @stage
@@ -41,8 +41,8 @@ class LateIndex(WeightedLate):
     # and so are pools with fewer queries, except in a live memory, which keeps its lists: k-means and the assignment of
     # all tokens cost as much as a few hundred exact searches
     exact_queries: Annotated[int, Field(ge=0)] = 300
-    # memories of each lane that are scored; null: one in 25 of those that a query sees, from 1,000 to 4,000, and in the
-    # lane of windows half of that, at least 1,000
+    # memories of each lane, windows too, that are scored; null: one in 25 of those that a query sees, from 1,000 to
+    # 4,000, and in the lane of windows half of that, at least 1,000
     candidates: Positive | None = None
     probes: Positive = 32  # centroids of each query token whose texts get an estimate of their own
     centroids: Positive | None = None  # null: a power of two near 10 times the root of the number of token vectors
@@ -96,8 +96,8 @@ class _Search:
                  weight: Floats) -> None:
         self.stage, self.pool, self.places, self.query, self.weight = stage, pool, places, query, weight
         self.place, self.placed = place, pool.placed(stage.matcher)
-        few = stage.candidates
-        self.candidates, self.windows = (few, few) if few else usual_candidates(len(place))
+        number = stage.candidates
+        self.candidates, self.window_candidates = (number, number) if number else usual_candidates(len(place))
 
     def lanes(self, estimates: Floats) -> Iterator[tuple[str, Ints, Floats]]:
         """Yield the name, the candidates (m,) and their exact scores (m,) of each lane."""
@@ -109,7 +109,7 @@ class _Search:
         exact, window, session = places.column[alone], alone, np.empty(0, np.int64)
         if stage.window:
             wide = weighted_sums(self.weight, places.in_window(matches))[places.column]
-            window = self._best(wide, ids, self.windows)
+            window = self._best(wide, ids, self.window_candidates)
             exact = np.union1d(exact, places.around(places.column[window]))
         by_estimate = self._session_scores(matches) if stage.sessions else np.empty(0, np.float32)
         self._match(matches, exact)

@@ -115,8 +115,9 @@ class PlacedTokens:
             if held is None and self.device != "cpu":
                 stored = stored.take(at).to(self.device)
                 at = slice(0, len(stored))
-            yield rows, starts, stored, at
-            if held is None:
+            try:
+                yield rows, starts, stored, at
+            finally:
                 self.texts.blocks[block].release()
 
     def in_main_memory(self) -> PlacedTokens:

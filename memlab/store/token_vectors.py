@@ -160,8 +160,10 @@ class TokenVectors:
     def in_pieces(self, tokens: int, part: Any) -> Iterator[tuple[Ints, Ints, Any]]:
         """Yield (rows, starts, ``part(block, its tokens)``) for the spans of about so many tokens."""
         for rows, starts, block, at in self.spans(tokens):
-            yield rows, starts, part(self.blocks[block], at)
-            self.blocks[block].release()
+            try:
+                yield rows, starts, part(self.blocks[block], at)
+            finally:
+                self.blocks[block].release()
 
     def spans(self, tokens: int) -> Iterator[tuple[Ints, Ints, int, slice | Ints]]:
         """Yield (rows (b,), where each starts (b + 1,), their block, their tokens there), about so many tokens each.

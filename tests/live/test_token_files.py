@@ -245,14 +245,19 @@ def test_pages_leave_the_process_after_each_piece_and_are_read_again(database: D
     tokens.add(block([(key, 40_000) for key in range(40)]), "{}")
     whole = tokens.block()
     assert whole is not None
-    expected, counted = whole.vectors * whole.scales[:, None], Path("/proc/self/smaps").exists()
+    content, counted = whole.vectors * whole.scales[:, None], Path("/proc/self/smaps").exists()
     whole.release()
     every = TokenVectors([whole], np.zeros(40, np.int64), whole.starts[:-1], np.diff(whole.starts))
     for _ in range(2):
         for rows, _, vectors in every.pieces(20_000):
-            np.testing.assert_array_equal(vectors, expected[whole.starts[rows[0]]:whole.starts[rows[-1] + 1]])
+            np.testing.assert_array_equal(vectors, content[whole.starts[rows[0]]:whole.starts[rows[-1] + 1]])
             assert not counted or resident(tokens.folder / VECTORS) < 6000  # of 12,500 kB
-        assert not counted or resident(tokens.folder / VECTORS) == 0
+        assert not counted or resident(tokens.folder / VECTORS) == resident(tokens.folder / IDS) == 0
+    assert len(every.ids()[0]) == len(content)
+    unfinished = every.pieces(20_000)
+    next(unfinished)
+    unfinished.close()
+    assert not counted or resident(tokens.folder / VECTORS) == resident(tokens.folder / IDS) == 0
 
 
 def resident(path: Path) -> int:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from memlab.errors import MemlabError
-from memlab.rank.members import KeptMembers, Members
+from memlab.rank.members import FROM, KeptMembers, Members
 from memlab.rank.score import RoutedScore, Score, project
 from memlab.store import Store
 from memlab.tables import Tables
@@ -38,11 +38,20 @@ FOUND = [(0, "d:turn", 2, .9, 1), (0, "d:turn", 0, .1, 2), (0, "l:session", 101,
                                    RoutedScore(routes={"counting": Score(method="rrf")})])
 def test_kept_units_rank_as_those_that_are_made_anew(stage: Score | RoutedScore) -> None:
     store = Keeping()
-    for some in (FOUND, FOUND[:2], FOUND[2:4], FOUND[4:], FOUND):
+    for some in (FOUND, FOUND[:2], FOUND[2:4], FOUND[4:], FOUND, [*FOUND, (0, "d:turn", 9999, .5, 3)]):
         tables = world().updated({"hits": hits(*some)})
+        tables.digest(FROM)
         new, kept = (stage.run(tables.only(stage.reads), one) for one in (Store(), store))
+        assert "members" in store.objects
         for name in ("units", "ranking"):
             assert_frame_equal(kept[name], new[name])
+
+
+def test_units_of_tables_that_were_made_for_the_question_are_not_kept() -> None:
+    store, tables = Keeping(), world().updated({"hits": hits(*FOUND)})
+    tables.digest(FROM)
+    Score().run(tables.updated({"memories": tables["memories"].head(9)}), store)
+    assert not store.objects
 
 
 def test_other_memories_have_other_units_and_a_memory_is_made_once() -> None:
