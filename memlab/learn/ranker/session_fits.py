@@ -82,7 +82,12 @@ def crossfit_both(rows: Learnable, depth: int, recipe: Recipe) -> Fits:
 
 
 def with_sessions(model: RankModel, rows: Learnable, used: NDArray[np.bool_], scores: Scores) -> RankModel:
-    """Return the model with session models that are fitted on the ``used`` rows; scores (n,) are out of fold."""
+    """Return the model with session models that are fitted on the ``used`` rows; scores (n,) are out of fold.
+
+    A model without trees has none: it learned no score that sessions could be ordered by.
+    """
+    if not model.trees:
+        return model
     table, held, dataset = rows.sessions(used, scores)
     sessions, behind = fit_sessions(table, held, dataset), None
     place, kept = session_places(sessions, table), model.recipe.places
@@ -120,15 +125,15 @@ def fit_both(rows: Learnable, depth: int, recipe: Recipe, data: tuple[str, ...] 
 
 def places(fits: Fits, frame: pl.DataFrame, session: NDArray[np.int64], scores: Scores,
            terms: Terms) -> pl.DataFrame | None:
-    """Return (question, unit, session, place) of each row by its own model; None if a model has none of sessions.
+    """Return (question, unit, session, place) of each row by its own model; None if no model has one of sessions.
 
     session, scores: (n,) of the rows; terms: of their turns. The place is that of the session in its question, from 0;
-    null if the model leaves it in the order of the best turns.
+    null if the model leaves it in the order of the best turns. Rows of a model without sessions are left out.
     """
     parts: list[pl.DataFrame] = []
     for mine, model in fits:
         if model.sessions is None or not model.recipe.places:
-            return None
+            continue
         rows = frame if mine.all() else frame.filter(mine)
         table = session_table(rows, session[mine], scores[mine])
         place, kept = session_places(model.sessions, table), model.recipe.places
@@ -140,4 +145,4 @@ def places(fits: Fits, frame: pl.DataFrame, session: NDArray[np.int64], scores: 
             placed = placed.filter(pl.col("place") < kept)
         keys = rows.select("question", "unit").with_columns(pl.Series("session", session[mine]))
         parts.append(keys.join(placed, on=KEY, how="left", maintain_order="left"))
-    return pl.concat(parts)
+    return pl.concat(parts) if parts else None

@@ -32,7 +32,7 @@ from memlab.rank.score import Score
 from memlab.rank.units import ranked
 from memlab.stage import LocalPath, spec, stage
 from memlab.store import Store
-from memlab.tables import DIGITS, SESSION, Tables, empty
+from memlab.tables import DIGITS, SESSION, Notes, Tables, empty
 
 
 @stage
@@ -43,7 +43,8 @@ class LearnedScore(Score):
     that the trees cannot tell apart. A ``reranker`` moves nothing: its score of the first units is one more signal,
     from which features are made like those of a lane. Without ``model`` each question is scored by a fit on the other
     folds (memlab.learn.folds), which depends neither on its labels nor on those of questions that share its evidence.
-    With it, no gold of this data is used. Sessions that haystacks of another fold share are no negatives of its fit.
+    With it, no gold of this data is used. Sessions that haystacks of another fold share are no negatives of its fit; if
+    all are shared, as in a pool, nothing is learned, and a note says so.
     """
 
     writes: ClassVar = ("units", "ranking", "importances", "reasons")
@@ -81,18 +82,22 @@ class LearnedScore(Score):
         if not first["ranking"].height:
             return first.updated({name: empty(name) for name in ("importances", "reasons")})
         frame, terms, fits, depth = self._fits(tables.updated(first))
+        notes = Notes()
+        notes.warn(sum(not model.trees for _, model in fits), len(fits),
+                   "fits have nothing to rank evidence against; their questions stay in the order by weights")
         scores = apply_fits(fits, frame)
         placed = places(fits, frame, session_numbers(frame, first["units"]), scores, terms)
         ranking = rescore(first["ranking"], frame, scores, depth, placed)
         return first.updated({"ranking": ranking, "importances": importances(fits),
-                              "reasons": reasons(ranking, first["units"], frame, fits)})
+                              "reasons": reasons(ranking, first["units"], frame, fits), "notes": notes.table()})
 
     def _fits(self, tables: Tables) -> tuple[pl.DataFrame, Terms, Fits, int]:
         """Return the features and terms of the first turns of each question, the models that score them, the depth."""
         if self.model is not None:
             fitted = load(self.model)
-            frame = features(tables, fitted.depth, self.alone)
-            return frame, turn_terms(frame, tables), [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
+            terms = turn_terms(tables["ranking"].filter(pl.col("rank") <= fitted.depth), tables)
+            frame = features(tables, fitted.depth, self.alone, terms)
+            return frame, terms, [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
         rows = self.learnable(tables)
         return rows.frame, rows.terms, crossfit_both(rows, self.depth, self.fit_recipe), self.depth
 

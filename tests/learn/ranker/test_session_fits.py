@@ -65,6 +65,25 @@ def test_there_is_no_session_model_with_two_folds_or_no_places() -> None:
     assert fit_both(rows, 40, none).sessions is None
 
 
+def test_a_fold_whose_trees_have_nothing_to_rank_against_keeps_its_ranking_by_weights() -> None:
+    """So it is in a pool of all haystacks, where all sessions are in each fold's."""
+    rows = learnable()
+    shared = np.ones_like(rows.shared)
+    fits = crossfit_both(dataclasses.replace(rows, shared=shared), 40, RECIPE)
+    assert all(not model.trees and model.sessions is model.behind is None for _, model in fits)
+    assert places(fits, rows.frame, rows.session, apply_fits(fits, rows.frame), rows.terms) is None
+    shared[1:] = False  # the first fold alone
+    fits = crossfit_both(dataclasses.replace(rows, shared=shared), 40, RECIPE)
+    scores = apply_fits(fits, rows.frame)
+    ranking = rescore(first()["ranking"], rows.frame, scores, 40,
+                      places(fits, rows.frame, rows.session, scores, rows.terms))
+    unmoved = set(rows.frame["question"].filter(rows.fold == 0))
+    moved = {question for (question,), own in ranking.sort("question", "rank").group_by("question")
+             if not own["unit"].equals(first()["ranking"].filter(pl.col("question") == question).sort("rank")["unit"])}
+    assert moved
+    assert not moved & unmoved
+
+
 def test_the_first_session_of_a_ranking_is_that_of_highest_value_and_the_others_follow_by_likeness() -> None:
     rows = learnable()
     fits = crossfit_both(rows, 40, RECIPE)

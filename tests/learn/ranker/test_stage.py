@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from memlab import run
+from memlab.data.haystacks import pooled
 from memlab.data.numbering import renumber
 from memlab.errors import MemlabError
 from memlab.evaluate.retrieval import retrieval
@@ -100,6 +101,16 @@ def test_another_numbering_of_questions_changes_nothing() -> None:
                               for name, table in tables.items() if "question" in table.columns})
     before = renumber(result(learned(), tables), "question", numbers).sort("question", "rank")
     assert before.equals(result(learned(), swapped))
+
+
+def test_in_a_pool_nothing_is_learned_and_the_ranking_by_weights_stays() -> None:
+    """Each session is in the haystacks of all folds, so that no fit has a turn to rank evidence against."""
+    pool = LEXICAL.run(pooled(lives()), STORE, until="score")
+    with pytest.warns(UserWarning, match="4 of 4 fits have nothing to rank evidence against"):
+        made = learned(folds=4, by="evidence").run(pool, STORE)
+    assert made["notes"]["number"].to_list() == [4]
+    assert made["ranking"].select("question", "unit", "rank").equals(
+        Score().run(pool, STORE)["ranking"].select("question", "unit", "rank"))
 
 
 def test_a_saved_fit_reads_no_gold_and_gives_the_scores_of_its_model(tmp_path: Path) -> None:
