@@ -11,6 +11,7 @@ from memlab.errors import MemlabError
 from memlab.pipeline import AFTER_ANSWERS, Pipeline
 from memlab.rank.units import signals_of
 from memlab.read.render import Value, render_units
+from memlab.stage import Stage
 from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
 from memlab.text.html_table import html_table, paragraphs
 
@@ -38,12 +39,12 @@ def ranking_alone(pipeline: Pipeline) -> Pipeline:
     return pipeline.without(*slots, *(() if reads_tokens(pipeline.select) else ("measure",)))
 
 
-def reads_tokens(select: object) -> bool:
+def reads_tokens(select: Stage) -> bool:
     """Return whether a selection may read token costs: unless the class with its ``run`` says ``by_tokens = False``.
 
     A class that is made of it may have a ``run`` of its own, which has to say so too (``memlab.rank.select``).
     """
-    owner = next((cls for cls in type(select).__mro__ if "run" in vars(cls)), type(select))
+    owner = next(cls for cls in type(select).__mro__ if "run" in vars(cls))
     return bool(vars(owner).get("by_tokens", True))
 
 

@@ -46,7 +46,7 @@ def largest_gap(scores: Scores, tail: float, window: int = 1) -> int:
     (2, 1)
     """
     gaps = np.round((scores[:-window] - scores[window:]) / window, DIGITS)
-    allowed = gaps[:max(len(gaps) - barred(len(scores), tail), 1)]
+    allowed = gaps[:max(len(gaps) - gaps_in_tail(len(scores), tail), 1)]
     return int(allowed.argmax()) + 1 if len(allowed) else len(scores)
 
 
@@ -58,15 +58,15 @@ def second_difference(scores: Scores, tail: float) -> int:
     >>> second_difference(np.array([9.0, 8.5, 5.0, 4.5, 4.2]), tail=0.1)
     3
     """
-    head = scores[:len(scores) - barred(len(scores), tail)]
+    head = scores[:len(scores) - gaps_in_tail(len(scores), tail)]
     bend = np.round(np.diff(head, n=2), DIGITS)  # above 0: the next gap is smaller
     grown = np.minimum.accumulate(bend)[:-1] < 0
     places = np.flatnonzero((bend[1:] > 0) & grown)
     return int(places[0]) + 3 if len(places) else largest_gap(head, tail)
 
 
-def barred(n: int, tail: float) -> int:
-    """Return how many of n - 1 gaps lie in the tail where no cut is allowed."""
+def gaps_in_tail(n: int, tail: float) -> int:
+    """Return how many of the n - 1 gaps lie in the tail, where no cut is allowed."""
     return int((n - 1) * tail)
 
 

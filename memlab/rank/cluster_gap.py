@@ -95,7 +95,7 @@ def cluster_gap(scores: Line, most_clusters: int) -> int:
 
 
 @lru_cache(maxsize=20_000)
-def _remembered(scores: bytes, most_clusters: int) -> int:
+def _cached_cut(scores: bytes, most_clusters: int) -> int:
     """Return the cut of these scores; each point of a curve asks for it again."""
     return cluster_gap(np.frombuffer(scores), most_clusters)
 
@@ -122,6 +122,6 @@ class ClusterGap:
         """Return the ranking with ``selected``."""
         lists = tables["ranking"].filter(pl.col("rank") <= self.depth).sort("question", "rank").group_by(
             "question", maintain_order=True).agg("score")
-        found = [_remembered(scores.to_numpy().tobytes(), self.most_clusters) for scores in lists["score"]]
+        found = [_cached_cut(scores.to_numpy().tobytes(), self.most_clusters) for scores in lists["score"]]
         k = [min(place + self.buffer, self.depth) for place in found]
         return cut(tables["ranking"], lists.select("question", pl.Series("k", k, pl.Int32)))

@@ -115,10 +115,7 @@ class PlacedTokens:
             if held is None and self.device != "cpu":
                 stored = stored.take(at).to(self.device)
                 at = slice(0, len(stored))
-            try:
-                yield rows, starts, stored, at
-            finally:
-                self.texts.blocks[block].release()
+            yield rows, starts, stored, at
 
     def in_main_memory(self) -> PlacedTokens:
         """Return the same vectors for products on the CPU."""

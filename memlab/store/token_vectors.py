@@ -160,15 +160,13 @@ class TokenVectors:
     def in_pieces(self, tokens: int, part: Any) -> Iterator[tuple[Ints, Ints, Any]]:
         """Yield (rows, starts, ``part(block, its tokens)``) for the spans of about so many tokens."""
         for rows, starts, block, at in self.spans(tokens):
-            try:
-                yield rows, starts, part(self.blocks[block], at)
-            finally:
-                self.blocks[block].release()
+            yield rows, starts, part(self.blocks[block], at)
 
     def spans(self, tokens: int) -> Iterator[tuple[Ints, Ints, int, slice | Ints]]:
         """Yield (rows (b,), where each starts (b + 1,), their block, their tokens there), about so many tokens each.
 
-        The tokens are a slice where texts follow each other in their block, and else positions.
+        The tokens are a slice where texts follow each other in their block, and else positions. After each span mapped
+        pages of its block leave the memory of the process.
         """
         order = np.lexsort((self.begins, self.block_of))
         piece = np.cumsum(self.lengths[order]) // tokens
@@ -178,4 +176,9 @@ class TokenVectors:
             starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
             follow = np.array_equal(begins, begins[0] + starts[:-1])
             at = slice(int(begins[0]), int(begins[0] + starts[-1])) if follow else gather_tokens(begins, lengths)[1]
-            yield rows, starts, int(self.block_of[rows[0]]), at
+            block = int(self.block_of[rows[0]])
+            try:
+                yield rows, starts, block, at
+            finally:
+                if self.blocks:  # none: the vectors are held elsewhere (memlab.search.placed_tokens)
+                    self.blocks[block].release()

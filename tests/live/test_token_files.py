@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.live.token_files import IDS, VECTORS, TokenFiles, clear_free_tokens, forget_other_tokens
+from memlab.search.placed_tokens import PlacedTokens
 from memlab.store.token_vectors import Precision, TokenBlock, TokenVectors, make_block
 
 DIM = 8
@@ -257,6 +258,11 @@ def test_pages_leave_the_process_after_each_piece_and_are_read_again(database: D
     unfinished = every.pieces(20_000)
     next(unfinished)
     unfinished.close()
+    assert not counted or resident(tokens.folder / VECTORS) == resident(tokens.folder / IDS) == 0
+    placed = PlacedTokens(every).pieces(20_000)
+    _, _, stored, at = next(placed)
+    assert stored.take(at).vectors.any()
+    placed.close()
     assert not counted or resident(tokens.folder / VECTORS) == resident(tokens.folder / IDS) == 0
 
 
