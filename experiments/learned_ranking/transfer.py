@@ -1,4 +1,4 @@
-"""Fits of one data set applied to another, and joint fits that see half of the tested one, each against `best`.
+"""Fits of one data set applied to another, and joint fits that see four fifths of the tested one, each against `best`.
 
     python experiments/learned_ranking/transfer.py data=locomo data.path=FILE data=longmemeval_s data.path=FILE \
         data=synthetic
@@ -26,6 +26,9 @@ from memlab.learn.ranker.session_fits import Learnable, fit_both, places, togeth
 from memlab.learn.ranker.stage import LearnedScore, in_haystacks, rescore
 from memlab.tables import Tables
 
+FOLDS = 5
+"""Parts of the tested data set; each is scored by a joint fit that has not seen it."""
+
 METRICS = ("turn/ndcg@10", "session/recall_any@1", "session/recall_all@5")
 
 
@@ -33,15 +36,15 @@ METRICS = ("turn/ndcg@10", "session/recall_any@1", "session/recall_all@5")
 class World:
     """A data set after the first step of learned fusion.
 
-    half: 0 or 1 for the question of each row; questions of two halves share no evidence. kept (2, n): the rows that a
-    fit without each half may learn from.
+    fold: of the question of each row; questions of two folds share no evidence. kept (folds, n): the rows that a fit
+    without each fold may learn from.
     """
 
     name: str
     score: LearnedScore
     tables: Tables
     rows: Learnable
-    half: np.ndarray
+    fold: np.ndarray
     kept: np.ndarray
 
     def scored(self, fits: Fits | None) -> pl.DataFrame:
@@ -60,13 +63,13 @@ class World:
 def world(words: list[str]) -> World:
     """Load a data set and rank it by weights."""
     score, arm, tables = first_stage(words)
-    halves = folds(tables["questions"], tables["evidence"], tables["turns"], 2, score.recipe.seed, score.by)
+    fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], FOLDS, score.recipe.seed, score.by)
     rows = score.learnable(tables)
-    half = rows.frame.select("question").join(halves, on="question", how="left", maintain_order="left")[
+    fold = rows.frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")[
         "fold"].to_numpy()
-    shared = in_haystacks(rows.frame, tables, halves)
-    kept = np.stack([without(rows.label, half, shared, held_out) for held_out in (0, 1)])
-    return World(arm.dataset.name, score, tables, rows, half, kept)
+    shared = in_haystacks(rows.frame, tables, fold_of)
+    kept = np.stack([without(rows.label, fold, shared, held_out) for held_out in range(len(shared))])
+    return World(arm.dataset.name, score, tables, rows, fold, kept)
 
 
 def part(rows: Learnable, kept: np.ndarray) -> Learnable:
@@ -78,14 +81,14 @@ def part(rows: Learnable, kept: np.ndarray) -> Learnable:
 
 def fits_of(tested: World, worlds: list[World]) -> Iterator[tuple[str, Fits]]:
     """Yield what the fits were made on, and the fits for all rows of ``tested``."""
-    everything = np.ones(len(tested.half), np.bool_)
+    everything = np.ones(len(tested.fold), np.bool_)
     others = [other for other in worlds if other is not tested]
     for other in others:
         yield other.name, [(everything, fit_both(other.rows, other.score.depth, other.score.fit_recipe))]
     joint: Fits = []
-    for half in (0, 1):
-        seen = together([*(other.rows for other in others), part(tested.rows, tested.kept[half])])
-        joint.append((tested.half == half, fit_both(seen, tested.score.depth, tested.score.fit_recipe)))
+    for fold, kept in enumerate(tested.kept):
+        seen = together([*(other.rows for other in others), part(tested.rows, kept)])
+        joint.append((tested.fold == fold, fit_both(seen, tested.score.depth, tested.score.fit_recipe)))
     yield "joint", joint
 
 

@@ -23,7 +23,7 @@ from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
 pytestmark = pytest.mark.slow
 
 TREE = {"split_feature": [0, 1], "threshold": [0.5, 1.5], "decision_type": [2, 2], "left_child": [1, -1],
-        "right_child": [-2, -3], "leaf_value": [0.1, -0.2, 0.3], "leaf_count": [3, 4, 5], "internal_count": [12, 8]}
+        "right_child": [-2, -3], "leaf_value": [0.1, -0.2, 0.3]}
 RANKER = {"format": ranker.FORMAT, "level": "turn", "depth": 20, "features": ["good", "noise"], "trees": [TREE],
           "recipe": dataclasses.asdict(ranker.Recipe()), "data": ["lives"], "questions": 60, "gains": [1.0, 0.5],
           "sessions": {"features": ["best learned"], "mean": [0.0], "scale": [1.0], "weights": [1.5]}}

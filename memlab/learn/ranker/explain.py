@@ -1,4 +1,4 @@
-"""Importances of a fit's features, and the contributions that put a turn where it stands."""
+"""Importances of a fit's features, and what each feature adds to the lead of a turn over the next one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.learn.ranker.features import PAIR, features
 from memlab.learn.ranker.likeness import turn_terms
-from memlab.learn.ranker.model import RankModel, apply, contributions
+from memlab.learn.ranker.model import RankModel, apply, leads
 from memlab.learn.ranker.reasons import importances
 from memlab.learn.ranker.session_fits import places
 from memlab.learn.ranker.stage import rescore, session_numbers
@@ -23,7 +23,7 @@ def describe_importances(model: RankModel, most: int = 15) -> str:
 
 
 def explain(model: RankModel, tables: Tables, question: str, most: int = 8, turns: int = 3) -> str:
-    """Return why the first turns of a question stand first: what each feature adds to their scores.
+    """Return why the first turns of a question stand first: what each feature adds to their lead over the next turn.
 
     ``question`` is the text of a question, or a part of only one. Raises MemlabError for any other.
     """
@@ -38,24 +38,29 @@ def explain(model: RankModel, tables: Tables, question: str, most: int = 8, turn
     frame = features(own, model.depth)
     if not frame.height:
         raise MemlabError("nothing was found for this question", where="question")
-    scores, parts = apply(model, frame), contributions(model, frame)
+    scores = apply(model, frame)
     placed = places([(np.ones(frame.height, np.bool_), model)], frame, session_numbers(frame, own["units"]), scores,
                     turn_terms(frame, own))
     ranking = rescore(own["ranking"], frame, scores, model.depth, placed)
     row_of = {unit: row for row, unit in enumerate(frame["unit"])}
-    order = [row_of[unit] for unit in ranking.filter(pl.col("rank") <= turns)["unit"] if unit in row_of]
+    order = [row_of[unit] for unit in ranking.filter(pl.col("rank") <= turns + 1)["unit"] if unit in row_of]
+    parts = leads(model, frame[order[:-1]], frame[order[1:]])
     by_trees = {int(row): place for place, row in enumerate(np.argsort(-scores, kind="stable"), 1)}
     lines = [one_line(chosen["text"][0])]
     said = with_text(own["units"].select("unit", *SESSION, pl.col("turns").list.first().alias("turn")).join(
         own["turns"], on=[*SESSION, "turn"]), own["texts"])
     texts = dict(said.join(frame.select(PAIR), on="unit", how="semi").select("unit", "text").iter_rows())
-    for rank, row in enumerate(order, 1):
+    for rank, row in enumerate(order[:turns], 1):
         text = one_line(texts[frame["unit"][int(row)]])[:160]
         by_its_session = "" if by_trees[row] == rank else f"{by_trees[row]} by trees and moved by the session model, "
         lines.append(f"\n{rank}. score {scores[row]:.2f}, {by_its_session}{row + 1} by weights: {text}")
-        by_size = np.argsort(-np.abs(parts[row, :-1]), kind="stable")[:most]
-        lines += [f"   {parts[row, i]:+.2f}  {model.features[i]} = {_value(frame[model.features[i]][int(row)])}"
-                  for i in by_size]
+        if rank == len(order):
+            break
+        following, lead = order[rank], parts[rank - 1]
+        lines.append(f"   lead over the next one by trees: {lead.sum():+.2f}; of which, with its value in brackets:")
+        for i in (i for i in np.argsort(-np.abs(lead), kind="stable")[:most] if lead[i]):
+            one, two = (_value(frame[model.features[i]][int(at)]) for at in (row, following))
+            lines.append(f"   {lead[i]:+.2f}  {model.features[i]} = {one} ({two})")
     return "\n".join(lines)
 
 

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from memlab.errors import MemlabError
+from memlab.learn.ranker.forest import Columns, forest
 from memlab.learn.ranker.sessions import SessionModel
-from memlab.learn.ranker.trees import Tree, lightgbm, predict, trees_of
+from memlab.learn.ranker.trees import Tree, lightgbm, trees_of
 from memlab.runtime.cores import usable_cores
 from memlab.stage import Names, stage
 
@@ -117,23 +118,23 @@ def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recip
                      gains=tuple(float(gain) for gain in fitted.feature_importance("gain")))
 
 
-def inputs(model: RankModel, frame: pl.DataFrame) -> NDArray[np.float32]:
-    """Return the model's features of these rows, (n, features); raise MemlabError for a feature that is missing."""
+def inputs(model: RankModel, frame: pl.DataFrame) -> Columns:
+    """Return the model's features of these rows, (n,) each; raise MemlabError for a feature that is missing."""
     missing = [name for name in model.features if name not in frame.columns]
     if missing:
         raise MemlabError(f"the fit needs {len(missing)} features that this ranking lacks (the first: '{missing[0]}')",
                           where="learn/ranker", fix="use the searches that it was fitted with, or fit anew")
-    return frame.select(pl.col(model.features).cast(pl.Float32)).to_numpy()
+    return [frame[name].cast(pl.Float32).to_numpy() for name in model.features]
 
 
 def apply(model: RankModel, frame: pl.DataFrame) -> Scores:
     """Return the model's score of each row of ``features``, shape (n,)."""
-    return predict(model.trees, inputs(model, frame))
+    return forest(model.trees).scores(inputs(model, frame), frame.height)
 
 
-def contributions(model: RankModel, frame: pl.DataFrame) -> NDArray[np.float64]:
-    """Return what each feature adds to each row's score, (n, features + 1); the last column is the mean score."""
-    return predict(model.trees, inputs(model, frame), contributions=True)
+def leads(model: RankModel, ahead: pl.DataFrame, behind: pl.DataFrame) -> NDArray[np.float64]:
+    """Return what each feature adds to the lead of each row over the one behind it, (n, features)."""
+    return forest(model.trees).leads(inputs(model, ahead), inputs(model, behind), ahead.height)
 
 
 Fits = Sequence[tuple[NDArray[np.bool_], RankModel]]
@@ -198,6 +199,13 @@ def _fields(content: Any) -> dict[str, Any]:
     """Return the fields of a model, with its trees and recipe as objects; raise TypeError or ValueError."""
     if not isinstance(content, dict) or not isinstance(content.get("trees"), list):
         raise ValueError("it has no trees")
-    return {**content, "trees": tuple(Tree(**tree) for tree in content["trees"]),
+    return {**content, "trees": tuple(map(_tree, content["trees"])),
             "recipe": Recipe(**content.get("recipe", {})),
             **{name: SessionModel(**content[name]) if content.get(name) else None for name in ("sessions", "behind")}}
+
+
+def _tree(fields: Any) -> Tree:
+    """Return a tree; raise TypeError or ValueError. Counts, which earlier versions wrote, are not used."""
+    if not isinstance(fields, dict):
+        raise ValueError("a tree is not an object with lists")
+    return Tree(**{name: values for name, values in fields.items() if name not in ("leaf_count", "internal_count")})

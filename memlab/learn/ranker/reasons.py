@@ -1,7 +1,7 @@
 """Importances of the features of fits, and the reasons for which they rank the first turn before the second.
 
-The share of a feature in a score is its Shapley value (``memlab.learn.ranker.trees.predict``): the shares of all
-features add up to the score, and their differences between two turns to the lead of one.
+The share of a feature in the lead of one turn over another is its Shapley value (``memlab.learn.ranker.forest``): the
+shares of all features add up to the lead, and a feature with the same value in both turns has none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from memlab.learn.ranker.features import PAIR
-from memlab.learn.ranker.model import Fits, contributions
+from memlab.learn.ranker.model import Fits, leads
 from memlab.tables import DIGITS, SCHEMAS
 
 TOP = 5
@@ -50,10 +50,9 @@ def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fit
     for mine, model in fits:
         chosen = mine[at]
         if chosen.any():
-            first_two = contributions(model, frame[np.concatenate([at[chosen], other[chosen]])])
-            lead = np.subtract(*np.split(first_two, 2))
+            lead = leads(model, frame[at[chosen]], frame[other[chosen]])
             mine_of = pairs.filter(chosen)
-            table = _largest(mine_of, frame, np.round(lead[:, :-1], DIGITS), model.features)
+            table = _largest(mine_of, frame, np.round(lead, DIGITS), model.features)
             if model.sessions is not None:
                 ahead = (mine_of["score"] - mine_of["score_other"]).to_numpy() - lead.sum(axis=1)
                 table = pl.concat([_by_sessions(mine_of, ahead, lead.sum(axis=1)), table])

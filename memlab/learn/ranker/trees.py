@@ -1,25 +1,22 @@
-"""Boosted trees as plain arrays: checked on construction, written as JSON, evaluated by LightGBM.
+"""Boosted trees as plain arrays: checked on construction, written as JSON, read from LightGBM's text of a fit.
 
-LightGBM trusts the text of a model: a wrong index in a file reads foreign memory. So a file is never handed to it; its
-text is written anew from arrays that have been checked. LightGBM (Ke et al., NeurIPS 2017) is the extra ``learn``.
+LightGBM (Ke et al., NeurIPS 2017), which is the extra ``learn``, fits the trees, and ``memlab.learn.ranker.forest``
+evaluates them. LightGBM trusts the text of a model: a wrong index reads foreign memory. So no file is handed to it.
 """
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import math
-from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.runtime.cores import usable_cores
 from memlab.stage import stage
 
-Ints = Annotated[tuple[int, ...], Field(strict=False, max_length=4096)]
-Numbers = Annotated[tuple[float, ...], Field(strict=False, max_length=4096)]
+Ints = Annotated[tuple[int, ...], Field(strict=False, max_length=1024)]
+Numbers = Annotated[tuple[float, ...], Field(strict=False, max_length=1024)]
 DECISIONS = frozenset({0, 2, 4, 6, 8, 10})
 """Kinds of numerical splits in LightGBM's text: 2 sends a missing value left; 4 and 8 say what is missing."""
 
@@ -37,15 +34,12 @@ class Tree:
     left_child: Ints
     right_child: Ints
     leaf_value: Numbers
-    leaf_count: Ints
-    internal_count: Ints
 
     @model_validator(mode="after")
     def _is_a_tree(self) -> Tree:
         splits = len(self.split_feature)
-        lengths = {len(getattr(self, name)) for name in ("threshold", "decision_type", "left_child", "right_child",
-                                                          "internal_count")}
-        if not splits or lengths != {splits} or {len(self.leaf_value), len(self.leaf_count)} != {splits + 1}:
+        lengths = {len(getattr(self, name)) for name in ("threshold", "decision_type", "left_child", "right_child")}
+        if not splits or lengths != {splits} or len(self.leaf_value) != splits + 1:
             raise ValueError("a tree's lists do not fit together")
         children = sorted(self.left_child + self.right_child)
         if children != [*range(-splits - 1, 0), *range(1, splits)]:
@@ -57,20 +51,10 @@ class Tree:
             raise ValueError("a tree holds a number that is not finite")
         if not DECISIONS.issuperset(self.decision_type) or min(self.split_feature) < 0:
             raise ValueError("a tree holds an unknown kind of split")
-        if min(self.leaf_count + self.internal_count) < 1 or max(self.internal_count) > 2**31 - 1:
-            raise ValueError("a tree holds an impossible count")
         return self
 
-    def text(self, number: int) -> str:
-        """Return LightGBM's text of this tree."""
-        lists = {name: " ".join(repr(value) for value in getattr(self, name)) for name in FIELDS}
-        return "\n".join([f"Tree={number}", f"num_leaves={len(self.leaf_value)}", "num_cat=0",
-                          *(f"{name}={values}" for name, values in lists.items()), "is_linear=0",
-                          "shrinkage=1", "", ""])
 
-
-FIELDS = ("split_feature", "threshold", "decision_type", "left_child", "right_child", "leaf_value", "leaf_count",
-          "internal_count")
+FIELDS = tuple(field.name for field in dataclasses.fields(Tree))
 
 
 def lightgbm() -> Any:
@@ -109,30 +93,3 @@ def _tree(block: str) -> Tree | None:
 def _finite(word: str) -> float:
     """Read a number; a split of the missing values from all others has an infinite threshold."""
     return min(max(float(word), -1e300), 1e300)
-
-
-@functools.lru_cache(maxsize=32)
-def booster(trees: tuple[Tree, ...], features: int) -> Any:
-    """Return a LightGBM booster of these trees over so many features."""
-    names = " ".join(f"f{i}" for i in range(features))
-    texts = [tree.text(number) for number, tree in enumerate(trees)]
-    header = ["tree", "version=v4", "num_class=1", "num_tree_per_iteration=1", "label_index=0",
-              f"max_feature_idx={features - 1}", "objective=lambdarank", f"feature_names={names}",
-              f"feature_infos={' '.join(['[-1e308:1e308]'] * features)}",
-              f"tree_sizes={' '.join(str(len(text.encode())) for text in texts)}", "", ""]
-    return lightgbm().Booster(model_str="\n".join(header) + "".join(texts) + "end of trees\n")
-
-
-def predict(trees: tuple[Tree, ...], x: np.ndarray, contributions: bool = False) -> np.ndarray:
-    """Return the sum of the trees' leaves for each row of ``x`` (n, features), shape (n,).
-
-    ``contributions`` returns the share of each feature and, last, the mean (n, features + 1): the exact Shapley values
-    of trees (Lundberg et al., Nature Machine Intelligence 2020), as LightGBM computes them.
-    """
-    if not trees:
-        return np.zeros((len(x), x.shape[1] + 1) if contributions else len(x))
-    model = booster(trees, x.shape[1])
-    with ThreadPoolExecutor(usable_cores()) as pool:  # LightGBM computes outside Python's lock
-        return np.concatenate(list(pool.map(
-            lambda rows: model.predict(rows, pred_contrib=contributions, num_threads=1),
-            np.array_split(x, min(usable_cores(), len(x)) or 1))))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.learn.ranker.model import Recipe, apply, apply_fits, contributions, crossfit, fit, load, save
+from memlab.learn.ranker.model import Recipe, apply, apply_fits, crossfit, fit, leads, load, save
 
 RECIPE = Recipe(trees=20, smallest_leaf=5, share=1.0)
 
@@ -76,11 +77,33 @@ def test_a_saved_fit_gives_the_same_scores(tmp_path: Path) -> None:
     assert (apply(model, frame.select("question", "unit", "noise", "good")) == apply(model, frame)).all()
 
 
-def test_contributions_sum_to_the_score() -> None:
+def test_a_saved_fit_needs_no_lightgbm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame, label = world()
     model = fit(frame, label, 20, RECIPE)
-    parts = contributions(model, frame)
-    assert np.allclose(parts.sum(axis=1), apply(model, frame))
+    save(model, tmp_path / "fit.json")
+    monkeypatch.setitem(sys.modules, "lightgbm", None)  # its import fails
+    assert (apply(load(tmp_path / "fit.json"), frame) == apply(model, frame)).all()
+    with pytest.raises(MemlabError, match=r"memlab\[learn\]"):
+        fit(frame, label, 20, RECIPE)
+
+
+def test_counts_in_files_of_earlier_versions_are_ignored(tmp_path: Path) -> None:
+    frame, label = world()
+    model = fit(frame, label, 20, RECIPE)
+    save(model, tmp_path / "fit.json")
+    content = json.loads((tmp_path / "fit.json").read_text())
+    for tree in content["trees"]:
+        tree |= {"leaf_count": [1] * len(tree["leaf_value"]), "internal_count": [2] * len(tree["threshold"])}
+    (tmp_path / "fit.json").write_text(json.dumps(content))
+    assert load(tmp_path / "fit.json") == model
+
+
+def test_leads_sum_to_the_difference_of_the_scores() -> None:
+    frame, label = world()
+    model = fit(frame, label, 20, RECIPE)
+    other = frame.reverse()
+    parts = leads(model, frame, other)
+    assert np.allclose(parts.sum(axis=1), apply(model, frame) - apply(model, other))
     assert np.abs(parts[:, 0]).mean() > 5 * np.abs(parts[:, 1]).mean()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.learn.ranker.model import apply, contributions, crossfit, fit, load, save
+from memlab.learn.ranker.model import apply, crossfit, fit, leads, load, save
 from memlab.learn.ranker.reasons import SESSIONS, TOP, importances, reasons
 from memlab.learn.ranker.stage import candidates
 from memlab.store import Store
@@ -33,7 +33,7 @@ def units(frame: pl.DataFrame) -> pl.DataFrame:
                         pl.concat_list(pl.col("unit").cast(pl.Int32)).alias("turns"))
 
 
-def test_contributions_add_up_to_the_lead_of_the_first_turn() -> None:
+def test_reasons_add_up_to_the_lead_of_the_first_turn() -> None:
     frame, label = world()
     frame = frame.with_columns(pl.col("question", "unit").cast(pl.Int32))
     fold = (frame["question"].to_numpy() % 3).astype(np.int32)
@@ -51,12 +51,12 @@ def test_contributions_add_up_to_the_lead_of_the_first_turn() -> None:
             (one + 100, one, two + 100, two)]
         assert shown["contribution"].sum() == pytest.approx(mine["score"][0] - mine["score"][1], abs=1e-5)
         (model,) = (model for rows, model in fits if rows[one])
-        parts = contributions(model, frame)
+        parts = leads(model, frame[[one]], frame[[two]])[0]
         for feature, value, other, contribution in shown.drop_nulls("feature").select(
                 "feature", "value", "other_value", "contribution").iter_rows():
             at = model.features.index(feature)
             assert (value, other) == (frame[feature][one], frame[feature][two])
-            assert contribution == pytest.approx(parts[one, at] - parts[two, at], abs=1e-5)
+            assert contribution == pytest.approx(parts[at], abs=1e-5)
 
 
 def test_a_run_has_the_largest_five_of_each_question_then_the_rest() -> None:
