@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from math import factorial, inf
@@ -19,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlab.learn.ranker.trees import Tree
-from memlab.runtime.cores import usable_cores
 
 Columns = Sequence[NDArray[np.float32]]
 """The values of each feature, (n,) each; nan where one is missing."""
@@ -37,10 +35,10 @@ TINY = np.float32(1e-35)
 """Largest size of a number that LightGBM takes for zero."""
 
 CELLS = 2**24
-"""Comparisons of splits with rows in memory at once, on each core."""
+"""Comparisons of splits with rows in memory at once."""
 
 ROWS = 2**14
-"""Rows at once: with as many, the comparisons of one tree stay in a core's cache."""
+"""Rows at once: the comparisons of one tree then stay in a core's cache."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +53,16 @@ class Group:
 
 @dataclass(frozen=True)
 class Block:
-    """Eight leaves of a tree. splits: those that can take some of them away; masks (splits, 1): which ones, as bits.
-
-    values: (256,) the value of the first leaf that remains, for each set of leaves that are taken away.
-    """
+    """Eight leaves of a tree. splits: those that can take some of them away; masks (splits, 1): which ones, as bits."""
 
     splits: NDArray[np.int64]
     masks: Bytes
-    values: NDArray[np.float64]
 
-    def gone(self, right: Bytes) -> Bytes:
-        """Return the leaves that are taken away, as bits, (rows,); right: 255 where a split is passed on the right."""
-        return np.bitwise_or.reduce(right[self.splits] & self.masks, axis=0)
+    def first(self, right: Bytes) -> Bytes:
+        """Return the first leaf that remains in each row, 0 to 7, or 8 if none does; right: as ``Forest._right``."""
+        taken = right[self.splits]
+        gone = np.bitwise_or.reduce(np.bitwise_and(taken, self.masks, out=taken), axis=0)
+        return np.bitwise_count((~gone & (gone + np.uint8(1))) - np.uint8(1))  # the ones below the lowest zero
 
 
 @dataclass(frozen=True)
@@ -110,15 +106,21 @@ class Forest:
         self.groups = [_group(feature, kind, number, list(splits))
                        for (feature, kind), splits in groupby(number, key=lambda split: split[:2])]
         self.paths = [_paths(tree, number) for tree in trees]
-        self.trees = [_blocks(paths) for paths in self.paths]
+        self.blocks = [_blocks(paths) for paths in self.paths]
 
     def scores(self, columns: Columns, rows: int) -> NDArray[np.float64]:
         """Return the sum of the trees' leaves for each of so many rows, (rows,)."""
         step = min(max(CELLS // max(self.size, 1), 1), ROWS)
-        with ThreadPoolExecutor(usable_cores()) as pool:  # NumPy computes outside Python's lock
-            parts = pool.map(lambda start: self._scores([column[start:start + step] for column in columns],
-                                                        min(step, rows - start)), range(0, rows, step))
-            return np.concatenate([np.zeros(0), *parts])
+        total, memory = np.zeros(rows), np.empty((self.size, step), np.uint8)
+        for start in range(0, rows, step):  # on one core: these steps are so short that threads would wait
+            mine = slice(start, min(start + step, rows))
+            right = self._right([column[mine] for column in columns], memory[:, :mine.stop - start])
+            for paths, blocks in zip(self.paths, self.blocks):
+                leaf = blocks[0].first(right).astype(np.min_scalar_type(len(paths.values)), copy=False)
+                for number, block in enumerate(blocks[1:], 1):
+                    leaf = leaf + (leaf == 8 * number) * block.first(right)
+                total[mine] += paths.values.take(leaf)
+        return total
 
     def leads(self, ahead: Columns, behind: Columns, rows: int) -> NDArray[np.float64]:
         """Return what each feature adds to the lead of the rows ``ahead`` over the rows ``behind``, (rows, features).
@@ -131,27 +133,17 @@ class Forest:
         most = max((len(paths.splits) * len(paths.values) for paths in self.paths), default=1)
         step = min(max(CELLS // most, 1), ROWS)
         for start in range(0, rows, step):
-            mine = slice(start, start + step)
-            right = [self._right([column[mine] for column in columns], min(step, rows - start))
-                     for columns in (ahead, behind)]
+            mine = slice(start, min(start + step, rows))
+            memory = np.empty((2, self.size, mine.stop - start), np.uint8)
+            right = [self._right([column[mine] for column in columns], part)
+                     for columns, part in zip((ahead, behind), memory)]
             for paths in self.paths:
                 shares[paths.features, mine] += _leads(paths, *(part[paths.splits] for part in right))
         return shares.T
 
-    def _scores(self, columns: Columns, rows: int) -> NDArray[np.float64]:
-        right = self._right(columns, rows)
-        total = np.zeros(rows)
-        for *others, last in self.trees:
-            value = last.values.take(last.gone(right))  # twice as fast as an index in brackets
-            for block in reversed(others):
-                gone = block.gone(right)
-                value = np.where(gone == 255, value, block.values.take(gone))
-            total += value
-        return total
-
-    def _right(self, columns: Columns, rows: int) -> Bytes:
-        """Return 255 where a row passes a split on the right, else 0, (splits, rows)."""
-        right = np.empty((self.size, rows), np.bool_)
+    def _right(self, columns: Columns, memory: Bytes) -> Bytes:
+        """Return ``memory`` (splits, rows) with 255 where a row passes a split on the right, else 0."""
+        right = memory.view(np.bool_)
         for feature, of_feature in groupby(self.groups, key=lambda group: group.feature):
             values = columns[feature]
             missing = np.isnan(values)
@@ -166,8 +158,7 @@ class Forest:
                     np.logical_not(np.less_equal(values, group.thresholds, out=out), out=out)
                 if group.kind & MISSING == ZERO:
                     out[:, np.abs(known) <= TINY] = not group.kind & DEFAULT_LEFT
-        as_bytes = right.view(np.uint8)
-        return np.negative(as_bytes, out=as_bytes)
+        return np.negative(memory, out=memory)
 
 
 @functools.lru_cache(maxsize=32)
@@ -216,14 +207,11 @@ def _paths(tree: Tree, number: dict[Split, int]) -> Paths:
 
 def _blocks(paths: Paths) -> list[Block]:
     blocks: list[Block] = []
-    sets = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
     left, _ = paths.sides()
     for start in range(0, len(paths.values), 8):
         of_block = left[:, start:start + 8]
         some = np.flatnonzero(of_block.any(axis=1))
-        values = paths.values[start:start + 8]
-        first = np.argmin(sets[:, :len(values)], axis=1)
-        blocks.append(Block(paths.splits[some], np.packbits(of_block[some], axis=1, bitorder="little"), values[first]))
+        blocks.append(Block(paths.splits[some], np.packbits(of_block[some], axis=1, bitorder="little")))
     return blocks
 
 
@@ -235,20 +223,21 @@ def _leads(paths: Paths, ahead: Bytes, behind: Bytes) -> NDArray[np.float64]:
     open it for a features, and that of the row behind alone for b. With a leaf's value v, each of the former has
     the share v (a - 1)! b! / (a + b)!, each of the latter -v a! (b - 1)! / (a + b)!.
     """
+    count = ahead.shape[1]
     left, right = (np.packbits(side, axis=1, bitorder="little")[:, :, None] for side in paths.sides())
     shut_ahead, shut_behind = (paths.by_feature((passed[:, None] & (left ^ right)) ^ right)
                                for passed in (ahead, behind))  # (f, leaves / 8, m): leaves as bits
     reached = ~np.bitwise_or.reduce(shut_ahead & shut_behind, axis=0)
-    pair, leaf = np.nonzero(np.unpackbits(reached, axis=0, count=len(paths.values), bitorder="little").T)
-    differ, block, bit = shut_ahead ^ shut_behind, leaf // 8, (1 << leaf % 8).astype(np.uint8)
+    leaves = np.unpackbits(reached, axis=0, count=len(paths.values), bitorder="little")
+    leaf, pair = np.divmod(np.flatnonzero(leaves), count)
     size, value = len(leaf), paths.values[leaf]
+    at, bit = leaf // 8 * count + pair, (1 << leaf % 8).astype(np.uint8)
     (by_ahead, at_ahead), (by_behind, at_behind) = (
-        np.divmod(np.flatnonzero(differ[:, block, pair] & shut[:, block, pair] & bit), size)
-        for shut in (shut_behind, shut_ahead))
+        np.divmod(np.flatnonzero((shut & ~open_).reshape(len(shut), -1).take(at, axis=1) & bit), size)
+        for shut, open_ in ((shut_behind, shut_ahead), (shut_ahead, shut_behind)))
     a, b = np.bincount(at_ahead, minlength=size), np.bincount(at_behind, minlength=size)
     weights = _weights(len(paths.features))
     added = np.concatenate([(value * weights[a, b])[at_ahead], -(value * weights[b, a])[at_behind]])
-    count = ahead.shape[1]
     at = np.concatenate([by_ahead, by_behind]) * count + pair[np.concatenate([at_ahead, at_behind])]
     shares = np.bincount(at, weights=added, minlength=len(paths.features) * count)
     return shares.astype(np.float64, copy=False).reshape(-1, count)

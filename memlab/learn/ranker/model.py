@@ -124,7 +124,8 @@ def inputs(model: RankModel, frame: pl.DataFrame) -> Columns:
     if missing:
         raise MemlabError(f"the fit needs {len(missing)} features that this ranking lacks (the first: '{missing[0]}')",
                           where="learn/ranker", fix="use the searches that it was fitted with, or fit anew")
-    return [frame[name].cast(pl.Float32).to_numpy() for name in model.features]
+    numbers = frame.select(pl.col(model.features).cast(pl.Float32).fill_null(np.nan))  # so that no column is copied
+    return [column.to_numpy() for column in numbers]
 
 
 def apply(model: RankModel, frame: pl.DataFrame) -> Scores:

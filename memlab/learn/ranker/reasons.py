@@ -63,14 +63,22 @@ def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fit
 def _largest(pairs: pl.DataFrame, frame: pl.DataFrame, lead: np.ndarray, features: tuple[str, ...]) -> pl.DataFrame:
     """Return the rows of these pairs (m,); lead (m, features) is what each feature adds to the lead of the first."""
     order = np.argsort(-np.abs(lead), axis=1, kind="stable")[:, :TOP]
+    named = np.take_along_axis(lead, order, axis=1)
+    others = np.round(lead.sum(axis=1) - named.sum(axis=1), DIGITS)
     values = frame.select(features)
-    one, two = values[pairs["row"].to_numpy()].to_numpy(), values[pairs["row_other"].to_numpy()].to_numpy()
-    rows = []
-    for i, about in enumerate(pairs.select("question", "session", "turn", "session_other", "turn_other").iter_rows()):
-        named = [j for j in order[i] if lead[i, j]]
-        rows += [(*about, features[j], _number(one[i, j]), _number(two[i, j]), float(lead[i, j])) for j in named]
-        rows.append((*about, None, None, None, round(float(lead[i].sum() - lead[i, named].sum()), DIGITS)))
-    return pl.DataFrame(rows, schema=SCHEMAS["reasons"], orient="row")
+    both = (np.take_along_axis(values[pairs[row].to_numpy()].to_numpy(), order, axis=1)
+            for row in ("row", "row_other"))
+    none = np.full((len(lead), 1), np.nan)
+    columns = [np.hstack([part, last]).ravel() for part, last in zip((*both, named), (none, none, others[:, None]))]
+    feature = pl.Series(features).gather(order.ravel()).to_numpy().reshape(order.shape)
+    rows = pairs.select("question", "session", "turn", "session_other", "turn_other")[
+        np.repeat(np.arange(len(lead)), order.shape[1] + 1)]
+    table = rows.with_columns(
+        pl.Series("feature", np.hstack([feature, np.full((len(lead), 1), None)]).ravel().tolist(), pl.String),
+        *(pl.Series(name, column, nan_to_null=True) for name, column in zip(("value", "other", "adds"), columns)))
+    table = table.filter(pl.col("feature").is_null() | (pl.col("adds") != 0))
+    return pl.DataFrame([column.cast(dtype).alias(name) for column, (name, dtype) in zip(
+        table.iter_columns(), SCHEMAS["reasons"].items())])
 
 
 def _by_sessions(pairs: pl.DataFrame, ahead: np.ndarray, lead: np.ndarray) -> pl.DataFrame:
@@ -79,7 +87,3 @@ def _by_sessions(pairs: pl.DataFrame, ahead: np.ndarray, lead: np.ndarray) -> pl
     rows = [(*key, SESSIONS, None, None, round(float(more), DIGITS))
             for key, more, trees in zip(keys, ahead, lead) if trees < -10.0**-3]
     return pl.DataFrame(rows, schema=SCHEMAS["reasons"], orient="row")
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

@@ -128,9 +128,9 @@ def places(fits: Fits, frame: pl.DataFrame, session: NDArray[np.int64], scores: 
     """Return (question, unit, session, place) of each row by its own model; None if no model has one of sessions.
 
     session, scores: (n,) of the rows; terms: of their turns. The place is that of the session in its question, from 0;
-    null if the model leaves it in the order of the best turns. Rows of a model without sessions are left out.
+    null if its model leaves it in the order of the best turns, or is none of sessions.
     """
-    parts: list[pl.DataFrame] = []
+    place_of = np.full(frame.height, -1)
     for mine, model in fits:
         if model.sessions is None or not model.recipe.places:
             continue
@@ -140,9 +140,12 @@ def places(fits: Fits, frame: pl.DataFrame, session: NDArray[np.int64], scores: 
         if model.behind is not None:
             behind = behind_table(table, place, kept, terms.only(mine))
             place[place >= kept] = kept + session_places(model.behind, behind)
+        else:
+            place[place >= kept] = -1
+        keys = rows.select("question").with_columns(pl.Series("session", session[mine]))
         placed = table.select(*KEY, pl.Series("place", place))
-        if model.behind is None:
-            placed = placed.filter(pl.col("place") < kept)
-        keys = rows.select("question", "unit").with_columns(pl.Series("session", session[mine]))
-        parts.append(keys.join(placed, on=KEY, how="left", maintain_order="left"))
-    return pl.concat(parts) if parts else None
+        place_of[mine] = keys.join(placed, on=KEY, how="left", maintain_order="left")["place"].to_numpy()
+    if (place_of < 0).all():
+        return None
+    return frame.select("question", "unit", pl.Series("session", session), pl.Series("place", place_of)).with_columns(
+        pl.col("place").replace(-1, None))

@@ -71,7 +71,7 @@ def session_table(frame: pl.DataFrame, session: NDArray[np.int64], scores: NDArr
         BEST: best, "best learned": first_three[0],
         "second learned": np.fmin(*first_three[:2]),  # the only one, if there is no second
         "three learned": np.nansum(np.maximum(first_three, 0.0), axis=0),
-        **{f"best {lane}": np.maximum.reduceat(frame[lane].cast(pl.Float64).to_numpy()[order], groups.start)
+        **{f"best {lane}": np.maximum.reduceat(frame[lane].to_numpy()[order], groups.start).astype(np.float64)
            for lane in lanes}}
     table = pl.DataFrame(columns).select(frame["question"].gather(best), pl.Series("session", session[best]), pl.all())
     return table[np.argsort(np.minimum.reduceat(order, groups.start))]

@@ -5,14 +5,11 @@ Rows are sorted and summed as plain arrays; a group-by per feature costs several
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from memlab.rank.units import signals_of
-from memlab.runtime.cores import usable_cores
 
 FUSED = "linear"
 """Name of the fused score as a signal."""
@@ -53,8 +50,7 @@ def signal_features(placed: pl.DataFrame, depth: int) -> pl.DataFrame:
             columns |= {f"z {name} {step:+}": np.where(row < 0, np.nan, z[row]) for step, row in near.items()}
         return columns
 
-    with ThreadPoolExecutor(usable_cores()) as pool:  # NumPy computes outside Python's lock
-        made = {column: values for part in pool.map(columns_of, names) for column, values in part.items()}
+    made = {column: values for name in names for column, values in columns_of(name).items()}
     made["session turns ranked"] = sessions.size.astype(np.float64)[sessions.of]
     made["session rank"] = _session_ranks(made[f"session best z {FUSED}"], head.of, sessions)
     columns = {column: made[column] for form in COLUMNS for name in names if (column := form.format(name)) in made}
@@ -128,12 +124,16 @@ def session_keys(question: Ints, session: Ints) -> Ints:
 
 def _fill(signals: pl.DataFrame, question: Ints, inside: NDArray[np.bool_]) -> dict[str, Floats]:
     """Return each signal, (n,): where it is null, the lowest of the question's rows ``inside``, or 0."""
-    lowest = signals.filter(inside).with_columns(pl.Series("\0question", question[inside])).group_by("\0question").agg(
-        pl.all().min()).sort("\0question")
+    own = question[inside]
     filled = {}
     for name in signals.columns:
         values = signals[name].to_numpy()
-        filled[name] = np.where(np.isnan(values), lowest[name].fill_null(0.0).to_numpy()[question], values)
+        missing = np.isnan(values)
+        if missing.any():
+            lowest = np.full(int(question.max(initial=-1)) + 1, np.nan)
+            np.fmin.at(lowest, own, values[inside])
+            values = np.where(missing, np.nan_to_num(lowest)[question], values)
+        filled[name] = values
     return filled
 
 
@@ -146,8 +146,7 @@ def zscores(values: Floats, question: Ints, inside: NDArray[np.bool_] | None = N
     size = np.maximum(np.bincount(of, minlength=int(question.max(initial=-1)) + 1), 1)
     mean = np.bincount(of, own, len(size)) / size
     deviation = np.sqrt(np.bincount(of, (own - mean[of]) ** 2, len(size)) / size)
-    varies = deviation > 1e-9
-    return np.where(varies[question], (values - mean[question]) / np.where(varies, deviation, 1.0)[question], 0.0)
+    return (values - mean[question]) / np.where(deviation > 1e-9, deviation, np.inf)[question]
 
 
 def _neighbours(of_session: Ints, turns: pl.Series, inside: NDArray[np.bool_]) -> dict[int, Ints]:

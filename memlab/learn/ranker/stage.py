@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -95,9 +96,10 @@ class LearnedScore(Score):
         """Return the features and terms of the first turns of each question, the models that score them, the depth."""
         if self.model is not None:
             fitted = load(self.model)
-            terms = turn_terms(tables["ranking"].filter(pl.col("rank") <= fitted.depth), tables)
-            frame = features(tables, fitted.depth, self.alone, terms)
-            return frame, terms, [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
+            with ThreadPoolExecutor(1) as pool:  # beside the features
+                terms = pool.submit(turn_terms, tables["ranking"].filter(pl.col("rank") <= fitted.depth), tables)
+                frame = features(tables, fitted.depth, self.alone, terms)
+            return frame, terms.result(), [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
         rows = self.learnable(tables)
         return rows.frame, rows.terms, crossfit_both(rows, self.depth, self.fit_recipe), self.depth
 
@@ -174,19 +176,29 @@ def rescore(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: i
             placed: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the ranking with the rows of ``frame`` by these scores (n,), and those beyond ``depth`` behind them.
 
-    Equal scores keep their order: each rank of the first ranking costs one unit of the last digit. ``placed``
-    (question, unit, session, place) then puts sessions into their places.
+    Equal scores keep their order: each rank of the first ranking costs one unit of the last digit. ``placed`` has the
+    rows of ``frame`` (question, unit, session, place), and puts sessions into their places.
     """
-    learned = frame.select("question", "unit", pl.Series("learned", scores))
-    head = ranking.filter(pl.col("rank") <= depth).join(learned, on=["question", "unit"], maintain_order="left")
-    head = head.with_columns(pl.col("learned") - pl.col("rank") * 10.0**-DIGITS).with_columns(
-        pl.col("learned").alias("score")).drop("learned")
-    if placed is not None:
-        moved = lead(head.select("question", "unit", "score").with_row_index("row").join(
-            placed, on=["question", "unit"], how="left", maintain_order="left"))
-        head = head[moved["row"]].with_columns(moved["score"])
     inside = ranking["rank"].to_numpy() <= depth
+    head = ranking.select(*PAIR, "rank").filter(inside).with_row_index("row")
+    at = _rows_of(head, frame)
+    head = head.with_columns(pl.Series("score", scores[at]) - pl.col("rank") * 10.0**-DIGITS)
+    if placed is not None:
+        head = lead(head.with_columns(placed["session", "place"][at]))
     first = ranked(head)
-    tail = below(head, ranking.filter(~inside)).with_columns(pl.col("score").round(DIGITS) + 0.0, selected=False)
-    row = np.where(inside, np.cumsum(inside), first.height + np.cumsum(~inside)) - 1  # the tail keeps order and ranks
-    return pl.concat([first, tail.select(first.columns)])[row]
+    row = np.arange(ranking.height)  # the tail keeps its rows
+    row[inside] = row[inside][first["row"].to_numpy()]
+    tail = below(first, ranking.select("question", "score").filter(~inside))["score"].round(DIGITS) + 0.0
+    score = np.empty(ranking.height)
+    score[inside], score[~inside] = first["score"].to_numpy(), tail.to_numpy()
+    moved = ranking.drop("score", "rank", "selected")[row]
+    return moved.select(*PAIR, pl.Series("score", score), ranking["rank"], pl.lit(False).alias("selected"),
+                        pl.exclude(PAIR))
+
+
+def _rows_of(pairs: pl.DataFrame, frame: pl.DataFrame) -> slice | NDArray[np.int64]:
+    """Return the row in ``frame`` of each of these (question, unit, ...), which are often its own rows."""
+    if pairs.select(PAIR).equals(frame.select(PAIR)):
+        return slice(None)
+    rows = pairs.select(PAIR).join(frame.select(PAIR).with_row_index("row"), on=PAIR, how="left", maintain_order="left")
+    return rows["row"].to_numpy().astype(np.int64)

@@ -23,7 +23,17 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
 from memlab.text.temporal import absolute
-from memlab.text.temporal.calendar import WEEKDAYS, Window, back, begin, number, pick, pick_weekday, unit_before
+from memlab.text.temporal.calendar import (
+    MONTHS,
+    WEEKDAYS,
+    Window,
+    back,
+    begin,
+    number,
+    pick,
+    pick_weekday,
+    unit_before,
+)
 from memlab.text.temporal.context import MatchContext
 from memlab.text.temporal.patterns import COUNT, DAY, MONTH, YEAR
 from memlab.text.temporal.relative import shift
@@ -52,6 +62,9 @@ _RELATIVE = tuple(re.compile(p, re.IGNORECASE) for p in (
     rf"\b(?P<how>last|this past|past|on) (?P<u>{'|'.join(WEEKDAYS)})\b",
     r"\b(?P<u>the day before yesterday|yesterday|today)\b",
 ))
+_TIME = re.compile(rf"\d|{'|'.join(month[:3] for month in MONTHS)}|(?i:last|past|this|ago|day)")
+"""Part of every expression of these lists: a text without it names no day."""
+
 _DAYS_AGO = {"today": 0, "yesterday": 1, "night": 1, "the day before yesterday": 2}
 _ANY_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _SINCE = re.compile(r"\bsince\b[^,.?!;]*$|\bafter (?:the )?$", re.IGNORECASE)
@@ -69,6 +82,8 @@ def window_of(text: str, today: date | None) -> Window | None:
     >>> window_of("How many days ago did I buy it?", date(2023, 4, 18)) is None
     True
     """
+    if not _TIME.search(text):
+        return None
     dates = _absolute(text, today)
     if not dates and today is not None:
         dates = [(match.start(), _relative(match, today)) for pattern in _RELATIVE for match in pattern.finditer(text)]

@@ -87,6 +87,19 @@ def test_each_row_has_the_leaves_that_a_walk_down_the_trees_finds(seed: int, spl
     assert scores(trees, rows).tolist() == [sum(walk(tree, row) for tree in trees) for row in rows]
 
 
+@pytest.mark.parametrize("splits", [254, 255, 256, 257, 700])
+def test_leaves_of_large_trees_are_counted_on(splits: int) -> None:
+    rng = np.random.default_rng(splits)
+    tree = random_tree(rng, splits, 50)
+    rows = random_rows(rng, 300, 50)
+    assert scores((tree,), rows).tolist() == [walk(tree, row) for row in rows]
+    chain = Tree(split_feature=(0,) * splits, threshold=tuple(map(float, reversed(range(splits)))),
+                 decision_type=(2,) * splits, left_child=(*range(1, splits), -1),
+                 right_child=tuple(-2 - i for i in range(splits)), leaf_value=tuple(map(float, range(splits + 1))))
+    rows = np.arange(splits + 1.0)[:, None]
+    assert scores((chain,), rows).tolist() == [walk(chain, row) for row in rows] == [0.0, *range(splits, 0, -1)]
+
+
 @pytest.mark.parametrize("leaves", [2, 8, 9, 15, 40])
 @pytest.mark.parametrize("missing", [{}, {"use_missing": False}, {"zero_as_missing": True}])
 def test_scores_are_those_of_lightgbm_bit_for_bit(leaves: int, missing: dict[str, bool]) -> None:

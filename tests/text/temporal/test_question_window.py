@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memlab.text.temporal import question_window
 from memlab.text.temporal.question_window import window_of
 
 ASKED = date(2023, 7, 1)
@@ -110,3 +111,11 @@ words = st.sampled_from(re.findall(r"\S+", """last past this ago two a few week 
 def test_a_window_has_an_order_and_ends_by_the_day_of_the_question(text: str, asked: date) -> None:
     found = window_of(text, asked)
     assert found is None or found[0] <= found[1] <= asked
+
+
+@given(st.lists(words | st.sampled_from(("who", "did", "seven", "night", "autumn", "Sept.")), max_size=4).map(" ".join))
+def test_a_text_that_is_set_aside_at_once_names_no_day(text: str) -> None:
+    found = window_of(text, ASKED)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(question_window, "_TIME", re.compile(""))
+        assert window_of(text, ASKED) == found
