@@ -64,7 +64,7 @@ def session_table(frame: pl.DataFrame, session: NDArray[np.int64], scores: NDArr
     question = dense_numbers(frame["question"])
     learned = zscores(scores, question)
     groups = Groups(dense_numbers(pl.Series(session_keys(question, session))))
-    order = groups.together(np.argsort(-learned, kind="stable"))
+    order = groups.ranked(learned)
     best = order[groups.start]
     first_three = [groups.nth(learned[order], n, np.nan) for n in range(3)]
     columns = {

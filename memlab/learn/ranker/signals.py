@@ -22,6 +22,9 @@ COLUMNS = ("z {}", *(f"z {{}} {step:+}" for step in STEPS), "below {}", "rank {}
            "session best z {} minus own", "session rank")
 """Features in their order, each for all signals that have it: trees draw features by their places."""
 
+MOST = 2**24
+"""Largest number up to which keys are looked up in a list; larger ones are sorted, which takes longer."""
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -94,6 +97,16 @@ class Groups:
         """Return the rows, (n,), group after group, the largest values of each group first."""
         return self.together(np.argsort(-values))
 
+    def ranked(self, values: Floats) -> Ints:
+        """Return the rows as ``descending``; equal values of a group are in the order of the rows."""
+        order = self.descending(values)
+        ordered, group = values[order], self.of[order]
+        ties = np.append((ordered[1:] == ordered[:-1]) & (group[1:] == group[:-1]), False)
+        tied = np.flatnonzero(ties | np.roll(ties, 1))
+        run = np.cumsum(~np.roll(ties, 1))[tied]  # few: a sort that keeps the order of all rows takes longer
+        order[tied] = order[tied][np.lexsort((order[tied], run))]
+        return order
+
     def together(self, order: Ints) -> Ints:
         """Return rows (m,) group after group, those of a group in the order in which they are given."""
         return order[np.argsort(self._short[order], kind="stable")]
@@ -113,8 +126,13 @@ class Groups:
 
 
 def dense_numbers(keys: pl.Series) -> Ints:
-    """Return the place of each key among the distinct ones, sorted, from 0, (n,)."""
-    return keys.rank("dense").cast(pl.Int64).to_numpy() - 1
+    """Return the place of each key, which is 0 or more, among the distinct ones, sorted, from 0, (n,)."""
+    largest = int(keys.max() or 0)  # type: ignore[arg-type]
+    if largest > MOST:
+        return keys.rank("dense").cast(pl.Int64).to_numpy() - 1
+    values, present = keys.to_numpy(), np.zeros(largest + 1, np.bool_)
+    present[values] = True
+    return (np.cumsum(present) - 1)[values]
 
 
 def session_keys(question: Ints, session: Ints) -> Ints:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.learn.ranker.signals import Groups, signal_features, zscores
+from memlab.learn.ranker.signals import Groups, dense_numbers, signal_features, zscores
 
 TURNS = [(0, 0), (0, 1), (1, 0), (0, 2), (1, 1), (0, 4)]
 """Session and turn of each unit, in the order of the fused score."""
@@ -54,7 +54,15 @@ def test_rows_of_a_group_are_put_together_in_their_order(rows: list[tuple[int, i
     assert groups.together(backwards).tolist() == sorted(backwards.tolist(), key=lambda row: of[row])
     assert values[groups.descending(values)].tolist() == [
         v for number in range(len(numbers)) for v in sorted(values[of == number].tolist(), reverse=True)]
+    assert groups.ranked(values).tolist() == [row for number in range(len(numbers)) for row in sorted(
+        np.flatnonzero(of == number).tolist(), key=lambda row: (-values[row], row))]
     assert groups.start.tolist() == [int((of < number).sum()) for number in range(len(numbers))]
+
+
+@given(st.lists(st.integers(0, 40)), st.sampled_from([0, 10**15]))
+def test_keys_are_numbered_without_gaps_in_their_order(keys: list[int], offset: int) -> None:
+    numbers = dense_numbers(pl.Series([key + offset for key in keys], dtype=pl.Int64))
+    assert numbers.tolist() == [sorted(set(keys)).index(key) for key in keys]
 
 
 FUSED = z([9.0, 8.0, 6.0, 5.0, 2.0, 1.0])
