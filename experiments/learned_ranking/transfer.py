@@ -90,6 +90,7 @@ def fits_of(tested: World, worlds: list[World]) -> Iterator[tuple[str, Fits]]:
         seen = together([*(other.rows for other in others), part(tested.rows, kept)])
         joint.append((tested.fold == fold, fit_both(seen, tested.score.depth, tested.score.fit_recipe)))
     yield "joint", joint
+    yield "joint, turns", [(rows, dataclasses.replace(model, sessions=None, behind=None)) for rows, model in joint]
 
 
 def main(words: list[str]) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from memlab.errors import MemlabError
-from memlab.learn.ranker.forest import Columns, forest
+from memlab.learn.ranker.boosted_trees import Columns, boosted_trees
 from memlab.learn.ranker.sessions import SessionModel
 from memlab.learn.ranker.trees import Tree, lightgbm, trees_of
 from memlab.runtime.cores import usable_cores
@@ -130,12 +130,12 @@ def inputs(model: RankModel, frame: pl.DataFrame) -> Columns:
 
 def apply(model: RankModel, frame: pl.DataFrame) -> Scores:
     """Return the model's score of each row of ``features``, shape (n,)."""
-    return forest(model.trees).scores(inputs(model, frame), frame.height)
+    return boosted_trees(model.trees).scores(inputs(model, frame), frame.height)
 
 
 def leads(model: RankModel, ahead: pl.DataFrame, behind: pl.DataFrame) -> NDArray[np.float64]:
     """Return what each feature adds to the lead of each row over the one behind it, (n, features)."""
-    return forest(model.trees).leads(inputs(model, ahead), inputs(model, behind), ahead.height)
+    return boosted_trees(model.trees).leads(inputs(model, ahead), inputs(model, behind), ahead.height)
 
 
 Fits = Sequence[tuple[NDArray[np.bool_], RankModel]]

@@ -1,7 +1,7 @@
 """Importances of the features of fits, and the reasons for which they rank the first turn before the second.
 
-The share of a feature in the lead of one turn over another is its Shapley value (``memlab.learn.ranker.forest``): the
-shares of all features add up to the lead, and a feature with the same value in both turns has none.
+The share of a feature in the lead of one turn over another is its Shapley value (``BoostedTrees.leads``): the shares of
+all features add up to the lead, and a feature with the same value in both turns has none.
 """
 
 from __future__ import annotations

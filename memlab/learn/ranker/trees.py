@@ -1,7 +1,7 @@
 """Boosted trees as plain arrays: checked on construction, written as JSON, read from LightGBM's text of a fit.
 
-LightGBM (Ke et al., NeurIPS 2017), which is the extra ``learn``, fits the trees, and ``memlab.learn.ranker.forest``
-evaluates them. LightGBM trusts the text of a model: a wrong index reads foreign memory. So no file is handed to it.
+LightGBM (Ke et al., NeurIPS 2017), which is the extra ``learn``, fits the trees; ``BoostedTrees`` evaluates them.
+LightGBM trusts the text of a model: a wrong index reads foreign memory. So no file is handed to it.
 """
 
 from __future__ import annotations

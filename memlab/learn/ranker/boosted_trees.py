@@ -59,7 +59,7 @@ class Block:
     masks: Bytes
 
     def first(self, right: Bytes) -> Bytes:
-        """Return the first leaf that remains in each row, 0 to 7, or 8 if none does; right: as ``Forest._right``."""
+        """Return the first leaf that remains, 0 to 7, or 8 if none does, (rows,); ``right``: BoostedTrees._right."""
         taken = right[self.splits]
         gone = np.bitwise_or.reduce(np.bitwise_and(taken, self.masks, out=taken), axis=0)
         return np.bitwise_count((~gone & (gone + np.uint8(1))) - np.uint8(1))  # the ones below the lowest zero
@@ -97,7 +97,7 @@ class Paths:
         return joined
 
 
-class Forest:
+class BoostedTrees:
     """Boosted trees, ready to be evaluated."""
 
     def __init__(self, trees: tuple[Tree, ...]) -> None:
@@ -162,9 +162,9 @@ class Forest:
 
 
 @functools.lru_cache(maxsize=32)
-def forest(trees: tuple[Tree, ...]) -> Forest:
+def boosted_trees(trees: tuple[Tree, ...]) -> BoostedTrees:
     """Return these trees, ready to be evaluated."""
-    return Forest(trees)
+    return BoostedTrees(trees)
 
 
 def _splits(tree: Tree) -> list[Split]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.learn.ranker import forest as module
-from memlab.learn.ranker.forest import Forest, forest
+from memlab.learn.ranker import boosted_trees as module
+from memlab.learn.ranker.boosted_trees import BoostedTrees, boosted_trees
 from memlab.learn.ranker.trees import Tree, trees_of
 
 TREE: dict[str, Any] = {
@@ -23,11 +23,11 @@ def columns(rows: np.ndarray) -> list[np.ndarray]:
 
 
 def scores(trees: tuple[Tree, ...], rows: np.ndarray) -> np.ndarray:
-    return forest(trees).scores(columns(rows), len(rows))
+    return boosted_trees(trees).scores(columns(rows), len(rows))
 
 
 def leads(trees: tuple[Tree, ...], ahead: np.ndarray, behind: np.ndarray) -> np.ndarray:
-    return forest(trees).leads(columns(ahead), columns(behind), len(ahead))
+    return boosted_trees(trees).leads(columns(ahead), columns(behind), len(ahead))
 
 
 def random_tree(rng: np.random.Generator, splits: int, features: int) -> Tree:
@@ -132,7 +132,7 @@ def test_rows_are_evaluated_in_pieces_and_come_back_in_order(monkeypatch: pytest
     rng = np.random.default_rng(5)
     trees = tuple(random_tree(rng, 12, 4) for _ in range(4))
     ahead, behind = random_rows(rng, 50, 4), random_rows(rng, 50, 4)
-    whole = Forest(trees)
+    whole = BoostedTrees(trees)
     expected = whole.scores(columns(ahead), 50), whole.leads(columns(ahead), columns(behind), 50)
     monkeypatch.setattr(module, "ROWS", 7)
     assert (whole.scores(columns(ahead), 50) == expected[0]).all()
