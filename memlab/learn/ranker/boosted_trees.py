@@ -37,7 +37,7 @@ TINY = np.float32(1e-35)
 CELLS = 2**24
 """Comparisons of splits with rows in memory at once."""
 
-ROWS = 2**14
+ROWS = 2**15
 """Rows at once: the comparisons of one tree then stay in a core's cache."""
 
 
@@ -228,17 +228,20 @@ def _leads(paths: Paths, ahead: Bytes, behind: Bytes) -> NDArray[np.float64]:
     shut_ahead, shut_behind = (paths.by_feature((passed[:, None] & (left ^ right)) ^ right)
                                for passed in (ahead, behind))  # (f, leaves / 8, m): leaves as bits
     reached = ~np.bitwise_or.reduce(shut_ahead & shut_behind, axis=0)
-    leaves = np.unpackbits(reached, axis=0, count=len(paths.values), bitorder="little")
-    leaf, pair = np.divmod(np.flatnonzero(leaves), count)
-    size, value = len(leaf), paths.values[leaf]
-    at, bit = leaf // 8 * count + pair, (1 << leaf % 8).astype(np.uint8)
-    (by_ahead, at_ahead), (by_behind, at_behind) = (
-        np.divmod(np.flatnonzero((shut & ~open_).reshape(len(shut), -1).take(at, axis=1) & bit), size)
-        for shut, open_ in ((shut_behind, shut_ahead), (shut_ahead, shut_behind)))
-    a, b = np.bincount(at_ahead, minlength=size), np.bincount(at_behind, minlength=size)
+    leaves = np.unpackbits(reached, axis=0, count=len(paths.values), bitorder="little").view(np.bool_)
+    leaf, pair = np.divmod(np.flatnonzero(leaves), count)  # (r,): each leaf that a mixture of a pair reaches
+    byte, bit, value = leaf // 8 * count + pair, (1 << leaf % 8).astype(np.uint8), paths.values[leaf]
+
+    def only(shut: Bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the features (k,) with such a bit, and for which of the r leaves, (k,)."""
+        return np.divmod(np.flatnonzero(shut.reshape(len(shut), -1).take(byte, axis=1) & bit != 0), len(leaf))
+
+    feature_a, leaf_a = only(shut_behind & ~shut_ahead)
+    feature_b, leaf_b = only(shut_ahead & ~shut_behind)
+    a, b = np.bincount(leaf_a, minlength=len(leaf)), np.bincount(leaf_b, minlength=len(leaf))
     weights = _weights(len(paths.features))
-    added = np.concatenate([(value * weights[a, b])[at_ahead], -(value * weights[b, a])[at_behind]])
-    at = np.concatenate([by_ahead, by_behind]) * count + pair[np.concatenate([at_ahead, at_behind])]
+    added = np.concatenate([(value * weights[a, b])[leaf_a], -(value * weights[b, a])[leaf_b]])
+    at = np.concatenate([feature_a, feature_b]) * count + pair[np.concatenate([leaf_a, leaf_b])]
     shares = np.bincount(at, weights=added, minlength=len(paths.features) * count)
     return shares.astype(np.float64, copy=False).reshape(-1, count)
 

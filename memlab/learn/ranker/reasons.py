@@ -50,9 +50,9 @@ def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fit
     for mine, model in fits:
         chosen = mine[at]
         if chosen.any():
-            lead = leads(model, frame[at[chosen]], frame[other[chosen]])
-            mine_of = pairs.filter(chosen)
-            table = _largest(mine_of, frame, np.round(lead, DIGITS), model.features)
+            mine_of, both = pairs.filter(chosen), (frame[at[chosen]], frame[other[chosen]])
+            lead = leads(model, *both)
+            table = _largest(mine_of, both, np.round(lead, DIGITS), model.features)
             if model.sessions is not None:
                 ahead = (mine_of["score"] - mine_of["score_other"]).to_numpy() - lead.sum(axis=1)
                 table = pl.concat([_by_sessions(mine_of, ahead, lead.sum(axis=1)), table])
@@ -60,25 +60,29 @@ def reasons(ranking: pl.DataFrame, units: pl.DataFrame, frame: pl.DataFrame, fit
     return pl.concat(parts).sort("question", maintain_order=True)
 
 
-def _largest(pairs: pl.DataFrame, frame: pl.DataFrame, lead: np.ndarray, features: tuple[str, ...]) -> pl.DataFrame:
-    """Return the rows of these pairs (m,); lead (m, features) is what each feature adds to the lead of the first."""
+def _largest(pairs: pl.DataFrame, both: tuple[pl.DataFrame, pl.DataFrame], lead: np.ndarray,
+             features: tuple[str, ...]) -> pl.DataFrame:
+    """Return the rows of these pairs (m,); lead (m, features) is what each feature adds to the lead of the first.
+
+    both: the features of the first and of the second turns, m rows each.
+    """
     order = np.argsort(-np.abs(lead), axis=1, kind="stable")[:, :TOP]
     named = np.take_along_axis(lead, order, axis=1)
     others = np.round(lead.sum(axis=1) - named.sum(axis=1), DIGITS)
-    values = frame.select(features)
-    both = (np.take_along_axis(values[pairs[row].to_numpy()].to_numpy(), order, axis=1)
-            for row in ("row", "row_other"))
-    none = np.full((len(lead), 1), np.nan)
-    columns = [np.hstack([part, last]).ravel() for part, last in zip((*both, named), (none, none, others[:, None]))]
-    feature = pl.Series(features).gather(order.ravel()).to_numpy().reshape(order.shape)
-    rows = pairs.select("question", "session", "turn", "session_other", "turn_other")[
-        np.repeat(np.arange(len(lead)), order.shape[1] + 1)]
-    table = rows.with_columns(
-        pl.Series("feature", np.hstack([feature, np.full((len(lead), 1), None)]).ravel().tolist(), pl.String),
-        *(pl.Series(name, column, nan_to_null=True) for name, column in zip(("value", "other", "adds"), columns)))
-    table = table.filter(pl.col("feature").is_null() | (pl.col("adds") != 0))
-    return pl.DataFrame([column.cast(dtype).alias(name) for column, (name, dtype) in zip(
-        table.iter_columns(), SCHEMAS["reasons"].items())])
+    value, other_value = (np.take_along_axis(turns.select(features).to_numpy(), order, axis=1) for turns in both)
+
+    def column(of_features: np.ndarray, of_others: np.ndarray | float) -> np.ndarray:
+        return np.column_stack([of_features, np.broadcast_to(of_others, len(lead))]).ravel()
+
+    turns = pairs.select("question", "session", "turn", "session_other", "turn_other")
+    table = turns[np.repeat(np.arange(len(lead)), order.shape[1] + 1)].with_columns(
+        pl.Series("feature", [*features, None], pl.String).gather(column(order, len(features))),
+        pl.Series("value", column(value, np.nan), nan_to_null=True),
+        pl.Series("other_value", column(other_value, np.nan), nan_to_null=True),
+        pl.Series("contribution", column(named, others)))
+    table = table.filter(pl.col("feature").is_null() | (pl.col("contribution") != 0))
+    return table.rename({"session_other": "other_session", "turn_other": "other_turn"}).cast(
+        pl.Schema(SCHEMAS["reasons"]))
 
 
 def _by_sessions(pairs: pl.DataFrame, ahead: np.ndarray, lead: np.ndarray) -> pl.DataFrame:
