@@ -7,7 +7,7 @@ ranking and corpus, so that a part of the corpora gives the same features as the
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 from polars import selectors as cs
@@ -30,13 +30,12 @@ COLUMNS = ("turn", "question", "signals", "overlap", "dates", "likeness")
 """Order of the parts: trees draw features by their places, so another order gives other fits."""
 
 
-def features(tables: Tables, depth: int, alone: bool = False,
-             terms: Future[Terms] | None = None) -> pl.DataFrame:
+def features(tables: Tables, depth: int, alone: bool = False, terms: Terms | None = None) -> pl.DataFrame:
     """Return (question, unit, one Float32 column per feature) for the first ``depth`` turns of each question.
 
     Rows are in the order of the ranking. Where a control searches with another question's words, its text is that of
     the question here too. ``alone`` leaves only what the turn tells by itself and the question by itself. ``terms`` are
-    those of the first turns (``turn_terms``), if another thread makes them. Raises MemlabError if units are no turns.
+    those of the first turns (``turn_terms``), if they are known. Raises MemlabError if the units are not turns.
     """
     wrong = tables["queries"].filter(pl.col("kind") == "wrong").select("question", pl.col("text_id").alias("other"))
     asked = tables["questions"].join(wrong, on="question", how="left", maintain_order="left")
@@ -53,7 +52,7 @@ def features(tables: Tables, depth: int, alone: bool = False,
     makers: dict[str, Callable[[], pl.DataFrame]] = {} if alone else {  # those that take longest first
         "signals": lambda: signal_features(placed, depth),
         "overlap": lambda: overlap_features(head, said, here, tables),
-        "likeness": lambda: likeness_features(head, turn_terms(head, tables) if terms is None else terms.result()),
+        "likeness": lambda: likeness_features(head, turn_terms(head, tables) if terms is None else terms),
         "dates": lambda: date_features(head, tables)}
     makers |= {"turn": lambda: turn_features(head, said, here, tables),
                "question": lambda: question_features(head, tables)}

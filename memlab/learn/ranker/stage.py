@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -96,10 +95,9 @@ class LearnedScore(Score):
         """Return the features and terms of the first turns of each question, the models that score them, the depth."""
         if self.model is not None:
             fitted = load(self.model)
-            with ThreadPoolExecutor(1) as pool:  # beside the features
-                terms = pool.submit(turn_terms, tables["ranking"].filter(pl.col("rank") <= fitted.depth), tables)
-                frame = features(tables, fitted.depth, self.alone, terms)
-            return frame, terms.result(), [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
+            terms = turn_terms(tables["ranking"].filter(pl.col("rank") <= fitted.depth), tables)
+            frame = features(tables, fitted.depth, self.alone, terms)
+            return frame, terms, [(np.ones(frame.height, np.bool_), fitted)], fitted.depth
         rows = self.learnable(tables)
         return rows.frame, rows.terms, crossfit_both(rows, self.depth, self.fit_recipe), self.depth
 
