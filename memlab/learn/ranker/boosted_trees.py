@@ -12,7 +12,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import factorial, inf
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,17 @@ Bools = NDArray[np.bool_]
 Split = tuple[int, int, float]
 """Feature, kind (LightGBM's decision type) and threshold."""
 
-DEFAULT_LEFT, MISSING = 2, 12
-"""Bits of a kind: whether a missing value goes left, and what is missing (ZERO, NAN; no value of them, nothing)."""
+DEFAULT_LEFT = 2
+"""Bit of a kind: a missing value goes left."""
+
 ZERO, NAN = 4, 8
+"""Bits of a kind: what counts as missing; if neither is set, nothing does, and nan is taken for 0."""
 
 TINY = np.float32(1e-35)
 """Largest size of a number that LightGBM takes for zero."""
+
+ONES = np.array([byte.bit_count() for byte in range(256)], np.uint8)
+count_ones = getattr(np, "bitwise_count", ONES.take)  # NumPy 1 has no function for it
 
 CELLS = 2**24
 """Comparisons of splits with rows in memory at once."""
@@ -59,10 +64,14 @@ class Block:
     masks: Bytes
 
     def first(self, right: Bytes) -> Bytes:
-        """Return the first leaf that remains, 0 to 7, or 8 if none does, (rows,); ``right``: BoostedTrees._right."""
+        """Return the first leaf that remains, 0 to 7, or 8 if none does, (rows,).
+
+        right: (splits, rows) 255 where a row passes a split on the right, else 0.
+        """
         taken = right[self.splits]
         gone = np.bitwise_or.reduce(np.bitwise_and(taken, self.masks, out=taken), axis=0)
-        return np.bitwise_count((~gone & (gone + np.uint8(1))) - np.uint8(1))  # the ones below the lowest zero
+        below_lowest_zero: Bytes = (~gone & (gone + np.uint8(1))) - np.uint8(1)
+        return count_ones(below_lowest_zero)
 
 
 @dataclass(frozen=True)
@@ -89,7 +98,7 @@ class Paths:
         return (leaf >= self.start[:, None]) & ~from_middle, from_middle & (leaf < self.end[:, None])
 
     def by_feature(self, shut: Bytes) -> Bytes:
-        """Return the bits of all splits of each feature, (f, ...), from those of each split, (s, ...)."""
+        """Return the leaves that each feature closes, (f, ...), from those of each split, (s, ...); leaves are bits."""
         joined = shut[self.first]
         for feature, begin in enumerate(self.first):
             for split in range(begin + 1, self.first[feature + 1] if feature + 1 < len(self.first) else len(shut)):
@@ -130,7 +139,7 @@ class BoostedTrees:
         features with the same value in both rows add nothing, and all shares add up to the lead.
         """
         shares = np.zeros((len(ahead), rows))
-        most = max((len(paths.splits) * len(paths.values) for paths in self.paths), default=1)
+        most = max([1, 2 * self.size, *(len(paths.splits) * len(paths.values) for paths in self.paths)])
         step = min(max(CELLS // most, 1), ROWS)
         for start in range(0, rows, step):
             mine = slice(start, min(start + step, rows))
@@ -150,13 +159,13 @@ class BoostedTrees:
             known = np.where(missing, np.float32(0), values) if missing.any() else values
             for group in of_feature:
                 out = right[group.rows]
-                if group.kind & MISSING != NAN:
+                if not group.kind & NAN:
                     np.greater(known, group.thresholds, out=out)
                 elif group.kind & DEFAULT_LEFT:
                     np.greater(values, group.thresholds, out=out)
                 else:
                     np.logical_not(np.less_equal(values, group.thresholds, out=out), out=out)
-                if group.kind & MISSING == ZERO:
+                if group.kind & ZERO:
                     out[:, np.abs(known) <= TINY] = not group.kind & DEFAULT_LEFT
         return np.negative(memory, out=memory)
 
@@ -168,10 +177,12 @@ def boosted_trees(trees: tuple[Tree, ...]) -> BoostedTrees:
 
 
 def _splits(tree: Tree) -> list[Split]:
+    """Return the splits of a tree in its order."""
     return list(zip(tree.split_feature, tree.decision_type, tree.threshold))
 
 
 def _group(feature: int, kind: int, number: dict[Split, int], splits: list[Split]) -> Group:
+    """Return the splits of one feature and kind, which have consecutive numbers."""
     first = number[splits[0]]
     return Group(feature, kind, slice(first, first + len(splits)),
                  np.array([_rounded_down(threshold) for *_, threshold in splits], np.float32)[:, None])
@@ -206,6 +217,7 @@ def _paths(tree: Tree, number: dict[Split, int]) -> Paths:
 
 
 def _blocks(paths: Paths) -> list[Block]:
+    """Return the leaves of a tree in eights."""
     blocks: list[Block] = []
     left, _ = paths.sides()
     for start in range(0, len(paths.values), 8):
@@ -218,15 +230,15 @@ def _blocks(paths: Paths) -> list[Block]:
 def _leads(paths: Paths, ahead: Bytes, behind: Bytes) -> NDArray[np.float64]:
     """Return what each feature of one tree adds to the lead, (f, m).
 
-    ahead, behind: (s, m) 255 where each row of a pair passes a split on the right, else 0. A row with some features of
-    one and some of the other reaches a leaf if each feature opens the way to it. Let the value of the row ahead alone
-    open it for a features, and that of the row behind alone for b. With a leaf's value v, each of the former has
-    the share v (a - 1)! b! / (a + b)!, each of the latter -v a! (b - 1)! / (a + b)!.
+    ahead, behind: (s, m) 255 where each row of a pair passes a split on the right, else 0. A mixture, a row with some
+    values of one and some of the other, reaches a leaf if none of its values closes the way. Let A features close it
+    with the value of the row behind alone, and B with that of the row ahead alone. With a leaf's value v, each of the
+    A features has the share v (A - 1)! B! / (A + B)!, each of the B features -v A! (B - 1)! / (A + B)!.
     """
     count = ahead.shape[1]
     left, right = (np.packbits(side, axis=1, bitorder="little")[:, :, None] for side in paths.sides())
-    shut_ahead, shut_behind = (paths.by_feature((passed[:, None] & (left ^ right)) ^ right)
-                               for passed in (ahead, behind))  # (f, leaves / 8, m): leaves as bits
+    shut_ahead, shut_behind = (  # (f, leaves / 8, m): the left leaves where a row goes right, else the right ones
+        paths.by_feature((passed[:, None] & (left ^ right)) ^ right) for passed in (ahead, behind))
     reached = ~np.bitwise_or.reduce(shut_ahead & shut_behind, axis=0)
     leaves = np.unpackbits(reached, axis=0, count=len(paths.values), bitorder="little").view(np.bool_)
     leaf, pair = np.divmod(np.flatnonzero(leaves), count)  # (r,): each leaf that a mixture of a pair reaches
@@ -243,14 +255,15 @@ def _leads(paths: Paths, ahead: Bytes, behind: Bytes) -> NDArray[np.float64]:
     added = np.concatenate([(value * weights[a, b])[leaf_a], -(value * weights[b, a])[leaf_b]])
     at = np.concatenate([feature_a, feature_b]) * count + pair[np.concatenate([leaf_a, leaf_b])]
     shares = np.bincount(at, weights=added, minlength=len(paths.features) * count)
-    return shares.astype(np.float64, copy=False).reshape(-1, count)
+    return shares.astype(np.float64, copy=False).reshape(-1, count)  # of no entry they are integers
 
 
 @functools.cache
 def _weights(most: int) -> NDArray[np.float64]:
     """Return (a - 1)! b! / (a + b)! for a and b up to ``most``, (most + 1, most + 1); 0 for a = 0."""
+    a = np.arange(1.0, most + 1)
     table = np.zeros((most + 1, most + 1))
-    for a in range(1, most + 1):
-        for b in range(most + 1):
-            table[a, b] = factorial(a - 1) * factorial(b) / factorial(a + b)
+    table[1:, 0] = 1 / a
+    for b in range(1, most + 1):
+        table[1:, b] = table[1:, b - 1] * b / (a + b)
     return table

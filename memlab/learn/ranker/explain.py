@@ -44,7 +44,8 @@ def explain(model: RankModel, tables: Tables, question: str, most: int = 8, turn
     ranking = rescore(own["ranking"], frame, scores, model.depth, placed)
     row_of = {unit: row for row, unit in enumerate(frame["unit"])}
     order = [row_of[unit] for unit in ranking.filter(pl.col("rank") <= turns + 1)["unit"] if unit in row_of]
-    parts = leads(model, frame[order[:-1]], frame[order[1:]])
+    ahead, behind = (np.array(rows, np.int64) for rows in (order[:-1], order[1:]))
+    parts = leads(model, frame[ahead], frame[behind])
     by_trees = {int(row): place for place, row in enumerate(np.argsort(-scores, kind="stable"), 1)}
     lines = [one_line(chosen["text"][0])]
     said = with_text(own["units"].select("unit", *SESSION, pl.col("turns").list.first().alias("turn")).join(

@@ -115,7 +115,7 @@ def _shared_terms(q: Sparse, t: Sparse, question: Ints, turn: Ints, before: Ints
 
     overlap = share(*here)
     either = np.sort(np.concatenate([pair * max(q.nnz, 1) + cell for pair, cell in (here, ahead)]))
-    either = either[np.diff(either, prepend=-1) > 0]
+    either = either[np.diff(either, prepend=-1) > 0]  # np.unique takes much longer
     best = np.zeros(q.shape[0])
     np.maximum.at(best, question, overlap)
     count = np.bincount(here[0], minlength=n).astype(np.float64)

@@ -125,10 +125,10 @@ def fit_both(rows: Learnable, depth: int, recipe: Recipe, data: tuple[str, ...] 
 
 def places(fits: Fits, frame: pl.DataFrame, session: NDArray[np.int64], scores: Scores,
            terms: Terms) -> pl.DataFrame | None:
-    """Return (question, unit, session, place) of each row by its own model; None if no model has one of sessions.
+    """Return (question, unit, session, place) of each row by its own model; None if no model places sessions.
 
     session, scores: (n,) of the rows; terms: of their turns. The place is that of the session in its question, from 0;
-    null if its model leaves it in the order of the best turns, or is none of sessions.
+    null if its model leaves it in the order of the best turns, or has no session model.
     """
     place_of = np.full(frame.height, -1)
     for mine, model in fits:

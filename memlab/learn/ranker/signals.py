@@ -22,8 +22,8 @@ COLUMNS = ("z {}", *(f"z {{}} {step:+}" for step in STEPS), "below {}", "rank {}
            "session best z {} minus own", "session rank")
 """Features in their order, each for all signals that have it: trees draw features by their places."""
 
-MOST = 2**24
-"""Largest number up to which keys are looked up in a list; larger ones are sorted, which takes longer."""
+SPARSE = 16
+"""Most numbers for each key up to which keys are looked up in a list of all numbers; else they are sorted."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -126,9 +126,9 @@ class Groups:
 
 
 def dense_numbers(keys: pl.Series) -> Ints:
-    """Return the place of each key, which is 0 or more, among the distinct ones, sorted, from 0, (n,)."""
-    largest = int(keys.max() or 0)  # type: ignore[arg-type]
-    if largest > MOST:
+    """Return the place of each key among the distinct ones, sorted, from 0, (n,)."""
+    least, largest = (int(end or 0) for end in (keys.min(), keys.max()))  # type: ignore[arg-type]
+    if least < 0 or largest > SPARSE * len(keys):
         return keys.rank("dense").cast(pl.Int64).to_numpy() - 1
     values, present = keys.to_numpy(), np.zeros(largest + 1, np.bool_)
     present[values] = True
@@ -150,7 +150,7 @@ def _fill(signals: pl.DataFrame, question: Ints, inside: NDArray[np.bool_]) -> d
         if missing.any():
             lowest = np.full(int(question.max(initial=-1)) + 1, np.nan)
             np.fmin.at(lowest, own, values[inside])
-            values = np.where(missing, np.nan_to_num(lowest)[question], values)
+            values = np.where(missing, np.where(np.isnan(lowest), 0.0, lowest)[question], values)
         filled[name] = values
     return filled
 
@@ -164,7 +164,8 @@ def zscores(values: Floats, question: Ints, inside: NDArray[np.bool_] | None = N
     size = np.maximum(np.bincount(of, minlength=int(question.max(initial=-1)) + 1), 1)
     mean = np.bincount(of, own, len(size)) / size
     deviation = np.sqrt(np.bincount(of, (own - mean[of]) ** 2, len(size)) / size)
-    return (values - mean[question]) / np.where(deviation > 1e-9, deviation, np.inf)[question]
+    varies = deviation > 1e-9
+    return np.where(varies[question], (values - mean[question]) / np.where(varies, deviation, 1.0)[question], 0.0)
 
 
 def _neighbours(of_session: Ints, turns: pl.Series, inside: NDArray[np.bool_]) -> dict[int, Ints]:

@@ -174,8 +174,9 @@ def rescore(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: i
             placed: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the ranking with the rows of ``frame`` by these scores (n,), and those beyond ``depth`` behind them.
 
-    Equal scores keep their order: each rank of the first ranking costs one unit of the last digit. ``placed`` has the
-    rows of ``frame`` (question, unit, session, place), and puts sessions into their places.
+    The ranking is sorted by question and rank, and ``frame`` has all of its rows up to ``depth``, in any order. Equal
+    scores keep their order: each rank of the first ranking costs one unit of the last digit. ``placed`` has the rows of
+    ``frame`` (question, unit, session, place), and puts sessions into their places.
     """
     inside = ranking["rank"].to_numpy() <= depth
     head = ranking.select(*PAIR, "rank").filter(inside).with_row_index("row")

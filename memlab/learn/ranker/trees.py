@@ -20,6 +20,9 @@ Numbers = Annotated[tuple[float, ...], Field(strict=False, max_length=1024)]
 DECISIONS = frozenset({0, 2, 4, 6, 8, 10})
 """Kinds of numerical splits in LightGBM's text: 2 sends a missing value left; 4 and 8 say what is missing."""
 
+LARGEST = 1e100
+"""Largest value of a leaf: sums of leaves stay finite."""
+
 
 @stage
 class Tree:
@@ -47,8 +50,8 @@ class Tree:
         if any(0 <= child <= parent for side in (self.left_child, self.right_child)
                for parent, child in enumerate(side)):
             raise ValueError("a tree's split lies above its own parent")
-        if not all(map(math.isfinite, self.threshold + self.leaf_value)):
-            raise ValueError("a tree holds a number that is not finite")
+        if not all(map(math.isfinite, self.threshold)) or not all(abs(value) <= LARGEST for value in self.leaf_value):
+            raise ValueError("a tree holds a number that is not finite, or a leaf too large to add up")
         if not DECISIONS.issuperset(self.decision_type) or min(self.split_feature) < 0:
             raise ValueError("a tree holds an unknown kind of split")
         return self

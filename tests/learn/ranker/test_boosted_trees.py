@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from math import comb
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
@@ -160,6 +160,37 @@ def test_a_share_of_a_lead_is_the_shapley_value_over_all_coalitions(seed: int, s
                     gain = sum(walk(tree, joined) - walk(tree, without) for tree in trees)
                     expected += gain / (4 * comb(3, size))
             assert shares[row, feature] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("step", [1, 3])
+def test_leads_are_made_in_pieces_that_fit_into_memory(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece holds the comparisons of all splits with the rows of both sides."""
+    splits = 200
+    trees = tuple(Tree(**{**TREE, "threshold": (float(i), float(-1 - i))}) for i in range(splits // 2))
+    sizes: list[int] = []
+    right = BoostedTrees._right
+    monkeypatch.setattr(BoostedTrees, "_right", lambda self, rows, memory: sizes.append(memory.size) or right(
+        self, rows, memory))
+    monkeypatch.setattr(module, "CELLS", 2 * splits * step)
+    rows = random_rows(np.random.default_rng(0), 10, 2)
+    leads(trees, rows, rows[::-1])
+    assert max(sizes) == splits * step
+
+
+def test_the_weights_of_coalitions_are_those_of_the_formula() -> None:
+    table = module._weights(40)
+    for a, b in ((1, 0), (1, 1), (3, 2), (7, 12), (40, 40)):
+        assert table[a, b] == pytest.approx(factorial(a - 1) * factorial(b) / factorial(a + b), rel=1e-12)
+    assert not table[0].any()
+
+
+def test_scores_are_the_same_without_numpys_count_of_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    trees = tuple(random_tree(rng, 30, 4) for _ in range(4))
+    rows = random_rows(rng, 60, 4)
+    expected = scores(trees, rows).tolist()
+    monkeypatch.setattr(module, "count_ones", module.ONES.take)  # as with NumPy 1
+    assert scores(trees, rows).tolist() == expected
 
 
 def test_shares_add_up_and_equal_values_have_none() -> None:

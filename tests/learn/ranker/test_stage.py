@@ -77,6 +77,22 @@ def test_equal_scores_keep_the_order_of_the_linear_score() -> None:
     assert same.select("question", "unit", "rank").equals(ranking.select("question", "unit", "rank"))
 
 
+@pytest.mark.parametrize("depth", [1, 7, 40, 10**6])
+def test_a_ranking_is_rescored_as_by_a_join_and_a_sort_whatever_the_order_of_the_scores(depth: int) -> None:
+    ranking = first()["ranking"]
+    frame = ranking.filter(pl.col("rank") <= depth).select("question", "unit").sample(fraction=1, shuffle=True, seed=3)
+    scores = np.random.default_rng(4).normal(size=frame.height).round(1)
+    after = rescore(ranking, frame, scores, depth)
+    learned_score = ranking.join(frame.with_columns(pl.Series("learned", scores)), on=["question", "unit"], how="left")
+    order = learned_score.sort("question", "learned", "rank", descending=[False, True, False], nulls_last=True)
+    assert after.select("question", "unit").equals(order.select("question", "unit"))
+    assert after["rank"].equals(ranking["rank"])
+    assert after.select("question", "unit", "linear").sort("question", "unit").equals(
+        ranking.select("question", "unit", "linear").sort("question", "unit"))
+    assert after.columns == ranking.columns
+    assert after["score"].to_list() == after["score"].round(6).to_list()
+
+
 def test_a_questions_labels_and_those_of_its_fold_do_not_reach_it() -> None:
     tables = searched()
     fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], 5)

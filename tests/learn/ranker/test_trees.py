@@ -18,7 +18,7 @@ TREE: dict[str, Any] = {
     {"left_child": (1, -2)}, {"left_child": (0, -2)}, {"right_child": (7, -3)}, {"right_child": (1, -9)},
     {"left_child": (-1, -1)}, {"leaf_value": (1.0, 2.0)}, {"leaf_value": (1.0, 2.0, float("nan"))},
     {"threshold": (float("inf"), 1.0)}, {"split_feature": (-1, 0)}, {"decision_type": (1, 2)},
-    {"split_feature": (1,)}, {"leaf_value": (1.0,) * 2000},
+    {"split_feature": (1,)}, {"leaf_value": (1.0, 2.0, 1.7e308)}, {"leaf_value": (1.0,) * 2000},
     {name: () for name in TREE},
 ])
 def test_what_is_no_tree_is_refused(damage: dict[str, Any]) -> None:
