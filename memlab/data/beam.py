@@ -68,7 +68,7 @@ class Beam(Subset):
                 _question(build, number, corpus, item, where, ability, places, asked_on,
                           f"{self.size}/{folder.name}:{ability}:{index}")
                 number += 1
-        return self.cut(build.tables())
+        return self.cut(build.tables(), build.missing)
 
     def ambiguous(self) -> list[str]:
         """Return the names of the questions that cite an id of several messages, and so are not scored."""
@@ -197,6 +197,7 @@ def _question(build: Builder, number: int, corpus: int, item: dict[str, Any], wh
     cited = [places.get(id_, []) for id_ in cited_ids(item.get("source_chat_ids"), where)]
     evidence = sorted({spots[0] for spots in cited if len(spots) == 1})
     known = all(len(spots) <= 1 for spots in cited)
+    build.missing_evidence(question=number, number=sum(not spots for spots in cited))
     build.question(question=number, corpus=corpus, text=text, asked_on=asked_on, name=name,
                    answer=_answer(item, where), category=ability, abstain=ability == "abstention",
                    scored=bool(evidence) and known)

@@ -18,7 +18,7 @@ from memlab.data.subset import Subset
 from memlab.errors import MemlabError
 from memlab.runtime import json_limits
 from memlab.stage import LocalPath, stage
-from memlab.tables import Tables
+from memlab.tables import Notes, Tables
 from memlab.text.unicode import replace_surrogates
 
 
@@ -60,17 +60,24 @@ class Beir(Subset):
             title = _text(line, "title", where) if line.get("title") else ""
             add_document(build, 0, len(documents), name, title, _text(line, "text", where))
             documents[name] = len(documents)
-        judged = _judgements(qrels)
+        judged, unjudged, number = _judgements(qrels), 0, -1
         for number, (where, line) in enumerate(_lines(queries)):
             name = _text(line, "_id", where)
             if name not in judged:
+                unjudged += 1
                 continue
-            evidence = sorted(documents[d] for d in judged[name] if d in documents)
+            relevant = judged.pop(name)
+            evidence = sorted(documents[d] for d in relevant if d in documents)
+            build.missing_evidence(question=number, number=len(relevant) - len(evidence))
             build.question(question=number, corpus=0, text=_text(line, "text", where), asked_on=None,
                            name=name, answer=None, category="all", abstain=False, scored=bool(evidence))
             for session in evidence:
                 build.evidence(question=number, session=session, turn=0)
-        return self.cut(build.tables())
+        notes, tables = Notes(), self.cut(build.tables(), build.missing)
+        notes.include(tables)
+        notes.add(unjudged, number + 1, "queries have no judgement and are left out")
+        notes.add(len(judged), number + 1, "queries are judged and have no text, so they are left out")
+        return tables.updated({"notes": notes.table()})
 
     def identity(self) -> dict[str, Any]:
         """Return the checksums of the three files, and the options."""
@@ -112,9 +119,9 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise MemlabError(f"the file cannot be read ({fault})", where=str(path)) from fault
 
 
-def _judgements(path: Path) -> dict[str, list[str]]:
-    """Read query -> relevant documents from lines ``query-id<TAB>corpus-id<TAB>score`` below a heading."""
-    judged: dict[str, list[str]] = {}
+def _judgements(path: Path) -> dict[str, set[str]]:
+    """Read query -> relevant documents from lines ``query-id<TAB>corpus-id<TAB>score``; a heading may be missing."""
+    judged: dict[str, set[str]] = {}
     for number, row in _rows(path):
         try:
             query, document, score = row
@@ -122,16 +129,16 @@ def _judgements(path: Path) -> dict[str, list[str]]:
         except ValueError:
             raise MemlabError("expected query-id, corpus-id and a whole number, separated by tabs, got "
                               f"{str(row):.80}", where=f"{path}, line {number}") from None
-        judged.setdefault(query, []).extend([document] if relevant else [])
+        judged.setdefault(query, set()).update([document] if relevant else [])
     return judged
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line, columns) of a table separated by tabs, without its heading."""
+    """Yield (line, columns) of a table separated by tabs, without the heading, which has no number in its score."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             for number, row in enumerate(csv.reader(stream, delimiter="\t", quoting=csv.QUOTE_NONE), start=1):
-                if number > 1 and row:
+                if row and (number > 1 or row[-1].strip().lstrip("-").isdecimal()):
                     yield number, row
     except (OSError, UnicodeDecodeError, csv.Error) as fault:
         raise MemlabError(f"the file cannot be read ({fault})", where=str(path)) from fault

@@ -29,6 +29,8 @@ class Builder:
         self._ids: dict[str, str] = {}
         self._columns: dict[str, dict[str, list[Any]]] = {name: {c: [] for c in SCHEMAS[name]} for name in _TABLES}
         self._frames: dict[str, list[pl.DataFrame]] = {name: [] for name in _TABLES}
+        self.missing: dict[int, int] = {}
+        """Question -> pieces of evidence that the file cites and the corpus does not hold."""
 
     def corpus(self, *, corpus: int, name: str) -> None:
         """Name a corpus (haystack or conversation)."""
@@ -58,6 +60,11 @@ class Builder:
     def evidence(self, *, question: int, session: int, turn: int | None) -> None:
         """Add one piece of evidence; turn is null where only the session is known."""
         self._add("evidence", question=question, session=session, turn=turn)
+
+    def missing_evidence(self, *, question: int, number: int) -> None:
+        """Count pieces of evidence that the file cites and the corpus does not hold: no metric can ask for them."""
+        if number:
+            self.missing[question] = self.missing.get(question, 0) + number
 
     def tables(self) -> Tables:
         """Return texts, sessions, turns, questions, gold, evidence and ids."""

@@ -71,7 +71,7 @@ class LoCoMo(Subset):
                                       fix="give the audit made for this release of LoCoMo")
                 _question(build, first + index, corpus, item, turns, last, spot, f"{sample}:{index}", error)
             first += len(questions)
-        return self.cut(build.tables())
+        return self.cut(build.tables(), build.missing)
 
     def identity(self) -> dict[str, Any]:
         """Return the benchmark, checksums and options."""
@@ -152,6 +152,8 @@ def _question(build: Builder, question: int, corpus: int, item: dict[str, Any], 
     cited = [readers.text_of(e, f"{where}, field evidence") for e in readers.need(item, "evidence", list, where)]
     ids = [(int(session), int(turn)) for text in cited for session, turn in _EVIDENCE.findall(text)]
     evidence = sorted({turns[id_] for id_ in ids if id_ in turns})
+    unread = sum(bool(text.strip()) and not _EVIDENCE.search(text) for text in cited)
+    build.missing_evidence(question=question, number=unread + len({id_ for id_ in ids if id_ not in turns}))
     build.question(question=question, corpus=corpus, text=readers.need(item, "question", str, where),
                    asked_on=asked_on, name=name, answer=_answer(item, number, where), category=CATEGORIES[number],
                    abstain=number == 5, scored=bool(evidence), label_error=error)

@@ -57,7 +57,7 @@ class LongMemEval(Subset):
             other = "longmemeval_oracle" if fillers == 0 else "longmemeval_s or longmemeval_m"
             raise MemlabError(f"the haystacks hold {holds}, so this is not the file of {self._file()}",
                               where=str(path), fix=f"read it with data={other} (their dates differ: never mix them)")
-        return self.cut(build.tables())
+        return self.cut(build.tables(), build.missing)
 
     def identity(self) -> dict[str, Any]:
         """Return the benchmark, checksum and options."""
@@ -112,6 +112,7 @@ def _add(build: Builder, corpus: int, record: dict[str, Any], where: str) -> int
                 build.evidence(question=corpus, session=session, turn=turn)
         else:
             fillers += 1
+    build.missing_evidence(question=corpus, number=len(evidence - {session_name for _, session_name, *_ in sessions}))
     abstain = "_abs" in name
     build.question(
         question=corpus, corpus=corpus, text=readers.need(record, "question", str, where), name=name,

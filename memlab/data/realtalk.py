@@ -63,6 +63,8 @@ class RealTalk(Subset):
                 cited = [readers.text_of(e, f"{where}, field evidence")
                          for e in readers.need(item, "evidence", list, where)]
                 evidence = cited_positions(cited, positions)
+                build.missing_evidence(question=first + index, number=sum(
+                    bool(text.strip()) and not cited_positions([text], positions) for text in cited))
                 build.question(question=first + index, corpus=corpus, text=readers.need(item, "question", str, where),
                                asked_on=asked_on, name=f"{path.stem}:{index}",
                                answer=str(readers.need(item, "answer", (str, int, float), where)),
@@ -70,7 +72,7 @@ class RealTalk(Subset):
                 for session, turn in evidence:
                     build.evidence(question=first + index, session=session, turn=turn)
             first += len(questions)
-        return self.cut(build.tables())
+        return self.cut(build.tables(), build.missing)
 
     def identity(self) -> dict[str, Any]:
         """Return the checksums of the files and the options."""

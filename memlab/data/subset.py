@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from pydantic import Field, model_validator
 from memlab.data.haystacks import grown, pooled
 from memlab.errors import MemlabError, did_you_mean
 from memlab.stage import Names, stage
-from memlab.tables import SESSION, Tables
+from memlab.tables import SESSION, Notes, Tables
 
 
 @stage
@@ -52,8 +52,23 @@ class Subset:
         """Return whether haystacks get sessions of others."""
         return self.grow is not None and self.grow > 1
 
-    def cut(self, tables: Tables) -> Tables:
-        """Apply the options to the tables of the whole data set."""
+    def cut(self, tables: Tables, missing: Mapping[int, int] | None = None) -> Tables:
+        """Apply the options to the tables of the whole data set.
+
+        missing: question -> pieces of evidence that its file cites and its corpus does not hold. The table ``notes``
+        counts those of the questions that stay, so that a report says how many no metric asks for.
+        """
+        tables = self._cut(tables)
+        kept = set(tables["questions"]["question"])
+        number = sum(count for question, count in (missing or {}).items() if question in kept)
+        if not number:
+            return tables
+        notes = Notes()
+        notes.add(number, number + tables["evidence"].height,
+                  "pieces of evidence are cited by the file and not in it, so no metric asks for them")
+        return tables.updated({"notes": notes.table()})
+
+    def _cut(self, tables: Tables) -> Tables:
         whole, questions = tables, tables["questions"]
         if self.split is not None:
             questions = questions.filter(half(tables) == self.split)

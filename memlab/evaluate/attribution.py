@@ -69,6 +69,8 @@ class Attribution:
                             self._draw(judged.filter("right"), self.right)])
         sampled = {name: tables[name].join(sample, on="question", how="semi") for name in ("questions", "answers")}
         notes = Notes()
+        answered = tables["verdicts"]["question"].n_unique()
+        notes.add(answered - judged.height, answered, "answers have no verdict, so that they get no cause")
         tried = self._interventions(tables.updated(sampled), sample, store, notes)
         steps = evidence_steps(tables)
         rows = []

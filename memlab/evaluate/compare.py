@@ -77,16 +77,18 @@ class Comparison(TypedDict):
     constant_k: dict[str, list[CurvePoint]]
     rule_curves: dict[str, dict[str, list[RulePoint]]]
     missing: list[str]
+    broken: list[str]
     verdict: Recommendation | None
 
 
 def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts: Sequence[Contrast], *,
-            notes: Sequence[str] = (), missing: Sequence[str] = (),
+            notes: Sequence[str] = (), missing: Sequence[str] = (), broken: Sequence[str] = (),
             constant_k: Mapping[str, list[CurvePoint]] | None = None, seed: int = 0) -> Comparison:
     """Compare finished arms; return the content of comparison.json.
 
-    ``missing`` names arms of the experiment without a finished run. Holm's correction counts every declared contrast,
-    with p = 1 for one that cannot be tested, so that a run that ends later changes no other verdict for the worse.
+    ``missing`` names arms of the experiment without a finished run, ``broken`` says why run folders cannot be read.
+    Holm's correction counts every declared contrast, with p = 1 for one that cannot be tested, so that a run that ends
+    later changes no other verdict for the worse.
     """
     step = ALPHA / max(len(contrasts), 1)
     same_outputs = {(arm, other): outputs for arm, other in _pairs(arms, contrasts)
@@ -115,7 +117,7 @@ def compare(experiment: str, data: str, arms: Mapping[str, ArmResult], contrasts
         "answered": any(judge_columns(arm.questions.columns) for arm in arms.values()),
         "constant_k": dict(constant_k or {}),
         "rule_curves": {name: mean_points(arm.curve) for name, arm in arms.items() if arm.curve is not None},
-        "missing": sorted({*missing, *named} - set(arms)),
+        "missing": sorted({*missing, *named} - set(arms)), "broken": list(broken),
         "verdict": recommend(arms, contrasts),
     })
     return comparison

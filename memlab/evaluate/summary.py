@@ -1,7 +1,7 @@
 """An arm's figures with their intervals.
 
 Where questions come in groups that are not independent, the interval is that of the mean over groups; else Wilson's for
-0/1 metrics and BCa for graded ones.
+shares, that is 0/1 metrics, and BCa for graded ones and for amounts (tokens, K), whatever their values.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def intervals(rows: pl.DataFrame, metrics: list[str], seed: int) -> dict[str, tu
             interval = grouped_mean(values, groups.to_numpy()).interval()
             if interval:  # a mean of shares or amounts has bounds that a t-interval does not know
                 interval = max(0.0, interval[0]), interval[1] if metric in COSTS else min(1.0, interval[1])
-        elif is_binary(values):
+        elif metric not in COSTS and is_binary(values):
             interval = wilson(int(values.sum()), len(values))
         else:
             graded.setdefault(rows[metric].is_not_null().to_numpy().tobytes(), []).append(metric)

@@ -20,7 +20,7 @@ from memlab.harness.results import ArmRun, finished_arms
 from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.report import view_model
 from memlab.report.display_names import oracle_bases
-from memlab.report.html import Extras, page
+from memlab.report.html import page
 from memlab.report.inputs import RECORD, reported_runs
 from memlab.report.markdown import document
 from memlab.runtime.files import atomic_write, os_errors, read_json, sweep_leftovers
@@ -54,16 +54,17 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
         raise MemlabError("no finished run is here" + (f" ({'; '.join(runs.broken)})" if runs.broken else ""),
                           where=str(folder), fix="run the experiment, or give the folder runs/<experiment>/<data>")
     declared = declared_contrasts(runs.arms) if contrasts is None else list(contrasts)
-    comparison = comparison_of(folder, runs.arms, declared, expected, seed)
+    broken = [fault.replace(f"{folder}/", "") for fault in runs.broken]  # the same on every machine
+    comparison = comparison_of(folder, runs.arms, declared, expected, seed, broken)
     if runs.other_data:
         names = ", ".join(f"{arm.name} ({arm.manifest.get('questions', '?')} questions)" for arm in runs.other_data)
         comparison["notes"].insert(0, f"Left out, since they ran with other data settings: {names}.")
-    extras = Extras(tuple(p.name for p in runs.older), runs.broken)
+    older = [path.name for path in runs.older]
     files = ReportFiles(comparison, folder / "comparison.json", folder / "report.html", folder / "report.md")
     with os_errors("the report cannot be written", folder, "allow writing there and run the same line again"):
         (folder / RECORD).unlink(missing_ok=True)  # who recorded it built another report
-    _write(files.html, page(comparison, runs.arms, extras))
-    _write(files.markdown, document(comparison, runs.arms, extras.older, extras.broken))
+    _write(files.html, page(comparison, runs.arms, older))
+    _write(files.markdown, document(comparison, runs.arms, older))
     _write(files.json, json.dumps(comparison, indent=1, allow_nan=False) + "\n")
     return files
 
@@ -82,7 +83,7 @@ def _unchanged(folder: Path, last: Mapping[str, str]) -> dict[str, str]:
 
 
 def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Contrast], expected: Sequence[str],
-                  seed: int) -> Comparison:
+                  seed: int, broken: Sequence[str] = ()) -> Comparison:
     """Compare the arms' frames, and warn of judges that are not calibrated."""
     results = {arm.name: ArmResult(arm.questions, arm.ranking, arm.context, arm.answers, arm.curve, arm.folder.name,
                                    arm.seconds, arm.oracle, arm.tainted) for arm in arms}
@@ -90,7 +91,7 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
     comparison = compare(
         str(first.get("experiment") or folder.resolve().parent.name), str(first.get("dataset") or folder.name), results,
         contrasts, notes=_notes(arms, curve),
-        missing=[name for name in expected if name not in results],
+        missing=[name for name in expected if name not in results], broken=broken,
         constant_k=curve.manifest["constant_k"] if curve else None, seed=seed)
     for name, base in oracle_bases(arms).items():
         comparison["arms"][name]["oracle_of"] = base
@@ -135,7 +136,17 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
                      f"answer ends, so that an answer could address the judge ({', '.join(unfenced)}).")
     if curve is not None and len(arms) > 1:
         notes.append(f"The constant-K curve is that of the ranking of {curve.name}.")
-    return notes
+    return [*notes, *_counted(arms)]
+
+
+def _counted(arms: Sequence[ArmRun]) -> list[str]:
+    """Return a sentence for each count of what went wrong or was left out; arms with the same count share it."""
+    by_count: dict[str, list[str]] = {}
+    for arm in arms:
+        for what, count in dict(arm.manifest.get("told") or {}).items():
+            by_count.setdefault(f"{count['number']:,} of {count['of']:,} {what}", []).append(arm.name)
+    return [f"{words} ({'all arms' if len(names) == len(arms) else ', '.join(names)})." if len(arms) > 1
+            else f"{words}." for words, names in by_count.items()]
 
 
 def _write(path: Path, text: str) -> None:

@@ -37,14 +37,6 @@ QUESTIONS = 5_500_000
 
 
 @dataclass(frozen=True)
-class Extras:
-    """Run folders that the comparison leaves out: older runs of the same arms, and errors of unreadable ones."""
-
-    older: tuple[str, ...] = ()
-    broken: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Forest:
     """The place of a contrast's interval in a strip 0 to 100 wide with zero at 50; lengths in the same unit."""
 
@@ -55,9 +47,11 @@ class Forest:
     edge: str
 
 
-def page(comparison: Comparison, arms: Sequence[ArmRun], extras: Extras | None = None) -> str:
-    """Render the whole report; ``arms`` are the finished runs of the comparison, in its order."""
-    extras = extras or Extras()
+def page(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = ()) -> str:
+    """Render the whole report; ``arms`` are the finished runs of the comparison, in its order.
+
+    ``older`` names run folders of the same arms that the comparison does not use.
+    """
     columns = view_model.metric_columns(comparison)
     declared = view_model.contrast_rows(comparison)
     exploratory = view_model.contrast_rows(comparison, "exploratory")
@@ -70,7 +64,7 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], extras: Extras | None =
     shared, differing = provenance.manifests(arms)
     first, second = next(((one_line(c["arm"]), one_line(c["comparator"])) for c in comparison["contrasts"]), ("", ""))
     return _environment().get_template("report.html.j2").render(
-        c=comparison, pairing=view_model.pairing(comparison), columns=columns, extras=extras, kinds=kinds,
+        c=comparison, pairing=view_model.pairing(comparison), columns=columns, older=older, kinds=kinds,
         rows=view_model.arm_rows(comparison), opening=opening.opening(comparison), tiers=opening.tiers(comparison),
         declared=list(zip(declared, forest(comparison["contrasts"]))),
         classes=question_types.class_tables(arms), why=attribution.causes(arms), meanings=attribution.VIEW_MEANINGS,

@@ -48,15 +48,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int 
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows]) + "\n"
 
 
-def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = (),
-             broken: Sequence[str] = ()) -> str:
+def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = ()) -> str:
     """Render the report; it has the sections of the HTML page, and the figures in place of charts."""
     pairing = view_model.pairing(comparison)
     scored, questions = comparison["scored"], comparison["questions"]
     counted = "" if scored == questions else f" ({scored:,} of them count for retrieval)"
     parts = [f"# {escape(comparison['experiment'])} on {escape(comparison['data'])}",
              f"{len(comparison['arms'])} arms, {questions:,} questions{counted}, {pairing}.",
-             "## Finding", _finding(comparison, broken), "## Arms", _arms(comparison)]
+             "## Finding", _finding(comparison), "## Arms", _arms(comparison)]
     if view_model.contrast_rows(comparison, "exploratory"):
         parts += ["### Exploratory, where any question differs (no correction: to be confirmed elsewhere)",
                   _contrasts(comparison, "exploratory")]
@@ -123,12 +122,11 @@ def _causes(causes: attribution.CauseTable) -> str:
     return escape(causes.words) + ".\n\n" + table(head, [[escape(c), str(n), str(m)] for c, n, m in causes.rows])
 
 
-def _finding(comparison: Comparison, broken: Sequence[str]) -> str:
+def _finding(comparison: Comparison) -> str:
     rows = view_model.contrast_rows(comparison)
     lines = [f"* **{escape(row.words)}**" for row in rows]
     lines = lines or ["No contrast was declared: every difference below is exploratory."]
     quotes = [f"> **{heading}:** {escape(sentence)}" for heading, sentence in view_model.notices(comparison)]
-    quotes += [f"> **Left out:** {escape(fault)}" for fault in broken]
     notes = [f"* {escape(note)}" for note in view_model.notes(comparison)]
     sentences = [escape(sentence) for sentence in opening.opening(comparison)]
     verdict = "\n>\n".join(f"> **{line}**" if i == 0 else f"> {line}" for i, line in enumerate(sentences))

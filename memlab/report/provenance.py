@@ -9,7 +9,7 @@ from memlab.harness.results import ArmRun
 from memlab.report.display_names import EMPTY_SLOT, slot_names, with_display_names
 from memlab.text.display import EMPTY, one_line
 
-ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k")
+ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k", "told")
 """Parts of a manifest that the report shows in a section of their own."""
 
 SLOTS = "pipeline."

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.pipeline import SLOTS
 from memlab.report.markdown import escape, table
@@ -78,15 +79,20 @@ def write_table(folder: Path) -> Path | None:
     """Write the table that a folder ``runs/<exp>/<data>`` belongs to; return None where there is one size alone."""
     file = table_file(folder)
     groups: dict[str, list[Size]] = defaultdict(list)
+    left_out: list[str] = []
     for path in sorted(folder.parent.glob("*/comparison.json")):
-        if table_file(path.parent) == file and (size := _read(path)):
-            groups[size.same_but_size()].append(size)
+        if table_file(path.parent) == file:
+            try:
+                size = _read(path)
+                groups[size.same_but_size()].append(size)
+            except MemlabError as error:
+                left_out.append(f"Left out: {escape(str(error))}.")
     several = [sorted(sizes, key=lambda size: size.sessions) for sizes in groups.values() if len(sizes) > 1]
     if not several:
         return None
     data = file.name.removesuffix(".sizes.md")
     title = f"# {escape(folder.parent.name)} on {escape(data)} by size of the haystack"
-    text = "\n\n".join([title, *(section(sizes) for sizes in several), LEGEND]) + "\n"
+    text = "\n\n".join([title, *(section(sizes) for sizes in several), *left_out, LEGEND]) + "\n"
     with os_errors("the table of sizes cannot be written", file.parent, "free some space and run the same line again"):
         sweep_leftovers(file)
         atomic_write(file, text.encode(errors="replace"))
@@ -119,14 +125,15 @@ def seconds_per_question(manifest: Mapping[str, Any]) -> float | None:
     return sum(known) / questions if known and isinstance(questions, int) and questions else None
 
 
-def _read(path: Path) -> Size | None:
-    """Return the size that a comparison.json is of; None where it, or a manifest of its arms, cannot be read."""
+def _read(path: Path) -> Size:
+    """Return the size that a comparison.json is of; MemlabError where it, or a manifest of its arms, is damaged."""
     try:
         comparison = cast(Comparison, read_json(path))
         manifests = {name: read_json(path.parent / arm["folder"] / "manifest.json")
                      for name, arm in comparison["arms"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MemlabError(f"the size of {path.parent.name} cannot be read ({type(error).__name__})",
+                          fix=f"memlab report {path.parent}") from error
     return Size(path.parent, comparison, manifests)
 
 

@@ -205,7 +205,8 @@ def notices(comparison: Comparison) -> list[tuple[str, str]]:
             outputs = _enumerate(_reported(comparison, n["identical"]))
             out.append(("Changed nothing", f"{n['arm']} and {n['comparator']} have the same {outputs} for every "
                                            "question. This is not evidence of “no effect”."))
-    return out + [("Not here", f"{name} has no finished run.") for name in comparison["missing"]]
+    return [*out, *(("Not here", f"{name} has no finished run.") for name in comparison["missing"]),
+            *(("Left out", fault) for fault in comparison["broken"])]
 
 
 def notes(comparison: Comparison) -> list[str]:

@@ -163,3 +163,7 @@ def test_a_chat_without_its_files(tmp_path: Path) -> None:
     write(tmp_path / "100K" / "1" / "chat.json", batches())
     with pytest.raises(MemlabError, match="probing_questions.json: no such file"):
         Beam(path=tmp_path).load()
+
+
+def test_an_id_of_no_message_is_counted(tables: Tables) -> None:
+    assert [(number, of) for _, number, of in tables["notes"].rows()] == [(1, 7)]  # 99

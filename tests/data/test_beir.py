@@ -83,3 +83,18 @@ def test_half_a_surrogate_in_an_id_or_text_becomes_a_question_mark(tiny: Path) -
     tables = Beir(path=tiny).load()
     assert sorted(tables["texts"]["text"]) == ["C? purr ?", "who ?"]
     assert "d?" in tables["ids"]["name"].to_list()
+
+
+def test_what_no_metric_asks_for_is_counted(tiny: Path) -> None:
+    with (tiny / "qrels" / "test.tsv").open("a") as file:
+        file.write("q3\talso gone\t1\nq9\td1\t1\n")
+    assert Beir(path=tiny).load()["notes"].rows() == [
+        ("pieces of evidence are cited by the file and not in it, so no metric asks for them", 2, 5),
+        ("queries have no judgement and are left out", 1, 4),
+        ("queries are judged and have no text, so they are left out", 1, 4)]
+
+
+def test_judgements_without_a_heading_keep_their_first_row(tiny: Path) -> None:
+    path = tiny / "qrels" / "test.tsv"
+    path.write_text(path.read_text().partition("\n")[2])
+    assert Beir(path=tiny).load()["evidence"].rows() == [(0, 0, 0), (0, 2, 0), (2, 1, 0)]

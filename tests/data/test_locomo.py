@@ -224,3 +224,10 @@ def test_numbers_of_thousands_of_digits_name_no_turn(tmp_path: Path) -> None:
     tables = LoCoMo(path=write(tmp_path / "l.json", [record])).load()
     assert tables["sessions"].height == 3
     assert tables["evidence"].filter(question=0).rows() == [(0, 0, 1)]
+
+
+def test_evidence_that_the_file_cites_and_does_not_hold_is_counted(tmp_path: Path, tables: Tables) -> None:
+    what = "pieces of evidence are cited by the file and not in it, so no metric asks for them"
+    assert tables["notes"].rows() == [(what, 3, 9)]  # D9:9 and D of q3, D7:1 of the last; six pieces are there
+    first = LoCoMo(path=tmp_path / "l.json", limit=3).load()
+    assert "notes" not in first  # of the questions that stay

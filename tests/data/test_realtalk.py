@@ -154,3 +154,7 @@ def test_numbers_of_thousands_of_digits_name_no_message(tmp_path: Path) -> None:
     tables = RealTalk(path=write(tmp_path / "Chat_1.json", talk)).load()
     assert tables["sessions"].height == 2
     assert tables["evidence"].rows() == [(0, 0, 1), (0, 1, 0)]
+
+
+def test_references_to_no_message_are_counted(tables: Tables) -> None:
+    assert [(number, of) for _, number, of in tables["notes"].rows()] == [(1, tables["evidence"].height + 1)]  # D7:7

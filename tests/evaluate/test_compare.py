@@ -43,7 +43,8 @@ def test_the_shape_is_plain_json(arms) -> None:
                    constant_k={METRIC: [{"k": 1, "tokens": np.float64(3.0), "value": float("nan")}]})
     assert json.loads(json.dumps(made, allow_nan=False)) == made
     assert set(made) == {"experiment", "data", "questions", "scored", "groups", "notes", "arms", "contrasts",
-                         "exploratory", "noop", "answered", "constant_k", "rule_curves", "missing", "verdict"}
+                         "exploratory", "noop", "answered", "constant_k", "rule_curves", "missing", "broken",
+                         "verdict"}
     assert made["arms"]["gap"]["metrics"]["session/mrr"].keys() == {"value", "low", "high", "n"}
     assert made["arms"]["gap"]["tokens_mean"] > 0
     assert made["arms"]["gap"]["seconds"] == 1.5

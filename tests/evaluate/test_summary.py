@@ -44,3 +44,14 @@ def test_conversations_give_cluster_intervals_within_bounds(make_random_world) -
 def test_is_binary() -> None:
     assert is_binary(np.array([0.0, 1.0]))
     assert not is_binary(np.array([0.0, .5]))
+
+
+def test_an_amount_is_no_share_whatever_its_values(make_random_world) -> None:
+    """A K of 0 or 1 per question has the interval of its mean; at K = 1 for all there is nothing to be unsure of."""
+    rows = per_question(make_random_world(2, questions=60), "question")
+    ones = rows.with_columns(pl.lit(1.0).alias("selected/k"))
+    assert summary(ones)["selected/k_mean"] == {"value": 1.0, "low": 1.0, "high": 1.0, "n": rows.height}
+    some = rows.with_columns((pl.col("question") % 3 == 0).cast(pl.Float64).alias("selected/k"))
+    expected = bca(some["selected/k"].to_numpy()[:, None], 0, MEAN_RESAMPLES)[0]
+    found = summary(some)["selected/k_mean"]
+    assert (found["low"], found["high"]) == pytest.approx(expected)

@@ -14,6 +14,7 @@ from memlab.harness.run_files import sealed
 from memlab.rank.select import Fixed
 from memlab.report.__main__ import main
 from memlab.report.build import ReportFiles, build
+from memlab.report.console import print_comparison
 from memlab.report.inputs import RECORD
 from memlab.report.publish import publish
 from memlab.store import store_at
@@ -101,6 +102,9 @@ def test_a_failed_write_leaves_the_old_report_whole(runs: Path, monkeypatch: pyt
     assert not list(runs.glob(".*.*.*"))
 
 
+Capture = pytest.CaptureFixture[str]
+
+
 def test_a_report_removes_what_killed_writers_left(runs: Path) -> None:
     leftovers = [runs / f".{name}.0.tmp" for name in ("report.html", "report.md", "comparison.json")]
     for path in leftovers:
@@ -159,3 +163,20 @@ def test_a_report_built_by_hand_is_not_taken_for_that_of_a_command(tmp_path: Pat
     assert not (one.arms_folder() / RECORD).exists()
     publish([one], Off(), [])
     assert comparison.read_bytes() == before
+
+
+def test_counts_of_what_went_wrong_and_damaged_runs_are_in_every_form(runs: Path, capsys: Capture) -> None:
+    for path in runs.glob("*/manifest.json"):
+        told = {"texts were cut": {"number": 2, "of": 1200}}
+        told |= {"replies could not be read": {"number": 3, "of": 40}} if path.parent.name.startswith("gap-") else {}
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"told": told}))
+    damaged = next(runs.glob("fixed_5-*")) / "metrics.json"
+    damaged.write_text("{")
+    built = build(runs, contrasts=[])
+    print_comparison(built.comparison)
+    for form in (" ".join(capsys.readouterr().out.split()), built.html.read_text(), built.markdown.read_text()):
+        assert "2 of 1,200 texts were cut (all arms)." in form
+        assert "3 of 40 replies could not be read (gap)." in form
+        assert "Left out" in form
+        assert f"{damaged.parent.name}/metrics.json" in form
+    assert str(runs) not in built.json.read_text()

@@ -74,6 +74,7 @@ def test_other_data_stay_apart(samples: ModuleType, scale: Path) -> None:
     file = write_table(scale / "d")
     assert file is not None
     assert {row[0] for row in rows(file.read_text())[2:]} == {"its own", "4 times"}
+    assert "Left out: the size of d-x9 cannot be read (FileNotFoundError)" in file.read_text()
 
 
 def test_older_manifests_have_no_time() -> None:

@@ -96,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
+    judges = read_judges(args.out)  # other judges' figures stay
     judge = command.make_judge(args.judge, args.chat, fields)
     tables = command.load(args.data, args.path)
     kit = sample(make_answers(tables, args.seed), args.limit, args.seed)
@@ -104,7 +105,6 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     if args.sheet:
         sampled = random.Random(args.seed).sample(items, min(args.sheet_size, len(items)))  # noqa: S311
         print(f"{write_sheet(args.sheet, sampled)} rows to label: {sanitise(str(args.sheet))}")
-    judges = read_judges(args.out)  # other judges' figures stay
     for name, verdicts in judge_answers(judge, tables, kit, Store(args.store)).items():
         summary = calibrate(kit, verdicts, args.seed)
         if labels is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from memlab.errors import MemlabError
 from memlab.text.display import format_number, is_number, one_line
 
 CALIBRATION_FILE = "calibration.json"
@@ -55,8 +56,11 @@ def judge_warnings(judges: Iterable[str], path: Path) -> list[str]:
 
     A judge is looked up by its name alone: two configurations with the same name cannot be told apart.
     """
-    calibrated = read_judges(path)
-    warnings = []
+    judges, warnings = list(judges), []
+    try:
+        calibrated = read_judges(path)
+    except MemlabError as error:
+        calibrated, warnings = {}, [f"FLAGGED: {one_line(str(error))}."] if judges else []
     for judge in judges:
         figures, name = calibrated.get(judge, {}), one_line(judge)
         specificity, sensitivity = (_share(figures.get(key)) for key in ("specificity", "sensitivity"))
@@ -81,9 +85,17 @@ def _share(figure: object) -> float | None:
 
 
 def read_judges(path: Path) -> dict[str, dict[str, Any]]:
-    """Return each judge's figures in a calibration file; {} if it cannot be read."""
+    """Return each judge's figures in a calibration file; {} where there is no file.
+
+    Raises MemlabError for a file that cannot be read: the figures of all judges are in it.
+    """
     try:
         judges = json.loads(path.read_text(encoding="utf-8"))["judges"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        if not isinstance(judges, dict) or not all(isinstance(figures, dict) for figures in judges.values()):
+            raise TypeError("'judges' is not an object of objects")
+    except FileNotFoundError:
         return {}
-    return {k: v for k, v in judges.items() if isinstance(v, dict)} if isinstance(judges, dict) else {}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise MemlabError(f"the calibration of judges cannot be read ({one_line(error)[:120]})", where=path.name,
+                          fix=f"repair {path.name}, or move it away and calibrate again") from error
+    return judges

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import polars as pl
+import pytest
 
+from memlab.judge.calibration.calibrate import main
 from memlab.judge.calibration.trust import judge_warnings
 from memlab.report.build import build
 from tests.report.samples import make_runs
@@ -37,14 +39,25 @@ def test_the_flag_says_which_way_accuracies_are_off(tmp_path: Path) -> None:
         assert judge_warnings(["f1"], path)[0].endswith(words)
 
 
-def test_a_file_that_says_nothing_is_as_good_as_none(tmp_path: Path) -> None:
+def test_figures_that_are_no_shares_are_as_good_as_none(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
-    for content in ("", "[]", '{"judges": 3}', '{"judges": {"f1": null}}', "[" * 100_000, '{"judges": {"f1": '
-                    '{"specificity": 0.9}}}', *(f'{{"judges": {{"f1": {{"specificity": {{"value": {value}}}}}}}}}'
-                                                for value in ('"high"', "NaN", "[]", "-1", "1e999", "9" * 400))):
+    for content in ('{"judges": {"f1": {"specificity": 0.9}}}',
+                    *(f'{{"judges": {{"f1": {{"specificity": {{"value": {value}}}}}}}}}'
+                      for value in ('"high"', "NaN", "[]", "-1", "1e999", "9" * 400))):
         path.write_text(content)
         assert "nobody has measured" in judge_warnings(["f1"], path)[0]
     assert judge_warnings([], tmp_path / "absent.json") == []
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"judges": 3}', '{"judges": {"f1": null}}', "[" * 100_000, "\xff"])
+def test_a_damaged_file_is_named_and_never_written_over(tmp_path: Path, content: str,
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "calibration.json"
+    path.write_text(content, encoding="latin-1")
+    assert "the calibration of judges cannot be read" in judge_warnings(["f1"], path)[0]
+    assert main(["--judge", "f1", "--data", "synthetic", "--limit", "1", "--out", str(path)]) == 1
+    assert "calibration.json" in capsys.readouterr().err
+    assert path.read_text(encoding="latin-1") == content
 
 
 def test_every_form_of_the_report_shows_the_flag(tmp_path: Path) -> None:
