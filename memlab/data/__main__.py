@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from memlab.config.instantiate import file_names, make_dataset
 from memlab.data import benchmarks
 from memlab.errors import MemlabError
+from memlab.runtime.clock import time_zone
 from memlab.runtime.flags import as_flags
 from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.paths import path_argument
@@ -91,6 +92,7 @@ def _check(options: argparse.Namespace) -> int:
     path = options.file or options.path
     if path is None:
         raise MemlabError("no file or folder is named", fix="memlab data check PATH")
+    time_zone(options.timezone, "--timezone")
     finding = inspect(path, options.timezone)
     print(f"{sanitise(str(path))}: {finding.benchmark}")
     for fact in finding.facts:

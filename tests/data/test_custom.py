@@ -294,10 +294,12 @@ def test_times_without_an_offset_stay_as_they_are(tmp_path):
 
 
 @pytest.mark.parametrize(("sessions", "moments", "place"), [
-    ([TOKYO, at("naive", "2025-05-21T01:30")], [], "sessions.jsonl, line 2, field said_on: 2025-05-21T01:30:00 has no "),
-    ([at("naive", "2025-05-21T00:00"), TOKYO], [], "sessions.jsonl, line 2, field said_on: 2025-05-21T01:30:00+09:00 "
-                                                   "has a UTC offset, but 2025-05-21T00:00:00 (sessions.jsonl, line 1"),
-    ([TOKYO], ["2025-05-22", "2025-05-22T08:00"], "questions.jsonl, line 2, field asked_on: 2025-05-22T08:00:00 has no"),
+    ([TOKYO, at("naive", "2025-05-21T01:30")], [],
+     "sessions.jsonl, line 2, field said_on: 2025-05-21T01:30:00 has no UTC offset, but 2025-05-21T01:30:00+09:00 "),
+    ([at("naive", "2025-05-21T00:00"), TOKYO], [],
+     "sessions.jsonl, line 2, field said_on: 2025-05-21T01:30:00+09:00 has a UTC offset, but 2025-05-21T00:00:00 "
+     "(sessions.jsonl, line 1, field said_on) has none"),
+    ([TOKYO], ["2025-05-22", "2025-05-22T08:00"], "questions.jsonl, line 2, field asked_on: 2025-05-22T08:00:00 has "),
     ([at("naive", "2025-05-21T01:30")], ["2025-05-22T08:00Z"], "questions.jsonl, line 1, field asked_on"),
     ([at("day", "2025-05-21")], ["2025-05-22T08:00Z", "2025-05-22T08:00"], "questions.jsonl, line 2, field asked_on"),
 ])
@@ -333,7 +335,8 @@ def test_an_unknown_zone_is_told(tmp_path, name, meant):
         Custom(path=folder(tmp_path, [TOKYO], asked(None)), timezone=name)
 
 
-MOMENTS = st.integers(0, 4 * 24 * 60).map(lambda minutes: datetime(2024, 10, 25, tzinfo=UTC) + timedelta(minutes=minutes))
+START = datetime(2024, 10, 25, tzinfo=UTC)  # two days before summer time ends in Europe
+MOMENTS = st.integers(0, 4 * 24 * 60).map(lambda minutes: START + timedelta(minutes=minutes))
 OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 
 

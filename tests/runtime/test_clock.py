@@ -17,7 +17,8 @@ ROME = ZoneInfo("Europe/Rome")
 @pytest.mark.parametrize(("value", "moment"), [
     ("2025-05-20", date(2025, 5, 20)), ("20250520", date(2025, 5, 20)), ("2025-W21-2", date(2025, 5, 20)),
     (date(2025, 5, 20), date(2025, 5, 20)), ("2025-05-20T00:00", datetime(2025, 5, 20)),
-    ("2025-05-20 18:30", datetime(2025, 5, 20, 18, 30)), ("2025-05-20T18:30Z", datetime(2025, 5, 20, 18, 30, tzinfo=UTC)),
+    ("2025-05-20 18:30", datetime(2025, 5, 20, 18, 30)),
+    ("2025-05-20T18:30Z", datetime(2025, 5, 20, 18, 30, tzinfo=UTC)),
     ("2025-05-20T18:30+05:30", datetime(2025, 5, 20, 13, tzinfo=UTC)),
     ("2025-05-20T18:30-0730", datetime(2025, 5, 21, 2, tzinfo=UTC)),
     (datetime(2024, 10, 27, 2, 30, tzinfo=ROME), datetime(2024, 10, 27, 0, 30, tzinfo=UTC)),
@@ -57,10 +58,8 @@ def test_anything_else_is_refused(value: object) -> None:
 def test_the_first_and_last_moments_have_a_day_everywhere(zone: str, moment: str) -> None:
     there = Clock(time_zone(zone, "")).local(moment, "")
     assert there.replace(tzinfo=ZoneInfo(zone)) == datetime.fromisoformat(moment)
-    for other in (moment.replace("0002", "0001"), moment.replace("9998", "9999")):
-        if other != moment:
-            with pytest.raises(MemlabError, match="no day in some time zones"):
-                Clock().local(other, "")
+    with pytest.raises(MemlabError, match="no day in some time zones"):
+        Clock().local(moment.replace("0002", "0001").replace("9998", "9999"), "")
 
 
 def test_a_refused_time_leaves_the_clock_as_it_was() -> None:
@@ -68,7 +67,7 @@ def test_a_refused_time_leaves_the_clock_as_it_was() -> None:
     clock.local("2025-05-20", "a date")
     assert not clock.tells_moments
     clock.local("2025-05-20T10:00Z", "first")
-    with pytest.raises(MemlabError, match=r"2025-05-20T10:00:00 has no UTC offset, but 2025-05-20T10:00:00\+00:00 \(fir"):
+    with pytest.raises(MemlabError, match=r"second: 2025-05-20T10:00:00 has no UTC offset, but .*\+00:00 \(first\)"):
         clock.local("2025-05-20T10:00", "second")
     assert clock.local("2025-05-20T10:00Z", "third") == datetime(2025, 5, 20, 12)
 
