@@ -105,9 +105,9 @@ class Memory:
             experiments works too, but every addition makes it slower.
         often: Memories that were returned more than so many times are never pruned. (ElizaOS gives no number; this is
             ours.)
-        timezone: Name of the time zone, such as Europe/Rome, whose days count for times with a UTC offset; None is UTC.
-            It is also the zone of the present moment; beside times without an offset, None is this machine's zone.
-            Times with and without an offset are not mixed in a memory and its questions.
+        timezone: Name of the time zone whose days count for times with a UTC offset, such as Europe/Rome; None is UTC,
+            and, for the present moment beside times without an offset, the zone of this machine. A memory and its
+            questions have times of one kind.
 
     Raises MemlabError for a pipeline that reads gold, and, on use, for a folder that is locked by another process or
     cannot be read or written.
@@ -161,10 +161,9 @@ class Memory:
     def search(self, question: str, now: When = None, k: int | None = None) -> pl.DataFrame:
         """Return what the pipeline selects for a question, or its first ``k`` ranks.
 
-        Nothing said on a later day than ``now`` is found; None is the present moment. Of times with a UTC offset, days
-        are those of the memory's time zone, and ``said_on`` is what its clock showed.
-        Columns: rank, score, selected, said_on, session (the number that ``add`` returned), turns, text, and one column
-        per signal.
+        Nothing said on a later day than ``now`` is found; None is the present moment. Columns: rank, score, selected,
+        said_on (by the clock of the memory's time zone), session (the number that ``add`` returned), turns, text, and
+        one column per signal.
         """
         tables = self._run(self._ranking_pipeline, question, now, k)
         return self._count(tables, self._results(tables, k))

@@ -59,9 +59,12 @@ def midnight(value: date | datetime) -> datetime:
 def time_zone(name: str, where: str) -> tzinfo:
     """Return a time zone by its name, such as Europe/Rome; raise MemlabError if it is unknown.
 
-    UTC is known on machines without a database of time zones too.
+    UTC is known on machines without a database of time zones too. "localtime" is unknown: it is another zone on another
+    machine.
     """
     try:
+        if name == "localtime":
+            raise LookupError
         return UTC if name == "UTC" else ZoneInfo(name)
     except (LookupError, ValueError, OSError):
         names = {part.casefold(): zone for zone in sorted(available_timezones())

@@ -329,7 +329,7 @@ def test_evidence_of_a_later_day_in_the_zone_is_a_fault(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "meant"), [("Europe/Roma", "Europe/Rome"), ("rome", "Europe/Rome"), ("utc", "UTC"),
-                                             ("Asia", ""), ("", ""), ("../UTC", "")])
+                                             ("Asia", ""), ("", ""), ("../UTC", ""), ("localtime", "")])
 def test_an_unknown_zone_is_told(tmp_path, name, meant):
     with pytest.raises(MemlabError, match=f"data.timezone: there is no time zone '{name}'.*{meant}"):
         Custom(path=folder(tmp_path, [TOKYO], asked(None)), timezone=name)
