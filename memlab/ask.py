@@ -11,6 +11,7 @@ context, and the answer if there is a reader (read/answer=reader chat=...). Word
     now=DAY       the day of the question: later sessions are not used; default: the day of the data's own question,
                   or of the last session; for a live memory the present
     memory=FOLDER a live memory (memlab.memory) instead of data
+    timezone=NAME the time zone of the memory's days, such as Europe/Rome; default: UTC (data have data.timezone)
 
 Exit status: 0 answered, 1 failed, 2 the configuration is faulty, 130 interrupted.
 """
@@ -34,8 +35,8 @@ from memlab.harness.question import MAX_RANKS, ask_data
 from memlab.harness.sweep import read
 from memlab.live.migration import is_memory
 from memlab.live.results import RESULT, SearchResult
-from memlab.live.sessions import parse_moment
 from memlab.memory import Memory
+from memlab.runtime.clock import read_moment
 from memlab.runtime.console import Console
 from memlab.runtime.home import home
 from memlab.runtime.memory_limit import enough_memory
@@ -44,7 +45,7 @@ from memlab.runtime.terminal import clean_logs
 from memlab.store.store import store_at
 from memlab.text.display import sanitise, sanitise_lines
 
-OWN = ("corpus", "now", "memory")
+OWN = ("corpus", "now", "memory", "timezone")
 """Words that ``memlab.run`` does not have."""
 MIN_RANKS = 10
 """Number of ranks that are shown at least; all selected ones are, of the first MAX_RANKS."""
@@ -85,6 +86,8 @@ class AskCommand:
         if "memory" in own:
             faults += [f"{w.partition('=')[0]}: a live memory has no data set; leave this or memory= out"
                        for w in settings if re.match(r"(data|corpus)\b", w)]
+        elif "timezone" in own:
+            faults.append("timezone: is of a live memory (memory=FOLDER); data of your own have data.timezone")
         if faults:
             raise Faults(faults)
         return cls(questions[0], others, own)
@@ -122,14 +125,14 @@ def answer(command: AskCommand) -> tuple[SearchResult, str]:
     if len(sweep.arms) != 1:
         raise Faults([f"one configuration is needed, these words describe {len(sweep.arms)}; give one value per slot"])
     (arm,) = sweep.arms
-    now = parse_moment(command.own.get("now"), "now")
+    now = read_moment(command.own["now"], "now") if "now" in command.own else None
     if "memory" in command.own:
         folder = expand(command.own["memory"])
         if not is_memory(folder):
             raise MemlabError("there is no live memory", where=str(folder),
                               fix="give the folder of a memlab.memory.Memory that something was added to")
         store = store_at(sweep.settings.store) if sweep.settings.store else None
-        with Memory(folder, arm.pipeline, store) as memory:
+        with Memory(folder, arm.pipeline, store, timezone=command.own.get("timezone")) as memory:
             return memory.look(command.question, now, MAX_RANKS), f"the memory {folder}"
     return ask_data(arm, command.question, command.own.get("corpus"), now, sweep.settings.store)
 

@@ -23,7 +23,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, SupportsIndex, TypeVar
@@ -41,10 +41,11 @@ from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_t
 from memlab.live.question_store import QuestionStore
 from memlab.live.results import SearchResult
 from memlab.live.session_rows import SessionRows
-from memlab.live.sessions import Entry, Session, Turn, parse_moment, same_words
+from memlab.live.sessions import Entry, Session, Turn, same_words
 from memlab.live.vector_log import LiveStore
 from memlab.live.working_set import WorkingSet
 from memlab.pipeline import PER_SESSION, Pipeline
+from memlab.runtime.clock import time_zone
 from memlab.runtime.freed_memory import release_freed_memory
 from memlab.runtime.shared_lock import SharedLock
 from memlab.stage import Nothing, Stage
@@ -104,13 +105,16 @@ class Memory:
             experiments works too, but every addition makes it slower.
         often: Memories that were returned more than so many times are never pruned. (ElizaOS gives no number; this is
             ours.)
+        timezone: Name of the time zone whose days count for times with a UTC offset, such as Europe/Rome; None is UTC,
+            and, for the present moment beside times without an offset, the zone of this machine. A memory and its
+            questions have times of one kind.
 
     Raises MemlabError for a pipeline that reads gold, and, on use, for a folder that is locked by another process or
     cannot be read or written.
     """
 
     def __init__(self, folder: str | Path, pipeline: Pipeline | None = None, store: Store | None = None,
-                 *, often: int = 5) -> None:
+                 *, often: int = 5, timezone: str | None = None) -> None:
         if pipeline is not None and not isinstance(pipeline, Pipeline):
             raise MemlabError(f"expected a Pipeline, given {type(pipeline).__name__}", where="Memory, pipeline",
                               fix='preset("system=best") returns one (from memlab import preset)')
@@ -119,6 +123,7 @@ class Memory:
         self._question_pipeline = self.pipeline.without(*PER_SESSION)
         self._ranking_pipeline = results.ranking_alone(self._question_pipeline)
         self.often = often
+        self._zone = None if timezone is None else time_zone(timezone, "Memory, timezone")
         self._shared_store = store
         self._database = Database(self.folder)
         self._rows = SessionRows(self._database)
@@ -135,8 +140,9 @@ class Memory:
         """Save a session and return its number; if this raises, nothing was added.
 
         ``session`` may be a list of messages as OpenAI's API takes them, ``[{"role": "user", "content": "..."}]``;
-        ``said_on`` and ``name`` belong to such a list. A session whose name is there already is not added again: its
-        number is returned.
+        ``said_on`` and ``name`` belong to such a list. A memory refuses a time without a UTC offset if it holds times
+        with one, and the other way round; a date without a time goes with both. A session whose name is there already
+        is not added again: its number is returned.
         """
         if not isinstance(session, Session):
             session = session_of_messages(session, said_on, name)
@@ -155,9 +161,9 @@ class Memory:
     def search(self, question: str, now: When = None, k: int | None = None) -> pl.DataFrame:
         """Return what the pipeline selects for a question, or its first ``k`` ranks.
 
-        Nothing said on a later day than ``now`` is found; None is the present moment, by the clock of this machine.
-        Columns: rank, score, selected, said_on, session (the number that ``add`` returned), turns, text, and one column
-        per signal.
+        Nothing said on a later day than ``now`` is found; None is the present moment. Columns: rank, score, selected,
+        said_on (by the clock of the memory's time zone), session (the number that ``add`` returned), turns, text, and
+        one column per signal.
         """
         tables = self._run(self._ranking_pipeline, question, now, k)
         return self._count(tables, self._results(tables, k))
@@ -271,7 +277,7 @@ class Memory:
         self._database.open()
         try:
             self._store = self._shared_store or LiveStore(self._database)
-            self._sessions = WorkingSet(self._rows.load(), self.pipeline, self._store)
+            self._sessions = WorkingSet(self._rows.load(), self.pipeline, self._store, self._zone)
             self._sessions.next = self._rows.next()
             self._accesses = Accesses(self._database)
         except BaseException:
@@ -325,7 +331,8 @@ class Memory:
         """Return the tables of all sessions, and of the one question."""
         tables, _ = self._sessions.tables()
         text_id, texts = add_texts(tables["texts"], [replace_surrogates(question)])
-        moment = parse_moment(now, "now") or datetime.now(UTC).astimezone().replace(tzinfo=None)
+        clock = self._sessions.clock()
+        moment = clock.now() if now is None else clock.local(now, "now")
         questions = frame("questions", {"question": [0], "corpus": [0], "text_id": text_id, "asked_on": [moment]})
         return tables.updated({"questions": questions, "texts": texts})
 

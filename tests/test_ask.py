@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -94,6 +95,8 @@ def test_the_graph_has_its_own_place(capsys: pytest.CaptureFixture[str], tmp_pat
     (["corpus=life-0", "rank/select=oracle", "Which?"], 1, "OracleSelect reads evidence"),
     (["corpus=life-0", "-m", "rank/select=gap", "Which?"], 2, "no such flag"),
     (["memory=/nowhere", "Which?"], 2, "data.lives: a live memory has no data set"),
+    (["corpus=life-0", "timezone=Asia/Tokyo", "Which?"], 2, "timezone: is of a live memory"),
+    (["corpus=life-0", "now=2023-06-01T10:00Z", "Which?"], 1, r"now: .* has a UTC offset, but .* \(the data\) has"),
 ])
 def test_faults_are_told(capsys: pytest.CaptureFixture[str], words: list[str], status: int, fault: str) -> None:
     got, told = ask(capsys, *WORDS, *words)
@@ -118,6 +121,26 @@ def test_a_live_memory(capsys: pytest.CaptureFixture[str], folder: Path) -> None
     status, told = ask(capsys, f"memory={folder}/none", "search/dense=none", "What?")
     assert status == 1
     assert "there is no live memory" in told
+
+
+def test_days_are_those_of_the_zone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    late = {"corpus": "me", "session": "late", "said_on": "2025-05-20T23:30:00-07:00",
+            "turns": [{"role": "user", "text": "A cat."}]}
+    (tmp_path / "sessions.jsonl").write_text(json.dumps(late), "utf-8")
+    with Memory(tmp_path / "m", lexical()) as memory:
+        memory.add(Session(late["said_on"], [("user", "A cat.")]))
+    for words, zone in ((["data=custom", f"data.path={tmp_path}"], "data.timezone=Asia/Tokyo"),
+                        ([f"memory={tmp_path / 'm'}"], "timezone=Asia/Tokyo")):
+        words += ["search/dense=none", "write/chunk=turn"]
+        night, day = "now=2025-05-20T23:59Z", "now=2025-05-21"
+        assert "nothing was found" in ask(capsys, *words, night, "cat")[1]
+        for told in (ask(capsys, *words, night, zone, "cat"), ask(capsys, *words, day, "cat")):
+            assert told[0] == 0
+            assert "A cat." in told[1]
+            assert "as of 2025-05-21" in " ".join(told[1].split())
+        status, told_back = ask(capsys, *words, "now=2025-05-21T08:00", "cat")
+        assert status == 1
+        assert "now: 2025-05-21T08:00:00 has no UTC offset" in " ".join(told_back.split())
 
 
 def test_what_was_said_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

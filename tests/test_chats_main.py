@@ -92,7 +92,8 @@ def test_utc_needs_no_database_of_time_zones(tmp_path: Path, monkeypatch: pytest
     reset_tzpath(to=[])
     try:
         assert main(["a.json"]) == 0
-        monkeypatch.setitem(sys.modules, "tzdata", None)
+        for name in {"tzdata", *(name for name in sys.modules if name.startswith("tzdata."))}:
+            monkeypatch.setitem(sys.modules, name, None)
         assert main(["a.json", "--timezone", "Europe/Rome"]) == 1
         assert "pip install tzdata" in capsys.readouterr().err
     finally:

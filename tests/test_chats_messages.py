@@ -39,6 +39,28 @@ def test_conversations_have_names_and_dates(tmp_path: Path) -> None:
                                          ("2024-03-01 Second", "2024-03-01 09:40")]
 
 
+def test_moments_and_local_times_are_not_mixed(tmp_path: Path) -> None:
+    hi = {"role": "user", "content": "Hi"}
+    day, moment, local = ({**hi, "date": "2024-03-01"}, {**hi, "create_time": 1709337600},
+                          {**hi, "date": "2024-03-02T08:00"})
+    for name, messages in (("moments", [day, moment]), ("local", [day, local])):
+        rows, *_ = read(write(tmp_path, {f"{name}.json": messages}) / f"{name}.json", split="day", zone="Asia/Tokyo")
+        assert [when for _, when, _ in rows] == ["2024-03-01 00:00", "2024-03-02 08:00" if name == "local" else
+                                                 "2024-03-02 09:00"]
+    mixed = ({"title": "A", "messages": [moment]}, {"title": "B", "messages": [local]})
+    write(tmp_path, {"mixed.jsonl": json_lines(*mixed)})
+    with pytest.raises(MemlabError, match=r"conversation 'B': 2024-03-02T08:00:00 has no UTC offset, but .*"
+                                          r"\(conversation 'A'\)"):
+        read(tmp_path / "mixed.jsonl")
+
+
+def test_a_moment_beyond_all_days_is_no_date(tmp_path: Path) -> None:
+    odd = {"role": "user", "content": "Hi", "timestamp": "0001-01-01T00:00:00+14:00"}
+    rows, counts, _ = read(write(tmp_path, {"a.json": [odd]}) / "a.json")
+    assert rows[0][1] is None
+    assert counts["sessions without a date, which every question may see"] == 1
+
+
 def test_parts_are_named(tmp_path: Path) -> None:
     parts = [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
              {"type": "input_image", "image_url": "https://x.org/a/cat.png?b=1"}, {"type": "input_audio"},

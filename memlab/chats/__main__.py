@@ -7,9 +7,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, tzinfo
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memlab.chats.folder import SESSIONS, write_folder
 from memlab.chats.formats import FORMATS, ChatExport, load
@@ -17,6 +15,7 @@ from memlab.chats.sessions import ChatSession, parse_cut, to_sessions
 from memlab.chats.source import MAX_MB
 from memlab.chats.whatsapp_dates import DateOrder
 from memlab.errors import MemlabError
+from memlab.runtime.clock import has_offset, time_zone
 from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
@@ -60,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @enough_memory("import a part of the export at a time: some of its files")
 def _import(options: argparse.Namespace) -> None:
-    zone = _zone(options.timezone)
+    zone = time_zone(options.timezone, "--timezone")
     if not 0 < options.max_mb < 1e6:
         raise MemlabError("expected a size in MB", where="--max-mb", fix=f"give a number such as {MAX_MB:g}")
     cut = parse_cut(options.split)
@@ -77,15 +76,6 @@ def _import(options: argparse.Namespace) -> None:
     print(f'next: memlab ask data=custom data.path={sanitise(shlex.quote(str(folder)))} "your question"')
 
 
-def _zone(name: str) -> tzinfo:
-    """Return a time zone; UTC is known on machines without a database of time zones too."""
-    try:
-        return UTC if name == "UTC" else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise MemlabError(f"there is no time zone '{name:.40}' on this machine", where="--timezone",
-                          fix="give a name such as Europe/Rome; pip install tzdata where none is known") from None
-
-
 def _facts(export: ChatExport, sessions: list[ChatSession], timezone: str) -> list[str]:
     turns = [turn for session in sessions for turn in session.turns]
     days = [session.said_on for session in sessions if session.said_on]
@@ -94,7 +84,7 @@ def _facts(export: ChatExport, sessions: list[ChatSession], timezone: str) -> li
     speakers = Counter(turn.speaker or turn.role for turn in turns)
     listed = ", ".join(f"{name} {count:,}" for name, count in sorted(speakers.items(), key=lambda s: (-s[1], s[0]))[:8])
     facts.append(f"turns: {listed}" + (f", and {len(speakers) - 8:,} more speakers" if len(speakers) > 8 else ""))
-    if any(m.said_on and m.said_on.tzinfo for c in export.conversations for m in c.messages):
+    if any(has_offset(m.said_on) for c in export.conversations for m in c.messages):
         facts.append(f"times are in {timezone}" + ("; --timezone changes it" if timezone == "UTC" else ""))
     facts += [f"{count:,} {what}" for what, count in sorted(export.tally.counts.items())]
     facts += export.tally.remarks

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, ClassVar
 
 from memlab.chats.content import flatten, named
@@ -73,7 +73,7 @@ def _messages(lines: list[dict[str, Any]], tally: Tally) -> list[ChatMessage]:
     return messages
 
 
-def _item(item: dict[str, Any], said_on: datetime | None, tally: Tally) -> ChatMessage | None:
+def _item(item: dict[str, Any], said_on: date | datetime | None, tally: Tally) -> ChatMessage | None:
     kind, role = text_of(item.get("type")), text_of(item.get("role"))
     if kind == "message" and role in ("user", "assistant"):
         text = flatten(item.get("content"), tally)

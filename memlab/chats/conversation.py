@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, ClassVar, Literal, Protocol
 
 from memlab.chats.source import ExportFile
+from memlab.errors import MemlabError
+from memlab.runtime.clock import read_moment
 
 Role = Literal["user", "assistant"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -17,12 +20,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """A message; ``said_on`` has a time zone, or none if the export states local times; None if it states no time."""
+    """A message; ``said_on`` has a UTC offset, or none if the export states local times; None if it states no time."""
 
     role: Role
     text: str
     speaker: str | None = None
-    said_on: datetime | None = None
+    said_on: date | datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Conversation:
 
     title: str
     messages: Sequence[ChatMessage]
-    started_on: datetime | None = None
+    started_on: date | datetime | None = None
     endless: bool = False
 
 
@@ -82,7 +85,7 @@ def objects_of(value: object) -> list[dict[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
-def epoch(value: object) -> datetime | None:
+def epoch(value: object) -> date | datetime | None:
     """Return the moment of seconds since 1970, as number or text, in UTC; None for anything else.
 
     >>> epoch("1709286000.000100").isoformat(), epoch(None), epoch(1e300)
@@ -92,21 +95,21 @@ def epoch(value: object) -> datetime | None:
         return None
     try:
         seconds = float(value)
-        return _EPOCH + timedelta(seconds=int(seconds)) if math.isfinite(seconds) else None
+        return iso(_EPOCH + timedelta(seconds=int(seconds))) if math.isfinite(seconds) else None
     except (ValueError, OverflowError):
         return None
 
 
-def iso(value: object) -> datetime | None:
-    """Return the moment of an ISO text; one without a time zone stays local; None for anything else.
+def iso(value: object) -> date | datetime | None:
+    """Return the date or time of an ISO text, with its UTC offset or without; None for anything else.
 
     >>> iso("2024-03-01T09:40:00.123Z").isoformat(), iso("soon")
     ('2024-03-01T09:40:00+00:00', None)
     """
-    try:
-        return datetime.fromisoformat(value).replace(microsecond=0) if isinstance(value, str) else None
-    except ValueError:
-        return None
+    with suppress(MemlabError):
+        moment = read_moment(value)
+        return moment.replace(microsecond=0) if isinstance(moment, datetime) else moment
+    return None
 
 
 def merge_assistant(messages: Iterable[ChatMessage]) -> list[ChatMessage]:

@@ -7,7 +7,7 @@ line of a .jsonl. Dates are read where they are: ``created_at``, ``create_time``
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, ClassVar
 
 from memlab.chats.content import flatten, tool_calls
@@ -67,7 +67,7 @@ def read_message(value: Mapping[str, Any], tally: Tally, where: str) -> ChatMess
     return ChatMessage("user" if role == "user" else "assistant", text, speaker, _moment(value)) if text else None
 
 
-def _moment(value: Mapping[str, Any]) -> datetime | None:
+def _moment(value: Mapping[str, Any]) -> date | datetime | None:
     for key in _DATES:
         if moment := iso(value.get(key)) or epoch(value.get(key)):
             return moment

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 
 from memlab.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.errors import MemlabError
+from memlab.runtime.clock import Clock
 from memlab.text.unicode import printable_line, replace_surrogates
 
 NAME_WIDTH = 80
@@ -57,20 +58,26 @@ class ChatSession:
 def to_sessions(conversations: Iterable[Conversation], cut: Cut, zone: tzinfo, tally: Tally) -> list[ChatSession]:
     """Return the sessions in the order of time, those without a date first; each name occurs once.
 
-    zone: time zone of the dates; times that an export states without a zone stay as they are. Counts sessions that run
-    over several days, messages without a date, and conversations without a message.
+    zone: time zone of the dates; times that an export states without a zone stay as they are. Raises MemlabError for an
+    export that states both kinds. Counts sessions that run over several days, messages without a date, and
+    conversations without a message.
     """
+    clock = Clock(zone)
     parts: list[tuple[Conversation, datetime | None, tuple[ChatMessage, ...]]] = []
     for conversation in conversations:
-        messages = [replace(m, text=replace_surrogates(m.text), said_on=_local(m.said_on, zone),
-                            speaker=m.speaker and printable_line(m.speaker)) for m in conversation.messages]
+        place = f"conversation '{printable_line(replace_surrogates(conversation.title))[:NAME_WIDTH]}'"
+        messages = [replace(m, text=replace_surrogates(m.text), speaker=m.speaker and printable_line(m.speaker))
+                    for m in conversation.messages]
+        times = [clock.local(m.said_on, place) if m.said_on else None for m in messages]
         tally.add("conversations without a message left out", not messages)
-        for part in _cut(messages, cut, conversation.endless):
-            dates = [m.said_on for m in part if m.said_on]
-            start = dates[0] if dates else _local(conversation.started_on, zone)
+        for part in _cut(times, cut, conversation.endless):
+            said_on = [moment for moment in times[part] if moment]
+            start = said_on[0] if said_on else None
+            if start is None and conversation.started_on:
+                start = clock.local(conversation.started_on, place)
             tally.add("sessions that run over several days, dated by their first message (--split day cuts them)",
-                      len({moment.date() for moment in dates}) > 1)
-            parts.append((conversation, start, tuple(part)))
+                      len({moment.date() for moment in said_on}) > 1)
+            parts.append((conversation, start, tuple(messages[part])))
     tally.add("sessions without a date, which every question may see", sum(start is None for _, start, _ in parts))
     parts.sort(key=lambda part: (str(part[1] or ""), part[0].title, [m.text for m in part[2]]))
     counts: Counter[str] = Counter()
@@ -86,15 +93,6 @@ def to_sessions(conversations: Iterable[Conversation], cut: Cut, zone: tzinfo, t
     return sessions
 
 
-def _local(moment: datetime | None, zone: tzinfo) -> datetime | None:
-    if moment is None or moment.tzinfo is None:
-        return moment
-    try:
-        return moment.astimezone(zone).replace(tzinfo=None)
-    except OverflowError:
-        return None
-
-
 def _name(title: str, start: datetime | None) -> str:
     """Return the day and the title.
 
@@ -105,16 +103,17 @@ def _name(title: str, start: datetime | None) -> str:
     return " ".join(filter(None, [f"{start:%Y-%m-%d}" if start else "", label])) or "chat"
 
 
-def _cut(messages: Sequence[ChatMessage], cut: Cut, endless: bool) -> list[list[ChatMessage]]:
-    """Return the parts of a conversation; a message without a date stays with the one before it."""
-    parts: list[list[ChatMessage]] = []
-    last: datetime | None = None
-    for message in messages:
-        apart = bool(last and message.said_on and (endless or not cut.endless_only) and (
-            cut.days and message.said_on.date() != last.date()
-            or cut.pause is not None and message.said_on - last >= cut.pause))
-        if apart or not parts:
-            parts.append([])
-        parts[-1].append(message)
-        last = message.said_on or last
-    return parts
+def _cut(times: Sequence[datetime | None], cut: Cut, endless: bool) -> Iterator[slice]:
+    """Yield the places of each part of a conversation; a message without a date stays with the one before it.
+
+    times: of its messages, by the clock of the dates.
+    """
+    first, last = 0, None
+    for place, moment in enumerate(times):
+        if last and moment and (endless or not cut.endless_only) and (
+                cut.days and moment.date() != last.date() or cut.pause is not None and moment - last >= cut.pause):
+            yield slice(first, place)
+            first = place
+        last = moment or last
+    if times:
+        yield slice(first, len(times))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from memlab.config.instantiate import file_names, make_dataset
 from memlab.data import benchmarks
 from memlab.errors import MemlabError
+from memlab.runtime.clock import time_zone
 from memlab.runtime.flags import as_flags
 from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.paths import path_argument
@@ -18,7 +19,8 @@ from memlab.text.display import sanitise, sanitise_lines
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 1 after a message about what is wrong."""
-    words = as_flags(sys.argv[1:] if arguments is None else arguments, {"data": "--data", "data.path": "--path"})
+    words = as_flags(sys.argv[1:] if arguments is None else arguments,
+                     {"data": "--data", "data.path": "--path", "data.timezone": "--timezone"})
     options = _parser().parse_args(words)
     try:
         with enough_memory("take a smaller file"):
@@ -41,6 +43,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("file", type=path_argument, nargs="?", metavar="PATH")
     command.add_argument("--path", type=path_argument, help="the same; data.path=PATH as well")
     command.add_argument("--data", metavar="NAME", help="is not needed: the format is recognised")
+    command.add_argument("--timezone", default="UTC", metavar="NAME",
+                         help="time zone of the days of your own data, where times have a UTC offset (default: UTC); "
+                              "data.timezone=NAME as well")
     command.set_defaults(run=_check)
     command = commands.add_parser("show", help="print a question with its answer and evidence")
     command.add_argument("id", help="the benchmark's id of the question (LoCoMo: conv-26:3), or its number")
@@ -87,7 +92,8 @@ def _check(options: argparse.Namespace) -> int:
     path = options.file or options.path
     if path is None:
         raise MemlabError("no file or folder is named", fix="memlab data check PATH")
-    finding = inspect(path)
+    time_zone(options.timezone, "--timezone")
+    finding = inspect(path, options.timezone)
     print(f"{sanitise(str(path))}: {finding.benchmark}")
     for fact in finding.facts:
         print(f"  {sanitise(fact)}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import polars as pl
 
+from memlab.runtime.clock import Clock
 from memlab.tables import SCHEMAS, Tables, frame, text_hash
 
 ROWS = 1 << 16
@@ -18,6 +19,9 @@ _TABLES = ("sessions", "turns", "questions", "gold", "evidence", "ids")
 class Builder:
     """Column lists to which rows are added; each distinct text is stored once.
 
+    clock: tells the times of sessions and questions; None tells those with a UTC offset in UTC. Times with and without
+    an offset are not mixed: the first of the other kind raises MemlabError.
+
     >>> b = Builder()
     >>> b.session(corpus=0, session=0, said_on=None, name="s1")
     >>> b.turn(corpus=0, session=0, turn=0, role="user", speaker=None, text="hello", name="s1_1")
@@ -25,7 +29,8 @@ class Builder:
     1
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or Clock()
         self._ids: dict[str, str] = {}
         self._columns: dict[str, dict[str, list[Any]]] = {name: {c: [] for c in SCHEMAS[name]} for name in _TABLES}
         self._frames: dict[str, list[pl.DataFrame]] = {name: [] for name in _TABLES}
@@ -36,9 +41,10 @@ class Builder:
         """Name a corpus (haystack or conversation)."""
         self._add("ids", kind="corpus", name=name, corpus=corpus)
 
-    def session(self, *, corpus: int, session: int, said_on: datetime | None, name: str) -> None:
+    def session(self, *, corpus: int, session: int, said_on: date | datetime | None, name: str) -> None:
         """Add a session."""
-        self._add("sessions", corpus=corpus, session=session, said_on=said_on)
+        self._add("sessions", corpus=corpus, session=session,
+                  said_on=self._local(said_on, "said_on of session", name or session))
         self._add("ids", kind="session", name=name, corpus=corpus, session=session)
 
     def turn(self, *, corpus: int, session: int, turn: int, role: str, speaker: str | None, text: str,
@@ -48,11 +54,12 @@ class Builder:
                   text_id=self._text_id(text))
         self._add("ids", kind="turn", name=name, corpus=corpus, session=session, turn=turn)
 
-    def question(self, *, question: int, corpus: int, text: str, asked_on: datetime | None, name: str,
+    def question(self, *, question: int, corpus: int, text: str, asked_on: date | datetime | None, name: str,
                  answer: str | None, category: str, abstain: bool, scored: bool,
                  label_error: str | None = None) -> None:
         """Add a question with its gold."""
-        self._add("questions", question=question, corpus=corpus, text_id=self._text_id(text), asked_on=asked_on)
+        self._add("questions", question=question, corpus=corpus, text_id=self._text_id(text),
+                  asked_on=self._local(asked_on, "asked_on of question", name))
         self._add("gold", question=question, answer=answer, category=category, abstain=abstain, scored=scored,
                   label_error=label_error)
         self._add("ids", kind="question", name=name, corpus=corpus, question=question)
@@ -71,6 +78,9 @@ class Builder:
         texts = frame("texts", {"text_id": list(self._ids.values()), "text": list(self._ids)})
         return Tables(texts=texts, **{name: pl.concat([*self._frames[name], frame(name, columns)])
                                       for name, columns in self._columns.items()})
+
+    def _local(self, value: date | datetime | None, what: str, name: str | int) -> datetime | None:
+        return None if value is None else self._clock.local(value, f"{what} {name}")
 
     def _text_id(self, text: str) -> str:
         if text not in self._ids:

@@ -14,12 +14,15 @@ this file there is nothing to measure, but memlab.ask searches the sessions::
     {"question": "q1", "corpus": "ann", "text": "Which pet do I have?", "asked_on": "2023-06-01T18:30",
      "answer": "a cat", "category": "pets", "evidence": [{"session": "s1", "turn": 0}], "abstain": false}
 
+``said_on`` and ``asked_on`` are dates or times. Either all times have a UTC offset, as "2023-06-01T18:30+02:00", and
+their days are those of the zone ``timezone``, or none has one. Dates go with both (``memlab.runtime.clock``).
+
 (Each object must be on one line; the lines are broken here to be readable.)
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, ClassVar
 
 from memlab.data import readers
@@ -28,6 +31,7 @@ from memlab.data.groups import GroupBy
 from memlab.data.jsonl import QUESTIONS, SESSIONS, FolderDataset, add_question, read
 from memlab.data.jsonl import validate as validate
 from memlab.errors import Faults
+from memlab.runtime.clock import Clock, order
 from memlab.stage import stage
 from memlab.tables import Tables
 
@@ -42,16 +46,17 @@ class Custom(FolderDataset):
 
     def load(self) -> Tables:
         """Read the folder; raise Faults with everything that is wrong with it."""
-        content = read(self.folder)
+        content = read(self.folder, self.zone)
         if content.faults:
             raise Faults(content.faults)
-        build = Builder()
+        clock = content.clock
+        build = Builder(clock)
         corpora = {name: i for i, name in enumerate(dict.fromkeys(s.corpus for s in content.sessions))}
         for name, corpus in corpora.items():
             build.corpus(corpus=corpus, name=name)
         numbers: dict[str, dict[str, int]] = {name: {} for name in corpora}
-        last: dict[str, datetime | None] = {}
-        for session in sorted(content.sessions, key=lambda s: (corpora[s.corpus], str(s.said_on or ""))):
+        last: dict[str, date | datetime | None] = {}
+        for session in sorted(content.sessions, key=lambda s: (corpora[s.corpus], order(s.said_on, clock))):
             corpus, number = corpora[session.corpus], len(numbers[session.corpus])
             numbers[session.corpus][session.session], last[session.corpus] = number, session.said_on
             build.session(corpus=corpus, session=number, said_on=session.said_on, name=session.session)
@@ -71,11 +76,18 @@ class Custom(FolderDataset):
 
     def notes(self) -> list[str]:
         """Return what a reader of the results must know."""
-        questions = read(self.folder).questions
+        content = read(self.folder, self.zone)
+        questions = content.questions
         undated = sum(q.asked_on is None for q in questions)
         note = [f"{undated} questions have no date: the day of their corpus' last session is taken."] if undated else []
         note += [] if questions else [f"There are no questions, so nothing is measured: write {QUESTIONS}."]
+        if content.clock.tells_moments:
+            note.append(f"Times have UTC offsets: their days are those of {self.timezone} (data.timezone).")
         return note + super().notes()
+
+    def clock(self) -> Clock:
+        """Return the clock of the folder's times, which refuses those of the other kind."""
+        return read(self.folder, self.zone).clock
 
     def grouping(self) -> GroupBy:
         """Group the questions of one corpus, or, where there is one corpus or one question in each, by evidence."""

@@ -33,8 +33,8 @@ class Finding:
     problems: list[str] = field(default_factory=list)
 
 
-def inspect(path: Path) -> Finding:
-    """Inspect a benchmark file, or a folder or .jsonl file of the user's own."""
+def inspect(path: Path, timezone: str = "UTC") -> Finding:
+    """Inspect a benchmark file, or a folder or .jsonl file of the user's own, whose days are those of ``timezone``."""
     if not path.exists():
         raise MemlabError("no such file or folder", where=str(path))
     try:
@@ -48,9 +48,9 @@ def inspect(path: Path) -> Finding:
         return export
     try:
         if own or path.suffix == ".jsonl":
-            return _custom(path if path.is_dir() else path.parent)
+            return _custom(path if path.is_dir() else path.parent, timezone)
         if documents:
-            folder = Documents(path=path)
+            folder = Documents(path=path, timezone=timezone)
             return Finding(folder.name, _facts(folder.load()))
         kind = readers.detect(next(readers.records(path)))
         if kind is None:
@@ -64,11 +64,11 @@ def inspect(path: Path) -> Finding:
             "documents" if documents else "custom" if own else "unreadable", problems=problems)
 
 
-def _custom(folder: Path) -> Finding:
+def _custom(folder: Path, timezone: str) -> Finding:
     """Count what a folder of the user's own holds, or list its faults."""
-    if problems := jsonl.validate(folder):
+    if problems := jsonl.validate(folder, timezone):
         return Finding("custom", problems=problems)
-    data = Custom(path=folder)
+    data = Custom(path=folder, timezone=timezone)
     return Finding(data.name, _facts(data.load()))
 
 

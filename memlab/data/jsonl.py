@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import date, datetime, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
 from memlab.data.build import Builder
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime import json_limits
+from memlab.runtime.clock import Clock, read_moment, time_zone
 from memlab.runtime.json_limits import ValueBudget
 from memlab.stage import LocalPath, stage
 
@@ -29,15 +30,15 @@ MOST_VALUES = 500_000
 """Lists, objects and entries of one line at most."""
 
 
-def _moment(value: object) -> object:
-    """Read an ISO date, with or without a time of day; a time zone is dropped, since dates are local."""
+def _moment(value: object) -> date | datetime | None:
+    """Read a date, or a time of day with a UTC offset or without."""
     try:
-        return datetime.fromisoformat(value).replace(tzinfo=None) if isinstance(value, str) else value
-    except ValueError:
-        raise ValueError("expected a date such as 2023-05-20 or 2023-05-20T18:30") from None
+        return None if value is None else read_moment(value)
+    except MemlabError as fault:
+        raise ValueError(f"expected a date: {fault.fix}") from None
 
 
-Moment = Annotated[datetime, BeforeValidator(_moment)]
+Moment = Annotated[date | datetime | None, PlainValidator(_moment)]
 Name = Annotated[str, Field(min_length=1)]
 
 
@@ -58,7 +59,7 @@ class SessionLine(_Line):
 
     corpus: Name
     session: Name
-    said_on: Moment | None
+    said_on: Moment
     turns: list[TurnLine]
 
 
@@ -75,7 +76,7 @@ class QuestionLine(_Line):
     question: Name
     corpus: Name
     text: Name
-    asked_on: Moment | None = None
+    asked_on: Moment = None
     answer: str | None = None
     category: Name = "all"
     evidence: list[Evidence] = []
@@ -86,11 +87,12 @@ Kind = TypeVar("Kind", SessionLine, QuestionLine)
 
 
 class FolderContent(NamedTuple):
-    """The sessions and questions of a folder, and all its faults."""
+    """The sessions and questions of a folder, all its faults, and the clock of its times."""
 
     sessions: list[SessionLine]
     questions: list[QuestionLine]
     faults: list[str]
+    clock: Clock
 
 
 @stage
@@ -101,11 +103,13 @@ class FolderDataset(Subset):
     content: ClassVar = ""
 
     path: LocalPath | None = None  # the folder; needed
+    timezone: str = "UTC"  # name of the time zone whose days count, such as Europe/Rome, for times with a UTC offset
 
     def __post_init__(self) -> None:
         if self.path is None or not self.path.is_dir():
             problem = "no folder is given" if self.path is None else f"{self.path} is no folder"
             raise MemlabError(problem, where="data.path", fix=f"give a folder {self.content}")
+        time_zone(self.timezone, "data.timezone")
 
     @property
     def folder(self) -> Path:
@@ -114,13 +118,26 @@ class FolderDataset(Subset):
         return self.path
 
     @property
+    def zone(self) -> tzinfo:
+        """The time zone of the days."""
+        return time_zone(self.timezone, "data.timezone")
+
+    def clock(self) -> Clock:
+        """Return the clock of the folder's times, which refuses those of the other kind."""
+        raise NotImplementedError
+
+    def options(self) -> dict[str, Any]:
+        """Return the options as they enter a data set's identity."""
+        return {**super().options(), "timezone": self.timezone}
+
+    @property
     def name(self) -> str:
         """The folder's name, after the kind of data set."""
         return self.sized_name(f"{self.kind}-{self.folder.name}")
 
 
 def add_question(build: Builder, number: int, question: QuestionLine, corpus: int, sessions: Mapping[str, int],
-                 asked_on: datetime | None) -> None:
+                 asked_on: date | datetime | None) -> None:
     """Add a question with its evidence; ``sessions`` maps the names of the corpus's sessions to their numbers."""
     build.question(question=number, corpus=corpus, text=question.text, asked_on=asked_on, name=question.question,
                    answer=question.answer, category=question.category, abstain=question.abstain,
@@ -130,8 +147,10 @@ def add_question(build: Builder, number: int, question: QuestionLine, corpus: in
         build.evidence(question=number, session=session, turn=turn)
 
 
-def validate(folder: Path) -> list[str]:
+def validate(folder: Path, timezone: str = "UTC") -> list[str]:
     """Return all faults of a folder (or of the folder of a file), each naming file, line and field.
+
+    timezone: name of the time zone whose days count for times with a UTC offset.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -139,16 +158,21 @@ def validate(folder: Path) -> list[str]:
     ...     '{"corpus": "ann", "session": "s1", "said_on": "20 May", "turns": [{"role": "bot", "text": "Hi"}]}')
     >>> _ = (folder / "questions.jsonl").write_text('{"question": "q1", "corpus": "bob", "text": "Which pet?"}')
     >>> for fault in validate(folder): print(fault)
-    sessions.jsonl, line 1, field said_on: expected a date such as 2023-05-20 or 2023-05-20T18:30, got '20 May'
+    sessions.jsonl, line 1, field said_on: expected a date: write 2023-05-20, 2023-05-20T18:30 or \
+2023-05-20T18:30+02:00, got '20 May'
     sessions.jsonl, line 1, field turns[0].role: input should be 'user' or 'assistant', got 'bot'
     questions.jsonl, line 1, field corpus: no session has the corpus 'bob'
     """
-    return read(folder if folder.is_dir() else folder.parent).faults
+    return read(folder if folder.is_dir() else folder.parent, time_zone(timezone, "timezone")).faults
 
 
-def read(folder: Path) -> FolderContent:
-    """Read both files of a folder, and collect their first faults; questions.jsonl may be missing."""
+def read(folder: Path, zone: tzinfo | None = None) -> FolderContent:
+    """Read both files of a folder, and collect their first faults; questions.jsonl may be missing.
+
+    zone: time zone of the days; None is UTC.
+    """
     faults: list[str] = []
+    clock = Clock(zone)
     sessions: list[SessionLine] = []
     corpora: dict[str, dict[str, tuple[datetime | None, int]]] = {}
     for where, raw, session in _records(folder / SESSIONS, SessionLine, faults):
@@ -156,19 +180,30 @@ def read(folder: Path) -> FolderContent:
         if session is not None:
             if session.session in extents:
                 faults.append(f"{where}, field session: '{session.session}' was there before in '{session.corpus}'")
-            extents[session.session] = session.said_on, len(session.turns)
+            said_on = local(clock, session.said_on, f"{where}, field said_on", faults)
+            extents[session.session] = said_on, len(session.turns)
             sessions.append(session)
     complete = not faults  # else a session that could not be read may be the one that a question names
     questions = []
     path = folder / QUESTIONS
     for where, question in read_questions(path, QuestionLine, faults) if path.exists() else ():
         questions.append(question)
+        asked_on = local(clock, question.asked_on, f"{where}, field asked_on", faults)
         if question.corpus not in corpora:
             hint = f"; {did_you_mean(question.corpus, corpora)}" if complete and corpora else ""
             faults.append(f"{where}, field corpus: no session has the corpus '{question.corpus}'{hint}")
         elif complete:
-            faults += evidence_faults(question, corpora[question.corpus], where, "session", "turns")
-    return FolderContent(sessions, questions, first_faults(faults))
+            faults += evidence_faults(question, asked_on, corpora[question.corpus], where, "session", "turns")
+    return FolderContent(sessions, questions, first_faults(faults), clock)
+
+
+def local(clock: Clock, value: date | datetime | None, where: str, faults: list[str]) -> datetime | None:
+    """Return a time as the clock tells it; add the fault, and return None, for one that it refuses."""
+    try:
+        return None if value is None else clock.local(value, where)
+    except MemlabError as fault:
+        faults.append(str(fault))
+        return None
 
 
 def first_faults(faults: list[str]) -> list[str]:
@@ -189,9 +224,10 @@ def read_questions(path: Path, model: type[QuestionLine], faults: list[str]) -> 
             yield where, question
 
 
-def evidence_faults(question: QuestionLine, extents: Mapping[str, tuple[datetime | None, int]], where: str,
-                    session: str, turns: str) -> Iterator[str]:
-    """Yield each fault of a question's evidence.
+def evidence_faults(question: QuestionLine, asked_on: datetime | None,
+                    extents: Mapping[str, tuple[datetime | None, int]], where: str, session: str,
+                    turns: str) -> Iterator[str]:
+    """Yield each fault of a question's evidence; ``asked_on`` is its time as the clock of the data tells it.
 
     ``extents`` maps the name of each session to its date and its number of turns; ``session`` and ``turns`` are the
     words for them in the message.
@@ -203,7 +239,7 @@ def evidence_faults(question: QuestionLine, extents: Mapping[str, tuple[datetime
             yield f"{place}.session: there is no {session} '{name}'; {did_you_mean(name, extents)}"
         elif cited.turn is not None and cited.turn >= count:
             yield f"{place}.turn: '{name}' has {count} {turns}, counted from 0"
-        elif question.asked_on and said_on and said_on.date() > question.asked_on.date():
+        elif asked_on and said_on and said_on.date() > asked_on.date():
             yield (f"{place}.session: '{name}' is of {said_on:%Y-%m-%d}, after the question (asked_on), and will "
                    "never be retrieved")
 

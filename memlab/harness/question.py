@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 
 import polars as pl
 
+from memlab.data.dataset import Dataset
+from memlab.data.jsonl import FolderDataset
 from memlab.errors import Faults, did_you_mean
 from memlab.harness.arm import Arm, load
 from memlab.live.results import SearchResult, results, without_judges
+from memlab.runtime.clock import Clock
 from memlab.runtime.numbers import whole_number
 from memlab.store.store import store_at
 from memlab.tables import Tables, add_texts, frame, with_text
@@ -18,7 +21,7 @@ MAX_RANKS = 20
 """Number of ranks that are returned."""
 
 
-def ask_data(arm: Arm, question: str, corpus: str | None = None, now: datetime | None = None,
+def ask_data(arm: Arm, question: str, corpus: str | None = None, now: date | datetime | None = None,
              store: str | None = None) -> tuple[SearchResult, str]:
     """Ask a question, or one of the data's own by its id; return the result and what the searched sessions are.
 
@@ -34,7 +37,8 @@ def ask_data(arm: Arm, question: str, corpus: str | None = None, now: datetime |
     own = own.filter(pl.col("corpus") == chosen)
     own_tables = {name: tables[name].filter(pl.col("corpus") == chosen) for name in ("sessions", "turns")}
     question = own["text"][0] if own.height else question
-    day = now or (own["asked_on"][0] if own.height else own_tables["sessions"]["said_on"].max())
+    day = _clock(arm.dataset, tables).local(now, "now") if now is not None else (
+        own["asked_on"][0] if own.height else own_tables["sessions"]["said_on"].max())
     text_id, texts = add_texts(tables["texts"].join(own_tables["turns"], on="text_id", how="semi"),
                                [replace_surrogates(question)])
     one = frame("questions", {"question": [0], "corpus": [chosen], "text_id": text_id, "asked_on": [day]})
@@ -42,6 +46,16 @@ def ask_data(arm: Arm, question: str, corpus: str | None = None, now: datetime |
     sessions = own_tables["sessions"].height
     return (SearchResult.of(answered, results(answered, pipeline, MAX_RANKS)),
             f"{corpora[chosen]} of {arm.dataset.name}, {sessions} session{'s' * (sessions != 1)}")
+
+
+def _clock(dataset: Dataset, tables: Tables) -> Clock:
+    """Return the clock of the data; benchmarks have wall clocks, and no zone."""
+    if isinstance(dataset, FolderDataset):
+        return dataset.clock()
+    clock = Clock()
+    for said_on in tables["sessions"]["said_on"].drop_nulls().head(1):
+        clock.local(said_on, "the data")
+    return clock
 
 
 def _own_questions(tables: Tables, wanted: str) -> pl.DataFrame:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime
 from typing import Any
 
 from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime.clock import midnight, read_moment
 from memlab.text.unicode import replace_surrogates
 
 ROLES = ("user", "assistant")
@@ -34,7 +34,10 @@ class Turn:
 
 @dataclass(frozen=True, init=False)
 class Session:
-    """One chat or meeting: its date, or None if it is unknown, and its turns.
+    """One chat or meeting: its date or time, or None if it is unknown, and its turns.
+
+    A time with a UTC offset is a moment, one without the reading of a wall clock; a memory holds either
+    (``memlab.runtime.clock``).
 
     ``name`` is chosen by the caller. A name that is there already is not added again, so that an addition may be
     repeated safely; without a name the same words are a second session.
@@ -43,13 +46,13 @@ class Session:
     'I adopted a cat.'
     """
 
-    said_on: datetime | None
+    said_on: date | datetime | None
     turns: tuple[Turn, ...]
     name: str | None
 
     def __init__(self, said_on: datetime | date | str | None, turns: Iterable[Turn | Sequence[str | None]],
                  name: str | None = None) -> None:
-        object.__setattr__(self, "said_on", parse_moment(said_on, "session, said_on"))
+        object.__setattr__(self, "said_on", None if said_on is None else read_moment(said_on, "session, said_on"))
         object.__setattr__(self, "turns", tuple(t if isinstance(t, Turn) else _turn(t) for t in turns))
         if not (name is None or isinstance(name, str)):
             raise MemlabError(f"expected text, got {type(name).__name__}", where="session, name")
@@ -62,25 +65,6 @@ def _turn(parts: Sequence[str | None]) -> Turn:
                           fix='write turns as [("user", text)] or [Turn("user", text, speaker)]')
     role, text, *speaker = parts
     return Turn(role, text, *speaker)  # type: ignore[arg-type]  # checked by Turn itself
-
-
-def parse_moment(value: datetime | date | str | None, where: str) -> datetime | None:
-    """Read a day or a moment; a time zone is dropped, since dates are local.
-
-    >>> parse_moment("2023-05-20T18:30+02:00", ""), parse_moment(date(2023, 5, 20), "")
-    (datetime.datetime(2023, 5, 20, 18, 30), datetime.datetime(2023, 5, 20, 0, 0))
-    """
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise MemlabError(f"'{value:.40}' is no date", where=where,
-                              fix="write 2023-05-20 or 2023-05-20T18:30") from None
-    if value is None or isinstance(value, datetime):
-        return value and value.replace(tzinfo=None)
-    if isinstance(value, date):
-        return datetime.combine(value, time())
-    raise MemlabError(f"expected a date, got {type(value).__name__}", where=where)
 
 
 def _other_form() -> MemlabError:
@@ -137,5 +121,5 @@ class Entry:
 
 
 def same_words(a: Session, b: Session) -> bool:
-    """Return whether two sessions say the same on the same day."""
-    return json.dumps(Entry.new(0, a).row()) == json.dumps(Entry.new(0, b).row())
+    """Return whether two sessions say the same at the same time."""
+    return (a.turns, a.said_on and midnight(a.said_on)) == (b.turns, b.said_on and midnight(b.said_on))

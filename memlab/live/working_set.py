@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, tzinfo
+from itertools import islice
 
 import polars as pl
 
@@ -11,6 +13,7 @@ from memlab.errors import MemlabError, did_you_mean
 from memlab.live.sessions import Entry
 from memlab.models.protocols import embedders_in
 from memlab.pipeline import OPTIONAL, PER_SESSION, SLOTS, Pipeline
+from memlab.runtime.clock import Clock, has_offset
 from memlab.search.as_of import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.store import Store
@@ -23,9 +26,9 @@ PLACED = ("sessions", "turns", "memories", "entities", "links")
 """Tables whose rows belong to a session."""
 
 
-def write(entries: Iterable[Entry], pipeline: Pipeline, store: Store) -> Tables:
+def write(entries: Iterable[Entry], pipeline: Pipeline, store: Store, clock: Clock) -> Tables:
     """Return the tables of some sessions under their numbers, after the stages that look at one session at a time."""
-    build = Builder()
+    build = Builder(clock)
     for entry in entries:
         if entry.session is None:
             continue
@@ -71,13 +74,17 @@ def without(tables: Tables, sessions: Iterable[int]) -> Tables:
     return Tables(texts=tables["texts"].join(used.unique().to_frame(), on="text_id", how="semi"), **left)
 
 
-def chronological(tables: Tables) -> tuple[Tables, pl.DataFrame]:
+def chronological(tables: Tables, times: Mapping[int, datetime]) -> tuple[Tables, pl.DataFrame]:
     """Number sessions in the order of time; return the tables and (session, position), the old and the new number.
 
-    Sessions without a date come first; those of one moment are in the order in which they were added. Memories are
-    numbered by kind, session and their order within it.
+    Sessions without a date come first; those of one moment are in the order in which they were added. ``times`` are
+    those of the sessions; with UTC offsets they decide within a day, since the wall clock may show an hour twice.
+    Memories are numbered by kind, session and their order within it.
     """
-    places = tables["sessions"].sort("said_on", "session", nulls_last=False).select(
+    moments = pl.DataFrame([(number, moment) for number, moment in times.items() if has_offset(moment)], orient="row",
+                           schema={"session": pl.Int32, "moment": pl.Datetime("us", "UTC")})
+    places = tables["sessions"].join(moments, on="session", how="left").sort(
+        pl.col("said_on").dt.date(), "moment", "said_on", "session", nulls_last=False).select(
         "session", pl.int_range(pl.len(), dtype=pl.Int32).alias("position"))
     placed = {name: _renumbered(tables[name], places).select(list(SCHEMAS[name])) for name in PLACED}
     kinds = placed["memories"].select(pl.col("kind").unique(maintain_order=True)).with_row_index("block")
@@ -102,16 +109,17 @@ class WorkingSet:
     """All sessions that are not forgotten, as tables; the cost of an addition depends on its own size alone.
 
     names: the number of every named session. turns: the numbers of every session's turns. next: the number of the next
-    session; numbers are never used again.
+    session; numbers are never used again. zone: time zone of the days, as ``Clock`` takes it.
     """
 
-    def __init__(self, entries: Sequence[Entry], pipeline: Pipeline, store: Store) -> None:
-        self._pipeline, self._store = pipeline, store
+    def __init__(self, entries: Sequence[Entry], pipeline: Pipeline, store: Store, zone: tzinfo | None = None) -> None:
+        self._pipeline, self._store, self._zone = pipeline, store, zone
+        self._times: dict[int, datetime] = {}  # of sessions that have more than a date; all of one kind
         self.names: dict[str, int] = {}
         self.turns: dict[int, set[int]] = {}
         self.next = 0
         # under their own numbers: all sessions of the last question; later ones in parts of 1, PARTS, PARTS^2 ...
-        self._base = write(entries, pipeline, store)
+        self._base = write(entries, pipeline, store, self.clock())
         self._parts: list[list[Tables]] = []
         self._chronological: tuple[Tables, pl.DataFrame] | None = None
         for entry in entries:
@@ -119,7 +127,7 @@ class WorkingSet:
 
     def write(self, entry: Entry) -> Tables:
         """Return the tables of a session and encode its keys, without adding it."""
-        part = write([entry], self._pipeline, self._store)
+        part = write([entry], self._pipeline, self._store, self.clock())
         encode(part, self._pipeline, self._store)
         return part
 
@@ -142,13 +150,21 @@ class WorkingSet:
         """
         after = without(self._all(), left)
         if shortened := [entry for entry in left.values() if entry.session is not None]:
-            after = concat([after, write(shortened, self._pipeline, self._store)])
+            after = concat([after, write(shortened, self._pipeline, self._store, self.clock())])
         self._base, self._parts, self._chronological = after, [], None
         self.names = {name: number for name, number in self.names.items() if number not in left}
         for entry in left.values():
             del self.turns[entry.id]
+            self._times.pop(entry.id, None)
             self._enter(entry)
         return after["texts"]["text_id"]
+
+    def clock(self) -> Clock:
+        """Return a clock that refuses times of another kind than those of the sessions."""
+        clock = Clock(self._zone)
+        for number, said_on in islice(self._times.items(), 1):
+            clock.local(said_on, f"session {number}")
+        return clock
 
     def changed(self) -> bool:
         """Return whether sessions were added or forgotten since ``tables`` was called."""
@@ -158,7 +174,7 @@ class WorkingSet:
         """Return the tables of all sessions, numbered in the order of time; and (session, position)."""
         if self._chronological is None:
             self._base, self._parts = self._all(), []
-            self._chronological = chronological(self._base)
+            self._chronological = chronological(self._base, self._times)
             self._chronological[0].digest(PLACED)  # kept with the tables, so that no question computes it again
         return self._chronological
 
@@ -186,5 +202,7 @@ class WorkingSet:
         self.next = max(self.next, entry.id + 1)
         if entry.session is not None:
             self.turns[entry.id] = set(entry.numbers)
+            if isinstance(entry.session.said_on, datetime):
+                self._times[entry.id] = entry.session.said_on
             if entry.session.name is not None:
                 self.names[entry.session.name] = entry.id

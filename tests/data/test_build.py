@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, timedelta, timezone
+
 import pytest
 
 from memlab.data import build
 from memlab.data.build import Builder
+from memlab.errors import MemlabError
 from memlab.tables import Tables
 
 
@@ -28,3 +31,14 @@ def test_rows_that_became_frames_early_are_the_same_table(rows: int, monkeypatch
     assert all(in_pieces[name].equals(whole[name]) for name in whole)
     assert whole["turns"].height == 15
     assert whole["texts"].height == 6
+
+
+def test_a_data_set_of_ones_own_has_the_same_rule_of_times() -> None:
+    tokyo = timezone(timedelta(hours=9))
+    builder = Builder()
+    builder.session(corpus=0, session=0, said_on=datetime(2025, 5, 21, 1, 30, tzinfo=tokyo), name="a")
+    builder.session(corpus=0, session=1, said_on=date(2025, 5, 20), name="b")
+    with pytest.raises(MemlabError, match=r"asked_on of question q: .* no UTC offset, but .* \(said_on of session a\)"):
+        builder.question(question=0, corpus=0, text="Q?", asked_on=datetime(2025, 5, 21), name="q", answer=None,
+                         category="all", abstain=False, scored=False)
+    assert builder.tables()["sessions"]["said_on"].to_list() == [datetime(2025, 5, 20, 16, 30), datetime(2025, 5, 20)]

@@ -2,14 +2,21 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import datetime
+import tempfile
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
+import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 from memlab.data.custom import Custom, validate
 from memlab.data.dataset import Dataset
 from memlab.errors import Faults, MemlabError
+from memlab.tables import Tables, as_of
 
 SESSIONS = [
     {"corpus": "ann", "session": "late", "said_on": "2023-05-21T08:00:00+02:00", "turns": [
@@ -36,12 +43,12 @@ def test_a_folder_becomes_tables(tmp_path):
     data = Custom(path=str(folder(tmp_path, SESSIONS, QUESTIONS)))
     assert isinstance(data, Dataset)
     tables = data.load()
-    assert tables["sessions"].filter(corpus=0)["said_on"].to_list() == [datetime(2023, 5, 20), datetime(2023, 5, 21, 8)]
+    assert tables["sessions"].filter(corpus=0)["said_on"].to_list() == [datetime(2023, 5, 20), datetime(2023, 5, 21, 6)]
     texts = dict(tables["texts"].iter_rows())
     assert [(s, t, r, n, texts[h]) for _, s, t, r, n, h in tables["turns"].iter_rows()] == [
         (0, 0, "user", "Ann", "I adopted a cat."), (0, 1, "assistant", None, "Lovely!"),
         (1, 0, "user", None, "The cat is called Tom.")]
-    assert tables["questions"]["asked_on"].to_list() == [datetime(2023, 5, 21), datetime(2023, 5, 21, 8)]
+    assert tables["questions"]["asked_on"].to_list() == [datetime(2023, 5, 21), datetime(2023, 5, 21, 6)]
     assert tables["evidence"].rows() == [(0, 0, 0), (0, 1, None)]
     assert tables["gold"].rows() == [(0, "a cat", "pets", False, True, None), (1, None, "all", True, False, None)]
     assert tables["ids"].filter(kind="session")["name"].to_list() == ["early", "late", "early"]
@@ -120,8 +127,8 @@ def test_a_session_may_have_no_date_and_stands_first(tmp_path):
     undated = {**SESSIONS[0], "session": "undated", "said_on": None}
     tables = Custom(path=folder(tmp_path, [*SESSIONS, undated], QUESTIONS)).load()
     assert tables["sessions"].filter(corpus=0)["said_on"].to_list() == [
-        None, datetime(2023, 5, 20), datetime(2023, 5, 21, 8)]
-    assert tables["questions"]["asked_on"].to_list()[1] == datetime(2023, 5, 21, 8)
+        None, datetime(2023, 5, 20), datetime(2023, 5, 21, 6)]
+    assert tables["questions"]["asked_on"].to_list()[1] == datetime(2023, 5, 21, 6)
     tables = Custom(path=folder(tmp_path, [undated], [{**QUESTIONS[1]}])).load()
     assert tables["questions"]["asked_on"].to_list() == [None]
 
@@ -234,3 +241,123 @@ def calls(sessions: int, folder_: Path) -> int:
 def test_the_work_grows_as_the_folder_does(tmp_path):
     few, many = calls(150, tmp_path / "few"), calls(600, tmp_path / "many")
     assert 2 < many / few < 5
+
+
+def at(session: str, said_on: str | None) -> dict:
+    return {"corpus": "me", "session": session, "said_on": said_on, "turns": [{"role": "user", "text": session}]}
+
+
+def asked(*moments: str | None) -> list[dict]:
+    return [{"question": f"q{i}", "corpus": "me", "text": "Which?", "asked_on": moment}
+            for i, moment in enumerate(moments)]
+
+
+def visible(tables: Tables) -> list[set[str]]:
+    """The names of the sessions that each question may see."""
+    sessions = tables["sessions"].join(tables["ids"].filter(kind="session"), on=["corpus", "session"])
+    return [set(sessions.filter(as_of(asked=pl.lit(moment)))["name"]) for moment in tables["questions"]["asked_on"]]
+
+
+TOKYO, LA = at("tokyo", "2025-05-21T01:30:00+09:00"), at("la", "2025-05-20T23:30:00-07:00")
+"""16:30 UTC on the 20th, and 06:30 UTC on the 21st."""
+
+
+def test_times_with_an_offset_are_compared_as_moments(tmp_path):
+    path = folder(tmp_path, [LA, TOKYO], asked("2025-05-20T23:59:00Z", "2025-05-21", "2025-05-19T23:59:00-11:00"))
+    data = Custom(path=path)
+    assert visible(data.load()) == [{"tokyo"}, {"tokyo", "la"}, {"tokyo"}]
+    assert data.load()["ids"].filter(kind="session")["name"].to_list() == ["tokyo", "la"]  # in the order of time
+    assert "their days are those of UTC" in " ".join(data.notes())
+
+
+@pytest.mark.parametrize(("timezone", "seen"), [("UTC", {"tokyo"}), ("Asia/Tokyo", {"tokyo", "la"}), (
+    "America/Los_Angeles", {"tokyo", "la"})])
+def test_days_are_those_of_the_zone(tmp_path, timezone, seen):
+    data = Custom(path=folder(tmp_path, [LA, TOKYO], asked("2025-05-20T23:59:00Z")), timezone=timezone)
+    assert visible(data.load()) == [seen]
+    assert (data.identity() == Custom(path=tmp_path).identity()) == (timezone == "UTC")
+
+
+def test_the_hour_that_comes_twice_is_in_the_order_of_moments(tmp_path):
+    path = folder(tmp_path, [at("later", "2024-10-27T01:10Z"), at("sooner", "2024-10-27T00:50Z"),
+                             at("day", "2024-10-27")], asked(None))
+    ids = Custom(path=path, timezone="Europe/Rome").load()["ids"]  # 02:10 and 02:50 by the clock
+    assert ids.filter(kind="session")["name"].to_list() == ["day", "sooner", "later"]
+
+
+def test_times_without_an_offset_stay_as_they_are(tmp_path):
+    path = folder(tmp_path, [at("a", "2025-03-30T02:30"), at("b", "2025-03-30")], asked("2025-03-30T00:00"))
+    for zone in ("UTC", "Europe/Rome"):  # a clock of Rome never shows 02:30 on that day
+        tables = Custom(path=path, timezone=zone).load()
+        assert tables["sessions"]["said_on"].to_list() == [datetime(2025, 3, 30), datetime(2025, 3, 30, 2, 30)]
+        assert visible(tables) == [{"a", "b"}]
+
+
+@pytest.mark.parametrize(("sessions", "moments", "place"), [
+    ([TOKYO, at("naive", "2025-05-21T01:30")], [],
+     "sessions.jsonl, line 2, field said_on: 2025-05-21T01:30:00 has no UTC offset, but 2025-05-21T01:30:00+09:00 "),
+    ([at("naive", "2025-05-21T00:00"), TOKYO], [],
+     "sessions.jsonl, line 2, field said_on: 2025-05-21T01:30:00+09:00 has a UTC offset, but 2025-05-21T00:00:00 "
+     "(sessions.jsonl, line 1, field said_on) has none"),
+    ([TOKYO], ["2025-05-22", "2025-05-22T08:00"], "questions.jsonl, line 2, field asked_on: 2025-05-22T08:00:00 has "),
+    ([at("naive", "2025-05-21T01:30")], ["2025-05-22T08:00Z"], "questions.jsonl, line 1, field asked_on"),
+    ([at("day", "2025-05-21")], ["2025-05-22T08:00Z", "2025-05-22T08:00"], "questions.jsonl, line 2, field asked_on"),
+])
+def test_mixed_times_are_refused(tmp_path, sessions, moments, place):
+    path = folder(tmp_path, sessions, asked(*moments or [None]))
+    (fault,) = validate(path)
+    assert fault.startswith(place)
+    assert "write an offset everywhere or nowhere" in fault
+    with pytest.raises(Faults):
+        Custom(path=path).load()
+
+
+@pytest.mark.parametrize("value", [
+    1747785600, True, "1747785600.5", "2025-05-20+02:00", "2025-05-20-07:00", "2025-05-20Z", "2025-05-20x10:00",
+    "2016-12-31T23:59:60Z", "0001-01-01T00:00:00+09:00", "9999-12-31T23:59:59-14:00", "2025-05-20T10:00+25:00", ""])
+def test_what_is_no_date_is_named(tmp_path, value):
+    (fault,) = validate(folder(tmp_path, [at("a", value)], asked(None)))
+    assert "line 1, field said_on: expected a date: write" in fault
+
+
+def test_evidence_of_a_later_day_in_the_zone_is_a_fault(tmp_path):
+    question = {**asked("2025-05-20T23:59:00Z")[0], "evidence": [{"session": "la"}]}
+    path = folder(tmp_path, [LA, TOKYO], [question])
+    assert "'la' is of 2025-05-21, after the question" in validate(path)[0]
+    assert validate(path, "Asia/Tokyo") == []
+    assert Custom(path=path, timezone="Asia/Tokyo").load()["evidence"].height == 1
+
+
+@pytest.mark.parametrize(("name", "meant"), [("Europe/Roma", "Europe/Rome"), ("rome", "Europe/Rome"), ("utc", "UTC"),
+                                             ("Asia", ""), ("", ""), ("../UTC", ""), ("localtime", "")])
+def test_an_unknown_zone_is_told(tmp_path, name, meant):
+    with pytest.raises(MemlabError, match=f"data.timezone: there is no time zone '{name}'.*{meant}"):
+        Custom(path=folder(tmp_path, [TOKYO], asked(None)), timezone=name)
+
+
+START = datetime(2024, 10, 25, tzinfo=UTC)  # two days before summer time ends in Europe
+MOMENTS = st.integers(0, 4 * 24 * 60).map(lambda minutes: START + timedelta(minutes=minutes))
+OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(said=st.lists(MOMENTS, min_size=1, max_size=5), when=st.lists(MOMENTS, min_size=1, max_size=3), data=st.data(),
+       zone=st.sampled_from(["UTC", "Europe/Rome", "Asia/Kolkata", "America/Los_Angeles", "Pacific/Kiritimati"]))
+def test_visibility_is_of_moments_whatever_their_offsets(said, when, data, zone):
+    def written(moment: datetime) -> str:
+        return moment.astimezone(data.draw(OFFSETS)).isoformat()
+
+    def load() -> Tables:
+        with tempfile.TemporaryDirectory() as place:
+            path = folder(Path(place), [at(str(i), written(moment)) for i, moment in enumerate(said)],
+                          asked(*map(written, when)))
+            return Custom(path=path, timezone=zone).load()
+
+    tables, again = load(), load()
+    days = [moment.astimezone(ZoneInfo(zone)).date() for moment in said]
+    assert visible(tables) == [{str(i) for i, day in enumerate(days) if day <= moment.astimezone(ZoneInfo(zone)).date()}
+                               for moment in when]
+    names = [int(name) for name in tables["ids"].filter(kind="session")["name"]]
+    assert [said[i] for i in names] == sorted(said)
+    for name in tables:
+        assert_frame_equal(tables[name], again[name])

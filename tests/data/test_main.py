@@ -77,6 +77,16 @@ def test_check_tells_the_longmemeval_files_apart(tmp_path: Path, capsys: pytest.
     assert "o.json: longmemeval_oracle\n" in capsys.readouterr().out
 
 
+def test_check_knows_the_time_zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = {"corpus": "ann", "session": "s1", "said_on": "2025-05-20T23:30:00-07:00", "turns": []}
+    folder = str(write_export(tmp_path / "me", {"sessions.jsonl": json_lines(session)}))
+    for words, day in (([], 21), (["--timezone", "America/Los_Angeles"], 20), (["data.timezone=Asia/Tokyo"], 21)):
+        assert main(["check", folder, *words]) == 0
+        assert f"dates from 2025-05-{day} to 2025-05-{day}" in capsys.readouterr().out
+    assert main(["check", folder, "--timezone", "rome"]) == 1
+    assert "did you mean Europe/Rome" in capsys.readouterr().err
+
+
 def test_check_counts_a_folder_of_the_user_s_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     turns = [{"role": "user", "text": "I adopted a cat."}, {"role": "assistant", "text": "Lovely!"}]
     session = {"corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": turns}

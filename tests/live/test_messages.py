@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ def test_a_list_of_messages_is_added_like_the_session(tmp_path: Path) -> None:
 
 def test_the_date_is_the_given_one_or_that_of_the_messages() -> None:
     dated = [{**MESSAGES[1], "timestamp": "2024-03-01T09:40:00Z"}, {**MESSAGES[2], "created_at": 1709372400}]
-    assert session_of_messages(dated).said_on == datetime(2024, 3, 1, 9, 40)
-    assert session_of_messages(dated, said_on="2023-05-20").said_on == datetime(2023, 5, 20)
+    assert session_of_messages(dated).said_on == datetime(2024, 3, 1, 9, 40, tzinfo=UTC)
+    assert session_of_messages(dated, said_on="2023-05-20").said_on == date(2023, 5, 20)
     assert session_of_messages(MESSAGES).said_on is None
 
 

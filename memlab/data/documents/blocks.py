@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from memlab.errors import MemlabError
 from memlab.runtime import json_limits
+from memlab.runtime.clock import read_moment
 
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _DATE = re.compile(r"^(?:date|said_on)[ \t]*:[ \t]*([^#\n]*)", re.MULTILINE)
@@ -28,7 +29,7 @@ class DocumentBlock(NamedTuple):
 class Document(NamedTuple):
     """A document's blocks in order, and the date that it states, if any."""
 
-    said_on: datetime | None
+    said_on: date | datetime | None
     blocks: list[DocumentBlock]
 
 
@@ -45,12 +46,12 @@ def decode(raw: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def parse_date(value: object) -> datetime:
-    """Read the date that a document states; a time zone is dropped, since dates are local."""
+def parse_date(value: object) -> date | datetime:
+    """Read the date or time that a document states."""
     try:
-        return datetime.fromisoformat(str(value)).replace(tzinfo=None)
-    except ValueError:
-        raise MemlabError(f"its date is {str(value)!r:.60}", fix="write it as 2023-05-20 or 2023-05-20T18:30") from None
+        return read_moment(str(value))
+    except MemlabError as fault:
+        raise MemlabError(f"its date is {str(value)!r:.60}", fix=fault.fix) from None
 
 
 def text(raw: bytes) -> Document:
@@ -78,7 +79,7 @@ def json_file(raw: bytes) -> Document:
         value = json_limits.loads(decode(raw))
     except ValueError as fault:
         raise MemlabError(f"it is not JSON ({str(fault)[:80]})", fix="correct it") from fault
-    date = next((value[k] for k in ("date", "said_on") if isinstance(value, dict) and value.get(k)), None)
+    stated = next((value[k] for k in ("date", "said_on") if isinstance(value, dict) and value.get(k)), None)
     entries = ([(f"[{i}]", v) for i, v in enumerate(value)] if isinstance(value, list)
                else [(str(k), v) for k, v in value.items()] if isinstance(value, dict) else [("", value)])
     blocks = []
@@ -86,7 +87,7 @@ def json_file(raw: bytes) -> Document:
         label = "" if place.startswith("[") else place
         lines = "\n".join(f"{path}: {leaf}" if path else leaf for path, leaf in _leaves(entry, label))
         blocks += [DocumentBlock(place, lines)] if lines.strip() else []
-    return Document(None if date is None else parse_date(date), blocks)
+    return Document(None if stated is None else parse_date(stated), blocks)
 
 
 def paragraphs(whole: str, start: int = 0, *, markdown: bool = False) -> Iterator[tuple[int, str]]:
@@ -122,8 +123,8 @@ def _read(raw: bytes, *, markdown: bool) -> Document:
     front = _FRONT.match(whole)
     if front and all(_KEYS.match(line) for line in front[1].splitlines()):  # else a rule between paragraphs
         start = front.end()
-        date = _DATE.search(front[1])
-        value = date[1].strip().strip("\"'") if date else ""
+        stated = _DATE.search(front[1])
+        value = stated[1].strip().strip("\"'") if stated else ""
         said_on = parse_date(value) if value else None
     blocks = [DocumentBlock(str(at), block) for at, block in paragraphs(whole, start, markdown=markdown)]
     return Document(said_on, blocks)

@@ -9,8 +9,9 @@ file's name is the speaker. Its date is the one that it states, in the front mat
     # What we decided
     ...
 
-or the field "date" of a JSON object; a document without one is seen by every question. In the table ids a block is
-called "notes/plan.md@120", by the offset of its first character (page and offset, number or path in other formats).
+or the field "date" of a JSON object; a document without one is seen by every question. A time of day may have a UTC
+offset, as in data=custom. In the table ids a block is called "notes/plan.md@120", by the offset of its first character
+(page and offset, number or path in other formats).
 
 questions.jsonl beside the documents is as in data=custom, without "corpus"; a session is named by its path below the
 folder, a turn by its block's number from 0 (leave it out where any part of the document is enough)::
@@ -20,6 +21,7 @@ folder, a turn by its block's number from 0 (leave it out where any part of the 
 
 from __future__ import annotations
 
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any, ClassVar
 
@@ -32,6 +34,7 @@ from memlab.data.documents.blocks import Document
 from memlab.data.groups import GroupBy
 from memlab.data.readers import sha256
 from memlab.errors import Faults
+from memlab.runtime.clock import Clock, order
 from memlab.stage import stage
 from memlab.tables import Tables
 
@@ -54,18 +57,20 @@ class Documents(jsonl.FolderDataset):
     def load(self) -> Tables:
         """Read the folder; raise Faults with everything that is wrong with its files."""
         documents, faults = readers.read(self.folder, self.max_mb)
-        questions = self._questions(documents, faults)
+        clock = Clock(self.zone)
+        days = {name: jsonl.local(clock, documents[name].said_on, f"{name}, its date", faults) for name in documents}
+        questions = self._questions(documents, days, clock, faults)
         if faults:
             raise Faults(jsonl.first_faults(faults))
-        build = Builder()
+        build = Builder(clock)
         build.corpus(corpus=0, name=self.folder.name)
-        order = sorted(documents, key=lambda name: (str(documents[name].said_on or ""), name))
-        for session, name in enumerate(order):
+        names = sorted(documents, key=lambda name: (order(documents[name].said_on, clock), name))
+        for session, name in enumerate(names):
             build.session(corpus=0, session=session, said_on=documents[name].said_on, name=name)
             for turn, block in enumerate(documents[name].blocks):
                 build.turn(corpus=0, session=session, turn=turn, role="user", speaker=name, text=block.text,
                            name=f"{name}@{block.place}")
-        numbers = {name: session for session, name in enumerate(order)}
+        numbers = {name: session for session, name in enumerate(names)}
         for number, question in enumerate(questions):
             jsonl.add_question(build, number, question, 0, numbers, question.asked_on)
         return self.cut(build.tables()) if questions else build.tables()
@@ -90,17 +95,27 @@ class Documents(jsonl.FolderDataset):
         """Take questions as independent, as is usual in retrieval."""
         return "question"
 
-    def _questions(self, documents: dict[str, Document], faults: list[str]) -> list[jsonl.QuestionLine]:
+    def clock(self) -> Clock:
+        """Return the clock of the documents' times, which refuses those of the other kind."""
+        documents, faults = readers.read(self.folder, self.max_mb)
+        clock = Clock(self.zone)
+        for name, document in documents.items():
+            jsonl.local(clock, document.said_on, f"{name}, its date", faults)
+        return clock
+
+    def _questions(self, documents: dict[str, Document], days: dict[str, datetime | None], clock: Clock,
+                   faults: list[str]) -> list[jsonl.QuestionLine]:
         path = self.folder / jsonl.QUESTIONS
         if not path.is_file():
             return []
         complete = not faults  # else a document that could not be read may be the one that a question names
-        extents = {name: (document.said_on, len(document.blocks)) for name, document in documents.items()}
+        extents = {name: (days[name], len(document.blocks)) for name, document in documents.items()}
         questions = []
         for where, question in jsonl.read_questions(path, DocumentQuestion, faults):
             questions.append(question)
+            asked_on = jsonl.local(clock, question.asked_on, f"{where}, field asked_on", faults)
             if complete:
-                faults += jsonl.evidence_faults(question, extents, where, "document", "blocks")
+                faults += jsonl.evidence_faults(question, asked_on, extents, where, "document", "blocks")
         return questions
 
 

@@ -212,3 +212,20 @@ def test_files_with_unwritable_names_are_told(tmp_path):
     documents, faults = readers.read(tmp_path, 1)
     assert documents == {}
     assert faults == ["bad\\udcff.txt: its name is not UTF-8. Fix: rename it"]
+
+
+def test_days_of_documents_and_questions_are_those_of_the_zone(tmp_path: Path) -> None:
+    dates = {"la": "2025-05-20T23:30:00-07:00", "tokyo": "2025-05-21T01:30:00+09:00", "day": "2025-05-20"}
+    for name, date in dates.items():
+        (tmp_path / f"{name}.md").write_text(f"---\ndate: {date}\n---\n{name}", "utf-8")
+    question = {"question": "q1", "text": "Which?", "asked_on": "2025-05-20T23:59Z", "evidence": [{"session": "la.md"}]}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(question), "utf-8")
+    with pytest.raises(Faults, match="'la.md' is of 2025-05-21, after the question"):
+        Documents(path=tmp_path).load()
+    tables = Documents(path=tmp_path, timezone="Asia/Tokyo").load()
+    assert tables["ids"].filter(kind="session")["name"].to_list() == ["day.md", "tokyo.md", "la.md"]
+    assert tables["sessions"]["said_on"].to_list()[2] == datetime(2025, 5, 21, 15, 30)
+    assert tables["questions"]["asked_on"].to_list() == [datetime(2025, 5, 21, 8, 59)]
+    (tmp_path / "naive.json").write_text('{"date": "2025-05-20T08:00", "text": "naive"}', "utf-8")
+    with pytest.raises(Faults, match=r"naive.json, its date: .* has no UTC offset, but .*\+00:00|\-07:00"):
+        Documents(path=tmp_path, timezone="Asia/Tokyo").load()
