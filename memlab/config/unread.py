@@ -72,7 +72,7 @@ def unknown(config: DictConfig) -> dict[Place, str]:
     faults.update(_of_hydra(hydra))
     for place, _ in _leaves(plain, ()):
         if place not in read and not any(place[:n] in faults for n in range(1, len(place) + 1)):
-            wrong, fault = _no_setting(place, [*slots, *own])
+            wrong, fault = _no_setting(place, {*slots, *own, *read})
             faults[wrong] = fault
     return faults
 
@@ -162,7 +162,7 @@ def _existing(plain: Any, name: str, place: Place) -> Place:
     return full[:next((n for n, _ in enumerate(full) if _at(plain, full[:n + 1]) is None), len(full))]
 
 
-def _no_setting(place: Place, known: Iterable[Place]) -> tuple[Place, str]:
+def _no_setting(place: Place, known: set[Place]) -> tuple[Place, str]:
     """Return the first part of a place that leads nowhere, and its fault."""
     depth = max(n for n in range(len(place)) if not n or any(one[:n] == place[:n] for one in known))
     names = {one[depth] for one in known if one[:depth] == place[:depth] and len(one) > depth}

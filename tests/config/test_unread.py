@@ -58,7 +58,7 @@ def test_a_word_that_another_replaces_or_that_deletes_nothing_is_refused(words: 
     assert fault in faults[0]
 
 
-@pytest.mark.parametrize("word", ["embedder=bge_small", "learn.folds=all", "chat.model=x", "+embedder.max_length=9"])
+@pytest.mark.parametrize("word", ["embedder=bge_small", "learn.folds=all", "chat.model=x", "embedder.max_length=9"])
 def test_a_setting_of_a_part_that_no_arm_has_is_refused(word: str) -> None:
     with pytest.raises(Faults, match="no part that these words choose reads"):
         read([word, "search/dense=none", "track=none"])
@@ -84,15 +84,15 @@ def put(folder: Path, **files: str) -> str:
     ("sead: 3", "there is no setting 'sead'; did you mean 'seed'"),
     ("my: {k: 5}", "there is no setting 'my'"),
     ("embedder: {dvice: cpu}", "embedder has no setting 'dvice'"),
-    ("defaults: ['/rank/select@rank.selct: gap']", "rank has no setting 'selct'"),
+    ("defaults: [{'/rank/select@rank.selct': gap}]", "rank has no setting 'selct'"),
+    ("defaults: [{'optional /rank/selct': gap}]", "leave 'optional' out"),
     ("hydra: {mode: MULTIRUN, sweeper: {params: {+rank.selct.k: '3,5'}}}", "rank has no setting 'selct'"),
     ("hydra: {sweeper: {params: {rank.select.k: '3,5'}}}", "hydra.sweeper.params holds values to sweep; add -m"),
 ])
 def test_a_file_that_sets_what_nothing_reads_is_refused(tmp_path: Path, text: str, place: str) -> None:
     word = put(tmp_path, exp__mine=f"# @package _global_\n{text}\n")
     _, faults = compose([word, "+exp=mine"], False)
-    assert len(faults) == 1
-    assert place in faults[0]
+    assert any(place in fault for fault in faults)
     if "defaults" not in text and "hydra" not in text:
         assert faults[0].startswith(f"{tmp_path}/exp/mine.yaml: ")
 

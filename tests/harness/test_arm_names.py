@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from memlab.config.compose import compose
+from memlab.config.interpolation import resolved
 from memlab.harness.sweep import arm_name, read
 
 pytestmark = pytest.mark.slow
@@ -39,12 +40,10 @@ def named(words: list[str]) -> tuple[str, dict[str, object]]:
     assert configs is not None
     if faults:  # a setting that the chosen technique does not have
         return json.dumps(words), {"refused": words}
-    plain = OmegaConf.to_container(configs.base, resolve=True)
-    assert isinstance(plain, dict)
-    return arm_name(configs.base, []), {str(k): v for k, v in plain.items() if k not in ("hydra", "seed")}
+    return arm_name(configs.base, []), resolved(configs.base, ["hydra", "seed"])
 
 
-@settings(max_examples=15, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(st.lists(lines(), min_size=2, max_size=4))
 def test_arms_of_one_name_have_one_configuration(many: list[list[str]]) -> None:
     seen: dict[str, dict[str, object]] = {}
@@ -53,7 +52,7 @@ def test_arms_of_one_name_have_one_configuration(many: list[list[str]]) -> None:
         assert seen.setdefault(name, config) == config
 
 
-@settings(max_examples=10, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(lines())
 def test_the_value_in_a_name_is_that_of_the_configuration(words: list[str]) -> None:
     configs, faults = compose(words, False)
