@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -19,15 +19,16 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
+from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 import memlab.config.empty  # noqa: F401  (it registers the choice none)
 from memlab.config import environment, folders, interpolation, plugins
-from memlab.config.defaults import with_defaults
+from memlab.config.defaults import class_defaults, find_class, with_defaults
 from memlab.config.instantiate import CONF
 from memlab.config.overrides import Fault, faults, groups, parse, try_parse, unknown_settings, valid_overrides
+from memlab.config.unread import Place, origin, unknown
 from memlab.runtime.paths import expand, path_refusal, refusal_message
 
 environment.install()
@@ -112,6 +113,8 @@ def _compose_arms(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConf
     first, _ = compose_arm(single)
     multirun = multirun or first.hydra.mode == RunMode.MULTIRUN
     params = [f"{key}={value}" for key, value in (first.hydra.sweeper.params or {}).items()] if multirun else []
+    if not multirun and first.hydra.sweeper.params:
+        bad.append(("", "hydra.sweeper.params holds values to sweep; add -m, or hydra.mode=MULTIRUN"))
     swept = sorted({_key(word).lstrip("+") for word in [*params, *(word for word in words if word not in single)]})
     if swept and not multirun:
         bad.append(("", f"{', '.join(swept)} has several values; add -m to run one arm each"))
@@ -123,9 +126,9 @@ def _compose_arms(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConf
 
 
 def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
-    """Return the configuration that overrides without sweeps describe, and override -> its fault.
+    """Return the configuration that overrides without sweeps describe, and override or file -> its fault.
 
-    Faulty overrides are left out, so that the faults of all others can be found.
+    Faulty overrides and settings of files are left out, so that the faults of all others can be found.
 
     Raises:
         HydraException: The chosen files cannot be composed.
@@ -143,14 +146,59 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
                 wrong[word] = "there is no such item: those of a list are numbered from 0; or set the whole list"
             except OmegaConfBaseException as error:
                 wrong[word] = str(error).splitlines()[0]
-    dangling = {word: f"cannot be resolved ({why})" for word in words
-                if word not in wrong and "${" in str(parse(word).value())  # a word of a sweep escapes the braces
-                and (why := interpolation.unresolvable(config, parse(word).key_or_group))}
-    if dangling:
-        config, wrong = compose_arm([word for word in words if word not in dangling])
-        return config, {**wrong, **dangling}
+    unread = unknown(config)
+    dead = {word: fault for word in words if word not in wrong if (fault := (
+        _overridden(word, words, config) or _reason(word, unread) or _dangling(word, config)))}
+    if dead:
+        config, wrong = compose_arm([word for word in words if word not in dead])
+        return config, {**wrong, **dead}
+    for place, fault in unread.items():
+        wrong[str(origin(place) or ".".join(place))] = fault
+        _delete(config, place)
     config.hydra.overrides.task = [word for word in words if word not in wrong]
     return config, wrong
+
+
+def _reason(word: str, unread: Mapping[Place, str]) -> str:
+    """Return why nothing reads what a word sets; empty if something does."""
+    key = () if _is_folder(parse(word).key_or_group) else tuple(parse(word).key_or_group.split("."))
+    return next((fault for place, fault in unread.items() if key and key[:len(place)] == place[:len(key)]), "")
+
+
+def _dangling(word: str, config: DictConfig) -> str:
+    """Return why the references of a word cannot be resolved; empty if they can. A word of a sweep escapes braces."""
+    why = interpolation.unresolvable(config, parse(word).key_or_group) if "${" in str(parse(word).value()) else ""
+    return f"cannot be resolved ({why})" if why else ""
+
+
+def _overridden(word: str, words: Sequence[str], config: DictConfig) -> str:
+    """Return the fault of a word of which a later one replaces a value; empty if all it says holds."""
+    key = parse(word).key_or_group
+    later = [other for other in words[words.index(word) + 1:] if (name := parse(other).key_or_group) != key and
+             f"{name}.".startswith(f"{key}.") or f"{key}.".startswith(f"{name}.")]
+    stated: Any = parse(word).value()
+    if not later or _is_folder(key) or parse(word).is_delete() or (
+            isinstance(stated, list) and all(parse(other).is_delete() for other in later)):  # of items of the list
+        return ""
+    held = OmegaConf.select(config, key, throw_on_missing=False, throw_on_resolution_failure=False)
+    plain = OmegaConf.to_container(held, resolve=False) if OmegaConf.is_config(held) else held
+    return "" if _holds(plain, stated) else f"{later[-1]} replaces it, so that it changes nothing; leave one out"
+
+
+def _holds(node: Any, stated: Any) -> bool:
+    """Return whether a node has all values that are stated."""
+    if isinstance(stated, dict) and isinstance(node, dict):
+        return all(name in node and _holds(node[name], value) for name, value in stated.items())
+    return bool(node == stated)
+
+
+def _delete(config: DictConfig, place: Place) -> None:
+    """Delete a place, so that what reads the rest finds no more faults."""
+    node: Any = config
+    for name in place[:-1]:
+        node = node[int(name)] if isinstance(node, ListConfig) else node._get_node(name)
+    with open_dict(node):
+        del node[place[-1]]
 
 
 def overrides_of(config: DictConfig) -> list[str]:
@@ -206,8 +254,7 @@ def _set(config: DictConfig, override: Override) -> None:
         if isinstance(node, ListConfig):
             del node[int(name)]
         elif isinstance(node, DictConfig):
-            with open_dict(node):
-                del node[name]
+            _delete_setting(node, name, override)
         else:
             raise OmegaConfBaseException(f"{place} is a value, and has no settings to delete")
     elif (override.is_add() and not isinstance(value, dict | list)
@@ -219,13 +266,29 @@ def _set(config: DictConfig, override: Override) -> None:
         OmegaConf.update(config, key, value, merge=True, force_add=override.is_add() or override.is_force_add())
 
 
+def _delete_setting(node: DictConfig, name: str, override: Override) -> None:
+    """Delete a key; a setting of a class takes its default."""
+    held: Any = OmegaConf.to_container(node, resolve=False)
+    if "=" in (override.input_line or "") and held[name] != override.value():
+        raise OmegaConfBaseException(f"its value is {held[name]!r:.80}, so that this deletes nothing")
+    cls = find_class(str(held["_target_"]), "", []) if "_target_" in held else None
+    default = class_defaults(cls).get(name, MISSING) if cls else MISSING
+    if default == held[name]:
+        raise OmegaConfBaseException(f"its default is {default!r:.80} as well, so that this changes nothing")
+    with open_dict(node):
+        del node[name]
+        if cls:
+            node[name] = default
+
+
 def _jobs(words: Iterable[str]) -> list[dict[str, str]]:
     """Return for each arm the value of each key; of several overrides of one key the last counts.
 
     >>> _jobs(["rank/select=gap,fixed", "seed=1", "seed=2"])
     [{'rank/select': 'gap', 'seed': '2'}, {'rank/select': 'fixed', 'seed': '2'}]
     """
-    values = {override.get_key_element(): override for override in map(parse, words)}
+    last = {override.key_or_group: override for override in map(parse, words)}
+    values = {override.get_key_element(): override for override in last.values()}
     arms = math.prod(map(_arms, values.values()))
     if arms > MOST_ARMS:
         raise HydraException(f"this line asks for {arms:,.0f} arms, the limit is {MOST_ARMS:,}. Fix: sweep fewer "
@@ -244,8 +307,8 @@ def _arms(override: Override) -> float:
     return len(value.list) if isinstance(value, ChoiceSweep) else 1
 
 
-def _merge_faults(words: Iterable[str], jobs: list[dict[str, str]], by_arm: list[dict[str, str]]) -> list[Fault]:
-    """Return the faults of all arms, each once; for a setting that only some arms have, name those that lack it."""
+def _merge_faults(words: Sequence[str], jobs: list[dict[str, str]], by_arm: list[dict[str, str]]) -> list[Fault]:
+    """Return the faults of all arms and files, each once; of a setting that only some arms have, name the others."""
     by_key = [{_key(word): fault for word, fault in wrong.items()} for wrong in by_arm]
     merged: list[Fault] = []
     for word in dict.fromkeys(words):
@@ -253,7 +316,8 @@ def _merge_faults(words: Iterable[str], jobs: list[dict[str, str]], by_arm: list
         if any(lacking):
             fault = by_key[lacking.index(True)][_key(word)]
             merged.append((word, fault if all(lacking) else _lacking_message(jobs, lacking) or fault))
-    return merged
+    keys = {_key(word) for word in words}
+    return [*merged, *dict.fromkeys(item for wrong in by_arm for item in wrong.items() if _key(item[0]) not in keys)]
 
 
 def _lacking_message(jobs: list[dict[str, str]], lacking: list[bool]) -> str:

@@ -65,9 +65,14 @@ def _read(folder: Path, own: Path) -> Iterator[str]:
 def _unreadable(path: Path) -> str:
     """Return why a file cannot be used; empty if it can."""
     try:
-        if not isinstance(plain_yaml.read(path), dict | None):
+        content = plain_yaml.read(path)
+        if not isinstance(content, dict | None):
             return "expected key: value lines"
         OmegaConf.load(path)
+        listed = (content or {}).get("defaults")
+        for entry in listed if isinstance(listed, list) else ():
+            if any(str(key).startswith("optional ") for key in entry if isinstance(entry, dict)):
+                return f"{entry} in defaults would be passed over if there is no such file; leave 'optional' out"
     except (OSError, YAMLError, ValueError, TypeError, RecursionError, OmegaConfBaseException) as error:
         return f"cannot be read as YAML ({' '.join(str(error).split())[:300]})"
     return ""

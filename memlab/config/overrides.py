@@ -68,13 +68,21 @@ def _top_level() -> frozenset[str]:
     return frozenset({setting.name for setting in RUN_SETTINGS} | {slot.split("/")[0] for slot in groups()})
 
 
-def faults(words: Iterable[str]) -> list[Fault]:
+def faults(words: Sequence[str]) -> list[Fault]:
     """Return the faults of overrides that can be found without composing.
 
     >>> faults(["rank/select=fixd"])[0][1].startswith("there is no 'fixd' here; did you mean 'fixed'?")
     True
     """
-    return [(word, fault) for word in words for fault in _faults(word)]
+    bad = [(word, fault) for word in words for fault in _faults(word)]
+    return bad + _repeated(valid_overrides(words, [word for word, _ in bad]))
+
+
+def _repeated(words: Sequence[str]) -> list[Fault]:
+    """Return the words whose setting or slot is given again: of several words of one key only the last would count."""
+    last = {override.key_or_group: i for i, word in enumerate(words) if (override := try_parse(word))}
+    return [(word, f"{override.key_or_group} is given again, by {words[last[override.key_or_group]]}; leave one out")
+            for i, word in enumerate(words) if (override := try_parse(word)) and last[override.key_or_group] != i]
 
 
 def _faults(word: str) -> list[str]:
@@ -107,7 +115,7 @@ def _faults(word: str) -> list[str]:
         return [f"'{key}' holds several slots; name one: {', '.join(sorted(below))}"]
     if "/" in key or override.package:
         return [f"there is no slot '{key}'; {did_you_mean(key, slots)}"]
-    if not key.startswith("hydra") and key.split(".")[0] not in _top_level():
+    if not (folders.more_files() or key.split(".")[0] in {"hydra", *_top_level()}):  # files may have keys of their own
         return [f"there is no setting '{key}'; {did_you_mean(key.split('.')[0], slots | _top_level())}"]
     return []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections import Counter
@@ -10,19 +11,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from memlab.config import ablation
 from memlab.config.compose import compose, overrides_of
 from memlab.config.instantiate import part
 from memlab.config.interpolation import resolved
-from memlab.config.overrides import FOLDER, RUN_SETTINGS, parse
+from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, parse, try_parse
 from memlab.config.plugins import one_line
+from memlab.config.unread import known_places, read_places, settings_of, slots_with
 from memlab.errors import Faults, MemlabError, MissingFiles
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curve_contrast import is_curve
 from memlab.harness.arm import Arm, refusal
-from memlab.harness.build import build
+from memlab.harness.build import PLACES, build
 from memlab.runtime.garbage import no_collection
 from memlab.runtime.paths import path_refusal
 from memlab.runtime.redaction import redact, redact_tree
@@ -88,6 +91,7 @@ def read(words: list[str], multirun: bool = False) -> Sweep:
                 left_out[str(config.ablate)] = error.faults[0]
             else:
                 faults += [fault for fault in error.faults if fault not in faults]
+    faults += _unread(words, configs.arms, faults)
     base = configs.base
     track = part(base, "track", faults)
     contrasts = _contrasts(base, faults)
@@ -113,6 +117,24 @@ def read(words: list[str], multirun: bool = False) -> Sweep:
     if faults:
         raise Faults(faults)
     return Sweep(arms, contrasts, track, base, left_out, launcher, unready)
+
+
+def _unread(words: Sequence[str], arms: Sequence[DictConfig], told: Sequence[str]) -> list[str]:
+    """Return faults for words that name an arm by what no arm is made of; ``told`` are the faults so far."""
+    if any(arm.ablate is not None for arm in arms):  # the baseline of the parts may read what the system does not
+        return []
+    roots = [*PLACES.values(), "data", "track", *(setting.name for setting in RUN_SETTINGS)]
+    read = {place for arm in arms for place in read_places(arm, roots)}
+    firsts = {slot[0] for slot in known_places()[0]}
+    faults = []
+    for word in words:
+        key = override.key_or_group if (override := try_parse(word)) else ""
+        place = tuple(re.split("[./]", key))
+        if not (place[0] not in firsts or _within(key, NOT_IN_NAMES) or any(f.startswith(f"{word}: ") for f in told)
+                or any(one[:len(place)] == place[:len(one)] for one in read)):
+            faults.append(f"{word}: no part that these words choose reads {'.'.join(place)}, so that it changes "
+                          "nothing; leave it out, or choose a part that reads it")
+    return faults
 
 
 def _without_files(arms: list[Arm], faults: list[str]) -> dict[str, str]:
@@ -205,19 +227,39 @@ def _changed(before: Any, after: Any, place: str = "") -> Iterator[str]:
 
 
 def arm_name(config: DictConfig, swept: Sequence[str]) -> str:
-    """Name an arm by the values that were swept, or, run alone, by what it changes of the defaults."""
+    """Name an arm by the values that were swept, or, run alone, by what it changes of the defaults.
+
+    A setting is named by the end of its place, as much of it as no other setting of the arm ends with. A technique
+    that is run alone is named with its slot if another slot has one of that name.
+    """
+    ends = Counter(place[start:] for place in settings_of(OmegaConf.to_container(config, resolve=False))
+                   for start in range(len(place)))
     parts: list[str] = []
     for word in overrides_of(config):
-        key, _, value = redact(word).lstrip("+~").partition("=")
-        if key in IN_FOLDER:
+        override = parse(word)
+        key, value = override.key_or_group, _value(config, override)
+        if key in IN_FOLDER or (key not in swept if swept else _within(key, NOT_IN_NAMES)):
             continue
-        if "${" in str(parse(word).value()):
-            value = redact(str(OmegaConf.select(config, key)))
-        if key in swept if swept else not _within(key, NOT_IN_NAMES):
-            ambiguous = not swept and value == "none"  # of which slot, only the key can tell
-            last = re.split(r"[./]", key)[-1]
-            parts.append(f"{last}={value}" if "." in key or ambiguous else value.rsplit("/", 1)[-1])
+        if key in groups() or key == "ablate":
+            several = not swept and (value == "none" or (key != "system" and len(slots_with(value)) > 1))
+            parts.append(f"{re.split('[./]', key)[-1]}={value}" if several else value.rsplit("/", 1)[-1])
+        else:
+            place = key.split(".")
+            end = next((n for n in range(1, len(place)) if ends[tuple(place[-n:])] == 1), len(place))
+            parts.append(redact(f"{'.'.join(place[-end:])}={value}"))
     return "+".join(parts) or "default"
+
+
+def _value(config: DictConfig, override: Override) -> str:
+    """Return the value of an override for a name: that of the configuration, lists and mappings as they are written."""
+    value: Any = override.value()
+    if override.is_delete() or "${" in str(value):
+        value = OmegaConf.select(config, override.key_or_group)
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, dict | list):
+        return redact(override.input_line or "").partition("=")[2]
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) and {"+", "="} & {*value} else str(value)
 
 
 def _within(key: str, places: Sequence[str]) -> bool:

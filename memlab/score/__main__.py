@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not files:
         parser.error("name at least one ranking file")
     try:
-        return _score(files, [*settings, "track=none"], options.experiment, options.lint)
+        settings += [] if any(word.startswith("track=") for word in settings) else ["track=none"]
+        return _score(files, settings, options.experiment, options.lint)
     except MemlabError as error:
         print(f"memlab: {clean(str(error))}", file=sys.stderr)
         return 2 if isinstance(error, Faults) else 1

@@ -82,7 +82,7 @@ def test_an_override_that_refers_to_nothing_is_a_fault_among_the_others(
 @pytest.mark.parametrize(("lines", "told"), [
     ("seed: ${oc.env:MISSING}", "seed: '${oc.env:MISSING}' cannot be resolved"),
     ("rank: {select: {k: '${nope}'}}", "rank.select.k: '${nope}' cannot be resolved"),
-    ("a.b: [1, {c: '${nope}'}]", "a.b[1].c: '${nope}' cannot be resolved"),
+    ("contrasts: [1, {c: '${nope}'}]", "contrasts[1].c: '${nope}' cannot be resolved"),
     ("hydra: {mode: MULTIRUN, sweeper: {params: {seed: '1,${nope}'}}}", "hydra.sweeper.params.seed"),
     ("hydra: {mode: '${nope}'}", "hydra.mode"), ("plugins: ${nope}", "plugins: '${nope}' cannot be resolved"),
 ])

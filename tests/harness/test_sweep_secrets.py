@@ -52,8 +52,8 @@ def test_no_key_of_a_url_reaches_the_name_or_the_record_of_an_arm(url: str, mult
 
 def test_a_variable_that_is_interpolated_is_recorded_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOPHAT", "plain words")
-    (arm,) = read(["name='my ${oc.env:TOPHAT}'", "chat.model='${oc.env:TOPHAT}'", "search/dense=none",
-                   "track=none"]).arms
+    (arm,) = read(["name='my ${oc.env:TOPHAT}'", "query/expand=llm", "chat.model='${oc.env:TOPHAT}'",
+                   "search/dense=none", "track=none"]).arms
     assert arm.name == "my ***"
     assert "plain words" not in arm.config
 
@@ -87,8 +87,8 @@ def test_nothing_that_a_run_leaves_or_prints_holds_a_key(key: str, value: str, t
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path_factory.mktemp("keys")
     monkeypatch.setenv("TOPHAT", value)
-    fields = [f"chat.url=http://me:{key}@host/v1", f"chat.model={key}", "chat.key_env='${oc.env:TOPHAT}'",
-              f"name='a {key} ${{oc.env:TOPHAT}}'", f"embedder.query_prefix={key}"]
+    fields = [f"chat.url=http://me:{key}@host/v1", "chat.key_env='${oc.env:TOPHAT}'", f"embedder.device={key}",
+              f"name='a {key} ${{oc.env:TOPHAT}}'"]
     assert main(words(root, *fields)) == 0
     assert main(words(root, f"chat.url=http://me:{key}@host/v1?api_key={key}")) == 2  # must be quoted
     printed = capfd.readouterr()

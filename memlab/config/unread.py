@@ -1,0 +1,198 @@
+"""Settings that nothing reads: of a composed configuration, and of what an arm is made of.
+
+A place is read if it is a setting of the run, a setting of the class of a part, or if a value that is read refers to
+it (``${my.k}``). A misspelt key is none of these, whether a word or a file has set it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeperConf
+from hydra.conf import HydraConf
+from omegaconf import DictConfig, OmegaConf
+
+from memlab.config import folders
+from memlab.config.defaults import find_class
+from memlab.config.instantiate import CONF, file_names
+from memlab.errors import did_you_mean
+from memlab.runtime import plain_yaml
+
+Place = tuple[str, ...]
+
+SUPPLEMENT = ("env",)
+"""Keys that Hydra's own files set beside its schema."""
+
+_NAME = re.compile(r"\.*[^\W\d][\w./@-]*")
+
+
+@cache
+def known_places() -> tuple[frozenset[Place], frozenset[Place]]:
+    """Return the places of all slots, and those of the settings that ``conf/config.yaml`` states itself."""
+    whole: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"))
+    chosen = [slot for entry in whole.pop("defaults") if isinstance(entry, dict) for slot in entry]
+    slots = frozenset(tuple(slot.split("/")) for slot in chosen if not _is_global(slot))
+    return slots, frozenset(place for place, _ in _leaves(whole, ()))
+
+
+def _is_global(slot: str) -> bool:
+    """Return whether the files of a slot set places outside it, as those of ``system`` do."""
+    return any("@package _global_" in path.read_text(encoding="utf-8") for path in sorted((CONF / slot).glob("*.yaml")))
+
+
+def slots_with(technique: str) -> list[str]:
+    """Return the slots that have a technique of this name.
+
+    >>> slots_with("gap"), slots_with("round")
+    (['rank/select'], ['read/measure', 'write/chunk'])
+    """
+    slots = [*("/".join(slot) for slot in known_places()[0]), "system"]
+    return sorted(slot for slot in slots if technique in file_names(slot))
+
+
+def settings_of(node: Any, place: Place = ()) -> Iterator[Place]:
+    """Yield the places of all settings of a configuration of plain values, but for Hydra's."""
+    for name, value in node.items() if isinstance(node, dict) else ():
+        if name != "hydra" or place:
+            yield (*place, str(name))
+            yield from settings_of(value, (*place, str(name)))
+
+
+def unknown(config: DictConfig) -> dict[Place, str]:
+    """Return place -> fault of every setting of a composed configuration that no class and no value reads."""
+    plain: Any = OmegaConf.to_container(config, resolve=False)
+    hydra = plain.pop("hydra")
+    slots, own = known_places()
+    read, faults = _follow(plain, [*slots, *own, *_references(folders.stamps())], slots)
+    faults.update(_of_hydra(hydra))
+    for place, _ in _leaves(plain, ()):
+        if place not in read and not any(place[:n] in faults for n in range(1, len(place) + 1)):
+            wrong, fault = _no_setting(place, {*slots, *own, *read})
+            faults[wrong] = fault
+    return faults
+
+
+def read_places(config: DictConfig, roots: Iterable[str]) -> set[Place]:
+    """Return the places of all values that the parts and settings at these dotted places read."""
+    plain: Any = OmegaConf.to_container(config, resolve=False)
+    return _follow(plain, [tuple(root.split(".")) for root in roots], known_places()[0])[0]
+
+
+@lru_cache(maxsize=8)
+def _references(stamps: tuple[folders.FileStamp, ...]) -> frozenset[Place]:
+    """Return the places that the files of these stamps refer to: a helper of an arm may stand in its experiment."""
+    texts = (Path(path).read_text(encoding="utf-8", errors="replace") for path, *_ in stamps)
+    return frozenset(tuple(name.strip(".").split(".")) for text in texts for part in text.split("${")[1:]
+                     for name in _NAME.findall(part.partition("}")[0]) if not name.startswith("."))
+
+
+def origin(place: Place) -> Path | None:
+    """Return the file beside memlab's own that sets a place, or the end of it; None if there is none."""
+    for start in range(len(place)):
+        for path in folders.more_files().values():
+            node: Any = plain_yaml.read(path)
+            for name in place[start:]:
+                node = node.get(name) if isinstance(node, Mapping) else None
+            if node is not None:
+                return path
+    return None
+
+
+def _follow(plain: Any, roots: Iterable[Place], slots: Iterable[Place]) -> tuple[set[Place], dict[Place, str]]:
+    """Return the places that are read from ``roots``, and the faults of settings that their classes do not have."""
+    read: set[Place] = set()
+    faults: dict[Place, str] = {}
+    queue, seen = [*roots], set[Place]()
+    while queue:
+        root = queue.pop()
+        node = _at(plain, root)
+        if root in seen or (root in slots and isinstance(node, dict) and "_target_" not in node):
+            continue
+        seen.add(root)
+        for place, value in _settings(node, root, faults):
+            read.add(place)
+            if isinstance(value, str) and "${" in value:
+                queue += [source for part in value.split("${")[1:] for name in _NAME.findall(part.partition("}")[0])
+                          if (source := _existing(plain, name, place))]
+    return read, faults
+
+
+def _settings(node: Any, place: Place, faults: dict[Place, str]) -> Iterator[tuple[Place, Any]]:
+    """Yield (place, value) of the innermost values of a node, without what the classes in it do not have."""
+    if isinstance(node, dict) and node:
+        cls = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
+        names = ["_target_", *(field.name for field in dataclasses.fields(cls) if field.init)] if cls else list(node)
+        for name, value in node.items():
+            if name in names:
+                yield from _settings(value, (*place, str(name)), faults)
+            else:
+                faults[*place, str(name)] = (f"{'.'.join(place)} has no setting '{name}'; "
+                                             f"{did_you_mean(str(name), names[1:])}")
+    elif isinstance(node, list) and node:
+        for i, item in enumerate(node):
+            yield from _settings(item, (*place, str(i)), faults)
+    else:
+        yield place, node
+
+
+def _leaves(node: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+    """Yield (place, value) of the innermost values of a node; an empty mapping or list is one."""
+    items = list(node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ())
+    if not items:
+        yield place, node
+    for name, value in items:
+        yield from _leaves(value, (*place, str(name)))
+
+
+def _at(plain: Any, place: Place) -> Any:
+    for name in place:
+        plain = plain.get(name) if isinstance(plain, dict) else None
+    return plain
+
+
+def _existing(plain: Any, name: str, place: Place) -> Place:
+    """Return the place that a reference at ``place`` names, as far as it exists: the rest may be computed."""
+    up = len(name) - len(name.lstrip("."))
+    full = (*(place[:-up] if up else ()), *name.strip(".").split("."))
+    return full[:next((n for n, _ in enumerate(full) if _at(plain, full[:n + 1]) is None), len(full))]
+
+
+def _no_setting(place: Place, known: set[Place]) -> tuple[Place, str]:
+    """Return the first part of a place that leads nowhere, and its fault."""
+    depth = max(n for n in range(len(place)) if not n or any(one[:n] == place[:n] for one in known))
+    names = {one[depth] for one in known if one[:depth] == place[:depth] and len(one) > depth}
+    owner = f"{'.'.join(place[:depth])} has" if depth else "there is"
+    if not names:
+        slot = ".".join(place[:depth])
+        return place[:depth + 1], f"nothing reads {slot}.{place[depth]}; {slot} names no class (_target_)"
+    return place[:depth + 1], f"{owner} no setting '{place[depth]}'; {did_you_mean(place[depth], names)}"
+
+
+def _of_hydra(node: Any) -> dict[Place, str]:
+    """Return place -> fault of settings that Hydra does not have; mappings of the user's own keys may hold any."""
+    faults = dict(_off_schema(node, OmegaConf.structured(HydraConf), ("hydra",)))
+    launcher = find_class(str(node["launcher"]["_target_"]), "", [])
+    for part, cls in {"sweeper": BasicSweeperConf, "launcher": launcher}.items():
+        names = [field.name for field in dataclasses.fields(cls) if field.init] if cls else []
+        faults |= {("hydra", part, str(key)): f"hydra.{part} has no setting '{key}'; {did_you_mean(str(key), names)}"
+                   if cls else "no launcher is chosen that has settings; add hydra/launcher=slurm"
+                   for key in node[part] if key not in ("_target_", *names)}
+    return faults
+
+
+def _off_schema(node: Any, schema: Any, place: Place) -> Iterator[tuple[Place, str]]:
+    cls = OmegaConf.get_type(schema) if isinstance(schema, DictConfig) else None
+    if not (isinstance(node, dict) and dataclasses.is_dataclass(cls)):
+        return
+    names = [*(field.name for field in dataclasses.fields(cls)), *(SUPPLEMENT if len(place) == 1 else ())]
+    for name, value in node.items():
+        if name in names:
+            yield from _off_schema(value, schema.get(name), (*place, name))
+        else:
+            yield ((*place, str(name)),
+                   f"{'.'.join(place)} has no setting '{name}'; {did_you_mean(str(name), names)}")

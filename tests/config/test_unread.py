@@ -1,0 +1,109 @@
+"""Settings that nothing reads are refused, whatever sets them; helpers that others refer to are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memlab.config.compose import compose
+from memlab.errors import Faults
+from memlab.harness.preset import preset
+from memlab.harness.sweep import read
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("prefix", ["+", "++"])
+@pytest.mark.parametrize(("word", "hint"), [
+    ("rank.selct.k=5", "did you mean 'select'"), ("search.lexica.k1=3", "did you mean 'lexical'"),
+    ("learn.folz=all", "did you mean 'folds'"), ("rank.select.kk=5", "did you mean 'k'"),
+    ("chat.modl=x", "did you mean 'model'"), ("learn.coverage.dpth=3", "did you mean 'depth'"),
+    ("search.dense.index.blok=3", "did you mean 'block'"), ("rank.select={kk: 5}", "did you mean 'k'"),
+    ("hydra.sweeper.parms.x=1", "did you mean 'params'"), ("hydra.job.nme=x", "did you mean 'name'"),
+    ("hydra.launcher.partition=x", "add hydra/launcher=slurm"), ("system.k=4", "there is no setting 'system'")])
+def test_a_word_that_nothing_reads_is_refused_whatever_stands_before_it(prefix: str, word: str, hint: str) -> None:
+    _, faults = compose([f"{prefix}{word}", "rank.score.lvl=turn"], False)
+    assert len(faults) == 2  # all at once
+    assert faults[0].startswith("rank.score.lvl=turn: ") or faults[1].startswith("rank.score.lvl=turn: ")
+    (fault,) = [fault for fault in faults if not fault.startswith("rank.score")]
+    assert fault.startswith(f"{prefix}{word}: ")
+    assert hint in fault
+
+
+@pytest.mark.parametrize("word", ["+rank.selct.k=3,5", "+rank.selct.k=range(3,5)", "+rank.select.kk=choice(3,5)"])
+def test_a_swept_word_that_nothing_reads_is_refused_once(word: str) -> None:
+    _, faults = compose([word], True)
+    assert len(faults) == 1
+    assert faults[0].startswith(f"{word}: ")
+
+
+def test_a_preset_refuses_it_as_well() -> None:
+    with pytest.raises(Faults, match="did you mean 'select'"):
+        preset("search/dense=none", "+rank.selct.k=5")
+
+
+@pytest.mark.parametrize(("words", "fault"), [
+    (["rank.select.k=5", "rank.select.k=7"], "rank.select.k=5: rank.select.k is given again, by rank.select.k=7"),
+    (["rank.select.k=5", "++rank.select.k=5"], "rank.select.k is given again"),
+    (["rank/select=gap", "rank/select=fixed"], "rank/select=gap: rank/select is given again"),
+    (["rank.select={k: 5}", "rank.select.k=7"], "rank.select={k: 5}: rank.select.k=7 replaces it"),
+    (["rank.select.k=7", "rank.select={k: 5}"], "rank.select.k=7: rank.select={k: 5} replaces it"),
+    (["~rank.select.k"], "its default is 10 as well"), (["~rank.select.k=5"], "its value is 10"),
+    (["~rank.selct"], "did you mean 'select'"),
+])
+def test_a_word_that_another_replaces_or_that_deletes_nothing_is_refused(words: list[str], fault: str) -> None:
+    _, faults = compose(words, False)
+    assert len(faults) == 1
+    assert fault in faults[0]
+
+
+@pytest.mark.parametrize("word", ["embedder=bge_small", "learn.folds=all", "chat.model=x", "embedder.max_length=9"])
+def test_a_setting_of_a_part_that_no_arm_has_is_refused(word: str) -> None:
+    with pytest.raises(Faults, match="no part that these words choose reads"):
+        read([word, "search/dense=none", "track=none"])
+
+
+def test_what_one_arm_of_a_sweep_reads_or_says_where_it_runs_is_accepted() -> None:
+    assert len(read(["rank/select=fixed,calibrated", "learn.folds=all", "search/dense=none"], True).arms) == 2
+    assert read(["search/dense=none", "embedder.device=cpu", "rank.select.k=10"]).arms[0].pipeline.select.k == 10
+
+
+def put(folder: Path, **files: str) -> str:
+    """Write files, ``__`` in a name stands for a slash; return the word that names the folder."""
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/')}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return f"conf_dir={folder}"
+
+
+@pytest.mark.parametrize(("text", "place"), [
+    ("rank: {selct: {k: 5}}", "rank has no setting 'selct'; did you mean 'select'"),
+    ("rank: {select: {kk: 5}}", "rank.select has no setting 'kk'; did you mean 'k'"),
+    ("sead: 3", "there is no setting 'sead'; did you mean 'seed'"),
+    ("my: {k: 5}", "there is no setting 'my'"),
+    ("embedder: {dvice: cpu}", "embedder has no setting 'dvice'"),
+    ("defaults: [{'/rank/select@rank.selct': gap}]", "rank has no setting 'selct'"),
+    ("defaults: [{'optional /rank/selct': gap}]", "leave 'optional' out"),
+    ("hydra: {mode: MULTIRUN, sweeper: {params: {+rank.selct.k: '3,5'}}}", "rank has no setting 'selct'"),
+    ("hydra: {sweeper: {params: {rank.select.k: '3,5'}}}", "hydra.sweeper.params holds values to sweep; add -m"),
+])
+def test_a_file_that_sets_what_nothing_reads_is_refused(tmp_path: Path, text: str, place: str) -> None:
+    word = put(tmp_path, exp__mine=f"# @package _global_\n{text}\n")
+    _, faults = compose([word, "+exp=mine"], False)
+    assert any(place in fault for fault in faults)
+    if "defaults" not in text and "hydra" not in text:
+        assert faults[0].startswith(f"{tmp_path}/exp/mine.yaml: ")
+
+
+def test_a_helper_that_a_value_refers_to_is_accepted_and_may_be_set(tmp_path: Path) -> None:
+    word = put(tmp_path, exp__mine="# @package _global_\nmy: {k: 5}\nrank: {select: {k: '${my.k}'}}\n")
+    assert read([word, "+exp=mine", "search/dense=none"]).arms[0].pipeline.select.k == 5
+    assert read([word, "+exp=mine", "search/dense=none", "my.k=7"]).arms[0].pipeline.select.k == 7
+    with pytest.raises(Faults, match="did you mean 'k'"):
+        read([word, "+exp=mine", "+my.kk=7"])
+
+
+def test_a_helper_of_an_arm_may_stand_in_its_experiment() -> None:
+    assert len(compose(["+exp=learned"], False)[1]) == 0
