@@ -126,7 +126,7 @@ class Pipeline:
 
     @model_validator(mode="after")
     def _weighted_lanes_are_searched(self) -> Pipeline:
-        for key in ("weights", "floors", "factors"):
+        for key in ("weights", "fill", "floors", "factors"):
             for name in getattr(self.score, key, {}):
                 slot = "late" if name.startswith("late") else name.partition(":")[0]
                 if slot in LANES and isinstance(getattr(self, slot), Nothing):

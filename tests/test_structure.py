@@ -21,7 +21,7 @@ STAGES = ("write", "query", "search", "rank", "read", "judge")
 APART = ("browser", "cluster", "conftest", "faults", "fuzz")
 """Tests of a whole browser, cluster or family of readers, or of faults in everything: they belong to no single file."""
 WHOLE = ("test_conformance", "test_faults", "test_leaks", "test_structure", "test_systems", "test_conf",
-         "test_cookbook", "test_docs", "test_wheel")
+         "test_cookbook", "test_docs", "test_wheel", "test_write_ups")
 """Tests of the package as a whole, or of a folder of configuration files or pages."""
 
 

@@ -7,9 +7,47 @@ from typing import ClassVar
 
 from memlab.query.classify import PatternClassifier, Patterns
 from memlab.stage import stage
+from memlab.text.temporal.calendar import MONTHS, SEASONS, WEEKDAYS
+from memlab.text.temporal.patterns import COUNT, DAY, HOLIDAY, MONTH, YEAR
 
-_UNIT = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)"
-_PERIOD = r"(?:days?|weeks?|weekends?|months?|years?)"
+_UNIT = r"(?:seconds?|minutes?|hours?|days?|nights?|weeks?|weekends?|fortnights?|months?|years?|decades?)"
+_PERIOD = r"(?:hours?|days?|nights?|weeks?|weekends?|fortnights?|months?|quarters?|years?|decades?|semesters?)"
+_COUNT = rf"(?:\d+|{COUNT}|couple(?: of)?|several)"
+_PART = r"(?:mornings?|afternoons?|evenings?|nights?)"
+_MONTH_NAME = f"(?:{'|'.join(MONTHS)})"
+_DAY_NAME = f"(?:{'|'.join(WEEKDAYS)})"
+_SEASON = f"(?:{'|'.join(SEASONS)})"
+_WHICH = r"(?:last|past|this|next|coming|previous|following)"
+_FROM = r"(?:on|since|until|till|by|before|after|around|during|between|early|late)"
+
+_TIME_WORDS = (
+    r"\bwhen\b|\bhow long\b|\b(?:what|which) (?:date|day|month|year|time)\b",
+    rf"\bhow many {_UNIT}\b|\bago\b|\b{_COUNT} {_PERIOD} (?:back|earlier|later|before|after|from now)\b",
+    r"\b(?:before|after|since|until|till|during)\b",
+    # what lies between two things is often no time
+    r"(?<!difference )(?<!differences )(?<!relationship )(?<!connection )(?<!choose )(?<!choice )(?<!decide )"
+    r"\bbetween\b",
+    r"\b(?:what|which|the|chronological) order\b(?! (?:for|from)\b)|\b(?:first|earlier|earliest)\b",
+    r"\b(?:yesterday|today|tonight|tomorrow|the other (?:day|week|night))\b",
+    rf"\b{_WHICH} (?:{_COUNT} )?(?:{_PERIOD}|{_PART}|{_DAY_NAME}s?|{_SEASON})\b",
+    r"\b(?:over|on|at|during|for) the (?:long )?weekend\b",
+    # a weekday, but not in a name ("my Sunday dress") and not as a habit ("on Fridays")
+    rf"\b{_FROM} (?:the )?{_DAY_NAME}\b|\b{_DAY_NAME} {_PART}\b|"
+    rf"\b{_DAY_NAME}(?=\W*$|[,;:]| (?:and|or|at|with|to|before|after|of|in|last|this|next|the|my|i|we)\b)",
+    # a month, but neither the verbs "may" and "march" nor a person named June
+    rf"\b(?:in|{_FROM}|throughout|early|mid|late)[ -](?:early |mid |late )?{_MONTH_NAME}\b(?!['\u2019]s\b)|"
+    rf"\b(?:last|past|next) {_MONTH_NAME}\b|\bthis (?-i:{_MONTH_NAME})\b|"
+    rf"\bfrom {_MONTH_NAME} (?:to|until|till|through)\b|\b(?:end|beginning|start|middle|month|week|\w+day|"
+    rf"\d(?:st|nd|rd|th)?) of {_MONTH_NAME}\b|\b{DAY} {MONTH}|\b{MONTH} (?:the )?{DAY.replace('<d>', '<d2>')}|"
+    rf"\b{MONTH} {YEAR}",
+    rf"\b(?:in|of|by|from|{_FROM}) {YEAR.replace('<y>', '<y2>')}|\b\d{{4}}-\d\d?-\d\d?\b|"
+    r"\b\d\d?/\d\d?/\d{2,4}\b",
+    rf"\b(?:in|over) (?:the )?(?:early |late )?{_SEASON}\b(?! (?:of|from|into)\b)|"
+    rf"\b{_SEASON} (?:of )?{YEAR.replace('<y>', '<y3>')}",
+    rf"\b(?:at|over|around|on|{_WHICH}) (?:{HOLIDAY})\b",
+)
+_TEMPORAL = "|".join(_TIME_WORDS)
+"""Words of a question about time, or about what happened at a time ("What did I do last Tuesday?")."""
 
 GIMLI_CLASSES: Patterns = (
     # these ask for a fact, whatever the other words are
@@ -28,9 +66,7 @@ V1_TYPES: Patterns = (
                   r"conversation|discussion)\b|\bwe (?:discussed|talked|chatted)\b"),
     ("preference", r"\b(?:recommend|suggest)(?:ions?|s)?\b|\b(?:advice|tips?|ideas?|thoughts)\b|\bshould i\b|"
                    r"\bwhat would i (?:like|enjoy)\b"),
-    ("temporal", rf"\bwhen\b|\bhow long\b|\bhow many {_UNIT}\b|\bago\b|\b(?:before|after|since|until|between|during)\b|"
-                 rf"\b(?:what|which) (?:date|day|month|year|time)\b|\border\b|\b(?:first|earlier|earliest)\b|"
-                 rf"\b(?:last|past|this) {_UNIT}\b"),
+    ("temporal", _TEMPORAL),
     ("update", r"\b(?:current|currently|now|nowadays|latest|newest|still|recently|anymore|these days)\b|"
                r"\bmost recent\b|\bup to date\b|\bso far\b"),
     ("multi_session", r"\bhow (?:many|much|often)\b|\b(?:total|altogether|combined|average|both|all|each|every|across|"
@@ -47,8 +83,7 @@ DETECTORS: Patterns = (
                    r"suggestions|recommendations)\b|\bshould i\b|\bfor me\b"),
     ("update", r"\bmy (?:current|latest|new|newest|most recent)\b|\b(?:currently|now|still|these days|at the moment|"
                r"right now)\b|\b(?:latest|newest|most recent(?:ly)?)\b|\bchanged?\b"),
-    ("temporal", rf"\bwhen\b|\bhow long\b|\bwhat (?:date|day|time|month|year)\b|\b(?:ago|before|after|since)\b|"
-                 rf"\bhow many {_PERIOD}\b|\b(?:last|past) {_PERIOD}\b|\b(?:yesterday|today)\b|\b(?:first|order)\b"),
+    ("temporal", _TEMPORAL),
     ("multi_session", r"\bhow (?:many|much)\b|\b(?:total|altogether|combined|overall|average)\b|\b(?:all|every|each) "
                       r"(?:of )?(?:the|my|time|our)?\b|\b(?:both|across|throughout|list)\b|\bhow often\b|"
                       r"\bdifferent\b"),

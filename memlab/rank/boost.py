@@ -44,8 +44,6 @@ class Boost(Scorer):
     writes: ClassVar = ("ranking",)
 
     signals: tuple[Signal, ...] = Field(default=(), strict=False)
-    # signal -> its value for units that have none; without an entry the lowest of the question
-    fill: dict[str, float] = Field(default_factory=dict)
     depth: Annotated[int, Field(ge=1)] | None = 200  # first units that are scored again; the others follow
     name: Annotated[str, Field(min_length=1)] | None = None  # column that keeps the new score for a later slot
 
@@ -110,11 +108,9 @@ class Boost(Scorer):
             normaliser = {name: value for name, value in normaliser.items() if name not in missing}
             check_names("rank/boost, normaliser", normaliser, available)
             normaliser = {name: value for name, value in normaliser.items() if any(fits(name, s) for s in used)}
-        scorer = Scorer(method=self.method, normaliser=normaliser, weights=weights | unweighted, factors=self.factors,
-                        floors=self.floors, threshold=self.threshold, rrf_k=self.rrf_k)
-        filled = head.with_columns(
-            pl.col("score").alias(FIRST),
-            *(pl.col(s).fill_null(value) for name, value in fill.items() for s in available if fits(name, s)))
-        new = scorer.scored(filled, used).select("question", "unit", "score")
+        fill = {name: value for name, value in fill.items() if any(fits(name, s) for s in used)}
+        scorer = Scorer(method=self.method, normaliser=normaliser, weights=weights | unweighted, fill=fill,
+                        factors=self.factors, floors=self.floors, threshold=self.threshold, rrf_k=self.rrf_k)
+        new = scorer.scored(head.with_columns(pl.col("score").alias(FIRST)), used).select("question", "unit", "score")
         kept = head.drop("score").join(new, on=["question", "unit"], maintain_order="left").select(columns)
         return kept if self.name is None else kept.with_columns(pl.col("score").alias(self.name))

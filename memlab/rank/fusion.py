@@ -30,7 +30,7 @@ class Scorer:
 
     * ``rrf``: sum of w / (rrf_k + rank), no term for a null (Cormack, Clarke, Buettcher, SIGIR 2009). Equal
       signals share one rank (dense), so the turns of a session found by a session lane rank as that session.
-    * ``weighted``: sum of w s'. A null takes the lowest value of its signal for that question.
+    * ``weighted``: sum of w s'. A null takes its value in ``fill``, else the lowest of its signal for that question.
     * ``calibrated_max``: max of w / (1 + exp(-s')); meant for z-scores, whose logistic
       reads as a probability-like share. With equal weights it orders units by their largest z-score. (Our form:
       public accounts of a calibrated maximum beating RRF do not state theirs.)
@@ -50,6 +50,8 @@ class Scorer:
     normaliser: Normalisers = "zscore"
     # lane ("dense:turn") or search ("dense") -> weight; others have weight 1
     weights: dict[str, NonNegative] = Field(default_factory=dict)
+    # signal -> its value for units that have none; without an entry the lowest of the question
+    fill: dict[str, float] = Field(default_factory=dict)
     factors: dict[str, NonNegative] = Field(default_factory=dict)  # signal in [0, 1] -> factor, e.g. {preference: 1.3}
     floors: dict[str, float] = Field(default_factory=dict)  # lane -> lowest raw score of a unit that is kept
     threshold: float | None = None  # lowest score that is kept
@@ -65,13 +67,14 @@ class Scorer:
     def scored(self, frame: pl.DataFrame, signals: Sequence[str]) -> pl.DataFrame:
         """Return the frame with its column ``score``, without units under the threshold or a floor.
 
-        ``frame`` has ``question`` and a float column for each signal. A weight, factor or floor names a signal, or all
-        lanes of one search by the part before the colon. A factor f multiplies a unit's score by 1 + (f - 1) x signal,
-        the signal being a flag or a share in [0, 1]; a score below 0 moves as far in the same direction. Raises
-        MemlabError for names that fit no signal, and for NaN.
+        ``frame`` has ``question`` and a float column for each signal; it keeps its nulls. A weight, value to fill in,
+        factor or floor names a signal, or all lanes of one search by the part before the colon. A factor f multiplies
+        a unit's score by 1 + (f - 1) x signal, the signal being a flag or a share in [0, 1]; a score below 0 moves as
+        far in the same direction. Raises MemlabError for names that fit no signal, and for NaN.
         """
         lanes = sorted(s for s in signals if not any(fits(f, s) for f in self.factors))
         check_names("scorer, weights", self.weights, lanes)
+        check_names("scorer, fill", self.fill, signals)
         check_names("scorer, floors", self.floors, signals)
         check_names("scorer, factors", self.factors, signals)
         if isinstance(self.normaliser, dict):
@@ -79,24 +82,28 @@ class Scorer:
         for signal in signals:
             if frame[signal].is_nan().any():
                 raise MemlabError(f"signal '{signal}' holds NaN", where="scorer", fix="mend the model that made it")
+        filled = frame.with_columns(pl.col(s).fill_null(value) for name, value in self.fill.items()
+                                    for s in signals if fits(name, s))
         each = per_question if frame["question"].n_unique() > 1 else over_all  # a live question is alone
         terms = [self._term(lane, each).alias(f"\0{lane}") for lane in lanes if self._weight(lane) > 0]
         if not terms:
             raise MemlabError("no signal has a weight above 0", where="scorer", fix="give one a positive weight")
         if self.method == "calibrated_max":
-            parts = frame.select(terms)
+            parts = filled.select(terms)
             total = parts.select(pl.max_horizontal(pl.all())).to_series()
         else:  # added in one fixed order, so that the same signals give the same bits
-            total = reduce(lambda a, b: a + b, frame.select(terms).get_columns())
+            total = reduce(lambda a, b: a + b, filled.select(terms).get_columns())
         for name, factor in self.factors.items():
             for flag in (s for s in signals if fits(name, s)):
-                total = total + total.abs() * (factor - 1) * frame[flag].fill_null(0.0)
+                total = total + total.abs() * (factor - 1) * filled[flag].fill_null(0.0)
         kept = pl.lit(True) if self.threshold is None else pl.col("score") >= self.threshold
         for name, floor in self.floors.items():
             kept = kept & pl.any_horizontal(*(pl.col(s).fill_null(-float("inf")) >= floor
                                               for s in signals if fits(name, s)))
         scored = frame.with_columns(total.alias("score"))
-        return scored if self.threshold is None and not self.floors else scored.filter(kept)
+        if self.threshold is None and not self.floors:
+            return scored
+        return scored.filter(filled.with_columns(scored["score"]).select(kept).to_series())
 
     def _weight(self, lane: str) -> float:
         return self.weights.get(lane, self.weights.get(lane.split(":")[0], 1.0))

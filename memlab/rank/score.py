@@ -8,7 +8,7 @@ chunking combine at any level.
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
 from memlab.question_types import FALLBACK, first_of
-from memlab.rank.fusion import Scorer, fits
+from memlab.rank.fusion import Each, Scorer, fits
 from memlab.rank.members import FROM, KeptMembers
 from memlab.rank.signals.helpers import known_classes
 from memlab.rank.units import Level, finest, memory_units, ranked, session_units, turn_units
@@ -34,28 +34,46 @@ class Score(Scorer):
 
     Level ``auto`` is the finest that the hits allow (``memlab.rank.units.finest``). A unit's signal is the best score
     of its memories in a lane, and null without a hit, so that a report can tell "not found" from "found last".
+
+    ``queries`` says what several queries of one question are. ``fused``: one list per lane (``fused_queries``), which
+    then counts as one. ``summed``, for ``rrf`` alone: a list each, all in one sum over queries q and lanes l of
+    w_q w_l / (rrf_k + rank of the memory for q in l) (MemoryStack, equation 2, where all w are 1).
     """
 
     reads: ClassVar = ("hits", "queries", "memories", "sessions", "turns")
     writes: ClassVar[tuple[str, ...]] = ("units", "ranking")
 
     level: Level = "auto"  # turn, session or memory; auto: the finest that the memories tell apart
+    queries: Literal["fused", "summed"] = "fused"  # several queries: one list per lane, or one list each in the RRF sum
+
+    @model_validator(mode="after")
+    def _only_ranks_are_summed(self) -> Score:
+        if self.queries == "summed" and self.method != "rrf":
+            raise ValueError(f"queries: summed adds reciprocal ranks, and method is {self.method}; choose method: rrf")
+        return self
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` (all of the level) and ``ranking``."""
-        units, signals = lanes_of(tables, store, self.level, self.rrf_k)
+        units, signals = lanes_of(tables, store, self.level, self.rrf_k, self.queries == "summed")
         if signals.width == 2:
             return Tables(units=units, ranking=empty("ranking"))
         # a search that is named but has no hits, as with a floor or an odd question, is a signal without values
-        named = [*self.weights, *self.floors, *(self.normaliser if isinstance(self.normaliser, dict) else ())]
+        named = [*self.weights, *self.fill, *self.floors,
+                 *(self.normaliser if isinstance(self.normaliser, dict) else ())]
         signals = signals.with_columns(pl.lit(None, pl.Float64).alias(name) for name in dict.fromkeys(named)
                                        if name in SEARCHES and not any(fits(name, c) for c in signals.columns))
         return Tables(units=units, ranking=ranked(self.scored(signals, signals.columns[2:])))
 
+    def _term(self, lane: str, each: Each) -> pl.Expr:
+        if self.queries == "summed":  # the lane's column is the sum over its queries
+            return self._weight(lane) * pl.col(lane).fill_null(0.0)
+        return super()._term(lane, each)
 
-def lanes_of(tables: Tables, store: Store, level: Level, rrf_k: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+
+def lanes_of(tables: Tables, store: Store, level: Level, rrf_k: int, summed: bool = False
+             ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return all units of the level, and (question, unit) of those with a hit, with one column per lane."""
-    hits = fused_queries(tables["hits"], tables["queries"], rrf_k)
+    hits = fused_queries(tables["hits"], tables["queries"], rrf_k, summed)
     lanes = hits["lane"].unique().sort()
     coded = hits.select("question", "memory", "score", pl.col("lane").cast(pl.Enum(lanes)).to_physical())
     kept = store.kept("members", KeptMembers) if tables.has_digests(FROM) else None  # else they are of this question
@@ -66,16 +84,16 @@ def lanes_of(tables: Tables, store: Store, level: Level, rrf_k: int) -> tuple[pl
     return units, pivot(coded.join(pairs, on="memory"), lanes)
 
 
-def fused_queries(hits: pl.DataFrame, queries: pl.DataFrame, rrf_k: int) -> pl.DataFrame:
+def fused_queries(hits: pl.DataFrame, queries: pl.DataFrame, rrf_k: int, always: bool = False) -> pl.DataFrame:
     """Return one score for each (question, lane, memory) from the hits of the question's queries.
 
-    A question with one query keeps its raw scores. With several, ranks are fused: sum of weight / (rrf_k + rank) over
-    its queries, since scores of different queries share no scale. Hits of queries of kind "hyde", which are made-up
-    answers, are lanes of their own ("hyde:dense:turn").
+    A question with one query keeps its raw scores, unless ``always``. With several, ranks are fused: sum of weight /
+    (rrf_k + rank) over its queries, since scores of different queries share no scale. Hits of queries of kind "hyde",
+    which are made-up answers, are lanes of their own ("hyde:dense:turn").
     """
     kinds = queries.select("query", "question", pl.col("weight").fill_null(1.0),
                            (pl.col("kind") == "hyde").fill_null(False).alias("made_up")).with_columns(
-        (pl.len().over("question", "made_up") > 1).alias("several"))
+        (pl.lit(always) | (pl.len().over("question", "made_up") > 1)).alias("several"))
     rows = hits.join(kinds, on="query", how="inner").with_columns(
         pl.when("made_up").then(pl.format("hyde:{}", "lane")).otherwise("lane").alias("lane"))
     single = rows.filter(~pl.col("several")).select("question", "lane", "memory", "score")

@@ -60,6 +60,19 @@ def test_reciprocal_looks_at_ranks_and_gives_a_miss_nothing() -> None:
     assert scores(Scorer(normaliser="reciprocal0"), frame) == pytest.approx([1 / 2, 1, 1 / 2, 0, 1 / 3])
 
 
+def test_a_value_to_fill_in_counts_for_a_miss_in_place_of_the_lowest_and_the_column_keeps_its_null() -> None:
+    frame = lanes(**{"dense:turn": [.9, None, .5], "lexical": [None, 8.0, 2.0]})
+    gimli = Scorer(normaliser={"dense": "none", "lexical": "reciprocal"}, weights={"dense": .7, "lexical": .3},
+                   fill={"dense": 0.0})
+    assert scores(gimli, frame) == pytest.approx([.63, .15, .35 + .1])
+    assert gimli.scored(frame, ["dense:turn", "lexical"])["dense:turn"].to_list() == [.9, None, .5]
+    assert scores(Scorer(normaliser="minmax", fill={"dense": 1.4}), lanes(**{"dense:turn": [.9, None, .4]})) == [
+        pytest.approx(.5), 1, 0]
+    assert scores(Scorer(normaliser="none", fill={"dense": .2}, floors={"dense": .1}), lanes(dense=[None, .05])) == [.2]
+    with pytest.raises(MemlabError, match="did you mean 'dense:turn'"):
+        scores(Scorer(fill={"dense:turns": 0.0}), frame)
+
+
 def test_each_signal_may_have_its_own_normaliser() -> None:
     frame = lanes(**{"dense:turn": [.9, .5, None], "lexical:turn": [4.0, 8.0, 2.0], "raw": [.1, .2, .3]})
     gimli = Scorer(normaliser={"dense": "none", "lexical": "reciprocal"}, weights={"dense": .7, "lexical": .3})

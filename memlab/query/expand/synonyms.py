@@ -1,9 +1,11 @@
-"""Questions with synonyms, from a small table of words that people use when they talk about their lives."""
+"""Questions in other words: usual phrasings, and words of small tables: synonyms, abbreviations and what they mean."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
+
+from memlab.query.expand.phrasings import phrasings
 
 _TABLE = """
 buy purchase; buys purchases; bought purchased; buying purchasing; doctor physician; doctors physicians; movie film
@@ -36,6 +38,8 @@ often frequently; frequently often; big large; large big; small little; quick fa
 scared afraid; difficult hard; garden yard; clothes clothing outfit; shoes footwear sneakers; sneakers shoes
 jacket coat; sofa couch; couch sofa; fridge refrigerator; luggage suitcase; suitcase luggage; stores shops
 shop store; shops stores; city town; country nation; neighbor neighbour; neighbors neighbours; volunteer charity
+connection link; connections links; credential token; credentials tokens; settings configuration; setup configuration
+invalid expired; error failure; errors failures; bug defect; bugs defects
 """
 """A word and its synonyms in the same form, the last of which may be two words ("visited went to")."""
 
@@ -46,7 +50,22 @@ def _read(table: str) -> dict[str, tuple[str, ...]]:
             for word, *synonyms in entries}
 
 
-SYNONYMS: dict[str, tuple[str, ...]] = _read(_TABLE)
+_SHORT = dict(re.findall(r"(\w+)/([\w ]+)", """
+db/database, dbs/databases, config/configuration, configs/configurations, auth/authentication, env/environment,
+envs/environments, repo/repository, repos/repositories, creds/credentials, pwd/password, docs/documentation,
+k8s/Kubernetes, postgres/PostgreSQL, js/JavaScript, app/application, apps/applications, info/information,
+admin/administrator, msg/message, msgs/messages, pic/picture, pics/pictures, pc/computer, param/parameter,
+params/parameters, dev/development, prod/production, lib/library, libs/libraries, dir/directory, vm/virtual machine,
+vms/virtual machines, cert/certificate, certs/certificates, url/web address, urls/web addresses, ui/user interface,
+os/operating system, cpu/processor, api/programming interface, apis/programming interfaces, ci/continuous integration,
+vpn/private network, dob/date of birth, bday/birthday, appt/appointment, appts/appointments, apt/apartment,
+dept/department, mgr/manager, uni/university, exam/examination, exams/examinations, lab/laboratory"""))
+"""Abbreviation -> what it stands for; read in small letters and in capitals."""
+
+SYNONYMS: dict[str, tuple[str, ...]] = _read(_TABLE) | {
+    "database": ("DB",), "databases": ("DBs",), "configuration": ("config", "settings"), "authentication": ("auth",),
+    "repository": ("repo",), "credentials": ("creds", "tokens"), "documentation": ("docs",)} | {
+    written: (long,) for short, long in _SHORT.items() for written in (short, short.upper())}
 """Word -> its synonyms, the closest first."""
 
 _QUOTED = r"(?<!\w)(?:'[^']+'|\"[^\"]+\"|“[^”]+”|‘[^’]+’)(?!\w)"
@@ -60,19 +79,23 @@ def _pattern() -> re.Pattern[str]:
 
 
 def rewrites(question: str, most: int) -> list[str]:
-    """Return at most ``most`` rewrites, all different: rewrite i has each word's synonym i, or its last one.
+    """Return at most ``most`` rewrites, all different: the ``phrasings`` of the question, then it with synonyms.
+
+    The rewrites with synonyms have each word's first, then each word's second one, or its last.
 
     >>> rewrites("Which car did I buy after the concert?", 3)
     ['Which vehicle did I purchase after the gig?', 'Which automobile did I purchase after the show?']
     """
     synonyms = [SYNONYMS[m["word"]] for m in _pattern().finditer(question) if m["word"]]
-    rounds = min(most, max(map(len, synonyms), default=0))
+    phrases = phrasings(question)[:most]
+    rounds = min(most - len(phrases), max(map(len, synonyms), default=0))
 
     def replace(match: re.Match[str], nth: int) -> str:
         others = SYNONYMS.get(match["word"] or "")
         return others[min(nth, len(others) - 1)] if others else match[0]
 
-    return [_pattern().sub(lambda m, nth=nth: replace(m, nth), question) for nth in range(rounds)]  # type: ignore[misc]
+    others = [_pattern().sub(lambda m, nth=nth: replace(m, nth), question) for nth in range(rounds)]  # type: ignore[misc]
+    return [*phrases, *others]
 
 
 def inject_synonyms(question: str) -> str:

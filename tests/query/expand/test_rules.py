@@ -13,6 +13,7 @@ from memlab.pipeline import Pipeline
 from memlab.query.decompose.base import RuleDecompose
 from memlab.query.expand.hyde import HyDE, RuleHyDE
 from memlab.query.expand.llm import LLMExpand
+from memlab.query.expand.phrasings import phrasings
 from memlab.query.expand.rules import RuleExpand, distinct
 from memlab.query.expand.statement import past, statement
 from memlab.query.expand.synonyms import SYNONYMS, inject_synonyms, rewrites
@@ -86,6 +87,43 @@ def test_without_synonyms_nothing_changes() -> None:
 def test_names_and_titles_keep_their_words() -> None:
     assert rewrites("Did Doctor Brown read 'My doctor and the car' before?", 3) == []
     assert rewrites("Did Car-Mart sell my ex-wife's car?", 1) == ["Did Car-Mart sell my ex-wife's vehicle?"]
+
+
+@pytest.mark.parametrize(("question", "phrases"), [
+    ("how long is my commute", ["duration of commute", "travel time to work"]),
+    ("How long does my daily commute to work take?", ["duration of daily commute to work", "travel time to work"]),
+    ("How long does it take me to get to work?", ["duration of commute", "travel time to work"]),
+    ("How long was the flight to Tokyo?", ["duration of flight to Tokyo", "flight time"]),
+    ("How long is my thesis?", ["duration of thesis", "length of thesis"]),
+    ("How old is my cat?", ["age of cat"]), ("How far is the lake?", ["distance to lake"]),
+    ("How much did my tent cost?", ["price of tent", "cost of tent"]),
+    ("How much did I pay for the tent?", ["price of tent", "cost of tent"]),
+    ("How much does Miso weigh?", ["weight of Miso"]), ("What is my cat called?", ["name of cat"]),
+    ("When was Ann born?", ["birthday of Ann", "date of birth of Ann"]),
+    ("Where do I live?", ["my home address", "place of residence"]),
+    ("Who do I work for?", ["my employer", "place of work"]),
+    ("How long have I known Ann?", []), ("Why is my commute long?", []), ("How many cats do I have?", []), ("", []),
+])
+def test_a_common_form_of_question_has_its_noun_phrases(question: str, phrases: list[str]) -> None:
+    assert phrasings(question) == phrases
+    assert rewrites(question, 2)[:len(phrases)] == phrases
+    assert rewrites(question, 1)[:1] == (phrases[:1] or rewrites(question, 1))
+
+
+@pytest.mark.parametrize(("question", "added"), [
+    ("DB connection", "database link"), ("Where is the db config?", "database configuration"),
+    ("Which database do I use?", "DB"), ("How do I reset my creds?", "credentials"),
+    ("Where are the API docs?", "programming interface documentation"), ("When is my appt?", "appointment"),
+    ("Where is DBeaver?", ""), ("Who is Doc Brown?", ""),
+])
+def test_abbreviations_are_written_out(question: str, added: str) -> None:
+    assert inject_synonyms(question) == f"{question} {added}".strip()
+    written = done(RuleExpand(inject=True, most=1, weight=1.0), asked(question))
+    assert [text for *_, text, _ in searched(written)][1:] == ([f"{question} {added}"] if added else [])
+
+
+def test_an_abbreviation_is_replaced_in_a_rewrite() -> None:
+    assert rewrites("Where is the DB config?", 2) == ["Where is the database configuration?"]
 
 
 def test_sub_queries_are_not_expanded_and_share_no_weight() -> None:

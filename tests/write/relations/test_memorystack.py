@@ -121,6 +121,14 @@ def test_no_contradiction(store, old, new):
     ("My favorite food is Italian.", "My favourite food is Thai."), ("I prefer Italian food.", "I prefer Thai food."),
     ("My favorite cuisine is Italian.", "I've been really into Thai food lately."),
     ("I prefer Italian.", "I've switched to Thai."), ("Blue is my favorite color.", "My favorite color is green now."),
+    ("I love Italian food", "Thai is my go-to"), ("I love Italian food!", "Honestly, Thai is my go-to now."),
+    ("I love Italian.", "My go-to is Thai."), ("I enjoy Mexican food.", "These days Vietnamese is my favorite."),
+    ("I love Italian food.", "Lately, I love Thai food."), ("I adore Italian food.", "I'm all about Thai food now."),
+    ("I love Italian food.", "Thai has become my favourite."), ("I love Italian food.", "Thai's my number one choice."),
+    ("My go-to cuisine is Italian.", "My go-to cuisine is definitely Thai now."),
+    ("I love pizza.", "Sushi is my new favourite dish."), ("I love coffee.", "Tea is my go-to these days."),
+    ("I love jazz.", "Techno is my favourite right now."), ("My favourite colour is blue.", "Green is my favourite."),
+    ("I love tennis.", "Padel is my go-to sport now."), ("I love the Python language.", "Rust is my go-to language."),
 ])
 def test_another_value_of_a_slot_with_one_value_supersedes_as_in_the_papers_examples(store, old, new):
     out = alike(store, (0, 0, old), (1, 60, new))
@@ -132,6 +140,11 @@ def test_another_value_of_a_slot_with_one_value_supersedes_as_in_the_papers_exam
     ("I like Italian food.", "I like Thai food."), ("I prefer Italian food.", "I prefer jazz music."),
     ("My favorite food is Thai.", "My favorite color is green."), ("I prefer tea.", "I prefer trains."),
     ("I prefer Italian food.", "Do you prefer Thai food?"), ("I work at Microsoft.", "I started at six."),
+    ("I love Italian food.", "Italian is my go-to."), ("I love Italian food.", "My sister's go-to is Thai."),
+    ("I love Italian food.", "Thai is Ann's go-to."), ("I love Italian food.", "Blue is my favourite."),
+    ("I love French movies.", "Thai is my go-to."), ("I love rock climbing.", "Jazz is my go-to."),
+    ("I love the black dress.", "Blue is my favourite color."), ("I love Italian food.", "Tea is my go-to these days."),
+    ("I love Italian food.", "Is Thai my go-to?"), ("I love Italian food.", "Thai used to be my go-to."),
     ("I live in Lisbon.", "My old home is in Ghent."), ("I prefer Thai food.", "I love Italian food."),
 ])
 def test_other_slots_other_people_and_the_same_value_supersede_nothing(store, old, new):
