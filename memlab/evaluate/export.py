@@ -29,12 +29,12 @@ UNJUDGED = ".unjudged.trec"
 
 
 def escape(name: str) -> str:
-    """Format a name as one word: whitespace and % become %XX, as in URLs, so that it can be read back.
+    """Format a name as one word: whitespace, % and " become %XX, as in URLs, so that it can be read back.
 
     >>> escape("my session%1")
     'my%20session%251'
     """
-    return re.sub(r"[\s%]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), name) or "%00"
+    return re.sub(r"[\s%\"]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), name) or "%00"
 
 
 def unit_names(units: pl.DataFrame, ids: pl.DataFrame) -> pl.DataFrame:
