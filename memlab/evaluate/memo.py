@@ -11,7 +11,7 @@ from memlab.tables import Tables, frame_digest
 
 T = TypeVar("T")
 
-READS = ("units", "evidence", "gold", "questions", "turns")
+READS = ("units", "evidence", "gold", "questions", "turns", "ids")
 """Tables that such a measure may read besides the columns question, unit, rank and tokens of ``ranking``."""
 
 SIZE = 8

@@ -20,7 +20,7 @@ from memlab.data.numbering import corpora_by_content, draws
 from memlab.evaluate.averages import averages
 from memlab.evaluate.calibration_error import calibration_error
 from memlab.evaluate.constant_k import constant_k
-from memlab.evaluate.export import write_answers, write_qrels, write_run
+from memlab.evaluate.export import write_answers, write_trec
 from memlab.evaluate.memo import by_order
 from memlab.evaluate.noop import KEPT_RANKS
 from memlab.evaluate.per_question import per_question
@@ -92,6 +92,8 @@ class Arm:
     """The line that started the run, without secrets, for its manifest."""
     hidden: tuple[str, ...] = ()
     """Places of the configuration whose values ``config`` does not hold, since they are or contain keys."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the report must know of this arm, beside the notes of the data set."""
 
     def digest(self) -> str:
         """Return the digest of all that can change a result: stages, models, data and source, but no path or device."""
@@ -186,7 +188,7 @@ class Arm:
             "arm": self.name, "experiment": self.experiment, "command": self.command,
             "digest": self.digest(), "seed": self.seed, "plugins": self.plugins(),
             "dataset": self.dataset.name, "data": self.dataset.identity(),
-            "notes": self.dataset.notes(), "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
+            "notes": [*self.dataset.notes(), *self.notes], "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
             "models": {slot: models for slot, stage in self.pipeline.stages() if (models := origins(stage))},
             "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(),
             "truncated": truncated_share(self.pipeline, tables, store), "constant_k": _constant_k(tables),
@@ -215,8 +217,7 @@ class Arm:
             buffer = io.BytesIO()
             frame.write_parquet(buffer)
             (folder / f"{name}.parquet").write_bytes(buffer.getbuffer())  # polars would hide the error of a full disk
-        write_run(kept, tables, folder / "run.trec", name=self.name)
-        write_qrels(tables, folder / "qrels.trec")
+        write_trec(tables, folder, name=self.name)
         write_json(folder / "metrics.json", averages(questions))
 
 

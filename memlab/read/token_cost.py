@@ -16,7 +16,10 @@ from memlab.token_counter import count_tokens
 
 @stage
 class TokenCost:
-    """Add ``tokens`` to the ranking: the length of the text that the unit shows, null below ``depth``."""
+    """Add ``tokens`` to the ranking: the length of the text that the unit shows, null below ``depth``.
+
+    A unit without a text (an unknown document of a foreign run) costs 0.
+    """
 
     reads: ClassVar = (*RENDER_READS, "ranking")
     writes: ClassVar = ("ranking",)
@@ -29,5 +32,5 @@ class TokenCost:
         near = pl.col("rank") <= self.depth
         units = tables["units"].join(ranking.filter(near).select("unit").unique(), on="unit", how="semi")
         costs = render_units(units, tables, self.value).select("unit", count_tokens(pl.col("text")).alias("tokens"))
-        tokens = pl.when(near).then(pl.col("tokens")).cast(pl.Float64).alias("tokens")
+        tokens = pl.when(near).then(pl.col("tokens").fill_null(0)).cast(pl.Float64).alias("tokens")
         return Tables(ranking=ranking.join(costs, on="unit", how="left", maintain_order="left").with_columns(tokens))

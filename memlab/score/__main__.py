@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
@@ -25,7 +27,7 @@ from memlab.report.inputs import reported_runs
 from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import print
 from memlab.score.arm import foreign_arm, run_name
-from memlab.score.runs import read_run
+from memlab.score.runs import Run, Ties, read_run
 from memlab.store import store_at
 from memlab.text.display import clean
 
@@ -42,6 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--lint", action="store_true", help="only say what is wrong with the runs; write nothing")
     parser.add_argument("--data", metavar="NAME", help="the data set; data=NAME is the same")
     parser.add_argument("--path", metavar="FILE", help="its file; data.path=FILE is the same")
+    order = parser.add_mutually_exclusive_group()
+    order.add_argument("--ascending", dest="order", action="store_const", const="ascending", default="score",
+                       help="scores are distances: the lowest is the best")
+    order.add_argument("--by-rank", dest="order", action="store_const", const="rank",
+                       help="the rank column of TREC runs decides, not the scores")
+    parser.add_argument("--ties", choices=get_args(Ties), default="file",
+                        help="what orders equal scores: the file (the default), or names from z to a, as in trec_eval")
     options = parser.parse_intermixed_args(argv)
     settings = [word for word in options.words if "=" in word and not Path(word).exists()]
     files = [Path(word) for word in options.words if word not in settings]
@@ -51,14 +60,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("name at least one ranking file")
     try:
         settings += [] if any(word.startswith("track=") for word in settings) else ["track=none"]
-        return _score(files, settings, options.experiment, options.lint)
+        reader = partial(read_run, order=options.order, ties=options.ties)
+        return _score(files, reader, settings, options.experiment, options.lint)
     except MemlabError as error:
         print(f"memlab: {clean(str(error))}", file=sys.stderr)
         return 2 if isinstance(error, Faults) else 1
 
 
 @enough_memory("score fewer runs at once, or fewer questions (data.limit=100)")
-def _score(files: Sequence[Path], settings: list[str], experiment: str, lint: bool) -> int:
+def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[str], experiment: str, lint: bool) -> int:
     sweep = read(settings)
     base = replace(sweep.arms[0], experiment=experiment)
     store = store_at(sweep.settings.store)
@@ -68,7 +78,7 @@ def _score(files: Sequence[Path], settings: list[str], experiment: str, lint: bo
     scored: list[str] = []
     for path, name in zip(files, names):
         own = path.as_posix() if name in twice else name
-        run = read_run(path)
+        run = reader(path)
         arm, ranked, faults = foreign_arm(base, own, run, store)
         print(f"{clean(own)}: {run.format}, {run.rows.height:,} rows of {ranked.tables['units']['level'][0]}s, "
               f"{ranked.tables['ranking']['question'].n_unique():,} questions")

@@ -19,6 +19,7 @@ from memlab.score.units import Matched, match
 from memlab.stage import Nothing, stage
 from memlab.store import Store
 from memlab.tables import Tables
+from memlab.text.display import clean
 
 
 @stage
@@ -36,21 +37,25 @@ class ForeignRun:
 
 
 def foreign_arm(base: Arm, name: str, run: Run, store: Store) -> tuple[Arm, Ranked, list[str]]:
-    """Return an arm with the run's ranking and the selection of ``base``, its tables, and the run's faults."""
+    """Return an arm with the run's ranking and the selection of ``base``, its tables, and the run's faults.
+
+    The faults are notes of the arm too, so that they stand in the report.
+    """
     data = load(base.dataset)
     matched = match(run, data)
     digest = hashlib.blake2b(json.dumps(run.rows.rows()).encode(), digest_size=16).hexdigest()
     pipeline = base.pipeline.replace(**{lane: Nothing(writes=("hits",)) for lane in LANES}).without(
         "boost", "rerank", "fuse", "rollup").replace(score=ForeignRun(digest=digest, level=matched.level))
     pipeline = pipeline.without("window")
-    arm = replace(base, name=name, pipeline=pipeline, config=f"{base.config}\nforeign_run: {digest}\n")
+    arm = replace(base, name=name, pipeline=pipeline, config=f"{base.config}\nforeign_run: {digest}\n",
+                  notes=tuple(clean(f"{name}: {fault}") for fault in matched.faults))
     return arm, Ranked(_tables(arm, data, matched, store), {}, Counter()), matched.faults
 
 
 def _tables(arm: Arm, data: Tables, matched: Matched, store: Store) -> Tables:
     written = arm.pipeline.run(data, store, until=LAST_WRITTEN)
     hits = Nothing(writes=("hits",)).run(Tables(), store)
-    tables = written.updated({**hits, "units": matched.units, "ranking": matched.ranking})
+    tables = written.updated({**hits, "units": matched.units, "ranking": matched.ranking, "ids": matched.ids})
     return arm.pipeline.run(tables, store, after="rollup", until=LAST_RANKED)
 
 

@@ -7,10 +7,14 @@
 * LongMemEval: JSON lines with ``question_id`` and ``retrieval_results.ranked_items``, each with a ``corpus_id``
   (github.com/xiaowu0162/LongMemEval, ``src/retrieval``; MemPalace writes the same).
 * Plain: JSON, or JSON lines, of ``{"question_id": ..., "ranked": [document, ...]}``.
+
+Scores decide, as in trec_eval: the rank column of a TREC run is compared with them, and topics where both disagree are
+counted.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 from collections.abc import Iterable, Iterator
@@ -22,15 +26,28 @@ from urllib.parse import unquote
 import polars as pl
 
 from memlab.errors import MemlabError
+from memlab.evaluate.export import NOTHING, UNJUDGED
 from memlab.text.unicode import replace_surrogates
 
 Format = Literal["TREC run", "MTEB predictions", "LongMemEval retrieval log", "ranked lists"]
 
+Order = Literal["score", "ascending", "rank"]
+"""What ranks the documents: the highest score, the lowest (distances), or the rank column."""
+
+Ties = Literal["file", "name"]
+"""What orders equal scores: the file's ranks and lines, or the names from z to a (trec_eval)."""
+
 LARGEST = 2_000_000_000
 """Bytes of a run file; larger ones are refused before they are read."""
 
+LARGEST_RANK = 2**53
+"""Ranks that are kept exactly."""
+
 DEEPEST = 6
 """Levels of names above MTEB's topics."""
+
+ABOUT = "mteb_model_meta"
+"""MTEB's own entry beside the topics."""
 
 EXPECTED = ("a TREC run (topic Q0 document rank score name), MTEB predictions {topic: {document: score}}, "
             'LongMemEval\'s retrieval log, or JSON lines {"question_id": "q1", "ranked": ["s1", "s2"]}')
@@ -43,58 +60,95 @@ Row = tuple[str, str, float, int]
 class Run:
     """A ranking file: its rows (topic, document, score, place), best first within a topic, and what it was read as.
 
-    ``tied`` counts rows whose score another row of the topic has, ``repeated`` rows that name a document again.
+    ``tied`` counts rows whose score another row of the topic has, ``contradicted`` topics whose rank column contradicts
+    the order. ``left_out`` names entries of MTEB's JSON that hold no scores.
     """
 
     rows: pl.DataFrame
     format: Format
-    tied: int
-    repeated: int
+    tied: int = 0
+    contradicted: int = 0
+    left_out: tuple[str, ...] = ()
+    order: Order = "score"
+    ties: Ties = "file"
 
 
-def read_run(path: Path) -> Run:
-    """Read a ranking file. Rows are ordered by score, equal scores by the file's own order.
+def read_run(path: Path, order: Order = "score", ties: Ties = "file") -> Run:
+    """Read a ranking file. Rows are ordered by score, equal scores by the file's own order; a higher score is better.
+
+    ``order="ascending"`` is for distances: the scores change their sign. ``order="rank"`` takes the rank column of a
+    TREC run; the scores are then -rank. Beside memlab's own ``run.trec`` the file of its unjudged topics is read too.
 
     Raises MemlabError for a file that is none of the formats, with the line where that is known.
     """
+    found, rows, left_out = _parse(_text(path), path)
+    beside = path.with_suffix(UNJUDGED)
+    if found == "TREC run" and path.suffix == ".trec" and beside.is_file():
+        rows += _trec(_text(beside), beside)
+    if order == "rank" and found == "MTEB predictions":
+        raise MemlabError("MTEB predictions have no ranks", where=str(path), fix="leave out --by-rank")
+    if order == "ascending" and found not in ("TREC run", "MTEB predictions"):
+        raise MemlabError(f"a file of the format '{found}' has no scores", where=str(path), fix="leave out --ascending")
+    rows = [(replace_surrogates(topic), replace_surrogates(name), score, at) for topic, name, score, at in rows]
+    table = pl.DataFrame(rows, schema={"topic": pl.String, "document": pl.String, "score": pl.Float64,
+                                       "place": pl.Int64}, orient="row").filter(pl.col("document") != NOTHING)
+    if table.is_empty():
+        raise MemlabError("the run has no rows", where=str(path), fix=f"expected {EXPECTED}")
+    best = {"score": pl.col("score"), "ascending": 0.0 - pl.col("score"), "rank": -pl.col("place").cast(pl.Float64)}
+    table = table.with_columns(best[order].alias("score"))
+    tied = table.filter(pl.len().over("topic", "score") > 1).height
+    by_name = ["document"] if ties == "name" else []
+    ordered = table.with_row_index("line").sort("topic", "score", *by_name, "place", "line", descending=[
+        False, True, *(True for _ in by_name), False, False]).drop("line")
+    against = _contradicted(table) if found == "TREC run" and order != "rank" else 0
+    return Run(ordered, found, tied, against, tuple(left_out), order, ties)
+
+
+def _contradicted(table: pl.DataFrame) -> int:
+    """Count the topics in which some row has a higher score than one of a better rank."""
+    ranks = table.group_by("topic", "place").agg(pl.col("score").min().alias("low"), pl.col("score").max().alias("high"))
+    before = pl.col("low").cum_min().shift(1).over("topic")
+    return ranks.sort("topic", "place").filter(pl.col("high") > before)["topic"].n_unique()
+
+
+def _text(path: Path) -> str:
     try:
         if path.stat().st_size > LARGEST:
             raise MemlabError(f"the file has more than {LARGEST / 1e9:.0f} GB", where=str(path),
                               fix="cut the run to the first hundred documents of each topic")
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise MemlabError("the file is no UTF-8 text", where=str(path), fix=f"expected {EXPECTED}") from error
+        content = path.read_bytes()
     except OSError as error:
         raise MemlabError(f"the run cannot be read ({error.strerror or error})", where=str(path),
                           fix="check the path") from error
-    found, rows = _parse(text, path)
-    rows = [(replace_surrogates(topic), replace_surrogates(name), score, at) for topic, name, score, at in rows]
-    table = pl.DataFrame(rows, schema={"topic": pl.String, "document": pl.String, "score": pl.Float64,
-                                       "place": pl.Int64}, orient="row")
-    if table.is_empty():
-        raise MemlabError("the run has no rows", where=str(path), fix=f"expected {EXPECTED}")
-    tied = table.filter(pl.len().over("topic", "score") > 1).height
-    once = table.sort("topic", "score", "place", descending=[False, True, False]).unique(
-        ["topic", "document"], keep="first", maintain_order=True)
-    return Run(once, found, tied, table.height - once.height)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        utf_16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in content[:2]
+        raise MemlabError("the file is no UTF-8 text" + (", but UTF-16" if utf_16 else ""), where=str(path),
+                          fix="save it as UTF-8" if utf_16 else f"expected {EXPECTED}")
+    return text.replace("\n\ufeff", "\n")  # files that were joined each bring their mark
 
 
-def _parse(text: str, path: Path) -> tuple[Format, list[Row]]:
+def _parse(text: str, path: Path) -> tuple[Format, list[Row], list[str]]:
     start = text.lstrip()[:1]
     if start not in ("{", "["):
-        return "TREC run", list(_trec(text, path))
+        return "TREC run", _trec(text, path), []
     try:
         whole = json.loads(text)
     except RecursionError as error:
         raise MemlabError("the JSON is nested too deeply", where=str(path), fix=f"expected {EXPECTED}") from error
     except ValueError:
-        return _records(_lines(text, path), path)
+        return *_records(_lines(text, path), path), []
     if isinstance(whole, dict) and "question_id" not in whole:
-        return "MTEB predictions", list(_mteb(whole, path))
-    return _records(enumerate(whole if isinstance(whole, list) else [whole], 1), path)
+        left_out: list[str] = []
+        return "MTEB predictions", list(_mteb(whole, path, left_out)), left_out
+    return *_records(enumerate(whole if isinstance(whole, list) else [whole], 1), path), []
 
 
-def _trec(text: str, path: Path) -> Iterator[Row]:
+def _trec(text: str, path: Path) -> list[Row]:
+    rows = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -105,37 +159,54 @@ def _trec(text: str, path: Path) -> Iterator[Row]:
                               fix=f"expected {EXPECTED}")
         topic, _, document, rank, score, _ = parts
         try:
-            yield unquote(topic), unquote(document), _number(score), int(rank)
+            place = int(rank)
+            if abs(place) > LARGEST_RANK:
+                raise ValueError(f"{place} is no rank")
+            rows.append((unquote(topic), unquote(document), _number(score), place))
         except ValueError as error:
             raise MemlabError(f"rank '{rank}' and score '{score}' must be numbers", where=where,
                               fix="topic Q0 document rank score name") from error
+    return rows
 
 
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"the score is {json.dumps(value, default=str)}")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{number} is no score")
+        raise ValueError(f"the score is {number}")
     return number
 
 
-def _mteb(value: dict[str, Any], path: Path, depth: int = 0) -> Iterator[Row]:
+def _mteb(value: dict[str, Any], path: Path, left_out: list[str], depth: int = 0) -> Iterator[Row]:
+    """Yield the rows of the topics; entries beside them without scores (names of models, settings) are left out."""
     for topic, scores in value.items():
-        if not isinstance(scores, dict) or depth > DEEPEST:
-            continue  # names of models and settings stand beside the topics
-        if scores and all(isinstance(score, int | float) and not isinstance(score, bool) for score in scores.values()):
+        if topic == ABOUT:
+            continue
+        if not isinstance(scores, dict) or depth > DEEPEST or (scores and all(map(_is_word, scores.values()))):
+            left_out.append(topic)
+        elif any(isinstance(score, dict) for score in scores.values()):
+            yield from _mteb(scores, path, left_out, depth + 1)
+        else:
             for place, (document, score) in enumerate(scores.items(), 1):
                 try:
+                    if isinstance(score, str):
+                        raise ValueError(f"the score is the text {score!r}")
                     yield topic, document, _number(score), place
                 except ValueError as error:
                     raise MemlabError(f"document '{document}' of '{topic}': {error}", where=str(path),
                                       fix="scores are finite numbers") from error
-        else:
-            yield from _mteb(scores, path, depth + 1)
+
+
+def _is_word(value: Any) -> bool:
+    """Whether a value is a text that is no number."""
+    try:
+        return isinstance(value, str) and not isinstance(float(value), float)
+    except ValueError:
+        return True
 
 
 def _lines(text: str, path: Path) -> Iterator[tuple[int, Any]]:
@@ -151,11 +222,15 @@ def _lines(text: str, path: Path) -> Iterator[tuple[int, Any]]:
 def _records(records: Iterable[tuple[int, Any]], path: Path) -> tuple[Format, list[Row]]:
     found: Format = "ranked lists"
     rows: list[Row] = []
+    first: dict[str, int] = {}
     for number, record in records:
         where = f"{path}, record {number}"
         topic = record.get("question_id") if isinstance(record, dict) else None
         if not isinstance(topic, str | int) or isinstance(topic, bool):
             raise MemlabError("question_id is missing", where=where, fix=f"expected {EXPECTED}")
+        if first.setdefault(str(topic), number) != number:
+            raise MemlabError(f"question_id '{topic}' was there before, in record {first[str(topic)]}", where=where,
+                              fix="rank each question once")
         log = record.get("retrieval_results")
         if isinstance(log, dict):
             found, items = "LongMemEval retrieval log", log.get("ranked_items")

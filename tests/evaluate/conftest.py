@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from memlab.rank.units import memory_units, session_units, turn_units
-from memlab.tables import Tables, frame, text_hash, texts_frame
+from memlab.tables import Tables, empty, frame, text_hash, texts_frame
 
 DAY = datetime(2023, 5, 1)
 
@@ -50,7 +50,7 @@ def build(sessions: dict[int, list[list[str]]], evidence: dict[int, list[tuple[i
                                 "tokens": chosen["tokens"].cast(pl.Int32)})
     gold_rows = [(q, s, t) for q, held in evidence.items() for s, t in held]
     return Tables(
-        texts=texts_frame(["hello", *(f"question {q}" for q in asked)]), sessions=said, turns=turns, units=units,
+        texts=texts_frame(["hello", *(f"question {q}" for q in asked)]), sessions=said, ids=empty("ids"), turns=turns, units=units,
         ranking=ranking, context=context,
         questions=frame("questions", {"question": asked, "corpus": [corpus_of.get(q, 0) for q in asked],
                                       "text_id": [text_hash(f"question {q}") for q in asked],

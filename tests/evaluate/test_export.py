@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR, P, R, Success, nDCG
 
-from memlab.evaluate.export import escape, unit_names, write_qrels, write_run
+from memlab.evaluate.evidence_ranks import scored_evidence
+from memlab.evaluate.export import by_session, escape, unit_names, write_qrels, write_run, write_trec
 from memlab.evaluate.retrieval import KS, retrieval
 from memlab.tables import frame
 
@@ -42,6 +43,63 @@ def test_standard_metrics_equal_those_of_ir_measures(make_random_world, tmp_path
         question = int(unquote(score.query_id).removeprefix("q "))
         expected = ours.filter(pl.col("question") == question)[names[score.measure]].item()
         assert score.value == pytest.approx(expected, abs=1e-6), score
+
+
+def mean(metrics: pl.DataFrame, name: str) -> float:
+    return metrics[name].drop_nulls().mean()
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+def test_means_equal_those_of_tools_and_both_files_have_the_same_topics(
+        make_random_world, tmp_path, level: str) -> None:
+    tables = with_ids(make_random_world(7, questions=60, level=level))
+    silent = tables["ranking"]["question"].unique().sort()[:5]  # nothing is ranked for these
+    tables = tables.updated({"ranking": tables["ranking"].filter(~pl.col("question").is_in(silent.implode()))})
+    write_trec(tables, tmp_path, name="an arm")
+    ours = retrieval(tables)
+    assert scored_evidence(tables)["question"].is_in(silent.implode()).any()
+    pairs = {level: "", **({"session": ".sessions"} if level == "turn" else {})}
+    for kind, infix in pairs.items():
+        run = list(ir_measures.read_trec_run(str(tmp_path / f"run{infix}.trec")))
+        qrels = list(ir_measures.read_trec_qrels(str(tmp_path / f"qrels{infix}.trec")))
+        assert {row.query_id for row in run} == {row.query_id for row in qrels}
+        names = {RR: "mrr", **{R @ k: f"recall@{k}" for k in KS}, **{nDCG @ k: f"ndcg@{k}" for k in KS}}
+        for measure, value in ir_measures.calc_aggregate(list(names), qrels, run).items():
+            assert value == pytest.approx(mean(ours, f"{kind}/{names[measure]}"), abs=1e-12), measure
+    others = (tmp_path / "run.unjudged.trec").read_text().splitlines()
+    judged = {line.split()[0] for line in (tmp_path / "qrels.trec").read_text().splitlines()}
+    assert others
+    assert not {line.split()[0] for line in others} & judged
+
+
+def test_a_run_reaches_down_to_the_first_evidence(make_world, tmp_path) -> None:
+    world = make_world({0: [["user"] * 300]}, {0: [(0, 249), (0, 280)], 1: [(0, 0)]}, {
+        0: list(range(300)), 1: list(range(300))})
+    write_run(world["ranking"], with_ids(world), tmp_path / "run.trec", name="x")
+    ranks = [line.split()[3] for line in (tmp_path / "run.trec").read_text().splitlines() if line.startswith("q%200")]
+    assert ranks == [str(rank) for rank in range(1, 251)]
+    assert (tmp_path / "run.trec").read_text().count("q%201") == 200
+
+
+def test_evidence_that_was_never_written_is_relevant_all_the_same(make_world, tmp_path) -> None:
+    tables = with_ids(make_world({0: [["user"] * 2, ["user"]]}, {0: [(0, 0), (0, 1), (1, 0)]}, {0: [0]}, level="memory",
+                                 spans=[(0, 0, [0])]), session_name="s{}")
+    write_trec(tables, tmp_path, name="x")
+    assert (tmp_path / "qrels.trec").read_text().split("\n") == ["q%200 0 s0 1", "q%200 0 s1 1", ""]  # one memory a session
+    two = with_ids(make_world({0: [["user"] * 2, ["user"]]}, {0: [(0, 0), (0, 1), (1, 0)]}, {0: [1, 0]}, level="memory",
+                              spans=[(0, 0, [0]), (0, 0, [0])]), session_name="s{}")
+    write_trec(two, tmp_path, name="x")
+    assert (tmp_path / "qrels.trec").read_text().split("\n") == [
+        "q%200 0 s0%20t0#1 1", "q%200 0 s0%20t0#2 1", "q%200 0 s0%20t1 1", "q%200 0 s1%20t0 1", ""]
+    assert (tmp_path / "qrels.sessions.trec").read_text() == "q%200 0 s0 1\nq%200 0 s1 1\n"
+    assert (tmp_path / "run.sessions.trec").read_text() == "q%200 Q0 s0 1 1.0 x\n"
+
+
+def test_sessions_are_ranked_by_their_first_unit(make_world) -> None:
+    tables = make_world({0: [["user"] * 2, ["user"] * 2, ["user"]]}, {0: [(0, 0)]}, {0: [2, 3, 4, 0, 1]})
+    sessions = by_session(tables)
+    rows = sessions["ranking"].join(sessions["units"], on="unit").sort("rank")
+    assert rows.select("session", "rank").rows() == [(1, 1), (2, 2), (0, 3)]
 
 
 def test_lines_by_hand(make_world, tmp_path) -> None:

@@ -3,8 +3,13 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from memlab.data.build import Builder
 from memlab.evaluate.longmemeval import KS, official_metrics, official_ndcg, official_recall_all, official_recall_any
+from memlab.score.runs import Run
+from memlab.score.units import match
 
 UA = ["user", "assistant"]
 
@@ -56,7 +61,62 @@ def test_turn_level_counts_user_turns(make_world) -> None:
     metrics = official_metrics(world(make_world, level="turn", rankings=rankings))
     assert metrics["official/turn/strict/recall_any@1"].to_list() == [0, None, None, None]
     assert metrics["official/turn/strict/ndcg_any@3"].to_list() == [1, None, None, None]
-    assert not [c for c in metrics.columns if c.startswith("official/session")]
+    assert metrics["official/session/strict/recall_any@1"].to_list() == [0, None, None, None]
+
+
+def official(ranked: list[str], documents: list[str], k: int, to_sessions: bool = False) -> tuple[float, float, float]:
+    """Compute recall_any, recall_all and ndcg_any as LongMemEval's code does, from its ids of documents."""
+    gold = {name for name in documents if "answer" in name}
+    cut = k
+    if to_sessions:
+        ranked, documents = ([name.rpartition("_")[0] for name in names] for names in (ranked, documents))
+        gold = {name.rpartition("_")[0] for name in gold}
+        while cut <= len(documents) and len({*ranked[:cut]}) < k:
+            cut += 1
+
+    def dcg(names: list[str]) -> float:
+        flags = [float(name in gold) for name in names[:cut]]
+        return sum(flag / (1 if place == 0 else np.log2(place + 1)) for place, flag in enumerate(flags))
+
+    ideal = dcg(sorted(documents, key=lambda name: name not in gold))
+    return (float(bool(gold & {*ranked[:cut]})), float(gold <= {*ranked[:cut]}), dcg(ranked) / ideal if ideal else 0.0)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25, deadline=None)
+def test_logs_of_sessions_and_turns_have_the_figures_of_the_official_code(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    build = Builder()
+    sessions = [("answer_1", 4), ("f1", 2), ("answer_2", 3), ("f2", 5), ("f1", 2), ("answer_3", 1)]
+    answering = {(name, turn) for name, turns in sessions for turn in range(0, turns, 2)
+                 if name.startswith("answer") and rng.random() < .6}
+    for number, (name, turns) in enumerate(sessions):
+        build.session(corpus=0, session=number, said_on=None, name=name)
+        for turn in range(turns):
+            build.turn(corpus=0, session=number, turn=turn, role=UA[turn % 2], speaker=None, text="?",
+                       name=f"{name}_{turn + 1}")
+        held = [turn for turn in range(turns) if (name, turn) in answering]
+        for turn in held or [None] * name.startswith("answer"):
+            build.evidence(question=0, session=number, turn=turn)
+    build.question(question=0, corpus=0, text="?", asked_on=None, name="q", answer="x", category="c", abstain=False,
+                   scored=True)
+    turn_ids = [f"{name}_{turn + 1}" if (name, turn) in answering else f"{name}_{turn + 1}".replace("answer", "noans")
+                for name, turns in sessions for turn in range(0, turns, 2)]
+    session_ids = [name if {*answering} & {(name, turn) for turn in range(turns)} else name.replace("answer", "noans")
+                   for name, turns in sessions]
+    for level, documents in (("session", session_ids), ("turn", turn_ids)):
+        ranked = [documents[i] for i in rng.permutation(len(documents))]
+        run = Run(pl.DataFrame({"topic": "q", "document": ranked, "score": [-1.0 * i for i in range(len(ranked))]}),
+                  "LongMemEval retrieval log")
+        matched = match(run, build.tables())
+        assert matched.faults == []
+        tables = build.tables().updated({"units": matched.units, "ranking": matched.ranking, "ids": matched.ids})
+        metrics = official_metrics(tables)
+        for k in KS:
+            for to in ("session",) if level == "session" else ("turn", "session"):
+                found = [metrics[f"official/{to}/noabs/{name}@{k}"].item() for name in (
+                    "recall_any", "recall_all", "ndcg_any")]
+                assert found == pytest.approx(official(ranked, documents, k, level != to)), (level, to, k)
 
 
 def test_memories_of_one_user_turn_or_one_session_each_are_judged_as_such(make_world) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.score.runs import Run, read_run
+from memlab.score.runs import Order, Run, read_run
 
 
 def read(folder: Path, text: str) -> Run:
@@ -32,7 +32,7 @@ LOG = [{"question_id": "q1", "retrieval_results": {"query": "?", "ranked_items":
     (json.dumps({"mteb_model_meta": {"name": "m", "revision": "1"}, "default": {"test": {"q1": {"s1": 1, "s3": 2}}}}),
      "MTEB predictions", [("q1", "s3"), ("q1", "s1")]),
     ("\n".join(map(json.dumps, LOG)) + "\n", "LongMemEval retrieval log", [("q1", "s3"), ("q1", "s1"), ("q1", "s 2")]),
-    ('{"question_id": 7, "ranked": ["b", "a", "b"]}', "ranked lists", [("7", "b"), ("7", "a")]),
+    ('{"question_id": 7, "ranked": ["b", "a", "b"]}', "ranked lists", [("7", "b"), ("7", "a"), ("7", "b")]),
     ('[{"question_id": "x", "ranked": ["b"]}, {"question_id": "y", "ranked": []}]', "ranked lists", [("x", "b")]),
 ])
 def test_every_format_gives_the_documents_best_first(
@@ -42,10 +42,82 @@ def test_every_format_gives_the_documents_best_first(
     assert order(run) == expected
 
 
-def test_ties_and_repeated_documents_are_counted(tmp_path: Path) -> None:
+def test_ties_are_counted_and_go_by_the_file_or_as_in_trec_eval(tmp_path: Path) -> None:
     assert read(tmp_path, TREC).tied == 2
-    assert read(tmp_path, TREC).repeated == 0
-    assert read(tmp_path, "q Q0 a 1 3 x\nq Q0 b 2 2 x\nq Q0 a 3 1 x\n").repeated == 1
+    tied = "q Q0 b 1 2 x\nq Q0 c 1 2 x\nq Q0 a 1 2 x\nq Q0 z 2 1 x\n"
+    assert order(read(tmp_path, tied)) == [("q", "b"), ("q", "c"), ("q", "a"), ("q", "z")]
+    assert order(read_run(tmp_path / "run", ties="name")) == [("q", "c"), ("q", "b"), ("q", "a"), ("q", "z")]
+
+
+DISTANCES = "q1 Q0 a 1 0.1 x\nq1 Q0 b 2 0.9 x\nq2 Q0 a 0 0.5 x\nq2 Q0 b 0 0.7 x\nq3 Q0 a 2 0.1 x\nq3 Q0 b 1 0.2 x\n"
+
+
+def test_topics_whose_ranks_contradict_their_scores_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text(DISTANCES)
+    highest, lowest, by_rank = (read_run(tmp_path / "run", order=order) for order in ("score", "ascending", "rank"))
+    assert [(run.contradicted, run.order) for run in (highest, lowest, by_rank)] == [
+        (1, "score"), (1, "ascending"), (0, "rank")]  # q1 by score, q3 by distance; the ranks of q2 are equal
+    assert [document for _, document in order(highest)] == ["b", "a", "b", "a", "b", "a"]
+    assert [document for _, document in order(lowest)] == ["a", "b", "a", "b", "a", "b"]
+    assert [document for _, document in order(by_rank)] == ["a", "b", "a", "b", "b", "a"]
+    assert lowest.rows["score"].to_list() == [-.1, -.9, -.5, -.7, -.1, -.2]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=6))
+def test_a_topic_is_contradicted_where_a_later_rank_has_a_higher_score(
+        tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int]]) -> None:
+    text = "".join(f"q Q0 d{n} {rank} {score} x\n" for n, (rank, score) in enumerate(rows))
+    against = any(r1 < r2 and s1 < s2 for r1, s1 in rows for r2, s2 in rows)
+    assert read(tmp_path_factory.mktemp("ranks"), text).contradicted == against
+
+
+@pytest.mark.parametrize(("text", "order", "message"), [
+    ('{"q": {"a": 1}}', "rank", "have no ranks.*leave out --by-rank"),
+    ('{"question_id": "q", "ranked": ["b"]}', "ascending", "has no scores.*leave out --ascending"),
+])
+def test_an_order_that_the_file_has_no_column_for_is_refused(
+        tmp_path: Path, text: str, order: Order, message: str) -> None:
+    (tmp_path / "run").write_text(text)
+    with pytest.raises(MemlabError, match=message):
+        read_run(tmp_path / "run", order=order)
+
+
+@pytest.mark.parametrize("text", [TREC, json.dumps({"q1": {"s1": 1}}), "\n".join(map(json.dumps, LOG))])
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_byte_order_mark_is_read_over(tmp_path: Path, text: str, joined: bool) -> None:
+    rows = order(read(tmp_path, text))
+    twice = joined and text == TREC
+    assert order(read(tmp_path, "\ufeff" + text + ("\ufeffq3 Q0 s1 1 1 x\n" if twice else ""))) == [
+        *rows, *([("q3", "s1")] if twice else [])]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_named(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "run").write_bytes(TREC.encode(encoding))
+    with pytest.raises(MemlabError, match=r"no UTF-8 text, but UTF-16\. Fix: save it as UTF-8"):
+        read_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(("score", "said"), [
+    ("null", "null"), ("true", "true"), ("NaN", "nan"), ("-Infinity", "-inf"), ('"0.9"', "the text '0.9'"),
+    ("[1]", r"\[1\]")])
+def test_a_score_that_is_no_number_is_named(tmp_path: Path, score: str, said: str) -> None:
+    for text in ('{"q1": {"s1": %s, "s2": 0.4}, "q2": {"s1": 1}}', '{"d": {"test": {"q1": {"s1": %s}, "q2": {"s": 1}}}}'):
+        with pytest.raises(MemlabError, match=f"document 's1' of 'q1': the score is {said}"):
+            read(tmp_path, text % score)
+
+
+def test_entries_without_scores_are_named(tmp_path: Path) -> None:
+    run = read(tmp_path, json.dumps({"mteb_model_meta": {"name": "m"}, "model": "bm25", "about": {"by": "us"}, "q0": None,
+                                     "q1": {"s1": 1}, "q2": ["s1"], "d": {"q3": {"s2": 1}, "seconds": 3}}))
+    assert order(run) == [("q1", "s1"), ("q3", "s2")]
+    assert run.left_out == ("model", "about", "q0", "q2", "seconds")
+
+
+def test_memlabs_own_unjudged_topics_are_read_too(tmp_path: Path) -> None:
+    (tmp_path / "run.trec").write_text("q1 Q0 s1 1 1.0 x\nq2 Q0 (nothing) 1 1.0 x\n")
+    (tmp_path / "run.unjudged.trec").write_text("q3 Q0 s2 1 1.0 x\n")
+    assert order(read_run(tmp_path / "run.trec")) == [("q1", "s1"), ("q3", "s2")]
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -58,6 +130,9 @@ def test_ties_and_repeated_documents_are_counted(tmp_path: Path) -> None:
     ('{"question_id": "q", "ranked": [1]}', "record 1: document 1 has no name"),
     ('{"question_id": "q", "ranked": []}\n{', "line 2: no JSON"),
     ("[1]", "record 1: question_id is missing"),
+    ('{"question_id": "q", "ranked": ["a"]}\n{"question_id": "q", "ranked": ["b"]}',
+     "record 2: question_id 'q' was there before, in record 1"),
+    (f"q Q0 a {2**70} 2 x\n", "must be numbers"),
     ("[" * 100_000, "nested too deeply"),
     ('{"a":' * 100_000 + "1" + "}" * 100_000, "nested too deeply"),
 ])

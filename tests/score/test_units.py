@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 import polars as pl
@@ -7,7 +8,7 @@ import pytest
 
 from memlab.data.build import Builder
 from memlab.errors import MemlabError
-from memlab.score.runs import Run
+from memlab.score.runs import Order, Run, Ties
 from memlab.score.units import Matched, match
 from memlab.tables import Tables
 
@@ -30,7 +31,7 @@ def tables() -> Tables:
 def run(*rows: tuple[str, str, float]) -> Run:
     table = pl.DataFrame([(*row, place) for place, row in enumerate(rows, 1)], orient="row", schema={
         "topic": pl.String, "document": pl.String, "score": pl.Float64, "place": pl.Int64})
-    return Run(table.sort("topic", "score", "place", descending=[False, True, False]), "TREC run", 0, 0)
+    return Run(table.sort("topic", "score", "place", descending=[False, True, False]), "TREC run")
 
 
 def ranked(matched: Matched) -> list[tuple[int, int, list[int], int]]:
@@ -52,14 +53,72 @@ def test_names_of_turns_become_turns(tables: Tables) -> None:
     assert ranked(matched) == [(0, 0, [1], 1), (1, 2, [0], 1)]
 
 
-def test_what_is_wrong_with_a_run_is_counted_and_left_out(tables: Tables) -> None:
+def named(matched: Matched) -> list[tuple[int, str, int]]:
+    names = matched.ids.filter(pl.col("kind") == "session").select("corpus", "session", "name")
+    rows = matched.ranking.join(matched.units, on="unit").join(names, on=["corpus", "session"]).sort("question", "rank")
+    return [(q, name, rank) for q, name, rank in rows.select("question", "name", "rank").iter_rows()]
+
+
+MISSES = "They keep their ranks as misses, count for K and cost no tokens."
+
+
+def test_unknown_documents_and_later_days_keep_their_ranks_and_are_counted(tables: Tables) -> None:
     found = match(run(("q0", "late", 3.0), ("q0", "nowhere", 2.5), ("q0", "s1", 2.0), ("who", "s1", 1.0)), tables)
-    assert ranked(found) == [(0, 0, [0, 1], 1)]
+    assert named(found) == [(0, "late (of a later day)", 1), (0, "nowhere", 2), (0, "s1", 3)]
+    assert [(turns, session < 0) for _, session, turns, _ in ranked(found)] == [([], True), ([], True), ([0, 1], False)]
     assert found.faults == [
-        "1 topics are no questions of this data set ('who').",
-        "1 rows name documents that the question's history does not have ('nowhere'). They are left out.",
-        "1 of 2 questions have no ranking ('q1'). They count as not found.",
-        "1 rows name a session of a later day than the question. They are left out."]
+        "1 topics are no questions of this data set ('who'). They are left out.",
+        f"1 rows in 1 of 2 questions name documents that the question's history does not have ('nowhere'). {MISSES}",
+        f"1 rows in 1 of 2 questions name a session of a later day than the question ('late'). {MISSES}",
+        "1 of 2 questions have no ranking ('q1'). They count as not found."]
+
+
+def test_a_question_of_unknown_documents_alone_has_a_ranking(tables: Tables) -> None:
+    found = match(run(("q0", "fact", 2.0), ("q0", "other", 1.0), ("q1", "fact", 2.0), ("q1", "s1", 1.0)), tables)
+    assert named(found) == [(0, "fact", 1), (0, "other", 2), (1, "fact", 1), (1, "s1", 2)]
+    assert found.units["session"].is_unique().all()
+    assert found.faults[1] == "1 of 2 questions rank such documents alone ('q0'). They count as not found."
+
+
+def test_the_level_is_that_of_most_rows_and_names_of_the_other_are_unknown(tables: Tables) -> None:
+    found = match(run(("q0", "s1", 3.0), ("q0", "s1:0", 2.0), ("q0", "s1:1", 1.0)), tables)
+    assert found.level == "turn"
+    assert [(turns, rank) for _, _, turns, rank in ranked(found)] == [([], 1), ([0], 2), ([1], 3)]
+
+
+def test_a_document_that_is_ranked_again_is_left_out_and_the_ranks_close_up(tables: Tables) -> None:
+    found = match(run(("q0", "s1", 5.0), ("q0", "s1", 4.0), ("q0", "x", 3.0), ("q0", "x", 2.5), ("q0", "twin", 2.0),
+                      ("q0", "twin", 1.5), ("q0", "twin#2", 1.0), ("q0", "twin", .5)), tables)
+    assert [(session, rank) for _, session, _, rank in ranked(found)] == [(0, 1), (-1, 2), (1, 3), (2, 4)]
+    assert found.faults[-1] == "4 rows name a document again. The best one counts, and the ranks close up."
+
+
+@pytest.mark.parametrize(("order", "ties", "said"), [
+    ("score", "file", ["The ranks contradict the scores in 1 of 1 topics. The highest score is taken for the best; add "
+                       "--ascending if the scores are distances, --by-rank if the ranks are right.",
+                       "2 rows share their score with another row of the question. The file's own order breaks these "
+                       "ties."]),
+    ("ascending", "name", ["The ranks contradict the scores in 1 of 1 topics. The lowest score is taken for the best; "
+                           "leave out --ascending if the scores are no distances, or take --by-rank in its place if the "
+                           "ranks are right.",
+                           "2 rows share their score with another row of the question. The order of their names, from z "
+                           "to a, breaks these ties."])])
+def test_what_decides_the_order_is_said(tables: Tables, order: Order, ties: Ties, said: list[str]) -> None:
+    one = replace(run(("q0", "s1", 1.0), ("q0", "twin", 1.0)), tied=2, contradicted=1, order=order, ties=ties)
+    assert match(one, tables).faults[1:] == said
+
+
+def test_names_without_evidence_in_longmemevals_logs_are_those_of_the_data(tables: Tables) -> None:
+    build = Builder()
+    for session, name in enumerate(["answer_1", "x", "noans_x"]):
+        build.session(corpus=0, session=session, said_on=None, name=name)
+        build.turn(corpus=0, session=session, turn=0, role="user", speaker=None, text="?", name=f"{name}_1")
+    build.question(question=0, corpus=0, text="?", asked_on=None, name="q", answer="x", category="c", abstain=False,
+                   scored=True)
+    for level, end in (("session", ""), ("turn", "_1")):
+        found = match(run(("q", "noans_1" + end, 2.0), ("q", "noans_x" + end, 1.0)), build.tables())
+        assert (found.level, [session for _, session, _, _ in ranked(found)]) == (level, [0, 2])
+        assert found.faults == []
 
 
 def test_a_run_of_other_data_is_refused_with_names_of_both(tables: Tables) -> None:
