@@ -96,19 +96,23 @@ class Reader:
         """Ask all questions; another ``sample`` asks for new replies, independent of those of sample 0."""
         notes, requests = Notes(), self.build_prompts(tables, sample)
         replies = iter(store.completions(self.chat, [p for request in requests for p in request.prompts], notes))
-        texts, unmarked = list[str](), 0
+        texts, unmarked, incomplete = list[str](), 0, 0
         rows: list[tuple[int | float | None, ...]] = []
         for request in requests:
             completions = [next(replies) for _ in request.prompts]
             samples = [replace_surrogates(completion.text) for completion in completions]
-            answers = [request.template.parse(text) for text in samples]
+            answers = [request.template.parse(replace_surrogates(completion.answer)) for completion in completions]
             unmarked += sum(not request.template.has_mark(text) for text in samples)
-            chosen = self.vote.decide(answers)
+            whole = [answer if c.fault is None else "" for answer, c in zip(answers, completions)]
+            chosen = self.vote.decide(whole if any(whole) else answers)  # an incomplete reply has no vote
+            incomplete += completions[chosen].fault is not None or not answers[chosen]
             texts += [answers[chosen], *samples]
             likely = [completion.logprob for completion in completions]
             rows += [(request.question, 0, *_cost(completions), request.dropped, likely[chosen])]
             rows += [(request.question, i, None, None, None, request.dropped, logprob)
                      for i, logprob in enumerate(likely, start=1)]
+        notes.warn(incomplete, len(requests), "answers are empty or incomplete, and are judged as they are; "
+                   "chat.max_tokens (or read.prompt.max_tokens) leaves more room, which a model that thinks needs")
         notes.add(unmarked, sum(len(r.prompts) for r in requests), "replies lack the mark before the answer")
         names: tuple[str, ...] = ("question", "sample", "prompt_tokens", "completion_tokens", "seconds", "dropped")
         names += ("logprob",) if getattr(self.chat, "logprobs", False) else ()
