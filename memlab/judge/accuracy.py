@@ -65,7 +65,7 @@ judge's max_tokens (judge.max_tokens), or let its model think less (judge_chat.r
 
 def _reasons(verdicts: pl.DataFrame) -> str:
     counts = verdicts.group_by("fault", maintain_order=True).len().iter_rows()
-    return ", ".join(f"{n:,} replies {fault}" if fault else f"{n:,} have no gold answer, or a reply that says neither"
+    return ", ".join(f"{n:,} {f'replies {fault}' if fault else 'have no gold answer, or a reply without a verdict'}"
                      for fault, n in counts)
 
 

@@ -21,6 +21,7 @@ from memlab.evaluate.contrast import Contrast
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.judge.accuracy import remarks
 from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
+from memlab.read.reader import INCOMPLETE
 from memlab.report import view_model
 from memlab.report.display_names import oracle_bases
 from memlab.report.html import Extras, page
@@ -153,6 +154,9 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
         notes.append("The official judge's prompts are published wording, kept word for word: nothing marks where an "
                      f"answer ends, so that an answer could address the judge ({', '.join(unfenced)}).")
     for arm in arms:
+        told = arm.manifest.get("told")
+        if isinstance(told, Mapping) and isinstance(counts := told.get(INCOMPLETE), Mapping):
+            notes.append(f"{arm.name}: {counts.get('number')} of {counts.get('of')} {INCOMPLETE}.")
         if (verdicts := arm.verdicts) is not None:
             notes += [f"{arm.name}, judge {one_line(judge)}: {remark}" for judge in verdict_counts(verdicts)
                       for remark in remarks(verdicts.filter(judge=judge))]
