@@ -21,6 +21,7 @@ class ScriptedChat:
     window: int = 2048
     max_tokens: int = 128
     logprobs: bool = False  # the logarithm of 1 / 2 per word
+    finish: Callable[[Prompt], str] = lambda _: "stop"
     asked: list[Prompt] = field(default_factory=list, compare=False)
 
     def identity(self) -> dict[str, Any]:
@@ -40,4 +41,4 @@ class ScriptedChat:
             self.asked.append(prompt)
             text = self.rule(prompt)
             likely = -0.5 * len(text.split()) if self.logprobs else None
-            yield at, Completion(text, size, self.count(text), 0.0, logprob=likely)
+            yield at, Completion(text, size, self.count(text), 0.0, self.finish(prompt), logprob=likely)

@@ -36,10 +36,20 @@ class ArmResult:
     tainted: bool = False
 
 
+class VerdictCounts(TypedDict):
+    """Numbers of answers: all, those without a verdict, and those whose verdict comes from an incomplete reply."""
+
+    answers: int
+    without: int
+    incomplete: int
+
+
 class ArmSummary(TypedDict):
     """One arm of a comparison; ``metrics`` has the names of metrics.json.
 
-    ``oracle_of`` is the arm of which one that looks at gold is the upper bound, where the report has it.
+    ``oracle_of`` is the arm of which one that looks at gold is the upper bound, where the report has it. ``verdicts``
+    counts, for each judge with any such answer, the answers without a verdict and those that were judged by an
+    incomplete reply.
     """
 
     folder: str
@@ -50,6 +60,7 @@ class ArmSummary(TypedDict):
     oracle: bool
     tainted: bool
     oracle_of: NotRequired[str]
+    verdicts: NotRequired[dict[str, VerdictCounts]]
 
 
 class SameOutputs(TypedDict):

@@ -1,8 +1,9 @@
 """Score your own answers: ``memlab judge FILE --data longmemeval_oracle [--judge official --chat NAME]``.
 
 FILE holds one ``{"question_id": ..., "hypothesis": ...}`` per line. Prints accuracy by question type with intervals,
-as LongMemEval's own scripts count it, and writes ``FILE.verdicts.jsonl``. Replies are stored, so a second run asks
-only for what is missing. ``--judge f1`` and other rules need no server.
+as LongMemEval's own scripts count it, and writes ``FILE.verdicts.jsonl``, with the ``fault`` of replies that are
+empty or cut off, and what was ``sent`` in place of fields that the judge's server refuses. Replies are stored, so a
+second run asks only for what is missing. ``--judge f1`` and other rules need no server.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from memlab.judge import accuracy, command, hypotheses, llm
 from memlab.judge.calibration.agreement import kappa_of, sensitivity, specificity
@@ -43,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
-    judge = command.make_judge(args.judge, args.chat, fields)
+    judge = command.make_judge(args.judge, args.chat, fields, args.judge_fields)
     tables = command.load(args.data, args.path)
     question_of = hypotheses.question_ids(tables)
     file = hypotheses.read(args.file, question_of)
@@ -58,7 +61,8 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     id_of = {question: name for name, question in question_of.items()}
     out = args.file.with_name(args.file.name + ".verdicts.jsonl")
     rows = [{"question_id": id_of[row["question"]], "hypothesis": file.hypotheses[row["question"]],
-             "judge": row["judge"], "correct": row["correct"], "reply": row["reply"]}
+             "judge": row["judge"], "correct": row["correct"], "reply": row["reply"],
+             **{column: row[column] for column in ("fault", "sent") if row[column] is not None}}
             for row in table.iter_rows(named=True)]
     with os_errors("the verdicts cannot be written", out, fix="free some space there, or move the hypotheses"):
         # json.dumps writes ASCII, so that no text controls a terminal or fails to encode
@@ -66,7 +70,11 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     for name in table["judge"].unique(maintain_order=True):
         verdicts = table.filter(judge=name)
         _report(name, accuracy.accuracy_table(answers, verdicts), len(question_of))
-        _report_unclear(judge, name, verdicts["reply"].to_list())
+        for remark in accuracy.remarks(verdicts):
+            print(f"  {sanitise(remark)}")
+        for words in sorted({part for sent in verdicts["sent"].drop_nulls() for part in sent.split("; ")}):
+            print(f"  sent: {sanitise(words)}")
+        _report_unclear(judge, name, verdicts.filter(pl.col("fault").is_null())["reply"].to_list())
         for flag in judge_warnings([name], args.calibration):
             print(f"  {sanitise(flag)}")
         if labels is not None:

@@ -9,6 +9,8 @@ import polars as pl
 from memlab.evaluate.intervals import wilson
 from memlab.tables import Tables
 
+_LIMIT = "the judge's max_tokens (judge.max_tokens)"
+
 
 class AccuracyRow(NamedTuple):
     """A row of the table: answers with a verdict, those right, their mean score, and answers without a verdict."""
@@ -39,6 +41,40 @@ def _row(name: str, part: pl.DataFrame) -> AccuracyRow:
                part.height - judged.height)
 
 
+def remarks(verdicts: pl.DataFrame) -> list[str]:
+    """Return what must be read beside one judge's accuracy: answers without a verdict, and incomplete replies.
+
+    >>> for line in remarks(pl.DataFrame({"correct": [None, True], "fault": ["are empty", None]})): print(line)
+    1 of 2 answers without a verdict, left out of the accuracy and of paired tests: 1 replies are empty. Raise the \
+judge's max_tokens (judge.max_tokens), or let its model think less (judge_chat.reasoning_effort).
+    """
+    if "fault" not in verdicts.columns:  # a run folder that is older than this column
+        verdicts = verdicts.with_columns(pl.lit(None, pl.String).alias("fault"))
+    lines = []
+    without, counted = (verdicts.filter(test) for test in (
+        pl.col("correct").is_null(), pl.col("correct").is_not_null() & pl.col("fault").is_not_null()))
+    if without.height:
+        lines.append(f"{without.height:,} of {verdicts.height:,} answers without a verdict, left out of the accuracy "
+                     f"and of paired tests: {_reasons(without)}.{_advice(without, f'Raise {_LIMIT}')}")
+    if counted.height:
+        lines.append(f"{_reasons(counted)}, and counted as the judge's script counts them: "
+                     f"{int(counted['correct'].sum()):,} right, {int((~counted['correct']).sum()):,} wrong."
+                     + _advice(counted, "The script's limit is fixed: take a model that does not think"))
+    return lines
+
+
+def _reasons(verdicts: pl.DataFrame) -> str:
+    counts = verdicts.group_by("fault", maintain_order=True).len().iter_rows()
+    return ", ".join(f"{n:,} {f'replies {fault}' if fault else 'have no gold answer, or a reply without a verdict'}"
+                     for fault, n in counts)
+
+
+def _advice(verdicts: pl.DataFrame, first: str) -> str:
+    """Return what helps if replies have no room; "" if none is empty or cut off."""
+    short = verdicts["fault"].drop_nulls().str.contains("empty|max_tokens").any()
+    return f" {first}, or let its model think less (judge_chat.reasoning_effort)." if short else ""
+
+
 def mean_of_types(rows: list[AccuracyRow]) -> float | None:
     """Return the task-averaged accuracy: the mean of the types' shares."""
     shares = [row.right / row.n for row in rows[:-2] if row.n]
@@ -48,22 +84,24 @@ def mean_of_types(rows: list[AccuracyRow]) -> float | None:
 def format_table(rows: list[AccuracyRow]) -> list[str]:
     """Return the lines of the table; the mean score is shown if there are scores other than right and wrong.
 
+    The accuracy is right / n, and n counts the answers with a verdict.
+
     >>> row = AccuracyRow("multi-session", 4, 3, .75, 0)
     >>> for line in format_table([row, row._replace(name="overall", open=1)]): print(line)
-    type              n  right  accuracy  95 % interval
-    multi-session     4      3     .7500  .3006 to .9544
-    overall           4      3     .7500  .3006 to .9544  (1 without a verdict)
+    type              n  right  accuracy  95 % interval   without a verdict
+    multi-session     4      3     .7500  .3006 to .9544                  0
+    overall           4      3     .7500  .3006 to .9544                  1
     """
     graded = any(row.n and row.score is not None and abs(row.score - row.right / row.n) > 1e-9 for row in rows)
     width = max([16, *(len(row.name) + 2 for row in rows)])
-    lines = [f"{'type':<{width}}{'n':>3}  right  accuracy  95 % interval" + ("     mean score" if graded else "")]
+    lines = [f"{'type':<{width}}{'n':>3}  right  accuracy  95 % interval " + ("    mean score" if graded else "")
+             + "  without a verdict"]
     for row in rows:
         interval = wilson(row.right, row.n)
         accuracy = decimal(row.right / row.n if row.n else None)
         span = f"{decimal(interval[0])} to {decimal(interval[1])}" if interval else "-"
         score = f"  {decimal(row.score):>11}" if graded else ""
-        note = f"  ({row.open} without a verdict)" if row.open else ""
-        lines.append(f"{row.name:<{width}}{row.n:>3}  {row.right:>5}  {accuracy:>8}  {span:<14}{score}{note}".rstrip())
+        lines.append(f"{row.name:<{width}}{row.n:>3}  {row.right:>5}  {accuracy:>8}  {span:<14}{score}{row.open:>19}")
     return lines
 
 

@@ -19,27 +19,31 @@ from memlab.tables import Tables
 from memlab.text.display import sanitise_lines
 
 _FLAGS = {"data": "--data", "data.path": "--path", "judge": "--judge", "chat": "--chat", "judge_chat": "--chat",
-          "chat.": "--chat.", "judge_chat.": "--chat.", "store": "--store", "out": "--out", "seed": "--seed"}
+          "chat.": "--chat.", "judge_chat.": "--chat.", "judge.": "--judge.",
+          "store": "--store", "out": "--out", "seed": "--seed"}
 _CHAT = re.compile(r"judge(?:\.judges\[\d+\])?\.chat\.")
+_OWN = re.compile(r"^judge\.")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --data, --path, --judge, --chat and --store; :func:`chat_fields` reads the fields of the chat model."""
+    """Add --data, --path, --judge, --chat and --store; :func:`split_fields` reads the fields of judge and chat."""
     parser.add_argument("--data", default="longmemeval_oracle", metavar="NAME",
                         help=f"data set (default longmemeval_oracle); one of {', '.join(file_names('data'))}")
     parser.add_argument("--path", type=path_argument, help="its file, if it is not where `memlab data fetch` puts it")
     parser.add_argument("--judge", default="official", metavar="NAME",
-                        help=f"judge (default official); one of {', '.join(options('judge'))}")
+                        help=f"judge (default official); one of {', '.join(options('judge'))}. Its settings follow as "
+                             "--judge.FIELD VALUE, e.g. --judge.max_tokens 4096")
     parser.add_argument("--chat", metavar="NAME",
                         help="chat model of an LLM judge: a file of conf/judge_chat or conf/chat. Its fields follow as "
                              "--chat.FIELD VALUE; --chat.model and --chat.url alone name any OpenAI-compatible server")
     parser.add_argument("--store", type=path_argument, help="folder of stored replies (default $MEMLAB_HOME/store)")
 
 
-def chat_fields(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+def split_fields(words: Sequence[str], prefix: str) -> tuple[dict[str, str], list[str]]:
     """Split a command line into the fields ``--chat.FIELD VALUE`` or ``--chat.FIELD=VALUE``, and the other words.
 
-    >>> chat_fields(["a.jsonl", "--chat.url", "http://127.0.0.1:8000/v1", "--chat.model=qwen", "--data", "locomo"])
+    >>> split_fields(["a.jsonl", "--chat.url", "http://127.0.0.1:8000/v1", "--chat.model=qwen", "--data", "locomo"],
+    ...              "--chat.")
     ({'url': 'http://127.0.0.1:8000/v1', 'model': 'qwen'}, ['a.jsonl', '--data', 'locomo'])
     """
     fields: dict[str, str] = {}
@@ -48,12 +52,12 @@ def chat_fields(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     while queue:
         word = queue.pop(0)
         name, equals, value = word.partition("=")
-        if not name.startswith("--chat."):
+        if not name.startswith(prefix):
             others.append(word)
         elif not equals and not queue:
             raise MemlabError("a value is missing", where=word, fix=f"write {word} VALUE")
         else:
-            fields[name.removeprefix("--chat.")] = value if equals else queue.pop(0)
+            fields[name.removeprefix(prefix)] = value if equals else queue.pop(0)
     return fields, others
 
 
@@ -65,9 +69,11 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None,
     standard error without control characters; the status is then 1.
     """
     try:
-        fields, words = chat_fields(as_flags(sys.argv[1:] if arguments is None else arguments, _FLAGS))
+        words: list[str] = as_flags(sys.argv[1:] if arguments is None else arguments, _FLAGS)
+        fields, words = split_fields(words, "--chat.")
+        judge_fields, words = split_fields(words, "--judge.")
         with enough_memory("judge a part of the answers at a time"):
-            return work(parser.parse_args(words), fields)
+            return work(parser.parse_args(words, argparse.Namespace(judge_fields=judge_fields)), fields)
     except MemlabError as fault:
         print(sanitise_lines(str(fault)), file=sys.stderr)
         return 1
@@ -78,8 +84,8 @@ def load(name: str, path: Path | None) -> Tables:
     return make_dataset(name, **({} if path is None else {"path": path})).load()
 
 
-def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
-    """Make a judge from its file in ``conf/judge``, with the chat model if it uses one."""
+def make_judge(name: str, chat: str | None, fields: Mapping[str, str], own: Mapping[str, str] | None = None) -> Stage:
+    """Make a judge from its file in ``conf/judge``: its ``own`` fields, and those of its chat model if it uses one."""
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
@@ -97,6 +103,8 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
             config = compose(overrides=[f"+judge={name}", *([_chat_override(chat, fields)] if uses_chat else [])])
         OmegaConf.set_struct(config, False)
         config.merge_with_dotlist([f"judge_chat.{field}={value}" for field, value in fields.items()])
+        for field, value in (own or {}).items():
+            OmegaConf.update(config, f"judge.{field}", OmegaConf.from_dotlist([f"value={value}"]).value)
         plain = OmegaConf.to_container(config, resolve=True)
     except (OmegaConfBaseException, HydraException) as fault:
         raise MemlabError(str(fault).splitlines()[0], where=f"conf/judge/{name}.yaml") from fault
@@ -104,7 +112,7 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str]) -> Stage:
     faults: list[str] = []
     stage: Stage = construct(plain["judge"], "judge", faults)
     if faults:
-        raise Faults(dict.fromkeys(_CHAT.sub("--chat.", fault) for fault in faults))
+        raise Faults(dict.fromkeys(_OWN.sub("--judge.", _CHAT.sub("--chat.", fault)) for fault in faults))
     return stage
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal
+from collections import Counter
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 from memlab.judge.cases import NO_GOLD, READS, Case, Sample, Verdict, cases, verdicts
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
@@ -15,6 +18,7 @@ from memlab.tables import Notes, Tables
 from memlab.text.fence import fence as fence
 
 Kind = Literal["default", "temporal", "update", "preference", "abstention"]
+Tokens = Annotated[int, Field(ge=1)]
 Style = Literal["longmemeval_style", "strict", "lenient"]
 
 _KINDS: dict[str, Kind] = {"temporal-reasoning": "temporal", "temporal": "temporal", "knowledge-update": "update",
@@ -52,9 +56,8 @@ _DEGREE: dict[Style, dict[str, str]] = {  # by kind, "" for the others
     },
 }
 _REFERENCE = {"preference": "DESCRIPTION", "abstention": "EXPLANATION"}
-OFFICIAL_TOKENS = 10
-"""LongMemEval's limit for a reply."""
-_TOKENS = 16  # room for a mark-up or a JSON object around one word
+TOKENS = 1024
+"""Room for the thinking of a reasoning model; any other model stops after its verdict."""
 
 _VERDICT = re.compile(r"[\W_]*(?:(?:verdict|answer|correct|label|right|judgement|judgment)\b[\W_]*)?(yes|no)\b",
                    re.IGNORECASE)
@@ -72,7 +75,7 @@ def kind_of(category: str, abstain: bool) -> Kind:
     return "abstention" if abstain else _KINDS.get(category, "default")
 
 
-def judge_prompt(case: Case, style: Style) -> Prompt:
+def judge_prompt(case: Case, style: Style, max_tokens: int = TOKENS) -> Prompt:
     """Return the prompt that asks whether a response is right: one user message at temperature 0."""
     kind = kind_of(case.category, case.abstain)
     reference = _REFERENCE.get(kind, "REFERENCE")
@@ -90,8 +93,7 @@ def judge_prompt(case: Case, style: Style) -> Prompt:
         + fence({"QUESTION": case.text, reference: gold, "RESPONSE": case.response})
         + f"\n\n{ask} Reply with one word, yes or no."
     )
-    limit = OFFICIAL_TOKENS if style == "longmemeval_style" else _TOKENS
-    return Prompt((Message("user", text),), temperature=0.0, max_tokens=limit)
+    return Prompt((Message("user", text),), temperature=0.0, max_tokens=max_tokens)
 
 
 def contains_yes(reply: str) -> bool:
@@ -127,12 +129,15 @@ def first_word(reply: str) -> bool | None:
 class ChatJudge(ABC):
     """Base of the judges that are chat models: the prompt for each answer, and the verdict in its reply.
 
-    The verdict is null if the prompt does not fit into the judge's window, or if an answerable question has no gold
-    answer.
+    The verdict is null if the prompt does not fit into the judge's window, if an answerable question has no gold
+    answer, or if the reply is not complete (empty, nothing but thinking, cut off, withheld), since no rule reads what
+    was not said. What a model thinks before it replies is no part of its reply.
     """
 
     reads: ClassVar = READS
     writes: ClassVar = ("verdicts",)
+    counts_incomplete: ClassVar = False
+    """Whether the rule reads incomplete replies too, as a published script does."""
 
     chat: Chat
     name: str
@@ -152,28 +157,33 @@ class ChatJudge(ABC):
         prompts = self.prompts([case for case in judged if _has_reference(case)])
         replies = iter(store.completions(self.chat, prompts, notes))
         by_case = [self._verdict(next(replies)) if _has_reference(case) else NO_GOLD for case in judged]
+        for fault, number in Counter(row.fault for row in by_case if row.fault).items():
+            notes.add(number, len(by_case), f"judge {self.name}: replies {fault}")
+        notes.add([row.correct for row in by_case].count(None), len(by_case),
+                  f"judge {self.name}: answers have no verdict")
         return verdicts(self.name, judged, by_case).updated({"notes": notes.table()})
 
     def _verdict(self, reply: Completion) -> Verdict:
         if reply.finish == "refused":
-            return Verdict(None, None, _REFUSED)
-        right = self.read(reply.text)
-        return Verdict(None if right is None else float(right), right, reply.text)
+            return Verdict(None, None, _REFUSED, reply.fault)
+        right = self.read(reply.answer) if reply.fault is None or self.counts_incomplete else None
+        return Verdict(None if right is None else float(right), right, reply.text, reply.fault, reply.sent or None)
 
 
 @stage
 class LlmJudge(ChatJudge):
     """Ask a chat model whether each response is right, in memlab's own words.
 
-    ``longmemeval_style`` follows LongMemEval's rules: temperature 0, at most 10 tokens, right if the reply contains
-    "yes", even inside "yesterday", and wrong otherwise. The wording is ours, so its accuracies cannot be compared with
+    ``longmemeval_style`` follows LongMemEval's rules: temperature 0, right if the reply contains "yes", even inside
+    "yesterday", and wrong otherwise. The wording is ours, so its accuracies cannot be compared with
     published ones (``judge.official`` reads the published wording). ``strict`` requires every detail and ``lenient``
     accepts a partly right response; both read the first word, and the verdict is null if it is neither yes nor no.
     """
 
     name: str = "longmemeval_style"
-    # temperature 0, at most 10 tokens; "yes" inside another word counts too, as in the official script
+    # "yes" inside another word counts too in longmemeval_style, as in the official script
     style: Style = "longmemeval_style"
+    max_tokens: Tokens = TOKENS  # of a reply, thinking included; a reply that is cut off gives no verdict
 
     @property
     def counts_yes(self) -> bool:
@@ -182,7 +192,7 @@ class LlmJudge(ChatJudge):
 
     def prompts(self, judged: list[Case]) -> list[Prompt]:
         """Return one prompt per case."""
-        return [judge_prompt(case, self.style) for case in judged]
+        return [judge_prompt(case, self.style, self.max_tokens) for case in judged]
 
     def read(self, reply: str) -> bool | None:
         """Return the verdict in a reply by the rule of the style."""

@@ -6,7 +6,7 @@ import json
 from typing import Any, ClassVar
 
 from memlab.judge.cases import Case
-from memlab.judge.llm import ChatJudge, fence
+from memlab.judge.llm import TOKENS, ChatJudge, Tokens, fence
 from memlab.models.chat.json_schema import mend
 from memlab.models.chat.protocol import Message, Prompt
 from memlab.stage import stage
@@ -23,8 +23,6 @@ _ABSTENTION = ("\n- Here nothing is known that answers the question, and the exp
                "correct if it says that the information is missing.")
 _SCHEMA = json.dumps({"type": "object", "properties": {"correct": {"type": "boolean"}, "reason": {"type": "string"}},
                       "required": ["correct", "reason"], "additionalProperties": False})
-_TOKENS = 160
-"""Tokens of a verdict with a reason in one sentence."""
 
 
 @stage
@@ -37,10 +35,12 @@ class MemoryStackJudge(ChatJudge):
     counts_yes: ClassVar = False
 
     name: str = "memorystack"
+    max_tokens: Tokens = TOKENS  # of a reply, thinking included; a reply that is cut off gives no verdict
 
     def prompts(self, judged: list[Case]) -> list[Prompt]:
         """Return one prompt per case: one user message at temperature 0 whose reply fits a JSON schema."""
-        return [Prompt((Message("user", _text(case)),), schema=_SCHEMA, temperature=0.0, max_tokens=_TOKENS)
+        return [Prompt((Message("user", _text(case)),), schema=_SCHEMA, temperature=0.0,
+                       max_tokens=self.max_tokens)
                 for case in judged]
 
     def read(self, reply: str) -> bool | None:

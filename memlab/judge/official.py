@@ -15,7 +15,7 @@ from memlab.data import benchmarks
 from memlab.data.readers import sha256
 from memlab.errors import MemlabError
 from memlab.judge.cases import Case
-from memlab.judge.llm import OFFICIAL_TOKENS, ChatJudge, Kind, contains_yes, kind_of
+from memlab.judge.llm import ChatJudge, Kind, contains_yes, kind_of
 from memlab.models.chat.protocol import Message, Prompt
 from memlab.runtime.files import os_errors
 from memlab.stage import LocalPath, stage
@@ -129,10 +129,14 @@ class OfficialJudge(ChatJudge):
     """LongMemEval's judge: its own prompts, temperature 0, at most 10 tokens, right if the reply contains "yes".
 
     Accuracies by it can be compared with published ones, given the judge model that they name. The script must have
-    the checksum of the official one; ``any_version`` allows another, whose verdicts cannot be compared.
+    the checksum of the official one; ``any_version`` allows another, whose verdicts cannot be compared. Every reply is
+    read, an empty or cut one too, as the script does; such replies are counted beside the accuracy. The judges of
+    published figures do not think; what a thinking model writes before its reply is not read.
     """
 
     counts_yes: ClassVar = True
+    counts_incomplete: ClassVar = True
+    max_tokens: ClassVar = 10
 
     name: str = "official"
     script: LocalPath | None = None  # null: where `memlab data fetch longmemeval_judge` puts it
@@ -151,7 +155,7 @@ class OfficialJudge(ChatJudge):
         texts = self._prompts()
         return [Prompt((Message("user", texts.text(kind_of(case.category, case.abstain), case.text,
                                                    case.gold or "(none is given)", case.response)),),
-                       temperature=0.0, max_tokens=OFFICIAL_TOKENS) for case in judged]
+                       temperature=0.0, max_tokens=self.max_tokens) for case in judged]
 
     def read(self, reply: str) -> bool | None:
         """Return whether the reply contains "yes"."""

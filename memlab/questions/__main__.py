@@ -10,7 +10,7 @@ from typing import Any
 from memlab.data.jsonl import QUESTIONS, read
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.harness.preset import preset
-from memlab.judge.command import chat_fields
+from memlab.judge.command import split_fields
 from memlab.questions.by_model import propose_by_model
 from memlab.questions.page import page
 from memlab.questions.pool import pool, systems
@@ -29,7 +29,7 @@ _FLAGS = {"chat": "--chat", "chat.": "--chat."}
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page; return 0, or 1 after a message about what is wrong."""
     try:
-        fields, words = chat_fields(as_flags(sys.argv[1:] if arguments is None else arguments, _FLAGS))
+        fields, words = split_fields(as_flags(sys.argv[1:] if arguments is None else arguments, _FLAGS), "--chat.")
         _write(_parser().parse_args(words), fields)
     except MemlabError as fault:
         print(sanitise_lines(str(fault)), file=sys.stderr)

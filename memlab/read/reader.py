@@ -22,6 +22,8 @@ from memlab.store import Store
 from memlab.tables import SESSION, Notes, Tables, add_texts, frame, with_text
 from memlab.text.unicode import replace_surrogates
 
+INCOMPLETE = "answers are empty or incomplete, and are judged as they are"
+"""The note that counts them in the manifest of a run."""
 PER_MESSAGE = 8
 """Tokens that a chat template puts around a message: 4 to 6 in those of Qwen, Llama, Gemma and gpt-oss."""
 PER_PROMPT = 80
@@ -74,6 +76,9 @@ class Reader:
     A context that is too long for the model's window loses its last rows (the packs sort rows by priority) until the
     prompt and the longest reply fit. All questions are asked in one call.
 
+    An answer is what follows a model's thinking. A reply that is empty, cut off or withheld has no vote unless all are
+    so; answers that come from one are counted in a note.
+
     ``answers`` holds for each question the final answer as sample 0, with the tokens and seconds of all samples
     together, and then every reply as it came, reasoning included, as samples 1, 2, ... Their tokens are null, so that
     a sum over rows counts nothing twice. With ``chat.logprobs`` every row has the log-probability of its reply, sample
@@ -96,19 +101,24 @@ class Reader:
         """Ask all questions; another ``sample`` asks for new replies, independent of those of sample 0."""
         notes, requests = Notes(), self.build_prompts(tables, sample)
         replies = iter(store.completions(self.chat, [p for request in requests for p in request.prompts], notes))
-        texts, unmarked = list[str](), 0
+        texts, unmarked, incomplete = list[str](), 0, 0
         rows: list[tuple[int | float | None, ...]] = []
         for request in requests:
             completions = [next(replies) for _ in request.prompts]
             samples = [replace_surrogates(completion.text) for completion in completions]
-            answers = [request.template.parse(text) for text in samples]
-            unmarked += sum(not request.template.has_mark(text) for text in samples)
-            chosen = self.vote.decide(answers)
+            replied = [replace_surrogates(completion.answer) for completion in completions]
+            answers = [request.template.parse(text) for text in replied]
+            unmarked += sum(not request.template.has_mark(text) for text in replied)
+            whole = [answer if c.fault is None else "" for answer, c in zip(answers, completions)]
+            chosen = self.vote.decide(whole if any(whole) else answers)  # an incomplete reply has no vote
+            incomplete += completions[chosen].fault is not None or not answers[chosen]
             texts += [answers[chosen], *samples]
             likely = [completion.logprob for completion in completions]
             rows += [(request.question, 0, *_cost(completions), request.dropped, likely[chosen])]
             rows += [(request.question, i, None, None, None, request.dropped, logprob)
                      for i, logprob in enumerate(likely, start=1)]
+        notes.warn(incomplete, len(requests), f"{INCOMPLETE}; "
+                   "chat.max_tokens (or read.prompt.max_tokens) leaves more room, which a model that thinks needs")
         notes.add(unmarked, sum(len(r.prompts) for r in requests), "replies lack the mark before the answer")
         names: tuple[str, ...] = ("question", "sample", "prompt_tokens", "completion_tokens", "seconds", "dropped")
         names += ("logprob",) if getattr(self.chat, "logprobs", False) else ()

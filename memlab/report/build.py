@@ -12,11 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
+
 from memlab.errors import MemlabError
 from memlab.evaluate.answers import PREFIX
-from memlab.evaluate.compare import ArmResult, Comparison, compare
+from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.results import ArmRun, finished_arms
+from memlab.judge.accuracy import remarks
 from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
 from memlab.report import view_model
 from memlab.report.display_names import oracle_bases
@@ -24,6 +27,7 @@ from memlab.report.html import page
 from memlab.report.inputs import RECORD, reported_runs
 from memlab.report.markdown import document
 from memlab.runtime.files import atomic_write, os_errors, read_json, sweep_leftovers
+from memlab.text.display import one_line
 from memlab.token_counter import Words
 
 
@@ -95,9 +99,24 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
         constant_k=curve.manifest["constant_k"] if curve else None, seed=seed)
     for name, base in oracle_bases(arms).items():
         comparison["arms"][name]["oracle_of"] = base
+    for arm in arms:
+        if counts := verdict_counts(arm.verdicts):
+            comparison["arms"][arm.name]["verdicts"] = counts
     judges = [name.removeprefix(PREFIX) for name in view_model.judge_metrics(comparison)]
     comparison["notes"][:0] = judge_warnings(judges, folder.resolve().parents[1] / CALIBRATION_FILE)
     return comparison
+
+
+def verdict_counts(verdicts: pl.DataFrame | None) -> dict[str, VerdictCounts]:
+    """Return the counts of each judge that gave no verdict on an answer, or had an incomplete reply."""
+    if verdicts is None or verdicts.is_empty():
+        return {}
+    fault = pl.col("fault").is_not_null() if "fault" in verdicts.columns else pl.lit(False)
+    counts = verdicts.group_by("judge", maintain_order=True).agg(
+        pl.len().alias("answers"), pl.col("correct").is_null().sum().alias("without"),
+        (pl.col("correct").is_not_null() & fault).sum().alias("incomplete"))
+    return {judge: {"answers": n, "without": without, "incomplete": incomplete}
+            for judge, n, without, incomplete in counts.iter_rows() if without or incomplete}
 
 
 def curve_arm(arms: Sequence[ArmRun], contrasts: Sequence[Contrast]) -> ArmRun | None:
@@ -134,6 +153,10 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
     if unfenced:
         notes.append("The official judge's prompts are published wording, kept word for word: nothing marks where an "
                      f"answer ends, so that an answer could address the judge ({', '.join(unfenced)}).")
+    for arm in arms:
+        if (verdicts := arm.verdicts) is not None:
+            notes += [f"{arm.name}, judge {one_line(judge)}: {remark}" for judge in verdict_counts(verdicts)
+                      for remark in remarks(verdicts.filter(judge=judge))]
     if curve is not None and len(arms) > 1:
         notes.append(f"The constant-K curve is that of the ranking of {curve.name}.")
     return [*notes, *_counted(arms)]

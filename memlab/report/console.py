@@ -80,6 +80,8 @@ def print_arm(comparison: Comparison, name: str, console: Console | None = None)
             estimate = arm["metrics"][metric]
             write = format_count if metric.endswith("_mean") else format_number
             table.add_row(metric, write(estimate["value"]), format_interval(estimate["low"], estimate["high"], write))
+    for words in view_model.verdict_badges(arm):
+        table.add_row(Text(one_line(words)), "", "")
     table.add_row("time", format_duration(arm["seconds"]), "")
     console.print(table)
     others = len(comparison["arms"]) - 1

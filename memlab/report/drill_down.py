@@ -88,7 +88,7 @@ def _answers(arm: ArmRun) -> list[tuple[int, str, str]]:
         return []
     verdicts: dict[int, list[str]] = {}
     for row in [] if arm.verdicts is None else arm.verdicts.iter_rows(named=True):
-        word = {True: "right", False: "wrong", None: "unreadable"}[row["correct"]]
+        word = {True: "right", False: "wrong", None: "no verdict"}[row["correct"]]
         verdicts.setdefault(row["question"], []).append(f"{one_line(row['judge'])}: {word}")
     first = arm.answers.filter(pl.col("sample") == 0)
     return [(question, text or "", ", ".join(verdicts.get(question, [])))

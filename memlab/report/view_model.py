@@ -178,6 +178,7 @@ def arm_rows(comparison: Comparison) -> list[ArmRow]:
             (arm["tokens_mean"], format_count), (arm["selected_k_mean"], format_count),
             (arm["seconds"], format_duration))]
         badges = [gold_badge(arm)] * arm["oracle"] + ["tainted: sees the benchmark's ids"] * arm["tainted"]
+        badges += verdict_badges(arm)
         badges += [f"changed nothing against {unchanged[name]}"] if name in unchanged else []
         rows.append(ArmRow(name, tuple(badges), tuple(cells)))
     return rows
@@ -190,6 +191,20 @@ def gold_badge(arm: ArmSummary) -> str:
     ('oracle of plain, looks at gold', 'looks at gold')
     """
     return f"oracle of {arm['oracle_of']}, looks at gold" if "oracle_of" in arm else "looks at gold"
+
+
+def verdict_badges(arm: ArmSummary) -> list[str]:
+    """Return what stands beside an arm's accuracies: the answers that they do not count, or count by half a reply.
+
+    >>> verdict_badges({"verdicts": {"strict": {"answers": 60, "without": 3, "incomplete": 0}}})
+    ['3 of 60 answers without a verdict by strict']
+    """
+    badges = []
+    for judge, counts in arm.get("verdicts", {}).items():
+        for number, what in ((counts["without"], "answers without a verdict by"),
+                             (counts["incomplete"], "verdicts from empty or cut replies of")):
+            badges += [f"{number:,} of {counts['answers']:,} {what} {judge}"] * (number > 0)
+    return badges
 
 
 def changed_nothing(same: SameOutputs) -> bool:

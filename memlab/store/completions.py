@@ -34,8 +34,9 @@ _FIELDS = tuple(field.name for field in fields(Completion))  # a newer memlab ma
 def encode(key: str, completion: Completion) -> bytes:
     """Return the line of a completion."""
     row = asdict(completion)
-    if completion.logprob is None:  # as in files that were written before replies had one
-        del row["logprob"]
+    for name in ("logprob", "sent"):  # as in files that were written before replies had them
+        if not row[name] and row[name] != 0.0:
+            del row[name]
     return checked_lines.encode({"key": key, **row})
 
 
@@ -61,7 +62,8 @@ def _usable(reply: Completion) -> bool:
     return (all(type(count) is int and 0 <= count <= MAX_TOKENS for count in counts)
             and all(type(number) in (int, float) and abs(number) < math.inf for number in numbers)
             and type(reply.repaired) is bool
-            and all(type(text) is str and replace_surrogates(text) == text for text in (reply.text, reply.finish)))
+            and all(type(text) is str and replace_surrogates(text) == text
+                    for text in (reply.text, reply.finish, reply.sent)))
 
 
 def lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:

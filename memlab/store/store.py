@@ -180,7 +180,7 @@ class Store:
         """Return the completions of prompts, in their order; only missing ones are asked, each prompt once.
 
         A refused prompt (finish "refused") is asked again next time, and counts as neither made nor found. How many
-        were refused, cut off or mended is added to ``notes``.
+        were incomplete, mended, or made without what the server refuses is added to ``notes``.
         """
         path, identity = self._fingerprint("completions", chat)
         log = self._completions.setdefault(path, Completions(path, identity))
@@ -297,12 +297,13 @@ class Store:
 
 def _note(replies: Sequence[Completion], name: str, notes: Notes) -> None:
     """Add what is no error, but belongs into a run's manifest."""
-    for what, some in (
-            ("prompts were refused, since they do not fit into the window", [r.finish == "refused" for r in replies]),
-            ("replies were cut off at max_tokens", [r.finish == "length" for r in replies]),
-            ("replies had to be mended, or asked for again, to be the JSON that was asked for",
-             [r.repaired for r in replies])):
-        notes.add(sum(some), len(some), f"{name}: {what}")
+    told = Counter(f"replies {r.fault}" for r in replies if r.fault and r.finish != "refused")
+    told["prompts were refused, since they do not fit into the window"] = sum(r.finish == "refused" for r in replies)
+    told["replies had to be mended, or asked for again, to be the JSON that was asked for"] = sum(
+        r.repaired for r in replies)
+    told.update(part for r in replies if r.sent for part in r.sent.split("; "))
+    for what, number in told.items():
+        notes.add(number, len(replies), f"{name}: {what}")
 
 
 _OPEN: dict[Path, Store] = {}

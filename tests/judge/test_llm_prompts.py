@@ -60,7 +60,7 @@ def test_styles_differ_and_the_official_limit_holds() -> None:
     assert "leniently" in text("multi-session", style="lenient")
     assert not re.search("strictly|leniently", text("multi-session"))
     prompt = judge_prompt(Case(0, "q", "a", "multi-session", False, "r"), "longmemeval_style")
-    assert (prompt.temperature, prompt.max_tokens, prompt.sample, prompt.schema) == (0.0, 10, 0, None)
+    assert (prompt.temperature, prompt.max_tokens, prompt.sample, prompt.schema) == (0.0, 1024, 0, None)
 
 
 def test_without_an_explanation_the_judge_is_told() -> None:

@@ -41,6 +41,9 @@ class ChatServer:
         self.times: list[float] = []
         self.probes = self.away = 0  # GETs so far, and how many more of them are answered by 503
         self.takes_schemas = True
+        self.refuses: Callable[[dict[str, Any]], tuple[int, Any] | None] = lambda _: None  # (status, body) of an error
+        self.finish = "stop"
+        self.message: dict[str, Any] = {}  # fields of the message beside or in place of the text
         self.logprobs = False  # gives -0.5 for every word, where asked
         self.mute = False  # takes requests and says nothing, as a node that lost its power
         self.gate: Gate | None = None  # holds the reply to the n-th request back until gate(n) is true
@@ -150,6 +153,8 @@ class ChatServer:
         if "response_format" in request and not self.takes_schemas:
             return await _send(writer, 400, _error("response_format.type 'json_schema' is not supported"))
         words = sum(len(m["content"].split()) for m in request["messages"])
+        if error := self.refuses(request):
+            return await _send(writer, error[0], json.dumps(error[1]).encode())
         if self.window is not None and words + request["max_tokens"] > self.window:
             return await _send(writer, 400, _error(f"This model's maximum context length is {self.window} tokens."))
         if fault.startswith("400:"):
@@ -165,8 +170,9 @@ class ChatServer:
         text = self.rule(request["messages"])
         reply: Any = {
             "id": "x", "object": "chat.completion", "created": 0, "model": request["model"],
-            "choices": [{"index": 0, "finish_reason": "length" if fault == "length" else "stop",
-                         "message": {"role": "assistant", "content": None if fault == "empty" else text}}],
+            "choices": [{"index": 0, "finish_reason": "length" if fault == "length" else self.finish,
+                         "message": {"role": "assistant", "content": None if fault == "empty" else text,
+                                     **self.message}}],
             "usage": {"prompt_tokens": words, "completion_tokens": len(text.split()), "total_tokens": 0}}
         if self.logprobs and request.get("logprobs"):
             reply["choices"][0]["logprobs"] = {"content": [{"token": w, "logprob": -0.5} for w in text.split()]}

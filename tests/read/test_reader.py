@@ -15,7 +15,7 @@ from memlab.read.pack.by_rank import ByDate, ByRank
 from memlab.read.pack.by_session import BySession
 from memlab.read.pack.full_context import FullContext
 from memlab.read.prompt import PromptTemplate, RoutedPrompts
-from memlab.read.reader import PER_MESSAGE, PER_PROMPT, Reader
+from memlab.read.reader import INCOMPLETE, PER_MESSAGE, PER_PROMPT, Reader
 from memlab.read.vote import SelfConsistency
 from memlab.stage import Nothing
 from memlab.store import Store
@@ -220,3 +220,32 @@ def test_log_probabilities_lie_beside_the_answers(tmp_path: Path) -> None:
     assert rows == [(0, -2.0), (1, -0.5), (2, -2.0), (3, -2.0)]
     plain = answered(Reader(chat=asking(), prompt=PLAIN), tables, Store())
     assert "logprob" not in plain["answers"].columns
+
+
+def test_an_answer_is_what_follows_the_thinking(tmp_path: Path) -> None:
+    tables = packed(ByRank(), asked=ASKED[:1])
+    thought = "<think>Answer: dates? no.</think>\nSo. Answer: figs"
+    out = answered(Reader(chat=asking(lambda _: thought), prompt=REASONED), tables, Store(tmp_path))
+    assert said(out) == [(0, 0, "figs"), (0, 1, thought)]
+    assert out["notes"].is_empty()
+
+
+@pytest.mark.parametrize(("text", "finish"), [
+    ("", "length"), ("", "stop"), ("<think>What fruit", "length"), ("<think>figs</think>", "stop"), ("fi", "length"),
+    ("", "content_filter")])
+def test_an_answer_that_is_empty_or_cut_is_named_and_counted(text: str, finish: str, tmp_path: Path) -> None:
+    tables = packed(ByRank())
+    chat = asking(lambda one: text if "What fruit" in one.messages[-1].content else "3",
+                  finish=lambda one: finish if "What fruit" in one.messages[-1].content else "stop")
+    with pytest.warns(UserWarning, match="1 of 2 answers are empty or incomplete.*chat.max_tokens"):
+        out = answered(Reader(chat=chat, prompt=PLAIN), tables, Store(tmp_path))
+    assert (INCOMPLETE, 1, 2) in out["notes"].rows()
+
+
+def test_an_incomplete_reply_has_no_vote(tmp_path: Path) -> None:
+    replies = {0: ("dates", "length"), 1: ("dates", "length"), 2: ("figs", "stop")}
+    chat = asking(lambda one: replies[one.sample][0], finish=lambda one: replies[one.sample][1])
+    out = answered(Reader(chat=chat, prompt=PLAIN, vote=SelfConsistency(samples=3)), packed(ByRank(), asked=ASKED[:1]),
+                   Store(tmp_path))
+    assert said(out)[0] == (0, 0, "figs")
+    assert not any(what == INCOMPLETE for what, _, _ in out["notes"].rows())

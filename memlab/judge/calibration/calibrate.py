@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     judges = read_judges(args.out)  # other judges' figures stay
-    judge = command.make_judge(args.judge, args.chat, fields)
+    judge = command.make_judge(args.judge, args.chat, fields, args.judge_fields)
     tables = command.load(args.data, args.path)
     kit = sample(make_answers(tables, args.seed), args.limit, args.seed)
     items = cases(as_tables(tables, kit.answers))

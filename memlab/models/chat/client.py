@@ -12,7 +12,8 @@ from memlab.errors import MemlabError
 from memlab.models.chat import json_schema
 from memlab.models.chat.background import Emit
 from memlab.models.chat.connection import ChatSettings, Connection
-from memlab.models.chat.failures import NoLogprobs, NoSchema, TooLong
+from memlab.models.chat.failures import FieldsRefused, NoSchema, TooLong
+from memlab.models.chat.fields import changes, fields_of
 from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.tokenizer import valid
 
@@ -42,13 +43,12 @@ async def ask_all(settings: ChatSettings, fits: Fits, prompts: Sequence[Prompt],
 
 
 class Client(Connection):
-    """Sends prompts to one server, and remembers what it refuses: schemas, log-probabilities."""
+    """Sends prompts to one server, in the form that it takes (``memlab.models.chat.fields``)."""
 
     def __init__(self, settings: ChatSettings, fits: Fits) -> None:
         super().__init__(settings)
         self._fits = fits
-        self._schemas_refused: set[str] = set()
-        self._logprobs = settings.logprobs
+        self._fields = fields_of(self.where, settings.model)
 
     async def ask(self, prompt: Prompt) -> Completion:
         """Return one prompt's completion; its ``finish`` is "refused" if the prompt does not fit."""
@@ -59,58 +59,69 @@ class Client(Connection):
 
     async def _reply_in_json(self, prompt: Prompt, schema: str) -> Completion | None:
         """Ask for JSON that the server binds to the schema; ask in words if the server refuses the schema."""
-        if schema not in self._schemas_refused:
-            try:
-                return await self._reply(prompt, prompt.messages, schema)
-            except NoSchema:
-                self._schemas_refused.add(schema)
+        try:
+            return await self._reply(prompt, prompt.messages, schema)
+        except NoSchema:
+            self._fields.refuse_schema(schema)
         return await self._reply(prompt, _ask_for_json(prompt.messages, schema))
 
     async def _repaired_reply(self, prompt: Prompt, schema: str, reply: Completion) -> Completion:
         """Return a reply that fits the schema, by repair or a second request if necessary; else the first reply."""
-        fault = json_schema.fault(reply.text, schema)
+        fault = json_schema.fault(reply.answer, schema)
         if fault is None:
             return reply
-        if (mended := json_schema.mend(reply.text, schema)) is not None:
+        if (mended := json_schema.mend(reply.answer, schema)) is not None:
             return replace(reply, text=mended, repaired=True)
-        if reply.finish == "length":  # it would be cut off again
+        if reply.fault is not None:  # it would be cut off or withheld again
             return reply
         request = Message("user", json_schema.second_request(fault, schema))
-        longer = (*prompt.messages, Message("assistant", reply.text), request)
-        second = await self._reply(prompt, longer, None if schema in self._schemas_refused else schema)
+        longer = (*prompt.messages, Message("assistant", reply.answer), request)
+        second = await self._reply(prompt, longer, schema if self._fields.takes_schema(schema) else None)
         if second is None:
             return reply
-        text = json_schema.mend(second.text, schema)
-        return Completion(reply.text if text is None else text, reply.prompt_tokens + second.prompt_tokens,
-                          reply.completion_tokens + second.completion_tokens, reply.seconds + second.seconds,
-                          second.finish if text is not None else reply.finish, repaired=True)
+        text = json_schema.mend(second.answer, schema)
+        return replace(reply, text=reply.text if text is None else text, repaired=True, logprob=None,
+                       prompt_tokens=reply.prompt_tokens + second.prompt_tokens,
+                       completion_tokens=reply.completion_tokens + second.completion_tokens,
+                       seconds=reply.seconds + second.seconds, finish=reply.finish if text is None else second.finish)
 
     async def _reply(self, prompt: Prompt, messages: Sequence[Message], schema: str | None = None) -> Completion | None:
         """Send one request until it is answered; None if it does not fit into our window or the server's."""
         if not self._fits(messages, prompt.max_tokens):
             return None
         body = self._body(prompt, messages, schema)
-        try:
-            return await self.post(body)
-        except TooLong:
-            return None
-        except NoLogprobs as error:
-            if "logprobs" not in body:
-                raise MemlabError(f"the request is refused ({error})", where=self.where) from error
-            self._logprobs = False
-            return await self._reply(prompt, messages, schema)
+        async with self._fields.turn(*body, schema or ""):
+            while self._fields.takes_schema(schema):
+                sent = self._fields.adapted(body)
+                try:
+                    return replace(await self.post(sent), sent=changes(body, sent))
+                except TooLong:
+                    return None
+                except NoSchema as error:
+                    if schema is None:
+                        raise self._refusal(error) from error
+                    raise
+                except FieldsRefused as error:
+                    if not self._fields.learn(error.names, sent):
+                        raise self._refusal(error) from error
+        raise NoSchema(schema)
+
+    def _refusal(self, error: Exception) -> MemlabError:
+        return MemlabError(f"the request is refused ({self._redact(str(error))})", where=self.where,
+                           fix="check the chat's settings: a field that is null is not sent")
 
     def _body(self, prompt: Prompt, messages: Sequence[Message], schema: str | None) -> dict[str, Any]:
         settings = self.settings
         body: dict[str, Any] = {
             "model": settings.model, "seed": settings.seed + prompt.sample,
             "messages": [{"role": message.role, "content": valid(message.content)} for message in messages],
-            "temperature": settings.temperature if prompt.temperature is None else prompt.temperature,
             "max_tokens": prompt.max_tokens or settings.max_tokens,
         }
+        if settings.temperature is not None:
+            body["temperature"] = settings.temperature if prompt.temperature is None else prompt.temperature
         if settings.reasoning_effort is not None:
             body["reasoning_effort"] = settings.reasoning_effort
-        if self._logprobs:
+        if settings.logprobs:
             body["logprobs"] = True
         if schema is not None:
             body["response_format"] = {"type": "json_schema",

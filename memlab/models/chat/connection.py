@@ -54,9 +54,12 @@ class ChatSettings:
     # an address, or auto; not part of the identity
     url: Annotated[str, Field(pattern=r"^(auto$|https?://)")] = "http://127.0.0.1:8000/v1"
     key_env: Variable | None = None  # variable that holds the key; null: that of `memlab.serve`'s record, or none
-    temperature: Annotated[float, Field(ge=0)] = 0.0  # the likeliest word each time, so that a run can be repeated
+    # 0: the likeliest word each time, so that a run can be repeated; null: never sent, not for votes either, and the
+    # server's own default holds. A server that refuses it is asked without, and the run says so
+    temperature: Annotated[float, Field(ge=0)] | None = 0.0
     seed: int = 0  # sent with every request, plus the number of the sample
-    max_tokens: Annotated[int, Field(ge=1)] = 256  # of a reply
+    # of a reply, the thinking of a reasoning model included; sent as max_completion_tokens where the server asks for it
+    max_tokens: Annotated[int, Field(ge=1)] = 256
     # how long a reasoning model thinks, e.g. medium; null: not sent, and the server's own default holds
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
     # ask for the log-probability of each reply, kept with the answer; a server that has none is asked without
@@ -116,7 +119,10 @@ class Connection:
         return True
 
     async def post(self, body: dict[str, Any]) -> Completion:
-        """Return the reply; raises MemlabError (ServerUnavailable if another server may help), TooLong or NoSchema."""
+        """Return the reply.
+
+        Raises MemlabError (ServerUnavailable if another server may help), TooLong, FieldsRefused or NoSchema.
+        """
         try:
             return await AsyncRetrying(**retry_options(self.settings.retries, FIRST_WAIT))(self._attempt, body)
         except TemporaryFailure as failure:
@@ -226,14 +232,17 @@ def parse_completion(reply: bytes, seconds: float) -> Completion:
     try:
         content = json.loads(reply)
         choice, usage = content["choices"][0], content.get("usage")
-        text = choice["message"].get("content")
+        text, refusal = choice["message"].get("content"), choice["message"].get("refusal")
         tokens = (_count(usage["prompt_tokens"]), _count(usage["completion_tokens"])) if usage else (0, 0)
         finish = choice.get("finish_reason")
     except (AttributeError, KeyError, TypeError, IndexError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
+    if isinstance(text, list):  # parts: text, and the thinking of some models
+        text = "".join(str(part.get("text") or "") for part in text if isinstance(part, dict))
     if not isinstance(text, str | None):
         raise ValueError("its content is no text")
-    return Completion(valid(text or ""), *tokens, seconds, valid(str(finish or "stop")), logprob=_logprob(choice))
+    finish = "declined" if refusal and not text else str(finish or "stop")
+    return Completion(valid(text or ""), *tokens, seconds, valid(finish), logprob=_logprob(choice))
 
 
 def _count(value: Any) -> int:

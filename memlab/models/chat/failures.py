@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from memlab.errors import MemlabError
+from memlab.models.chat.fields import refused_fields
+
+if TYPE_CHECKING:
+    import openai
 
 ErrorKind = Literal["unreachable", "away", "busy", "key", "unknown", "wrong"]
 
@@ -25,8 +30,12 @@ class NoSchema(Exception):
     """The server cannot bind a reply to this schema."""
 
 
-class NoLogprobs(Exception):
-    """The server does not give log-probabilities."""
+class FieldsRefused(Exception):
+    """The server refuses fields of the request, for this model at least."""
+
+    def __init__(self, names: tuple[str, ...], message: str) -> None:
+        super().__init__(message)
+        self.names = names
 
 
 class ServerUnavailable(MemlabError):
@@ -47,11 +56,12 @@ class Failure:
 
 
 def classify(error: Exception) -> Failure:
-    """Classify a client's error; raises TooLong, NoLogprobs, NoSchema, or the error itself if it is of another kind."""
+    """Classify a client's error; raises TooLong, FieldsRefused, NoSchema, or an error of another kind itself."""
     import openai
 
     if isinstance(error, openai.APIStatusError):
-        return _refusal(error.status_code, str(error.message), error.response.headers.get("retry-after"))
+        plain = isinstance(error.body, Mapping) and isinstance(error.body.get("message"), str)  # as OpenAI's errors
+        return _refusal(error, str(error.message) if plain else f"{error.message} {error.response.text}")
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return Failure("away", "no reply in time")
     if isinstance(error, openai.APIConnectionError):
@@ -65,12 +75,14 @@ def classify(error: Exception) -> Failure:
     raise error
 
 
-def _refusal(status: int, message: str, retry_after: str | None) -> Failure:
+def _refusal(error: openai.APIStatusError, message: str) -> Failure:
+    status = error.status_code
     if status == 413 or (status in (400, 422) and _LONG.search(message)):
         raise TooLong(message)
-    if status in (400, 422) and "logprobs" in message.lower():
-        raise NoLogprobs(message)
-    if status in (400, 422) and _SCHEMA.search(message):
+    names = refused_fields(error.param, error.code, message) if status in (400, 403, 422) else ()
+    if names and "response_format" not in names:
+        raise FieldsRefused(names, message)
+    if status in (400, 422) and (names or _SCHEMA.search(message)):
         raise NoSchema(message)
     kind = _KINDS.get(status, "busy" if status >= 500 else "wrong")
-    return Failure(kind, f"status {status}: {message}", retry_after)
+    return Failure(kind, f"status {status}: {message}", error.response.headers.get("retry-after"))

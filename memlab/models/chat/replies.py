@@ -26,5 +26,5 @@ def parse_json(reply: Completion, schema: str) -> Any:
     >>> parse_json(Completion('Sure: {"k": 1}', 0, 0, 0.0), '{"type": "object"}')
     {'k': 1}
     """
-    text = mend(reply.text, schema)
+    text = mend(reply.answer, schema)
     return None if text is None else json.loads(text)

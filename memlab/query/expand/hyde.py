@@ -41,7 +41,7 @@ class HyDE(QueryAdder):
         replies = store.completions(self.chat, [
             Prompt((Message("system", f"{INSTRUCTION}\n{NOTE}"), Message("user", fence_data({"QUESTION": text}))),
                    max_tokens=self.max_tokens) for text in questions], notes)
-        passages = {text: printable_line(reply.text) for text, reply in zip(questions, replies)}
+        passages = {text: printable_line(reply.answer) for text, reply in zip(questions, replies)}
         notes.warn(list(passages.values()).count(""), len(questions),
                    "passages are empty; those questions are searched for alone")
         added = add_paraphrases(tables, lambda text: distinct(text, [passages[text]], 1), self.weight, KIND)

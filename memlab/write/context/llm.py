@@ -87,7 +87,7 @@ class LLMContext:
         notes = Notes()
         prompts, prompt_of = self._prompts(tables, notes)
         replies = store.completions(self.chat, prompts, notes)
-        contexts = [clean_reply(r.text, self.sentences, self.max_words) for r in replies]
+        contexts = [clean_reply(r.answer, self.sentences, self.max_words) for r in replies]
         notes.warn(contexts.count(""), len(contexts), "contexts came back empty or refused; those keys have none")
         written = pl.DataFrame({"memory": prompt_of.keys(), "context": [contexts[i] for i in prompt_of.values()]},
                                schema={"memory": pl.Int64, "context": pl.String}).filter(pl.col("context") != "")

@@ -62,7 +62,7 @@ def parse_reply(reply: Completion) -> tuple[Any, bool]:
     value = parse_json(reply, SCHEMA)
     if value is not None:
         return value, False
-    text = reply.text[: reply.text.rfind("}") + 1]
+    text = reply.answer[: reply.answer.rfind("}") + 1]
     for tail in ("]}", '], "relationships": []}', '], "entities": [], "relationships": []}'):
         value = parse_json(Completion(text + tail, 0, 0, 0.0), SCHEMA)
         if value is not None:
