@@ -18,6 +18,8 @@ Normaliser = Literal["none", "minmax", "zscore", "max", "reciprocal", "reciproca
 Normalisers = Normaliser | dict[str, Normaliser]
 """One for all signals, or one per signal; signals that a mapping does not name stay raw."""
 NonNegative = Annotated[float, Field(ge=0)]
+BY_WORDS = "lexical"
+"""The search whose hits are the texts that share a word with the query; all others score 0."""
 Each = Callable[[pl.Expr], pl.Expr]
 """``per_question`` or ``over_all``."""
 
@@ -30,7 +32,8 @@ class Scorer:
 
     * ``rrf``: sum of w / (rrf_k + rank), no term for a null (Cormack, Clarke, Buettcher, SIGIR 2009). Equal
       signals share one rank (dense), so the turns of a session found by a session lane rank as that session.
-    * ``weighted``: sum of w s'. A null takes its value in ``fill``, else the lowest of its signal for that question.
+    * ``weighted``: sum of w s'. A null takes its value in ``fill``, else the lowest of its signal for that question; in
+      a search by words 0, the score of a text without a word of the question.
     * ``calibrated_max``: max of w / (1 + exp(-s')); meant for z-scores, whose logistic
       reads as a probability-like share. With equal weights it orders units by their largest z-score. (Our form:
       public accounts of a calibrated maximum beating RRF do not state theirs.)
@@ -137,10 +140,15 @@ def ranks(signal: str, each: Each = per_question) -> pl.Expr:
 
 
 def normalise(signal: str, how: Normaliser, each: Each = per_question) -> pl.Expr:
-    """Normalise a column within each question; a null takes the lowest value there, or 0 if there is none."""
+    """Normalise a column within each question; a null takes the lowest value there, or 0 if there is none.
+
+    In a search by words a null is 0, or lower if some score is.
+    """
     if how in ("reciprocal", "reciprocal0"):
         return (1 / (ranks(signal, each) + (how == "reciprocal"))).fill_null(0.0)
     column = pl.col(signal)
+    if fits(BY_WORDS, signal):  # its lowest hit shares a word
+        column = column.fill_null(pl.min_horizontal(each(column.min()), 0.0))
     low, high = each(column.min()), each(column.max())
     value = column.fill_null(low).fill_null(0.0)
     if how == "none":

@@ -1,4 +1,4 @@
-"""Lexical search: BM25 over stemmed words, one lane per kind of memory, with the statistics of each corpus."""
+"""Lexical search: BM25 over words of any language, one lane per kind of memory, with the statistics of each corpus."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from pydantic import Field, field_validator
 
 from memlab.search.as_of import VisiblePool, memory_pools, visible_pools
 from memlab.search.corpus import IDF, Corpus, Form, Reals
-from memlab.search.hits import HitsBuilder
+from memlab.search.hits import MATCH, HitsBuilder
 from memlab.search.kept_words import KeptWords, Tokenise
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, empty
 from memlab.text.tokenize import LUCENE_STOP_WORDS, count, split, valid_pattern, words
+from memlab.text.word_forms import known_stemmer
 
 Score = Callable[[Corpus, "scipy.sparse.csr_array", int], Reals]
 """(corpus, query, visible) -> scores of the visible texts."""
@@ -29,8 +30,8 @@ Score = Callable[[Corpus, "scipy.sparse.csr_array", int], Reals]
 class BM25:
     """Search by words. Each distinct text is tokenised once, however many corpora hold it.
 
-    Memories that share no word with the query score 0 and are ranked last, by id, unless ``floor`` excludes them. Lanes
-    are named ``<name>:<kind>``. A query's ``weight`` is not applied here.
+    A memory that shares no word with the query is no hit. Lanes are named ``<name>:<kind>``. A query's ``weight`` is
+    not applied here. ``memlab.text.word_forms`` says what a word is, in each script.
     """
 
     reads: ClassVar = ("queries", "questions", "memories", "texts")
@@ -41,18 +42,23 @@ class BM25:
     method: Form = "lucene"  # lucene | robertson | atire | bm25l | bm25+
     delta: Annotated[float, Field(ge=0)] = 0.5  # bm25l and bm25+ only
     stop_words: Literal["none", "en"] | Names = "en"  # Lucene's 33; none, or a list
-    stemmer: Literal["english", "none"] = "english"  # Snowball; none
-    pattern: str = r"\b\w\w+\b"  # a word: two or more word characters
+    # auto: English for Latin letters, Arabic, Greek, Hindi, Russian, ... by script; one language of Snowball; none
+    stemmer: str = "auto"
+    # null: words of any language, folded; a regular expression: its matches in lower case, with accents as they are
+    pattern: str | None = None
     kinds: Names | None = None  # kinds of memories to search; null: all
-    depth: Annotated[int, Field(ge=1)] = 1000  # hits per query and kind, those of score 0 included
+    depth: Annotated[int, Field(ge=1)] = 1000  # most hits per query and kind
     name: str = "lexical"  # lanes are named lexical:<kind>
-    # lowest score of a hit; 1e-6: only memories that share a word, as in full-text engines
-    floor: Annotated[float, Field(ge=0)] | None = None
 
     @field_validator("pattern")
     @classmethod
-    def _usable(cls, value: str) -> str:
-        return valid_pattern(value)
+    def _usable(cls, value: str | None) -> str | None:
+        return None if value is None else valid_pattern(value)
+
+    @field_validator("stemmer")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        return known_stemmer(value)
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every kind for every query; MemlabError for an unknown kind."""
@@ -60,20 +66,21 @@ class BM25:
         stop = named[self.stop_words] if isinstance(self.stop_words, str) else tuple(self.stop_words)
 
         def score(corpus: Corpus, query: scipy.sparse.csr_array, visible: int) -> Reals:
-            return corpus.scores(query, visible, self.method, self.k1, self.b, self.delta, IDF[self.method])
+            scores = corpus.scores(query, visible, self.method, self.k1, self.b, self.delta, IDF[self.method])
+            return np.where(corpus.matches(query, visible), scores, 0.0)  # bm25l and bm25+ score all texts
 
         return search_words(tables, store, self.kinds, self.name, self.depth,
                             tokenise=StemmedWords(self.pattern, stop, self.stemmer), score=score, whole=False,
-                            floor=self.floor)
+                            floor=MATCH)
 
 
 @dataclass(frozen=True)
 class StemmedWords:
     """The tokeniser of BM25; equal settings are equal, so that what is kept of a text is kept by its tokeniser."""
 
-    pattern: str
+    pattern: str | None
     stop_words: tuple[str, ...]
-    stemmer: Literal["english", "none"]
+    stemmer: str
 
     def __call__(self, texts: pl.Series) -> pl.DataFrame:
         """Return one row per token of n texts: row (the text's), term."""

@@ -68,3 +68,10 @@ class Corpus:
             total += weight * absent
             total[texts] += weight * (term_weight(form, tf, norm[texts], k1, delta) - absent)
         return total
+
+    def matches(self, query: scipy.sparse.csr_array, visible: int) -> NDArray[np.bool_]:
+        """Return which of the first ``visible`` texts hold a term of a query (1, terms): (visible,)."""
+        found = np.zeros(self.postings.shape[0], bool)
+        for term in query.indices:
+            found[self.postings.indices[slice(*self.postings.indptr[term:term + 2])]] = True
+        return found[:visible]

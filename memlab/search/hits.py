@@ -19,6 +19,9 @@ fp16 and 2e-3 in bf16. On LoCoMo dev, two decimals in place of six move session 
 of the default ranking by .003 at most.
 """
 
+MATCH = 10.0**-DIGITS
+"""The lowest score above 0 that a table holds: the floor of searches in which a text of score 0 is no hit."""
+
 
 def digits_of(model: Any) -> int:
     """Return to how many decimals the scores of a model, or of the encoder inside it, are rounded."""

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from memlab.models.local.sparse import SparseTermEncoder, term_matrix
 from memlab.search.as_of import pools
-from memlab.search.hits import HitsBuilder
+from memlab.search.hits import MATCH, HitsBuilder
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.store.vectors import encode
@@ -19,8 +19,8 @@ from memlab.tables import Tables, empty
 class SparseSearch:
     """Search by weighted tokens. Each distinct text is encoded once, however many corpora hold it.
 
-    Memories that share no token with the query score 0 and are ranked last, by id, unless ``floor`` excludes them.
-    Lanes are named ``<name>:<kind>``. A query's ``weight`` is not applied here.
+    A memory that shares no token with the query is no hit. Lanes are named ``<name>:<kind>``. A query's ``weight`` is
+    not applied here.
     """
 
     reads: ClassVar = ("queries", "questions", "memories", "texts")
@@ -28,10 +28,8 @@ class SparseSearch:
 
     encoder: SparseTermEncoder
     kinds: Names | None = None  # kinds of memories to search; null: all
-    depth: Annotated[int, Field(ge=1)] = 1000  # hits per query and kind, those of score 0 included
+    depth: Annotated[int, Field(ge=1)] = 1000  # most hits per query and kind
     name: str = "lexical"  # lanes are named lexical:<kind>
-    # lowest score of a hit; 1e-6: only memories that share a token
-    floor: Annotated[float, Field(ge=0)] | None = None
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every kind for every query; MemlabError for an unknown kind."""
@@ -40,7 +38,7 @@ class SparseSearch:
         if not layout:
             return Tables(hits=empty("hits"))
         memory_ids, query_ids = memories["memory"].to_numpy(), queries["query"].to_numpy()
-        hits = HitsBuilder(self.floor)
+        hits = HitsBuilder(MATCH)
         for pool in layout:
             keys = encode(store, self.encoder, texts, memories["key_id"].gather(pool.memories), "document")
             asked = encode(store, self.encoder, texts, queries["text_id"].gather(pool.queries), "query")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import polars as pl
 import scipy  # its parts are loaded when they are used
-import Stemmer
 from numpy.typing import NDArray
+
+from memlab.text.word_forms import WORD, fold, normalise, pieces, stems
 
 LUCENE_STOP_WORDS = (
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
     "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
 )
 """Lucene's English stop words, which are bm25s's too."""
+
+NO_MARKS = ("auto", "english", "none")
+"""Stemmers that get words without accents: English rules know none, while those of other languages need them."""
 
 
 @dataclass(frozen=True)
@@ -32,23 +35,48 @@ class Counts:
     lengths: NDArray[np.int64]
 
 
-def words(texts: pl.Series, pattern: str, stop_words: tuple[str, ...], stemmer: Literal["english", "none"]
-          ) -> pl.DataFrame:
-    """Split lower-cased texts by a regular expression; one row per token, in no set order: row (the text's), term.
+def words(texts: pl.Series, pattern: str | None, stop_words: tuple[str, ...], stemmer: str) -> pl.DataFrame:
+    """Split texts into terms; one row per term, in no set order: row (the text's), term.
 
-    Stop words are dropped before stemming. Each distinct word is stemmed once. The expression is matched by the
-    Rust engine, for which a combining mark is a word character (Python's re breaks words there).
+    Without a pattern the words of any language are found, and compared in the forms of ``memlab.text.word_forms``. With
+    one, texts are lower-cased and split by that regular expression, and neither accents nor widths are folded. Scripts
+    without spaces are split into characters and pairs either way. Stop words are dropped before stemming. Each distinct
+    word is folded and stemmed once. The expression is matched by the Rust engine, for which a combining mark is a word
+    character (Python's re breaks words there).
 
     >>> words(pl.Series(["The cats sat"]), r"\\w+", ("the",), "english")["term"].sort().to_list()
     ['cat', 'sat']
+    >>> words(pl.Series(["Das Café in 東京"]), None, (), "none")["term"].sort().to_list()
+    ['cafe', 'das', 'in', '京', '東', '東京']
     """
-    tokens = _explode(texts, pl.col("text").str.to_lowercase().str.extract_all(pattern))
-    distinct = tokens.select(pl.col("term").unique()).filter(~pl.col("term").is_in(stop_words))
-    stems = distinct["term"].to_list()
-    if stemmer == "english":
-        stems = Stemmer.Stemmer("english").stemWords(stems)
-    stemmed = distinct.with_columns(stem=pl.Series(stems, dtype=pl.String))
-    return tokens.join(stemmed, on="term").select("row", term="stem")
+    text = pl.col("text").map_batches(normalise, pl.String) if pattern is None else pl.col("text").str.to_lowercase()
+    tokens = _explode(texts, text.str.extract_all(WORD if pattern is None else pattern))
+    terms = _terms(tokens["term"].unique(), pattern is None, stop_words, stemmer)
+    return tokens.join(terms, on="term").select("row", term="stem")
+
+
+def _terms(distinct: pl.Series, folded: bool, stop_words: tuple[str, ...], stemmer: str) -> pl.DataFrame:
+    """Return the terms of each distinct word: term (the word), stem."""
+    plain = pl.col("term").str.contains("^[a-z0-9_]*$")
+    parts = distinct.alias("term").to_frame().with_columns(piece="term")
+    odd = [(word, piece) for word in parts.filter(~plain)["term"] for piece in _forms(word, folded, stemmer)]
+    table = pl.concat([parts.filter(plain), pl.DataFrame(odd, schema=parts.schema, orient="row")])
+    table = table.filter(~pl.col("piece").is_in(stop_words))
+    found = stems(table["piece"].to_list(), stemmer)
+    if folded and stemmer not in NO_MARKS:
+        found = [fold(stem) for stem in found]
+    return table.select("term", pl.Series("stem", found, dtype=pl.String))
+
+
+def _forms(word: str, folded: bool, stemmer: str) -> list[str]:
+    """Return what is compared of a word that has more than ASCII letters, before stemming."""
+    if not folded:
+        return pieces(word)
+    word = word.strip(" \t\n\r\f\v(")  # stands before the dot of a name
+    parts = [word, word[1:]] if word.startswith(".") else pieces(word)
+    if stemmer in NO_MARKS:
+        parts = [fold(part) for part in parts]
+    return [part for part in parts if len(part) > 1 or len(parts) > 1 or not part.isascii()]
 
 
 def split(texts: pl.Series) -> pl.DataFrame:
