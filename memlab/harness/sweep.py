@@ -127,7 +127,8 @@ def _unread(words: Sequence[str], arms: Sequence[DictConfig], told: Sequence[str
     read = {place for arm in arms for place in read_places(arm, roots)}
     firsts = {slot[0] for slot in known_places()[0]}
     faults = []
-    for word in valid_overrides(words, [word for word in words if any(fault.startswith(f"{word}: ") for fault in told)]):
+    bad = [word for word in words if any(fault.startswith(f"{word}: ") for fault in told)]
+    for word in valid_overrides(words, bad):
         key = override.key_or_group if (override := try_parse(word)) else ""
         place = tuple(re.split("[./]", key))
         if not (place[0] not in firsts or _within(key, NOT_IN_NAMES) or any(
