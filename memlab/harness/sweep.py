@@ -18,7 +18,7 @@ from memlab.config import ablation
 from memlab.config.compose import compose, overrides_of
 from memlab.config.instantiate import part
 from memlab.config.interpolation import resolved
-from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, parse, try_parse
+from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, parse, try_parse, valid_overrides
 from memlab.config.plugins import one_line
 from memlab.config.unread import known_places, read_places, settings_of, slots_with
 from memlab.errors import Faults, MemlabError, MissingFiles
@@ -127,11 +127,12 @@ def _unread(words: Sequence[str], arms: Sequence[DictConfig], told: Sequence[str
     read = {place for arm in arms for place in read_places(arm, roots)}
     firsts = {slot[0] for slot in known_places()[0]}
     faults = []
-    for word in words:
+    bad = [word for word in words if any(fault.startswith(f"{word}: ") for fault in told)]
+    for word in valid_overrides(words, bad):
         key = override.key_or_group if (override := try_parse(word)) else ""
         place = tuple(re.split("[./]", key))
-        if not (place[0] not in firsts or _within(key, NOT_IN_NAMES) or any(f.startswith(f"{word}: ") for f in told)
-                or any(one[:len(place)] == place[:len(one)] for one in read)):
+        if not (place[0] not in firsts or _within(key, NOT_IN_NAMES) or any(
+                one[:len(place)] == place[:len(one)] for one in read)):
             faults.append(f"{word}: no part that these words choose reads {'.'.join(place)}, so that it changes "
                           "nothing; leave it out, or choose a part that reads it")
     return faults

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 VALUES = {
     "rank.select.k": ["5", "10", "1_0", "++"], "search.dense.depth": ["10", "20"], "search.lexical.depth": ["10", "20"],
     "write/chunk": ["turn", "round", "session"], "read/measure": ["turn", "round", "session"],
-    "rank/rollup": ["none", "max"], "rank/rerank": ["none", "oracle"], "seed": ["1", "2"],
+    "rank/rollup": ["none", "max"], "rank/rerank": ["none", "oracle"],
     "embedder.max_length": ["64", "128"], "search.lexical.k1": ["1.5", "1.50", "9e-1"],
     "write.chunk.roles": ["[user]", "[assistant]"]}
 """Settings and slots, and values that may be written for them; ``++`` stands for a value with that prefix."""

@@ -104,7 +104,8 @@ def test_the_digest_forgets_places_and_keeps_values(tmp_path: Path) -> None:
     here, there = (write(tmp_path / p, [conversation()]) for p in ("a.json", "b/b.json"))
 
     def digest(*words: str) -> str:
-        (arm,) = read(["data=locomo", f"data.path={here}", *LEXICAL, *words]).arms
+        given = {word.partition("=")[0]: word for word in ["data=locomo", f"data.path={here}", *LEXICAL, *words]}
+        (arm,) = read([*given.values()]).arms
         return arm.digest()
 
     first = digest()
