@@ -71,14 +71,16 @@ def _reasons(verdicts: pl.DataFrame) -> str:
 
 def _replies(n: int, fault: str) -> str:
     verb, _, rest = fault.partition(" ")
-    one = {"are": "is", "were": "was", "do": "does"}.get(verb, verb)
+    one = {"are": "is", "were": "was"}.get(verb, verb)
     return f"1 reply {one} {rest}" if n == 1 else f"{n:,} replies {fault}"
 
 
 def _advice(verdicts: pl.DataFrame, first: str) -> str:
-    """Return what helps if replies have no room; "" if none is empty or cut off."""
-    short = verdicts["fault"].drop_nulls().str.contains("empty|max_tokens").any()
-    return f" {first}, or let its model think less (judge_chat.reasoning_effort)." if short else ""
+    """Return what helps if replies or prompts have no room; "" if all had."""
+    faults = " ".join(verdicts["fault"].drop_nulls().unique())
+    short, long = "empty" in faults or "max_tokens" in faults, "window" in faults
+    return (f" {first}, or let its model think less (judge_chat.reasoning_effort)." * short
+            + " Raise judge_chat.window, as far as the server's model reaches." * long)
 
 
 def mean_of_types(rows: list[AccuracyRow]) -> float | None:
