@@ -45,7 +45,7 @@ def remarks(verdicts: pl.DataFrame) -> list[str]:
     """Return what must be read beside one judge's accuracy: answers without a verdict, and incomplete replies.
 
     >>> for line in remarks(pl.DataFrame({"correct": [None, True], "fault": ["are empty", None]})): print(line)
-    1 of 2 answers without a verdict, left out of the accuracy and of paired tests: 1 replies are empty. Raise the \
+    1 of 2 answers without a verdict, left out of the accuracy and of paired tests: 1 reply is empty. Raise the \
 judge's max_tokens (judge.max_tokens), or let its model think less (judge_chat.reasoning_effort).
     """
     if "fault" not in verdicts.columns:  # a run folder that is older than this column
@@ -65,14 +65,22 @@ judge's max_tokens (judge.max_tokens), or let its model think less (judge_chat.r
 
 def _reasons(verdicts: pl.DataFrame) -> str:
     counts = verdicts.group_by("fault", maintain_order=True).len().iter_rows()
-    return ", ".join(f"{n:,} {f'replies {fault}' if fault else 'have no gold answer, or a reply without a verdict'}"
+    return ", ".join(_replies(n, fault) if fault else f"{n:,} without a gold answer or with an undecided reply"
                      for fault, n in counts)
 
 
+def _replies(n: int, fault: str) -> str:
+    verb, _, rest = fault.partition(" ")
+    one = {"are": "is", "were": "was"}.get(verb, verb)
+    return f"1 reply {one} {rest}" if n == 1 else f"{n:,} replies {fault}"
+
+
 def _advice(verdicts: pl.DataFrame, first: str) -> str:
-    """Return what helps if replies have no room; "" if none is empty or cut off."""
-    short = verdicts["fault"].drop_nulls().str.contains("empty|max_tokens").any()
-    return f" {first}, or let its model think less (judge_chat.reasoning_effort)." if short else ""
+    """Return what helps if replies or prompts have no room; "" if all had."""
+    faults = " ".join(verdicts["fault"].drop_nulls().unique())
+    short, long = "empty" in faults or "max_tokens" in faults, "window" in faults
+    return (f" {first}, or let its model think less (judge_chat.reasoning_effort)." * short
+            + " Raise judge_chat.window, as far as the server's model reaches." * long)
 
 
 def mean_of_types(rows: list[AccuracyRow]) -> float | None:

@@ -180,3 +180,25 @@ def test_counts_of_what_went_wrong_and_damaged_runs_are_in_every_form(runs: Path
         assert "Left out" in form
         assert f"{damaged.parent.name}/metrics.json" in form
     assert str(runs) not in built.json.read_text()
+
+
+def test_answers_without_a_verdict_stand_beside_the_figures(runs: Path) -> None:
+    """In the comparison, at the arm's name, and among the notes: excluded by strict, counted by the official script."""
+    rows = [{"question": q, "judge": judge, "correct": correct, "score": correct, "reply": "", "fault": fault}
+            for judge, none in (("strict", None), ("official", False)) for q, correct, fault in
+            ((0, True, None), (1, none, "are empty"), (2, none, "were cut off at max_tokens"))]
+    (folder,) = runs.glob("gap-*")
+    (folder / "verdicts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = build(runs)
+    comparison = json.loads(files.json.read_text())
+    assert comparison["arms"]["gap"]["verdicts"] == {
+        "strict": {"answers": 3, "without": 2, "incomplete": 0},
+        "official": {"answers": 3, "without": 0, "incomplete": 2}}
+    assert "verdicts" not in comparison["arms"]["fixed_5"]
+    notes = " ".join(comparison["notes"])
+    assert "gap, judge strict: 2 of 3 answers without a verdict, left out of the accuracy and of paired tests" in notes
+    assert "gap, judge official: 1 reply is empty, 1 reply was cut off at max_tokens, and counted" in notes
+    for page in (files.markdown, files.html):
+        text = page.read_text()
+        assert "2 of 3 answers without a verdict by strict" in text
+        assert "2 of 3 verdicts from empty or cut replies of official" in text

@@ -27,7 +27,7 @@ from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.stage import Stage
 from memlab.store import Store
-from memlab.tables import Tables, add_texts, frame
+from memlab.tables import Notes, Tables, add_texts, frame
 from memlab.text.display import sanitise
 
 
@@ -45,9 +45,14 @@ def as_tables(tables: Tables, answers: Sequence[SyntheticAnswer]) -> Tables:
     return Tables(questions=of_each_answer("questions"), gold=of_each_answer("gold"), answers=table, texts=texts)
 
 
-def judge_answers(judge: Stage, tables: Tables, kit: CalibrationSet, store: Store) -> dict[str, list[bool | None]]:
-    """Return, for each judge's name, its verdict on each synthetic answer (null: no verdict)."""
-    verdicts = judge.run(as_tables(tables, kit.answers).only(judge.reads), store)["verdicts"]
+def judge_answers(judge: Stage, tables: Tables, kit: CalibrationSet, store: Store, notes: Notes | None = None
+                  ) -> dict[str, list[bool | None]]:
+    """Return, for each judge's name, its verdict on each synthetic answer (null: no verdict).
+
+    What the judges count, such as empty replies, is added to ``notes``.
+    """
+    notes = Notes() if notes is None else notes
+    verdicts = notes.include(judge.run(as_tables(tables, kit.answers).only(judge.reads), store))["verdicts"]
     return {name: verdicts.filter(judge=name).sort("question")["correct"].to_list()
             for name in verdicts["judge"].unique(maintain_order=True)}
 
@@ -105,15 +110,17 @@ def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     if args.sheet:
         sampled = random.Random(args.seed).sample(items, min(args.sheet_size, len(items)))  # noqa: S311
         print(f"{write_sheet(args.sheet, sampled)} rows to label: {sanitise(str(args.sheet))}")
-    for name, verdicts in judge_answers(judge, tables, kit, Store(args.store)).items():
+    notes = Notes()
+    for name, verdicts in judge_answers(judge, tables, kit, Store(args.store), notes).items():
         summary = calibrate(kit, verdicts, args.seed)
         if labels is not None:
             pairs = pair_with_labels(labels, items, verdicts)
             summary["against_people"] = {"kappa": kappa_of(pairs, args.seed), "sensitivity": sensitivity(pairs),
                                          "specificity": specificity(pairs)}
-        judges[name] = {"data": args.data, "seed": args.seed, "limit": args.limit, **summary}
+        told = {what: number for what, number, _ in notes.table().iter_rows() if what.startswith(f"judge {name}: ")}
+        judges[name] = {"data": args.data, "seed": args.seed, "limit": args.limit, "told": told, **summary}
         print(f"judge {sanitise(name)} on {sanitise(args.data)}, {summary['items']:,} synthetic answers")
-        print("\n".join(_lines(summary)))
+        print("\n".join([*_lines(summary), *(f"  {sanitise(what)}: {number:,}" for what, number in told.items())]))
     with os_errors("the figures cannot be written", args.out):
         args.out.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(args.out, json.dumps({"judges": judges}, indent=1) + "\n")

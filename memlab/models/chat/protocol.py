@@ -13,7 +13,8 @@ MAX_TOKENS = 2**31 - 1
 """Largest number of tokens that a reply may report."""
 
 _ENDS = ("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete", "completed")
-_FAULTS = {"refused": "do not fit into the window", "length": "were cut off at max_tokens",
+_FAULTS = {"refused": "were not asked for, since the prompt does not fit into the window",
+           "length": "were cut off at max_tokens",
            "max_tokens": "were cut off at max_tokens", "model_length": "were cut off at the end of the window",
            "content_filter": "were withheld by the server's content filter", "declined": "were declined by the model"}
 _THINKING = re.compile(r"\s*[<\[](?:seed:)?(think|thinking|thought|reasoning)[>\]]", re.IGNORECASE)

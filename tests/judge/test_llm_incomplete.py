@@ -13,6 +13,7 @@ from memlab.evaluate.contrast import paired_values
 from memlab.judge import accuracy
 from memlab.judge.__main__ import main
 from memlab.judge.calibration.calibrate import judge_answers
+from memlab.judge.calibration.calibrate import main as calibrate_main
 from memlab.judge.calibration.synthetic_answers import CalibrationSet, SyntheticAnswer
 from memlab.judge.llm import LlmJudge
 from memlab.judge.memorystack import MemoryStackJudge
@@ -24,7 +25,7 @@ from memlab.stage import Stage
 from memlab.store import Store
 from tests.judge.script import put
 from tests.judge.test_main import ANSWERS, data, lines, verdicts, words  # noqa: F401 - a fixture
-from tests.judge.worlds import one
+from tests.judge.worlds import one, says
 from tests.models.chatserver import ChatServer, serving
 
 STYLES = ("longmemeval_style", "strict", "lenient", "memorystack", "official")
@@ -156,7 +157,23 @@ def test_calibration_leaves_them_out(tmp_path: Path) -> None:
                           SyntheticAnswer(0, "vague", False, "x", "")], {})
     with serving(rule=lambda m: "yes" if "\ntea\n" in m[-1]["content"] else "") as server:
         by_judge = judge_answers(judge("strict", server), one("milk", "a"), kit, Store(tmp_path))
-    assert by_judge == {"strict": [True, None]}
+        assert by_judge == {"strict": [True, None]}
+
+
+def test_the_calibration_of_the_script_names_what_it_counts(data: Path,  # noqa: F811
+                                                            capsys: pytest.CaptureFixture[str]) -> None:
+    out = data.parent / "calibration.json"
+    with serving(rule=lambda _: "") as server:
+        assert calibrate_main([*words(data), "--chat.model=tiny", f"--chat.url={server.url}", "--out", str(out)]) == 0
+    figures = json.loads(out.read_text())["judges"]["official"]
+    assert figures["told"] == {"judge official: replies are empty": figures["items"]}
+    assert f"judge official: replies are empty: {figures['items']}" in capsys.readouterr().out
+
+
+def test_a_prompt_that_does_not_fit_is_named_with_its_remedy(tmp_path: Path) -> None:
+    chat = says("yes", window=40)
+    (remark,) = accuracy.remarks(LlmJudge(chat=chat).run(one("tea", "milk"), Store(tmp_path))["verdicts"])
+    assert "1 reply was not asked for, since the prompt does not fit into the window. Raise judge_chat.window" in remark
 
 
 def test_reports_count_them_and_pairs_without_a_verdict_are_left_out(tmp_path: Path) -> None:
