@@ -48,7 +48,7 @@ def remarks(verdicts: pl.DataFrame) -> list[str]:
     1 of 2 answers without a verdict, left out of the accuracy and of paired tests: 1 reply is empty. Raise the \
 judge's max_tokens (judge.max_tokens), or let its model think less (judge_chat.reasoning_effort).
     """
-    if "fault" not in verdicts.columns:  # a run folder that is older than this column
+    if "fault" not in verdicts.columns:  # the file leaves it out where no reply has one
         verdicts = verdicts.with_columns(pl.lit(None, pl.String).alias("fault"))
     lines = []
     without, counted = (verdicts.filter(test) for test in (
