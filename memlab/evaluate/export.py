@@ -130,7 +130,8 @@ def _relevant(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
     added = lost.unique("unit", maintain_order=True).select(
         "unit", *SESSION, pl.concat_list("turn").cast(SCHEMAS["units"]["turns"]).alias("turns"),
         pl.lit(units["level"].first(), pl.String).alias("level"))
-    return pl.concat([units, added]), pl.concat([held.select("question", "unit"), lost.select("question", "unit")]).unique()
+    pairs = pl.concat([rows.select("question", "unit") for rows in (held, lost)]).unique()
+    return pl.concat([units, added]), pairs
 
 
 def by_session(tables: Tables) -> Tables:
