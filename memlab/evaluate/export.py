@@ -6,8 +6,8 @@ A run folder has these pairs, from which such tools compute the figures that mem
 * ``run.sessions.trec`` and ``qrels.sessions.trec``: its sessions, where it ranks something finer.
 
 A tool averages over the topics of the run, or of the qrels, or of both, so that each pair has the same topics: those
-with evidence. A topic for which nothing was ranked has the document ``(nothing)``. The others, with an answer alone or
-none, are in ``run.unjudged.trec``.
+with evidence. A topic for which nothing was ranked has the document ``(nothing)``. The ranking of the others is in
+``run.unjudged.trec``.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def write_trec(tables: Tables, folder: Path, *, name: str) -> None:
     write_qrels(tables, folder / "qrels.trec")
     if grain(tables["units"]) != "session":
         sessions = by_session(tables)
-        write_run(sessions["ranking"], sessions, folder / "run.sessions.trec", name=name)
+        judged = sessions["ranking"].join(scored_evidence(tables), on="question", how="semi")
+        write_run(judged, sessions, folder / "run.sessions.trec", name=name)
         write_qrels(sessions, folder / "qrels.sessions.trec")
 
 
@@ -129,7 +130,8 @@ def _relevant(tables: Tables) -> tuple[pl.DataFrame, pl.DataFrame]:
     added = lost.unique("unit", maintain_order=True).select(
         "unit", *SESSION, pl.concat_list("turn").cast(SCHEMAS["units"]["turns"]).alias("turns"),
         pl.lit(units["level"].first(), pl.String).alias("level"))
-    return pl.concat([units, added]), pl.concat([held.select("question", "unit"), lost.select("question", "unit")]).unique()
+    pairs = pl.concat([rows.select("question", "unit") for rows in (held, lost)]).unique()
+    return pl.concat([units, added]), pairs
 
 
 def by_session(tables: Tables) -> Tables:

@@ -15,17 +15,21 @@ MAX_CHARACTERS = 400
 def snippets(ranked: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Return (question, rank, unit, session, turns, said_on, text, gold, selected) for the first ranks.
 
-    ``ranked`` is a ranking with the columns session and turns of its units.
+    ``ranked`` is a ranking with the columns session and turns of its units. The text of an unknown document of a
+    foreign run is its name.
     """
     top = ranked.filter(pl.col("rank") <= SHOWN_RANKS).join(
         tables["units"].select("unit", "corpus"), on="unit").select(
         "question", "rank", "unit", "corpus", "session", "turns", "selected")
     dates = tables["sessions"].select("corpus", "session", "said_on")
+    unknown = tables["ids"].filter((pl.col("kind") == "session") & (pl.col("session") < 0)).select(
+        *SESSION, pl.format("no such document: {}", "name").alias("unknown"))
     return (
         top.join(_lines(top, tables), on="unit", how="left")
         .join(_gold(top, tables["evidence"]), on=["question", "unit"], how="left")
         .join(dates, on=SESSION, how="left")
-        .select("question", "rank", "unit", "session", "turns", "said_on", "text",
+        .join(unknown, on=SESSION, how="left")
+        .select("question", "rank", "unit", "session", "turns", "said_on", pl.coalesce("text", "unknown").alias("text"),
                 pl.col("gold").fill_null(False), "selected")
         .sort("question", "rank")
     )

@@ -68,7 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 @enough_memory("score fewer runs at once, or fewer questions (data.limit=100)")
-def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[str], experiment: str, lint: bool) -> int:
+def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[str], experiment: str,
+           lint: bool) -> int:
     sweep = read(settings)
     base = replace(sweep.arms[0], experiment=experiment)
     store = store_at(sweep.settings.store)

@@ -106,7 +106,8 @@ def read_run(path: Path, order: Order = "score", ties: Ties = "file") -> Run:
 
 def _contradicted(table: pl.DataFrame) -> int:
     """Count the topics in which some row has a higher score than one of a better rank."""
-    ranks = table.group_by("topic", "place").agg(pl.col("score").min().alias("low"), pl.col("score").max().alias("high"))
+    ranks = table.group_by("topic", "place").agg(
+        pl.col("score").min().alias("low"), pl.col("score").max().alias("high"))
     before = pl.col("low").cum_min().shift(1).over("topic")
     return ranks.sort("topic", "place").filter(pl.col("high") > before)["topic"].n_unique()
 

@@ -22,8 +22,8 @@ MISSES = "They keep their ranks as misses, count for K and cost no tokens."
 DECIDES = {
     "score": "The highest score is taken for the best; add --ascending if the scores are distances, --by-rank if the "
              "ranks are right.",
-    "ascending": "The lowest score is taken for the best; leave out --ascending if the scores are no distances, or take "
-                 "--by-rank in its place if the ranks are right."}
+    "ascending": "The lowest score is taken for the best; leave out --ascending if the scores are no distances, or "
+                 "take --by-rank in its place if the ranks are right."}
 """What a message says where ranks and scores disagree, by the order of the run."""
 
 BREAKS = {"file": "The file's own order", "name": "The order of their names, from z to a,"}
@@ -125,7 +125,8 @@ def _unknown(placed: pl.DataFrame, level: Level, first: int) -> tuple[pl.DataFra
     """
     made = placed.filter(pl.col("name").is_not_null()).select("corpus", "name").unique(maintain_order=True)
     units = made.with_row_index("n").select(
-        (pl.col("n").cast(pl.Int64) + first).alias("unit"), "corpus", (-1 - pl.col("n").cast(pl.Int32)).alias("session"),
+        (pl.col("n").cast(pl.Int64) + first).alias("unit"), "corpus",
+        (-1 - pl.col("n").cast(pl.Int32)).alias("session"),
         pl.lit([], SCHEMAS["units"]["turns"]).alias("turns"), pl.lit(level).alias("level"), "name")
     return units, frame("ids", {"kind": ["session"] * units.height, "corpus": units["corpus"],
                                 "session": units["session"], "name": units["name"]})
@@ -140,12 +141,13 @@ def _about_rows(run: Run, topics: pl.DataFrame, rows: pl.DataFrame, ranked: pl.D
     if run.left_out:
         faults.append(f"{len(run.left_out):,} entries of the file hold no scores "
                       f"({_examples(pl.Series(run.left_out))}). They are left out.")
-    for rule, what in ((pl.col("name").is_not_null() & ~pl.col("late"), "documents that the question's history does not "
-                        "have"), (pl.col("late"), "a session of a later day than the question")):
+    for rule, what in (
+            (pl.col("name").is_not_null() & ~pl.col("late"), "documents that the question's history does not have"),
+            (pl.col("late"), "a session of a later day than the question")):
         some = ranked.filter(rule)
         if some.height:
-            faults.append(f"{some.height:,} rows in {some['question'].n_unique():,} of {topics.height:,} questions name "
-                          f"{what} ({_examples(some['document'])}). {MISSES}")
+            faults.append(f"{some.height:,} rows in {some['question'].n_unique():,} of {topics.height:,} questions "
+                          f"name {what} ({_examples(some['document'])}). {MISSES}")
     alone = ranked.group_by("topic", maintain_order=True).agg(pl.col("name").is_not_null().all()).filter("name")
     if alone.height:
         faults.append(f"{alone.height:,} of {topics.height:,} questions rank such documents alone "

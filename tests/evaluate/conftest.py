@@ -50,7 +50,8 @@ def build(sessions: dict[int, list[list[str]]], evidence: dict[int, list[tuple[i
                                 "tokens": chosen["tokens"].cast(pl.Int32)})
     gold_rows = [(q, s, t) for q, held in evidence.items() for s, t in held]
     return Tables(
-        texts=texts_frame(["hello", *(f"question {q}" for q in asked)]), sessions=said, ids=empty("ids"), turns=turns, units=units,
+        texts=texts_frame(["hello", *(f"question {q}" for q in asked)]), ids=empty("ids"), sessions=said,
+        turns=turns, units=units,
         ranking=ranking, context=context,
         questions=frame("questions", {"question": asked, "corpus": [corpus_of.get(q, 0) for q in asked],
                                       "text_id": [text_hash(f"question {q}") for q in asked],

@@ -32,7 +32,8 @@ from tests.small import arm, lexical, lives
 from tests.store.worker import DigestEmbedder
 
 FILES = {"classes.parquet", "config.yaml", "context.parquet", "ids.parquet", "manifest.json", "metrics.json",
-         "questions.parquet", "qrels.trec", "ranking.parquet", "run.trec", "shown.parquet"}
+         "questions.parquet", "qrels.sessions.trec", "qrels.trec", "ranking.parquet", "run.sessions.trec", "run.trec",
+         "run.unjudged.trec", "shown.parquet"}
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_a_run_folder_holds_the_whole_record(tmp_path: Path, store: Store) -> No
     assert metrics["session/recall_all@5"] == pytest.approx(mean)
     assert metrics["selected/k_mean"] == 5
     assert {"context/tokens_mean", "turn/ndcg@10", "type=multi-session/session/mrr"} <= set(metrics)
-    lines = (folder / "run.trec").read_text().splitlines()
+    lines = [line for name in ("run", "run.unjudged") for line in (folder / f"{name}.trec").read_text().splitlines()]
     assert len(lines) == ranking.height
     assert lines[0].split()[0].startswith("life-")
     assert (folder / "config.yaml").read_text() == one.config

@@ -22,6 +22,11 @@ def arm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def run_of(folder: Path) -> str:
+    """All topics of an exported run."""
+    return (folder / "run.trec").read_text() + (folder / "run.unjudged.trec").read_text()
+
+
 def figures(folder: Path) -> dict[str, float]:
     found: dict[str, float] = json.loads((folder / "metrics.json").read_text())
     return found
@@ -29,13 +34,13 @@ def figures(folder: Path) -> dict[str, float]:
 
 @pytest.mark.parametrize("kind", ["trec", "mteb", "lists"])
 def test_a_run_file_of_an_arm_has_the_figures_of_the_arm(arm: Path, tmp_path: Path, kind: str) -> None:
-    lines = [line.split() for line in (arm / "run.trec").read_text().splitlines()]
+    lines = [line.split() for line in run_of(arm).splitlines()]
     by_topic: dict[str, list[str]] = {}
     for topic, _, document, *_ in lines:
         by_topic.setdefault(topic, []).append(document)
     file = tmp_path / f"foreign-{kind}.txt"
     file.write_text({
-        "trec": (arm / "run.trec").read_text(),
+        "trec": run_of(arm),
         "mteb": json.dumps({"default": {"test": {topic: {d: -i for i, d in enumerate(documents)}
                                                  for topic, documents in by_topic.items()}}}),
         "lists": "\n".join(json.dumps({"question_id": topic, "ranked": documents})
@@ -62,7 +67,7 @@ def test_the_data_may_be_given_as_flags(arm: Path, tmp_path: Path, capsys: pytes
 
 def test_runs_stand_beside_the_arms_of_an_experiment(arm: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = arm.parents[2] / "theirs.jsonl"
-    topics = list(dict.fromkeys(line.split()[0] for line in (arm / "run.trec").read_text().splitlines()))
+    topics = list(dict.fromkeys(line.split()[0] for line in run_of(arm).splitlines()))
     file.write_text("\n".join(json.dumps({"question_id": topic, "ranked": ["s0"]}) for topic in topics[1:]))
     assert main([str(file), *DATA[:1], *SELECTION, f"out={arm.parents[2]}", "--experiment", "single"]) == 0
     out = capsys.readouterr().out
@@ -98,3 +103,58 @@ def test_the_first_file_is_what_others_are_compared_with(arm: Path, tmp_path: Pa
         comparison = json.loads((tmp_path / "score" / "synthetic" / "comparison.json").read_text())
         assert next(iter(comparison["arms"])) == first
     assert [name for name in comparison["arms"] if not name.endswith(".twin")] == ["c", "a", "b"]
+
+
+CUSTOM = {
+    "sessions": [{"corpus": "ann", "session": "s1", "said_on": "2024-01-05", "turns": [
+                     {"role": "user", "text": "My dog is called Rex."}, {"role": "user", "text": "I live in Oslo."}]},
+                 {"corpus": "ann", "session": "s2", "said_on": "2024-01-06", "turns": [
+                     {"role": "user", "text": "I have three cats."}]},
+                 {"corpus": "ann", "session": "late", "said_on": "2024-02-06", "turns": [
+                     {"role": "user", "text": "I have four cats now."}]}],
+    "questions": [{"question": f"q{n}", "corpus": "ann", "text": "What?", "asked_on": "2024-01-07", "answer": "x",
+                   "evidence": [{"session": "s1", "turn": 0}]} for n in range(3)]}
+
+
+@pytest.mark.parametrize("select", ["fixed_10", "budget"])
+def test_unknown_documents_are_misses_that_cost_nothing(
+        tmp_path: Path, select: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, rows in CUSTOM.items():
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    ranked = [("q0", "fact-1"), ("q0", "late:0"), ("q0", "s1:0"), ("q1", "s1:0"), ("q1", "s1"), ("q2", "fact-1")]
+    (tmp_path / "theirs.trec").write_text("".join(f"{q} Q0 {d} 0 {-n} x\n" for n, (q, d) in enumerate(ranked)))
+    words = [str(tmp_path / "theirs.trec"), "data=custom", f"data.path={tmp_path}", f"rank/select={select}",
+             f"out={tmp_path}"]
+    assert main(["--lint", *words]) == 0
+    said = ["3 rows in 3 of 3 questions name documents that the question's history does not have ('fact-1', 's1'). ",
+            "1 rows in 1 of 3 questions name a session of a later day than the question ('late:0'). ",
+            "1 of 3 questions rank such documents alone ('q2'). They count as not found."]
+    lint = capsys.readouterr().out
+    assert all(sentence in lint for sentence in said)
+    assert main(words) == 0
+    (folder,) = tmp_path.glob("score/*/theirs-*")
+    values = figures(folder)
+    assert values["turn/mrr"] == pytest.approx((1 / 3 + 1 + 0) / 3)
+    assert values["session/mrr"] == pytest.approx((1 / 3 + 1 + 0) / 3)
+    assert values["turn/recall_any@1"] == pytest.approx(1 / 3)
+    assert values["turn/ndcg@3"] == pytest.approx((1 / 2 + 1 + 0) / 3)  # 1 / log2(3 + 1)
+    assert values["selected/turn/recall_all"] == pytest.approx(2 / 3)
+    assert values["selected/k_mean"] == 2  # 3, 2 and 1 rows
+    context = pl.read_parquet(folder / "context.parquet")
+    assert values["context/tokens_mean"] == pytest.approx(context["tokens"].sum() / 3)
+    assert context["question"].to_list() == [0, 1]
+    report = json.loads((folder.parent / "comparison.json").read_text())
+    assert all(any(note.startswith(f"theirs: {sentence}") for note in report["notes"]) for sentence in said)
+    assert pl.read_parquet(folder / "shown.parquet").filter(question=0)["text"].to_list()[:2] == [
+        "no such document: fact-1", "no such document: late:0 (of a later day)"]
+
+
+def test_distances_are_read_as_such_on_demand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "faiss.trec"
+    file.write_text("".join(f"life-0:{n} Q0 s{s} {s + 1} {.1 * s} x\n" for n in range(3) for s in range(4)))
+    for flags, said in (([], "contradict the scores in 3 of 3 topics. The highest"), (["--ascending"], ""),
+                        (["--by-rank"], "")):
+        assert main(["--lint", str(file), *flags, "data.limit=3"]) == 0
+        out = capsys.readouterr().out
+        assert said in out
+        assert bool(said) == ("contradict" in out)

@@ -102,14 +102,16 @@ def test_utf_16_is_named(tmp_path: Path, encoding: str) -> None:
     ("null", "null"), ("true", "true"), ("NaN", "nan"), ("-Infinity", "-inf"), ('"0.9"', "the text '0.9'"),
     ("[1]", r"\[1\]")])
 def test_a_score_that_is_no_number_is_named(tmp_path: Path, score: str, said: str) -> None:
-    for text in ('{"q1": {"s1": %s, "s2": 0.4}, "q2": {"s1": 1}}', '{"d": {"test": {"q1": {"s1": %s}, "q2": {"s": 1}}}}'):
+    for text in ('{"q1": {"s1": %s, "s2": 0.4}, "q2": {"s1": 1}}',
+                 '{"d": {"test": {"q1": {"s1": %s}, "q2": {"s": 1}}}}'):
         with pytest.raises(MemlabError, match=f"document 's1' of 'q1': the score is {said}"):
             read(tmp_path, text % score)
 
 
 def test_entries_without_scores_are_named(tmp_path: Path) -> None:
-    run = read(tmp_path, json.dumps({"mteb_model_meta": {"name": "m"}, "model": "bm25", "about": {"by": "us"}, "q0": None,
-                                     "q1": {"s1": 1}, "q2": ["s1"], "d": {"q3": {"s2": 1}, "seconds": 3}}))
+    run = read(tmp_path, json.dumps({
+        "mteb_model_meta": {"name": "m"}, "model": "bm25", "about": {"by": "us"}, "q0": None, "q1": {"s1": 1},
+        "q2": ["s1"], "d": {"q3": {"s2": 1}, "seconds": 3}}))
     assert order(run) == [("q1", "s1"), ("q3", "s2")]
     assert run.left_out == ("model", "about", "q0", "q2", "seconds")
 

@@ -99,10 +99,10 @@ def test_a_document_that_is_ranked_again_is_left_out_and_the_ranks_close_up(tabl
                        "2 rows share their score with another row of the question. The file's own order breaks these "
                        "ties."]),
     ("ascending", "name", ["The ranks contradict the scores in 1 of 1 topics. The lowest score is taken for the best; "
-                           "leave out --ascending if the scores are no distances, or take --by-rank in its place if the "
-                           "ranks are right.",
-                           "2 rows share their score with another row of the question. The order of their names, from z "
-                           "to a, breaks these ties."])])
+                           "leave out --ascending if the scores are no distances, or take --by-rank in its place if "
+                           "the ranks are right.",
+                           "2 rows share their score with another row of the question. The order of their names, from "
+                           "z to a, breaks these ties."])])
 def test_what_decides_the_order_is_said(tables: Tables, order: Order, ties: Ties, said: list[str]) -> None:
     one = replace(run(("q0", "s1", 1.0), ("q0", "twin", 1.0)), tied=2, contradicted=1, order=order, ties=ties)
     assert match(one, tables).faults[1:] == said

@@ -255,7 +255,7 @@
     words.dir = "auto";
     const meta = el("p", "meta");
     if (gold) meta.append(el("span", "tag", selected ? "evidence · " : "evidence, cut · "));
-    const facts = [`session ${session}`, date, tokens === null ? "" : `${tokens} tokens`, `score ${show(score)}`];
+    const facts = [session < 0 ? "" : `session ${session}`, date, tokens === null ? "" : `${tokens} tokens`, `score ${show(score)}`];
     signals.forEach((value, i) => { if (value !== null) facts.push(`${drill.signals[i]} ${show(value)}`); });
     meta.append(facts.filter(Boolean).join(" · "));
     meta.title = `unit ${number}`;
