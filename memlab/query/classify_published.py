@@ -8,13 +8,15 @@ from typing import ClassVar
 from memlab.query.classify import PatternClassifier, Patterns
 from memlab.stage import stage
 from memlab.text.temporal.calendar import MONTHS, SEASONS, WEEKDAYS
-from memlab.text.temporal.patterns import COUNT, DAY, HOLIDAY, MONTH, YEAR
+from memlab.text.temporal.holidays import HOLIDAY
+from memlab.text.temporal.patterns import COUNT, DAY, MONTH, YEAR
 
 _UNIT = r"(?:seconds?|minutes?|hours?|days?|nights?|weeks?|weekends?|fortnights?|months?|years?|decades?)"
 _PERIOD = r"(?:hours?|days?|nights?|weeks?|weekends?|fortnights?|months?|quarters?|years?|decades?|semesters?)"
 _COUNT = rf"(?:\d+|{COUNT}|couple(?: of)?|several)"
 _PART = r"(?:mornings?|afternoons?|evenings?|nights?)"
-_MONTH_NAME = f"(?:{'|'.join(MONTHS)})"
+_MONTH_NAME = "(?:" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS) + ")"
+_DAY, _YEAR = (re.sub(r"\?P<\w+>", "?:", pattern) for pattern in (DAY, YEAR))
 _DAY_NAME = f"(?:{'|'.join(WEEKDAYS)})"
 _SEASON = f"(?:{'|'.join(SEASONS)})"
 _WHICH = r"(?:last|past|this|next|coming|previous|following)"
@@ -38,12 +40,11 @@ _TIME_WORDS = (
     rf"\b(?:in|{_FROM}|throughout|early|mid|late)[ -](?:early |mid |late )?{_MONTH_NAME}\b(?!['\u2019]s\b)|"
     rf"\b(?:last|past|next) {_MONTH_NAME}\b|\bthis (?-i:{_MONTH_NAME})\b|"
     rf"\bfrom {_MONTH_NAME} (?:to|until|till|through)\b|\b(?:end|beginning|start|middle|month|week|\w+day|"
-    rf"\d(?:st|nd|rd|th)?) of {_MONTH_NAME}\b|\b{DAY} {MONTH}|\b{MONTH} (?:the )?{DAY.replace('<d>', '<d2>')}|"
-    rf"\b{MONTH} {YEAR}",
-    rf"\b(?:in|of|by|from|{_FROM}) {YEAR.replace('<y>', '<y2>')}|\b\d{{4}}-\d\d?-\d\d?\b|"
+    rf"\d(?:st|nd|rd|th)?) of {_MONTH_NAME}\b|\b{_DAY} {MONTH}|\b{MONTH} (?:the )?{_DAY}|\b{MONTH} {_YEAR}",
+    rf"\b(?:in|of|by|from|{_FROM}) {_YEAR}|\b\d{{4}}-\d\d?-\d\d?\b|"
     r"\b\d\d?/\d\d?/\d{2,4}\b",
     rf"\b(?:in|over) (?:the )?(?:early |late )?{_SEASON}\b(?! (?:of|from|into)\b)|"
-    rf"\b{_SEASON} (?:of )?{YEAR.replace('<y>', '<y3>')}",
+    rf"\b{_SEASON} (?:of )?{_YEAR}",
     rf"\b(?:at|over|around|on|{_WHICH}) (?:{HOLIDAY})\b",
 )
 _TEMPORAL = "|".join(_TIME_WORDS)

@@ -72,6 +72,7 @@ def test_memorystack_tells_every_detector_that_fires(question: str, expected: tu
     "What did I do over the weekend?", "Where did I spend last weekend?", "Which films have I seen this year?",
     "What did we discuss in the last two weeks?", "What did I read over the past few months?",
     "Where did I go in March?", "where did i go in march", "What did I do in May?", "What did I sow in early June?",
+    "What did I sew in Dec?",
     "Where did I travel last August?", "Which trips did I take from May to July?", "What broke at the end of April?",
     "What did I buy between May 3 and May 9?", "What happened on March 5?", "What happened on the 3rd of May?",
     "What did Ines do on 7 May 2023?", "What did I do on 2023-05-01?", "What did I do in 2022?",

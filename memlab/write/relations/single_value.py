@@ -18,7 +18,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 _KINDS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
-    "food": (_words("food cuisine dish dishe meal restaurant cooking dinner lunch takeout takeaway"), _words("""
+    "food": (_words("food cuisine dish dishe meal restaurant cooking"), _words("""
         american argentinian brazilian british cajun cantonese caribbean chinese cuban ethiopian filipino french german
         georgian greek hawaiian hungarian indian indonesian iranian italian jamaican japanese korean lebanese malaysian
         mediterranean mexican moroccan nepalese persian peruvian polish portuguese russian sichuan spanish syrian thai
@@ -46,6 +46,8 @@ _WHEN = r"(?:now|lately|nowadays|currently|instead|recently|by\sfar|these\sdays|
 _KIND = rf"(?:\s(?P<kind>(?!{_WHEN}\b)[\w -]+?))?"
 _LEAD = re.compile(rf"^{_WHEN}(?:\s|\W*$)", re.I)
 _OWNER = r"(?P<who>[Mm]y|[Oo]ur|(?:[Tt]he\s)?[\w-]+(?:'s))"
+_HAVING = re.compile(r"^(?:to\s)?(?:eat|drink|play|listen|cook|order|watch|read|wear)(?:ing)?\s(?:to\s)?", re.I)
+_ACTIVITY = re.compile(r"(?:to|\w+ing)\s", re.I)  # "trying new food" is no kind of food
 _LATELY = re.compile(r"\b(?:now|these days|lately|nowadays|instead|more|any ?more)\b", re.I)
 _PAST_OWNER = re.compile(r"\b(?:old|previous|former|first|ex|childhood)\b", re.I)
 
@@ -112,7 +114,7 @@ def _favourite(clause: str, speaker: str, lately: bool) -> Iterator[Value]:
         kind, terms = terms_of(match["kind"] or ""), terms_of(match["what"])
         yield from _of_kind(match["who"], kind or _kind_within(terms, match["what"]), terms, True, speaker)
     elif match := _PREFERS.match(clause) or _SWITCHED.match(clause) or _LIKES.match(clause):
-        what = match["what"].split(" to ")[0].split(" over ")[0].split(" than ")[0]
+        what = _HAVING.sub("", match["what"]).split(" to ")[0].split(" over ")[0].split(" than ")[0]
         weak = match.re is _LIKES and not (lately or _LATELY.search(clause))
         terms = terms_of(what)
         yield from _of_kind(match["who"], _kind_within(terms, what), terms, not weak, speaker)
@@ -121,10 +123,10 @@ def _favourite(clause: str, speaker: str, lately: bool) -> Iterator[Value]:
 def _kind_within(terms: frozenset[str], what: str) -> frozenset[str]:
     """Return the kind of an object: of its known value ("Thai"), else its last word ("crime novels")."""
     for kind, (nouns, known) in _KINDS.items():
-        if terms & nouns or (terms and terms <= known):
+        if (terms & nouns and not _ACTIVITY.match(what)) or (terms and terms <= known):
             return frozenset({kind})
     words = re.findall(r"[\w'-]*\w", what)
-    last = terms_of(words[-1]) if 1 < len(words) <= 3 else frozenset()
+    last = terms_of(words[-1]) if 1 < len(words) <= 3 and not _ACTIVITY.match(what) else frozenset()
     return last & terms
 
 

@@ -128,6 +128,7 @@ def test_no_contradiction(store, old, new):
     ("My go-to cuisine is Italian.", "My go-to cuisine is definitely Thai now."),
     ("I love pizza.", "Sushi is my new favourite dish."), ("I love coffee.", "Tea is my go-to these days."),
     ("I love jazz.", "Techno is my favourite right now."), ("My favourite colour is blue.", "Green is my favourite."),
+    ("I love eating Italian food.", "Thai is my go-to."), ("I love listening to jazz.", "Techno is my go-to now."),
     ("I love tennis.", "Padel is my go-to sport now."), ("I love the Python language.", "Rust is my go-to language."),
 ])
 def test_another_value_of_a_slot_with_one_value_supersedes_as_in_the_papers_examples(store, old, new):
@@ -142,6 +143,7 @@ def test_another_value_of_a_slot_with_one_value_supersedes_as_in_the_papers_exam
     ("I prefer Italian food.", "Do you prefer Thai food?"), ("I work at Microsoft.", "I started at six."),
     ("I love Italian food.", "Italian is my go-to."), ("I love Italian food.", "My sister's go-to is Thai."),
     ("I love Italian food.", "Thai is Ann's go-to."), ("I love Italian food.", "Blue is my favourite."),
+    ("I love trying new foods.", "Thai is my go-to."), ("We like to grab food.", "Thai is my go-to."),
     ("I love French movies.", "Thai is my go-to."), ("I love rock climbing.", "Jazz is my go-to."),
     ("I love the black dress.", "Blue is my favourite color."), ("I love Italian food.", "Tea is my go-to these days."),
     ("I love Italian food.", "Is Thai my go-to?"), ("I love Italian food.", "Thai used to be my go-to."),
