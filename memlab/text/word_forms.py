@@ -2,9 +2,9 @@
 
 This is what Lucene's analysers do, in one tokeniser: NFKC and case folding (``ICUFoldingFilter``), characters and pairs
 of characters where words have no spaces (``CJKBigramFilter``), the letters that Arabic and Hindi write in several ways
-(``ArabicNormalizer``, ``HindiNormalizer``), and decimal digits of any script (``DecimalDigitFilter``). A text and a query
-get the same forms, so they match however they are typed. Nothing here knows a dictionary: traditional and simplified
-Chinese stay two words, and so do "Müller" and "Mueller".
+(``ArabicNormalizer``, ``HindiNormalizer``), and decimal digits of any script (``DecimalDigitFilter``). Texts and
+queries get the same forms, so they match however they are typed. Nothing here knows a dictionary: traditional and
+simplified Chinese stay two words, and so do "Müller" and "Mueller".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WORD = "|".join((
 
 _ODD = r"[^\x00-\x7F\u2010-\u2027\u2022\u2026]"
 _INVISIBLE = r"[\u00AD\u034F\u061C\u180E\u200B-\u200F\u202A-\u202E\u2060-\u2069\uFE00-\uFE0F\uFEFF\u2122]"
-"""Hyphens that may break a line, joiners, marks of direction, variants of an emoji; and the sign TM, which is no word."""
+"""Hyphens that may break a line, joiners, marks of direction, variants of an emoji; the sign TM, which is no word."""
 
 _OPTIONAL = re.compile("|".join((
     r"(?<![\u0400-\u04FF])[\u0300-\u036F]|[\u0300\u0301]",          # accents, but Cyrillic й and ї are letters
