@@ -91,7 +91,7 @@ def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_
     assert record(scored, "metrics.json") == record(trigram, "metrics.json")
     assert (tmp_path / "runs" / "score" / "synthetic" / "report.html").is_file()
     page = memlab(tmp_path, ["run", "--help", "plugins=[mylab]", "search/lexical=trigram"])
-    assert "search/lexical: bm25, bm25_official, bm25_v1, none, opensearch_sparse, trigram\n" in page
+    assert "search/lexical: bm25, bm25_all, bm25_official, bm25_v1, none, opensearch_sparse, trigram\n" in page
     assert "power: 0.5  # how much long texts are discounted" in page
     asked = memlab(tmp_path, ["ask", "plugins=[mylab]", "search/lexical=trigram", "search/dense=none", *LIVES,
                               "corpus=life-0", "What pet do I have?"])

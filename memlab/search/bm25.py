@@ -30,8 +30,8 @@ Score = Callable[[Corpus, "scipy.sparse.csr_array", int], Reals]
 class BM25:
     """Search by words. Each distinct text is tokenised once, however many corpora hold it.
 
-    A memory that shares no word with the query is no hit. Lanes are named ``<name>:<kind>``. A query's ``weight`` is
-    not applied here. ``memlab.text.word_forms`` says what a word is, in each script.
+    A memory that shares no word with the query is no hit, unless ``unmatched`` keeps it with score 0. Lanes are named
+    ``<name>:<kind>``. A query's ``weight`` is not applied here. ``memlab.text.word_forms`` says what a word is.
     """
 
     reads: ClassVar = ("queries", "questions", "memories", "texts")
@@ -49,6 +49,8 @@ class BM25:
     kinds: Names | None = None  # kinds of memories to search; null: all
     depth: Annotated[int, Field(ge=1)] = 1000  # most hits per query and kind
     name: str = "lexical"  # lanes are named lexical:<kind>
+    # true: memories without a word of the query come last, by id, so that fusion normalises over all memories
+    unmatched: bool = False
 
     @field_validator("pattern")
     @classmethod
@@ -71,7 +73,7 @@ class BM25:
 
         return search_words(tables, store, self.kinds, self.name, self.depth,
                             tokenise=StemmedWords(self.pattern, stop, self.stemmer), score=score, whole=False,
-                            floor=MATCH)
+                            floor=None if self.unmatched else MATCH)
 
 
 @dataclass(frozen=True)

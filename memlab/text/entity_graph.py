@@ -17,6 +17,7 @@ import polars as pl
 
 from memlab.tables import SESSION, as_of
 from memlab.text.tokenize import LUCENE_STOP_WORDS
+from memlab.text.word_forms import characters
 
 _WORD = re.compile(r"\w+")
 _COMMON = frozenset((*LUCENE_STOP_WORDS, "can", "did", "does", "from", "had", "has", "have", "her", "him", "his", "how",
@@ -163,7 +164,7 @@ def graphs(entities: pl.DataFrame, links: pl.DataFrame, sessions: pl.DataFrame, 
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
+    return [part for word in _WORD.findall(text.casefold()) for part in characters(word)]
 
 
 def _key(name: str) -> str:

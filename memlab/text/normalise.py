@@ -12,6 +12,8 @@ import unicodedata
 
 import Stemmer
 
+from memlab.text.word_forms import characters
+
 _UNITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
           "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
@@ -74,11 +76,16 @@ def answer_tokens(text: str) -> tuple[str, ...]:
 
     >>> answer_tokens("Twenty-one days, or $1,350.50")
     ('21', 'days', 'or', '1350.50')
+
+    Without spaces each character is a word, so that an answer is found within a sentence.
+
+    >>> answer_tokens("Tokyo 東京。")
+    ('tokyo', '東', '京')
     """
     folded = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'")
     folded = re.sub(r"(?<=\d),(?=\d{3})", "", folded)
     folded = _NUMBER_WORD.sub(lambda match: str(NUMBER_WORDS[match[0]]), folded)
-    return tuple(t for t in _TOKEN.findall(folded) if t not in _ARTICLES)
+    return tuple(part for t in _TOKEN.findall(folded) if t not in _ARTICLES for part in characters(t))
 
 
 def normalise_vote(answer: str) -> str:

@@ -2,9 +2,9 @@
 
 This is what Lucene's analysers do, in one tokeniser: NFKC and case folding (``ICUFoldingFilter``), characters and pairs
 of characters where words have no spaces (``CJKBigramFilter``), the letters that Arabic and Hindi write in several ways
-(``ArabicNormalizer``, ``HindiNormalizer``), and decimal digits of any script (``DecimalDigitFilter``). A text and a query
-get the same forms, so they match however they are typed. Nothing here knows a dictionary: traditional and simplified
-Chinese stay two words, and so do "Müller" and "Mueller".
+(``ArabicNormalizer``, ``HindiNormalizer``), and decimal digits of any script (``DecimalDigitFilter``). Texts and
+queries get the same forms, so they match however they are typed. Nothing here knows a dictionary: traditional and
+simplified Chinese stay two words, and so do "Müller" and "Mueller".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WORD = "|".join((
 
 _ODD = r"[^\x00-\x7F\u2010-\u2027\u2022\u2026]"
 _INVISIBLE = r"[\u00AD\u034F\u061C\u180E\u200B-\u200F\u202A-\u202E\u2060-\u2069\uFE00-\uFE0F\uFEFF\u2122]"
-"""Hyphens that may break a line, joiners, marks of direction, variants of an emoji; and the sign TM, which is no word."""
+"""Hyphens that may break a line, joiners, marks of direction, variants of an emoji; the sign TM, which is no word."""
 
 _OPTIONAL = re.compile("|".join((
     r"(?<![\u0400-\u04FF])[\u0300-\u036F]|[\u0300\u0301]",          # accents, but Cyrillic й and ї are letters
@@ -93,8 +93,7 @@ def pieces(word: str) -> list[str]:
     if word.isascii():
         return [word]
     found: list[str] = []
-    for kind, run in groupby(_clusters(word), lambda cluster: _kind(cluster[0])):
-        clusters = list(run)
+    for kind, clusters in _runs(word):
         if kind == "word":
             found.append("".join(clusters))
             continue
@@ -104,14 +103,20 @@ def pieces(word: str) -> list[str]:
     return found
 
 
-def known_stemmer(name: str) -> str:
-    """Return the name of a stemmer; ValueError for one that there is not.
+def characters(word: str) -> list[str]:
+    """Split what is written without spaces into its characters, in order; return other words as they are.
 
-    >>> known_stemmer("germn")
-    Traceback (most recent call last):
-    ...
-    ValueError: no stemmer is called 'germn': did you mean 'german'?
+    >>> characters("iphone15を買う"), characters("café")
+    (['iphone15', 'を', '買', 'う'], ['café'])
     """
+    if word.isascii():
+        return [word]
+    return [part for kind, clusters in _runs(word)
+            for part in (["".join(clusters)] if kind == "word" else clusters)]
+
+
+def known_stemmer(name: str) -> str:
+    """Return the name of a stemmer; ValueError for one that there is not."""
     known = ("auto", "none", *Stemmer.algorithms())
     if name not in known:
         raise ValueError(f"no stemmer is called '{name}': {did_you_mean(name, known)}")
@@ -141,6 +146,11 @@ def stems(words: Sequence[str], stemmer: str) -> list[str]:
         for row, stem in zip(rows, light):
             found[row] = stem
     return found
+
+
+def _runs(word: str) -> list[tuple[str, list[str]]]:
+    """Return the runs of one kind in a word: (kind, its characters)."""
+    return [(kind, list(run)) for kind, run in groupby(_clusters(word), lambda cluster: _kind(cluster[0]))]
 
 
 def _clusters(word: str) -> list[str]:

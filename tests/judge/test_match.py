@@ -21,6 +21,10 @@ from tests.judge.worlds import judged, one, world
     ("4 hours", "Four hours.", True, True),
     ("about 4 hours", "4 hours", False, True),
     ("14 hours", "4 hours", False, False),
+    ("\u6211\u4f4f\u5728\u4e0a\u6d77\u3002", "\u4e0a\u6d77", False, True),  # "I live in Shanghai."
+    ("\u4e0a\u6d77", "\u4e0a\u6d77", True, True),
+    ("\u6d77\u4e0a", "\u4e0a\u6d77", False, False),
+    ("\uc11c\uc6b8\uc5d0 \uc0b0\ub2e4", "\uc11c\uc6b8", False, True),
     ("40 hours", "4 hours", False, False),
     ("3.5 weeks", "35 weeks", False, False),
     ("$1,350", "1350", True, True),

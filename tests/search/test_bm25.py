@@ -10,7 +10,7 @@ import Stemmer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.search.bm25 import BM25, IDF
+from memlab.search.bm25 import BM25, IDF, BM25Okapi
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.search.world import day, world
@@ -27,12 +27,14 @@ def corpora(seed: int, sizes: tuple[int, ...] = (12, 30, 1, 5)) -> tuple[list[li
     return [[text() for _ in range(n)] for n in sizes], [f"{text()} blue cats unheard" for _ in sizes]
 
 
-def scores_by_corpus(lane: BM25, texts: list[list[str]], asked: list[str]) -> list[list[float]]:
-    """Return the scores of every corpus's memories, in the order in which they were written."""
+def scores_by_corpus(lane: BM25 | BM25Okapi, texts: list[list[str]], asked: list[str]) -> list[list[float]]:
+    """Return the scores of every corpus's memories, in the order in which they were written; 0 for no hit."""
     tables = world([(c, t, None) for c, some in enumerate(texts) for t in some],
                    [(c, q, None) for c, q in enumerate(asked)])
-    hits = lane.run(tables, Store())["hits"].sort("query", "memory", descending=[False, True])
-    return hits.group_by("query", maintain_order=True).agg("score")["score"].to_list()
+    scores = {row["memory"]: row["score"] for row in lane.run(tables, Store())["hits"].iter_rows(named=True)}
+    memories = tables["memories"].sort("corpus", "memory", descending=[False, True])
+    return [[scores.get(memory, 0.0) for memory in some["memory"]]
+            for some in memories.partition_by("corpus", maintain_order=True)]
 
 
 @pytest.mark.parametrize("method", list(IDF))
@@ -44,9 +46,11 @@ def test_equals_bm25s(method: str, stop: str, stemmer: str) -> None:
     words = None if stop == "none" else "en"
     for mine, some, query in zip(got, texts, asked):
         index = bm25s.BM25(method=method, k1=1.2, b=.6, delta=.5, dtype="float64")
+        known = bm25s.tokenize(some, stopwords=words, stemmer=stem, return_ids=False, show_progress=False)
         index.index(bm25s.tokenize(some, stopwords=words, stemmer=stem, show_progress=False), show_progress=False)
         tokens = bm25s.tokenize(query, stopwords=words, stemmer=stem, return_ids=False, show_progress=False)[0]
-        assert mine == pytest.approx(index.get_scores(tokens).tolist(), abs=1e-6)
+        shared = np.array([bool({*tokens} & {*text}) for text in known])  # the others are no hits
+        assert mine == pytest.approx(np.where(shared, index.get_scores(tokens), 0).tolist(), abs=1e-6)
 
 
 def test_lucene_by_hand() -> None:
@@ -68,18 +72,20 @@ def test_statistics_are_a_corpus_own_and_shared_texts_count_in_each() -> None:
     assert together[0][0] != together[1][0]
 
 
-def test_zero_scores_are_ranked_last_by_id_and_depth_cuts() -> None:
-    tables = world([(0, "nothing", None), (0, "", None), (0, "cat", None), (0, "none", None)], [(0, "cats", day(0))])
-    assert BM25().run(tables, Store())["hits"]["memory"].to_list() == [1002, 1001, 1003, 1004]
-    assert BM25(depth=2).run(tables, Store())["hits"]["memory"].to_list() == [1002, 1001]
-
-
-def test_a_floor_leaves_only_what_shares_a_word() -> None:
+def test_zero_scores_are_no_hits_and_depth_cuts() -> None:
     tables = world([(0, "nothing", None), (0, "", None), (0, "cat", None), (0, "cat sea", None)],
-                   [(0, "cats", None), (0, "unheard", None)])
-    hits = BM25(floor=1e-6).run(tables, Store())["hits"]
+                   [(0, "cats", day(0)), (0, "unheard", None)])
+    hits = BM25().run(tables, Store())["hits"]
     assert hits.select("query", "memory", "rank").rows() == [(10, 1002, 1), (10, 1001, 2)]
-    assert hits.equals(BM25().run(tables, Store())["hits"].filter(pl.col("score") > 0))
+    assert BM25(depth=1).run(tables, Store())["hits"]["memory"].to_list() == [1002]
+
+
+@pytest.mark.parametrize("lane", [BM25Okapi(), BM25(unmatched=True), BM25(unmatched=True, method="bm25+")])
+def test_every_memory_is_ranked_if_asked_for(lane: BM25 | BM25Okapi) -> None:
+    tables = world([(0, "nothing", None), (0, "", None), (0, "cats", None), (0, "none", None)], [(0, "cats", day(0))])
+    hits = lane.run(tables, Store())["hits"]
+    assert hits["memory"].to_list() == [1002, 1001, 1003, 1004]
+    assert hits["score"].to_list()[1:] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("question", ["", "the", "unheard"])

@@ -30,9 +30,10 @@ from tests.search.world import day, world
 from tests.small import lexical
 
 TEXTS = ["cat cats sea", "the Blue sea", "running runs ran", "", "zebra \u00e9t\u00e9 \u00c9T\u00c9", "cat cat cat",
-         "sea", "a b"]
+         "sea", "a b", "C++ \u4eac\u90fd \U0001f600"]
 LANES = [*(BM25(method=method, k1=1.1, b=.6) for method in IDF), BM25(stemmer="none", stop_words="none"),
-         BM25(kinds=["turn"]), BM25(floor=1e-6, depth=2), BM25Okapi()]
+         BM25(kinds=["turn"]), BM25(depth=2), BM25(pattern=r"\w+"), BM25(stemmer="french"),
+         BM25Okapi()]
 
 
 @pytest.fixture(scope="module")

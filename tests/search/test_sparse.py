@@ -68,7 +68,7 @@ def test_later_memories_are_out_of_reach_and_vectors_are_stored(folder: Path, tm
     tables = world([(0, TEXTS[0], day(1)), (0, TEXTS[1], day(9)), (1, TEXTS[1], day(1))],
                    [(0, ASKED, day(2)), (1, ASKED, day(2))])
     store = Store(tmp_path)
-    hits = lane(folder, floor=1e-6).run(tables, store)["hits"]
+    hits = lane(folder).run(tables, store)["hits"]
     assert {(row["query"], row["memory"]) for row in hits.iter_rows(named=True)} <= {(10, 1003), (11, 1001)}
     assert store.made["vectors"] == 3  # two texts and one question
     lane(folder).run(tables, store)

@@ -197,3 +197,9 @@ def test_in_a_pipeline_nothing_of_a_later_day_is_in_any_block(tmp_path) -> None:
         said = pl.Series([texts[text]]).str.extract_all(r"\((\d{4}-\d{2}-\d{2})\)").explode().drop_nulls()
         assert all(day[1:-1] <= str(cut[question]) for day in said)
     assert empty("entities").schema == made["entities"].schema
+
+
+def test_a_name_is_found_in_a_sentence_without_spaces() -> None:
+    graph = known(None, [(0, "\u4e0a\u6d77", "location", "")], [])
+    assert graph.named_in("\u6211\u4f4f\u5728\u4e0a\u6d77") == ["\u4e0a\u6d77"]
+    assert graph.named_in("\u6d77\u4e0a") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 import numpy as np
 import polars as pl
@@ -52,3 +53,22 @@ def test_counts_by_hand() -> None:
 def test_an_unusable_pattern_is_refused_when_the_stage_is_made(pattern: str) -> None:
     with pytest.raises(ValidationError, match="regular expression without look-around"):
         BM25(pattern=pattern)
+
+
+def test_scripts_without_spaces_are_split_under_a_pattern_too() -> None:
+    got = words(pl.Series(["Caf\u00e9 \u6771\u4eac"]), r"\w+", (), "english")
+    assert sorted(got["term"]) == ["caf\u00e9", "\u4eac", "\u6771", "\u6771\u4eac"]
+
+
+ALPHABET = ("aE\u00e9\u00df\u0130I\u0131\u732b\u304c\u30ab\ud55c\u0e17\u0e35\u0e48\u0643\u0915\u093c"
+            "+#&. 5\U0001f44d\U0001f3fd\u200d")
+
+
+@given(st.lists(st.text(alphabet=ALPHABET, max_size=12), min_size=1, max_size=5))
+def test_composed_and_decomposed_texts_have_the_same_terms(texts: list[str]) -> None:
+    """Composed or decomposed letters."""
+    def terms(some: list[str]) -> list[tuple[int, str]]:
+        return sorted(words(pl.Series(some, dtype=pl.String), None, (), "auto").rows())
+
+    assert terms([unicodedata.normalize("NFD", text) for text in texts]) == terms(texts)
+    assert terms([unicodedata.normalize("NFC", text) for text in texts]) == terms(texts)

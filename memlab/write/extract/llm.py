@@ -17,6 +17,7 @@ from memlab.store import Store
 from memlab.tables import Notes, Tables
 from memlab.text.fence import NOTE, fence_data
 from memlab.text.unicode import printable_line
+from memlab.text.word_forms import pieces
 from memlab.write.extract.base import Category, Entity, Extract, ExtractedFact, Kind, Link, Source, Talk, distinct_talks
 from memlab.write.extract.placement import Extractor
 
@@ -99,7 +100,7 @@ def _most_similar(fact: str, talk: Talk, shown: range) -> list[int]:
 
 
 def _words(text: str) -> set[str]:
-    return {word.casefold() for word in _WORD.findall(text)}
+    return {piece for word in _WORD.findall(text) for piece in pieces(word.casefold())}
 
 
 @stage
