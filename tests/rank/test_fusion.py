@@ -38,9 +38,16 @@ def test_rrf_gives_equal_signals_one_rank() -> None:
 
 
 def test_minmax_fills_a_miss_with_the_lanes_lowest() -> None:
-    frame = lanes(dense=[.9, .5, .1], lexical=[2.0, None, 6.0])
-    got = scores(Scorer(normaliser="minmax", weights={"dense": .7, "lexical": .3}), frame)
+    frame = lanes(dense=[.9, .5, .1], late=[2.0, None, 6.0])
+    got = scores(Scorer(normaliser="minmax", weights={"dense": .7, "late": .3}), frame)
     assert got == pytest.approx([.7 * 1 + 0, .7 * .5 + 0, 0 + .3 * 1])
+
+
+def test_a_miss_of_a_search_by_words_scores_0_or_lower() -> None:
+    """Its lowest hit shares a word with the query, and the miss does not."""
+    got = scores(Scorer(normaliser="minmax"), lanes(**{"lexical:turn": [2.0, None, 6.0]}))
+    assert got == pytest.approx([2 / 6, 0, 1])
+    assert scores(Scorer(normaliser="none"), lanes(lexical=[-1.0, None, 4.0])) == [-1, -1, 4]
 
 
 def test_zscore_is_over_all_units_of_the_question_after_filling() -> None:
