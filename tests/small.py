@@ -10,6 +10,7 @@ from memlab.data.groups import GroupBy
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.harness.arm import Arm
 from memlab.pipeline import Pipeline
+from memlab.search.bm25 import BM25
 from memlab.stage import Nothing
 from memlab.tables import Tables
 
@@ -28,8 +29,8 @@ def words(root: Path, *more: str) -> list[str]:
 
 
 def lexical(**stages: Any) -> Pipeline:
-    """A pipeline that searches by words alone."""
-    return Pipeline(**{"dense": Nothing(writes=("hits",)), **stages})
+    """A pipeline that searches by words alone, and ranks every memory."""
+    return Pipeline(**{"dense": Nothing(writes=("hits",)), "lexical": BM25(unmatched=True), **stages})
 
 
 @dataclass(frozen=True)

@@ -228,7 +228,7 @@ def test_a_benchmarks_ids_reach_no_stage_and_no_result(tmp_path: Path) -> None:
     folder = arm(tmp_path, full, data).run(Store(tmp_path / "store"))
     for name in (*RESULTS, "shown"):
         assert not [s for s in strings(pl.read_parquet(folder / f"{name}.parquet")) if mark in s], name
-    assert mark in (folder / "run.trec").read_text()  # for people and TREC tools, who are told the names again
+    assert mark in (folder / "run.unjudged.trec").read_text()  # people and TREC tools get the names again
     assert not [p for p in (tmp_path / "store").rglob("*") if p.is_file() and mark.encode() in p.read_bytes()]
 
 

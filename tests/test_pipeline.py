@@ -207,7 +207,8 @@ def test_large_tables_are_known_by_what_made_them(store: Store, monkeypatch: pyt
     monkeypatch.setattr(tables_module, "LARGE", 1000)
     tables = lives().load()
     RUNS["known"] = 0
-    made = [lexical(chunk=CountedTurn(mark="known"), lexical=BM25(k1=k1), select=Fixed(k=k)).run(tables, store)
+    made = [lexical(chunk=CountedTurn(mark="known"), lexical=BM25(k1=k1, unmatched=True),
+                    select=Fixed(k=k)).run(tables, store)
             for k1, k in ((1.3, 3), (1.3, 5), (0.4, 5))]
     assert RUNS["known"] == 1
     assert made[0]["hits"].height > 1000

@@ -108,7 +108,7 @@ def test_a_learned_sparse_lane_beside_vectors(tmp_path: Path) -> None:
 
 
 def test_a_live_memory_with_a_learned_sparse_lane(hub: Path, tmp_path: Path) -> None:
-    lane = SparseSearch(encoder=SparseTermEncoder(path=hub / small_models.SPARSE[0]))
+    lane = SparseSearch(encoder=SparseTermEncoder(path=hub / small_models.SPARSE[0], terms=30522))  # all tokens
     pipeline = Pipeline(dense=Nothing(writes=("hits",)), lexical=lane)
     with Memory(tmp_path / "ann", pipeline) as memory:
         memory.add(Session("2023-05-20", [("user", "I adopted a cat named Tom.")], name="cat"))

@@ -20,7 +20,7 @@ from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, text_hash, texts_frame
 from tests.search.world import Overlap, WordEmbedder, day, world
 
-LANES = [Dense(embedder=WordEmbedder()), BM25(), BM25Okapi(), Late(scorer=Overlap()),
+LANES = [Dense(embedder=WordEmbedder()), BM25(unmatched=True), BM25Okapi(), Late(scorer=Overlap()),
          Dense(embedder=WordEmbedder(), index=HNSW(exact_below=1, threads=1), name="graph")]
 
 dates = st.one_of(st.none(), st.builds(day, st.integers(0, 4), st.integers(0, 23)))

@@ -237,10 +237,11 @@ def ranked(stage, *said: str) -> list[str]:
 def test_each_technique_can_change_a_ranking() -> None:
     noise, blank, told, other = "Where did my bus go?", "Nothing.", "A vehicle, an automobile.", "She bought apples."
     said = (noise, blank, told, other)
-    assert ranked(Nothing(), *said) == [*said]  # told and other share no word with the question
+    assert ranked(Nothing(), *said) == [noise]  # told and other share no word with the question
     words = LLMExpand(weight=1.0, chat=scripted(lambda p: '{"queries": ["an automobile"]}'))
     passage = HyDE(chat=scripted(lambda p: "apples"))
     for stage, forward in ((RuleExpand(weight=1.0), told), (RuleExpand(inject=True, weight=1.0), told), (words, told),
                            (RuleHyDE(), other), (passage, other)):
         after = ranked(stage, *said)
-        assert after.index(forward) < after.index(blank), stage
+        assert forward in after, stage
+        assert blank not in after, stage
