@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,20 @@ def lives(**settings: Any) -> Synthetic:
     return Synthetic(**{"lives": 2, "sessions": 10, "questions": 8, "evidence": (2, 3), **settings})
 
 
+def with_words(more: Sequence[str], *usual: str) -> list[str]:
+    """These words, and of the usual ones those whose setting or slot they do not name: a line gives each once."""
+    given = {word.partition("=")[0] for word in more}
+    return [*more, *(word for word in usual if word.partition("=")[0] not in given)]
+
+
+def on_lives(root: Path, *more: str) -> list[str]:
+    """A command line on tiny lives that leaves everything below ``root``."""
+    return with_words(more, *LIVES, "track=none", f"out={root}/runs", f"store={root}/store")
+
+
 def words(root: Path, *more: str) -> list[str]:
     """A command line on tiny lives that loads no model and leaves everything below ``root``."""
-    return [*more, *LIVES, "search/dense=none", "track=none", f"out={root}/runs", f"store={root}/store"]
+    return on_lives(root, *with_words(more, *LIVES, "search/dense=none"))
 
 
 def lexical(**stages: Any) -> Pipeline:

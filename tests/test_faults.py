@@ -39,7 +39,7 @@ from memlab.write.chunk.length import Recursive, Tokens, Window
 from memlab.write.chunk.turns import Levels, RoundChunker, SessionChunker, TurnChunker
 from memlab.write.context.header import Header
 from tests.data.official_records import conversation, write
-from tests.small import LIVES, Given, arm, lexical, lives, words
+from tests.small import LIVES, Given, arm, lexical, lives, on_lives, words
 from tests.store.worker import DigestEmbedder
 
 pytestmark = pytest.mark.slow
@@ -111,7 +111,7 @@ class Results:
 
 def real(root: Path, *more: str) -> list[str]:
     """A sweep with the real encoder and the real store: two arms, one of them adaptive."""
-    return ["-m", "rank/select=fixed,gap", *more, *LIVES, "track=none", f"out={root}/runs", f"store={root}/store"]
+    return on_lives(root, "-m", "rank/select=fixed,gap", *more)
 
 
 PLACE = Path("runs") / "single" / "synthetic"
@@ -168,7 +168,7 @@ def test_two_sweeps_in_the_same_second(worker: Worker, undisturbed: tuple[Result
 
 def test_an_interrupt_says_how_to_go_on(worker: Worker, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    pid = worker.start([*real(tmp_path), "data.sessions=150"], log)  # some ten seconds of encoding
+    pid = worker.start(real(tmp_path, "data.sessions=150"), log)  # some ten seconds of encoding
     until = time.monotonic() + 300
     while "2 arms" not in (log.read_text() if log.exists() else "") and time.monotonic() < until:
         time.sleep(.05)

@@ -14,7 +14,7 @@ from memlab.data.synthetic.dataset import Synthetic
 from memlab.models.local.torch_build import GPU_BUILD, _version_file
 from memlab.run import main
 from tests.greedy import plug_in
-from tests.small import LIVES, words
+from tests.small import LIVES, on_lives, words
 
 pytestmark = pytest.mark.slow
 
@@ -72,7 +72,7 @@ def test_an_arm_that_finds_no_memory_is_named_with_what_to_make_smaller(
 def test_data_that_find_no_memory_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                             monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Synthetic, "load", lambda self: bytearray(1 << 60))
-    assert main([*words(tmp_path), "data.sessions=11"]) == 1  # data that no other test has loaded
+    assert main(words(tmp_path, "data.sessions=11")) == 1  # data that no other test has loaded
     assert capsys.readouterr().out.splitlines()[-1].startswith("memlab: there is not enough memory. Fix: take fewer")
 
 
@@ -140,7 +140,7 @@ def test_help_shows_how_to_call_it_slots_and_settings(capsys: pytest.CaptureFixt
 
 
 def test_the_real_encoder_from_cold_and_warm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = ["name=both", *LIVES, "track=none", f"out={tmp_path}/runs", f"store={tmp_path}/store"]
+    line = on_lives(tmp_path, "name=both")
     assert main(line) == 0
     assert "vectors made" in capsys.readouterr().out
     (folder,) = (tmp_path / "runs" / "single" / "synthetic").glob("both-*")
@@ -150,7 +150,7 @@ def test_the_real_encoder_from_cold_and_warm(tmp_path: Path, capsys: pytest.Capt
     assert manifest["made"]["vectors"] > 100
     assert manifest["truncated"] == {"turn": 0.0}
     assert manifest["models"] == {"dense": [{"name": "minilm", "path": None, "revision": None}]}
-    warm = [*line, "rank.select.k=3", "name=other"]
+    warm = on_lives(tmp_path, "name=other", "rank.select.k=3")
     script = f"import sys; from memlab.run import main; main({warm}); print('loaded:', 'transformers' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
     assert "no model was asked anything new" in done.stdout

@@ -39,7 +39,7 @@ def server() -> Iterator[ChatServer]:
 
 def line(root: Path, server: ChatServer, *more: str) -> list[str]:
     ask = ("read/answer=reader", "chat.model=tiny", f"chat.url={server.url}", "chat.patience=20", "chat.window=20000",
-           "judge_chat.model=tiny-judge", f"judge_chat.url={server.url}")
+           *(("judge_chat.model=tiny-judge", f"judge_chat.url={server.url}") if "judge=both" in more else ()))
     return words(root, *ask, *more)
 
 

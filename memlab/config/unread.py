@@ -13,8 +13,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeperConf
 from hydra.conf import HydraConf
+from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
 from memlab.config import folders
@@ -176,11 +176,13 @@ def _no_setting(place: Place, known: set[Place]) -> tuple[Place, str]:
 def _of_hydra(node: Any) -> dict[Place, str]:
     """Return place -> fault of settings that Hydra does not have; mappings of the user's own keys may hold any."""
     faults = dict(_off_schema(node, OmegaConf.structured(HydraConf), ("hydra",)))
+    sweeper: Any = ConfigStore.instance().load("hydra/sweeper/basic.yaml").node  # there since something was composed
     launcher = find_class(str(node["launcher"]["_target_"]), "", [])
-    for part, cls in {"sweeper": BasicSweeperConf, "launcher": launcher}.items():
-        names = [field.name for field in dataclasses.fields(cls) if field.init] if cls else []
+    of_launcher = [field.name for field in dataclasses.fields(launcher) if field.init] if launcher else []
+    for part, names in {"sweeper": [str(name) for name in sweeper if name != "_target_"],
+                        "launcher": of_launcher}.items():
         faults |= {("hydra", part, str(key)): f"hydra.{part} has no setting '{key}'; {did_you_mean(str(key), names)}"
-                   if cls else "no launcher is chosen that has settings; add hydra/launcher=slurm"
+                   if names else "no launcher is chosen that has settings; add hydra/launcher=slurm"
                    for key in node[part] if key not in ("_target_", *names)}
     return faults
 

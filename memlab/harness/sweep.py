@@ -260,7 +260,9 @@ def _value(config: DictConfig, override: Override) -> str:
         return json.dumps(value)
     if isinstance(value, dict | list):
         return redact(override.input_line or "").partition("=")[2]
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) and {"+", "="} & {*value} else str(value)
+    # an ablation's name is its word, plain+PART: the comparator of an arm is found by it
+    quoted = isinstance(value, str) and {"+", "="} & {*value} and override.key_or_group != "ablate"
+    return json.dumps(value, ensure_ascii=False) if quoted else str(value)
 
 
 def _within(key: str, places: Sequence[str]) -> bool:

@@ -183,7 +183,8 @@ class LlmJudge(ChatJudge):
     name: str = "longmemeval_style"
     # "yes" inside another word counts too in longmemeval_style, as in the official script
     style: Style = "longmemeval_style"
-    max_tokens: Tokens = TOKENS  # of a reply, thinking included; a reply that is cut off gives no verdict
+    # of a reply, with room for the thinking of a reasoning model; a reply that is cut off gives no verdict
+    max_tokens: Tokens = TOKENS
 
     @property
     def counts_yes(self) -> bool:

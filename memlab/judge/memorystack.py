@@ -35,7 +35,8 @@ class MemoryStackJudge(ChatJudge):
     counts_yes: ClassVar = False
 
     name: str = "memorystack"
-    max_tokens: Tokens = TOKENS  # of a reply, thinking included; a reply that is cut off gives no verdict
+    # of a reply, with room for the thinking of a reasoning model; a reply that is cut off gives no verdict
+    max_tokens: Tokens = TOKENS
 
     def prompts(self, judged: list[Case]) -> list[Prompt]:
         """Return one prompt per case: one user message at temperature 0 whose reply fits a JSON schema."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tests.small import LIVES
+from tests.small import on_lives
 
 SCRIPT = Path(__file__).resolve().parents[2] / "slurm" / "testbed" / "testbed"
 ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
@@ -113,8 +113,7 @@ class Bed:
 
 def command_line(module: str, *words: str, root: Path) -> list[str]:
     """Return the command line of ``python -m memlab.<module>`` on tiny lives, with all files below ``root``."""
-    return [sys.executable, "-m", f"memlab.{module}", *words, *LIVES, "track=none", f"out={root}/runs",
-            f"store={root}/store"]
+    return [sys.executable, "-m", f"memlab.{module}", *on_lives(root, *words)]
 
 
 def memlab(module: str, *words: str, root: Path, seconds: float = 1200,

@@ -21,7 +21,7 @@ from memlab.run import main
 from tests.cluster.bed import Bed, wait_until
 from tests.cluster.shell import Shell
 from tests.cluster.test_on_slurm import figures, stored
-from tests.small import words
+from tests.small import on_lives, words
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +30,7 @@ LEXICAL = "search/dense=none"
 
 def undisturbed(root: Path, *asked: str) -> dict:
     """Return the figures of the same arguments on one machine."""
-    lexical = LEXICAL in asked
-    assert main([word for word in words(root, *asked) if lexical or word != LEXICAL]) == 0
+    assert main(on_lives(root, *asked)) == 0
     return figures(root, "single")
 
 

@@ -30,14 +30,19 @@ def differing(one: Pipeline, other: Pipeline) -> set[str]:
 
 def test_a_part_taken_out_is_the_plain_ones() -> None:
     whole, plain, without = pipeline(), pipeline("ablate=plain"), pipeline("ablate=whole-search")
-    assert differing(whole, plain) == {"chunk", "dense", "late", "score"}
-    assert differing(without, whole) == {"dense", "late", "score"}
+    assert differing(whole, plain) == {"chunk", "dense", "lexical", "late", "score"}
+    assert differing(without, whole) == {"dense", "lexical", "late", "score"}
     assert differing(without, plain) == {"chunk"}
 
 
 def test_a_part_put_in_is_the_systems() -> None:
     assert differing(pipeline("ablate=plain+chunk"), pipeline("ablate=plain")) == {"chunk"}
     assert pipeline("ablate=plain+chunk").chunk == pipeline().chunk
+
+
+def test_an_arm_of_an_ablation_is_named_by_its_word() -> None:
+    for word in ("plain", "plain+chunk", "whole-chunk"):
+        assert [arm.name for arm in read([*WORDS, f"ablate={word}"], multirun=True).arms] == [f"best+{word}"]
 
 
 def test_other_words_of_the_line_hold_on_both_sides() -> None:

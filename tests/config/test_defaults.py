@@ -52,7 +52,8 @@ def other(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("words", [
     ("embedder.max_length=128", "search.dense.index.device=cpu", "rank.select.k=5"),
     ("-m", "rank/select=gap,fixed,budget", "search.dense.depth=50,100"),
-    ("system=memorystack", "rank/rerank=late_interaction"), ("system=best", "query/expand=llm", "chat.temperature=0.5"),
+    ("system=memorystack", "rank/rerank=late_interaction"),
+    ("system=best", "query/expand=llm", "chat.model=tiny", "chat.temperature=0.5"),
     ("-m", "+arm/hybrid=rrf,minmax,late_idf"), ("+exp=header_context",),
     ("-m", "system=oltramem", "ablate=whole,plain,whole-chunk,plain+score"),
 ])
