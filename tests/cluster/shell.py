@@ -13,6 +13,7 @@ from memlab.runtime.files import read_json
 from memlab.status import main as status
 from tests.cluster.bed import command_line, wait_until
 from tests.cluster.test_on_slurm import SLURM
+from tests.small import with_words
 
 INJECT = Path(__file__).parent / "inject"
 
@@ -35,8 +36,8 @@ class Shell:
         paths = [str(one) for one in (self.path, INJECT) if one] + [os.environ.get("PYTHONPATH", "")]
         with self.log.open("wb") as out:
             self.running = subprocess.Popen(
-                command_line("run", *SLURM, *self.words, root=self.root), cwd=self.root, stdout=out, stderr=out,
-                env={**os.environ, "OMP_NUM_THREADS": "1", "FAULTS": str(self.root / "faults"),
+                command_line("run", *with_words(self.words, *SLURM), root=self.root), cwd=self.root, stdout=out,
+                stderr=out, env={**os.environ, "OMP_NUM_THREADS": "1", "FAULTS": str(self.root / "faults"),
                      "PYTHONPATH": os.pathsep.join(filter(None, paths))})
         return self
 
