@@ -83,6 +83,8 @@ class AskCommand:
             faults.append(f'one question is expected, {count}; put it in quotes: "Which pet do I have?"')
         elif not questions[0].strip():
             faults.append("the question is blank")
+        names = [w.partition("=")[0] for w in settings]
+        faults += [f"{name}: is given {names.count(name)} times; give it once" for name in own if names.count(name) > 1]
         if "memory" in own:
             faults += [f"{w.partition('=')[0]}: a live memory has no data set; leave this or memory= out"
                        for w in settings if re.match(r"(data|corpus)\b", w)]

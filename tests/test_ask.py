@@ -181,3 +181,8 @@ def test_a_question_that_finds_no_memory_is_told_in_one_line(
     assert told.startswith("memlab: there is not enough memory (Unable to allocate")
     assert "Fix: search less" in told
     assert "details:" not in told
+
+
+def test_a_word_of_ask_is_given_once() -> None:
+    with pytest.raises(Faults, match="now: is given 2 times"):
+        AskCommand.of(["now=2023-05-20", "now=2024-05-20", "Which pet is it?"])

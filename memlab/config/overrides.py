@@ -105,6 +105,8 @@ def _faults(word: str) -> list[str]:
     key, slots = override.key_or_group, groups()
     if key in ("exp", "profile") and not override.is_add() and not override.is_delete():
         return [f"{'an experiment' if key == 'exp' else 'a profile'} is added to the defaults; write +{word}"]
+    if key == "hydra.sweeper.params":  # Hydra reads it from files alone
+        return ["is for files; on a command line values are swept by -m KEY=A,B"]
     if override.is_hydra_override() and override.is_sweep_override():
         return ["settings of Hydra and of the launcher cannot be swept"]
     if override.is_delete() and key in {setting.name for setting in RUN_SETTINGS}:

@@ -61,7 +61,7 @@ TOKENS = 1024
 
 _VERDICT = re.compile(r"[\W_]*(?:(?:verdict|answer|correct|label|right|judgement|judgment)\b[\W_]*)?(yes|no)\b",
                    re.IGNORECASE)
-_KEYS = ("verdict", "answer", "correct", "label", "right", "judgement", "judgment")
+_KEYS = ("verdict", "correct", "label", "right", "judgement", "judgment", "answer")
 _VALUES = {"yes": True, "true": True, "no": False, "false": False}
 _REFUSED = "(question, reference and response do not fit into the judge's window)"
 

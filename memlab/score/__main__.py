@@ -2,8 +2,8 @@
 
 Each run becomes an arm of ``runs/score/DATA``; ``--experiment systems`` puts it beside the arms of that experiment, so
 that the report compares both. Words of the form ``key=value`` are memlab's configuration: the data, the selection
-(``rank/select=budget rank.select.tokens=1000``), and, with ``read/answer=reader``, a reader. The first
-file is what all others are compared with, unless contrasts are declared or there are arms before.
+(``rank/select=budget rank.select.tokens=1000``), and, with ``read/answer=reader``, a reader. The first file of the
+command is what all others are compared with, unless contrasts are declared; beside arms, it is their first.
 
 Formats: TREC runs, MTEB's predictions, LongMemEval's retrieval logs, and JSON lines
 ``{"question_id": "q1", "ranked": ["s1", "s2"]}``. Documents are the benchmark's own names of turns or sessions.
@@ -12,6 +12,7 @@ Formats: TREC runs, MTEB's predictions, LongMemEval's retrieval logs, and JSON l
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,13 +21,15 @@ from pathlib import Path
 from typing import get_args
 
 from memlab.errors import Faults, MemlabError
+from memlab.harness.arm import Arm, safe
 from memlab.harness.sweep import read
 from memlab.report.build import build
 from memlab.report.console import print_comparison
 from memlab.report.inputs import reported_runs
+from memlab.runtime.files import read_json
 from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import print
-from memlab.score.arm import foreign_arm, run_name
+from memlab.score.arm import ForeignRun, foreign_arm, run_name
 from memlab.score.runs import Run, Ties, read_run
 from memlab.store import store_at
 from memlab.text.display import clean
@@ -58,6 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings += [f"{name}={value}" for name, value in flags.items() if value is not None]
     if not files:
         parser.error("name at least one ranking file")
+    if safe(options.experiment) != options.experiment or options.experiment.strip(".") == "":
+        parser.error(f"--experiment {clean(options.experiment)}: expected the name of a folder under runs/")
     try:
         settings += [] if any(word.startswith("track=") for word in settings) else ["track=none"]
         reader = partial(read_run, order=options.order, ties=options.ties)
@@ -86,6 +91,7 @@ def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[
         for fault in faults:
             print(f"  ! {clean(fault)}")
         if not lint:
+            _refuse_name_of_an_arm(arm, folder)
             arm.run(store, ranked=ranked)
             scored.append(arm.name)
     if lint:
@@ -96,6 +102,15 @@ def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[
     print_comparison(report.comparison)
     print(f"report: {report.html}")
     return 0
+
+
+def _refuse_name_of_an_arm(arm: Arm, folder: Path) -> None:
+    """Raise MemlabError if an arm that is no ranking file has this name: the report would show one of them alone."""
+    for place in folder.glob(f"{safe(arm.name)}-*/manifest.json"):
+        manifest = read_json(place)
+        if manifest.get("arm") == arm.name and ForeignRun.__name__ not in json.dumps(manifest.get("pipeline")):
+            raise MemlabError(f"an arm of {folder} has the name '{arm.name}'", where=arm.name,
+                              fix="rename the file: its name is the name of its arm")
 
 
 if __name__ == "__main__":

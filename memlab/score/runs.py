@@ -96,10 +96,13 @@ def read_run(path: Path, order: Order = "score", ties: Ties = "file") -> Run:
         raise MemlabError("the run has no rows", where=str(path), fix=f"expected {EXPECTED}")
     best = {"score": pl.col("score"), "ascending": 0.0 - pl.col("score"), "rank": -pl.col("place").cast(pl.Float64)}
     table = table.with_columns(best[order].alias("score"))
+    if ties == "name":
+        table = table.with_columns(pl.col("score").cast(pl.Float32))  # trec_eval holds scores in single precision
     tied = table.filter(pl.len().over("topic", "score") > 1).height
     by_name = ["document"] if ties == "name" else []
     ordered = table.with_row_index("line").sort("topic", "score", *by_name, "place", "line", descending=[
         False, True, *(True for _ in by_name), False, False]).drop("line")
+    ordered = ordered.with_columns(pl.col("score").cast(pl.Float64))
     against = _contradicted(table) if found == "TREC run" and order != "rank" else 0
     return Run(ordered, found, tied, against, tuple(left_out), order, ties)
 
@@ -137,14 +140,16 @@ def _parse(text: str, path: Path) -> tuple[Format, list[Row], list[str]]:
     if start not in ("{", "["):
         return "TREC run", _trec(text, path), []
     try:
-        whole = json.loads(text)
+        whole = json.loads(text, object_pairs_hook=_distinct)
     except RecursionError as error:
         raise MemlabError("the JSON is nested too deeply", where=str(path), fix=f"expected {EXPECTED}") from error
+    except MemlabError as error:
+        raise MemlabError(error.what, where=str(path), fix=error.fix) from error
     except ValueError:
         return *_records(_lines(text, path), path), []
     if isinstance(whole, dict) and "question_id" not in whole:
         left_out: list[str] = []
-        return "MTEB predictions", list(_mteb(whole, path, left_out)), left_out
+        return "MTEB predictions", list(_mteb(whole, path, left_out, {})), left_out
     return *_records(enumerate(whole if isinstance(whole, list) else [whole], 1), path), []
 
 
@@ -182,16 +187,33 @@ def _number(value: Any) -> float:
     return number
 
 
-def _mteb(value: dict[str, Any], path: Path, left_out: list[str], depth: int = 0) -> Iterator[Row]:
-    """Yield the rows of the topics; entries beside them without scores (names of models, settings) are left out."""
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; raise MemlabError for a name that is given twice, of which JSON would keep the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise MemlabError(f"'{twice}' is there twice", fix="give each topic, each document and each field once")
+    return found
+
+
+def _mteb(value: dict[str, Any], path: Path, left_out: list[str], parts: dict[str, str], part: str = "",
+          depth: int = 0) -> Iterator[Row]:
+    """Yield the rows of the topics; entries beside them without scores (names of models, settings) are left out.
+
+    parts: topic -> the subset or split that it was found in; a topic of two is refused, since they are two rankings.
+    """
     for topic, scores in value.items():
         if topic == ABOUT:
             continue
         if not isinstance(scores, dict) or depth > DEEPEST or (scores and all(map(_is_word, scores.values()))):
             left_out.append(topic)
         elif any(isinstance(score, dict) for score in scores.values()):
-            yield from _mteb(scores, path, left_out, depth + 1)
+            yield from _mteb(scores, path, left_out, parts, f"{part}/{topic}".strip("/"), depth + 1)
         else:
+            if parts.setdefault(topic, part) != part:
+                raise MemlabError(f"topic '{topic}' is in '{parts[topic]}' and in '{part}'", where=str(path),
+                                  fix="score each subset by a file of its own")
             for place, (document, score) in enumerate(scores.items(), 1):
                 try:
                     if isinstance(score, str):
@@ -214,10 +236,12 @@ def _lines(text: str, path: Path) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                yield number, json.loads(line)
+                yield number, json.loads(line, object_pairs_hook=_distinct)
             except (ValueError, RecursionError) as error:
                 raise MemlabError(f"no JSON ({error})", where=f"{path}, line {number}",
                                   fix=f"expected {EXPECTED}") from error
+            except MemlabError as error:
+                raise MemlabError(error.what, where=f"{path}, line {number}", fix=error.fix) from error
 
 
 def _records(records: Iterable[tuple[int, Any]], path: Path) -> tuple[Format, list[Row]]:

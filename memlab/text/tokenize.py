@@ -59,24 +59,28 @@ def _terms(distinct: pl.Series, folded: bool, stop_words: tuple[str, ...], stemm
     """Return the terms of each distinct word: term (the word), stem."""
     plain = pl.col("term").str.contains("^[a-z0-9_]*$")
     parts = distinct.alias("term").to_frame().with_columns(piece="term")
-    odd = [(word, piece) for word in parts.filter(~plain)["term"] for piece in _forms(word, folded, stemmer)]
-    table = pl.concat([parts.filter(plain), pl.DataFrame(odd, schema=parts.schema, orient="row")])
-    table = table.filter(~pl.col("piece").is_in(stop_words))
+    stops = frozenset(normalise(pl.Series(stop_words, dtype=pl.String)) if folded else stop_words)
+    odd = [(word, piece) for word in parts.filter(~plain)["term"] for piece in _forms(word, folded, stemmer, stops)]
+    table = pl.concat([parts.filter(plain & ~pl.col("term").is_in(list(stops))),
+                       pl.DataFrame(odd, schema=parts.schema, orient="row")])
     found = stems(table["piece"].to_list(), stemmer)
     if folded and stemmer not in NO_MARKS:
         found = [fold(stem) for stem in found]
     return table.select("term", pl.Series("stem", found, dtype=pl.String))
 
 
-def _forms(word: str, folded: bool, stemmer: str) -> list[str]:
-    """Return what is compared of a word that has more than ASCII letters, before stemming."""
+def _forms(word: str, folded: bool, stemmer: str, stops: frozenset[str]) -> list[str]:
+    """Return what is compared of a word that has more than ASCII letters, before stemming, without stop words.
+
+    Stop words are those before accents are folded: "thé" is not "the".
+    """
     if not folded:
-        return pieces(word)
+        return [part for part in pieces(word) if part not in stops]
     word = word.strip(" \t\n\r\f\v(")  # stands before the dot of a name
     parts = [word, word[1:]] if word.startswith(".") else pieces(word)
-    if stemmer in NO_MARKS:
-        parts = [fold(part) for part in parts]
-    return [part for part in parts if len(part) > 1 or len(parts) > 1 or not part.isascii()]
+    several = len(parts) > 1
+    parts = [fold(part) if stemmer in NO_MARKS else part for part in parts if part not in stops]
+    return [part for part in parts if len(part) > 1 or several or not part.isascii()]
 
 
 def split(texts: pl.Series) -> pl.DataFrame:

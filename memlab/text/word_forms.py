@@ -19,15 +19,17 @@ import Stemmer
 
 from memlab.errors import did_you_mean
 
-_SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Bopomofo}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\x{30FC}"
+_SPACED = rf"[\w--[{_SPACELESS}]]"
 
 WORD = "|".join((
-    r"\p{L}(?:\+\+|#|[+*]\B)",                                       # C++, C#, A*; \B: "a*b" is no name
-    r"\b\w{1,2}&\w{1,2}\b",                                          # R&D, AT&T
-    r"(?m:^|[\s(])\.\p{L}\w+",                                       # .NET, .gitignore
+    # boundaries between ASCII letters alone, since names stand in texts without spaces too
+    r"\p{L}(?:\+\+|#|[+*](?-u:\B))",                                 # C++, C#, A*; but "a*b" is no name
+    r"(?-u:\b)[a-z0-9]{1,2}&[a-z0-9]{1,2}(?-u:\b)",                  # R&D, AT&T
+    rf"(?m:^|[\s(])\.[\p{{L}}--[{_SPACELESS}]]{_SPACED}+",           # .NET, .gitignore
     r"\x{1F3F4}[\x{E0020}-\x{E007F}]+|\p{Regional_Indicator}{2}",    # flags
     r"[\p{Extended_Pictographic}--[©®]]",                            # an emoji, without the tone of its skin
-    rf"\w*[{_SPACELESS}]\w*",
+    rf"{_SPACED}*[{_SPACELESS}]+(?:{_SPACED}+[{_SPACELESS}]+)*\d*",  # ends before a name
     r"\w\w+",
 ))
 """What a word is, in texts that ``normalise`` has been through: two or more word characters, or a name with symbols."""

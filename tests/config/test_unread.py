@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
     ("chat.modl=x", "did you mean 'model'"), ("learn.coverage.dpth=3", "did you mean 'depth'"),
     ("search.dense.index.blok=3", "did you mean 'block'"), ("rank.select={kk: 5}", "did you mean 'k'"),
     ("hydra.sweeper.parms.x=1", "did you mean 'params'"), ("hydra.job.nme=x", "did you mean 'name'"),
+    ('hydra.sweeper.params={rank.select.k:"3,5"}', "is for files"),
     ("hydra.launcher.partition=x", "add hydra/launcher=slurm"), ("system.k=4", "there is no setting 'system'")])
 def test_a_word_that_nothing_reads_is_refused_whatever_stands_before_it(prefix: str, word: str, hint: str) -> None:
     _, faults = compose([f"{prefix}{word}", "rank.score.lvl=turn"], False)

@@ -158,3 +158,13 @@ def test_distances_are_read_as_such_on_demand(tmp_path: Path, capsys: pytest.Cap
         out = capsys.readouterr().out
         assert said in out
         assert bool(said) == ("contradict" in out)
+
+
+def test_a_file_takes_the_place_of_no_arm(arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bm25.trec").write_text(run_of(arm))
+    words = [*DATA[:1], *SELECTION, f"out={arm.parents[2]}", "--experiment"]
+    assert main([str(tmp_path / "bm25.trec"), *words, "single"]) == 1
+    assert "has the name 'bm25'. Fix: rename the file" in capsys.readouterr().err
+    for name in ("../single", "", ".."):
+        with pytest.raises(SystemExit):
+            main([str(tmp_path / "bm25.trec"), *words, name])

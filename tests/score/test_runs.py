@@ -181,3 +181,23 @@ def test_half_a_surrogate_in_a_name_becomes_a_question_mark(tmp_path: Path, text
 def test_a_score_beyond_all_numbers_is_named(tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match="document 's1' of 'q1'"):
         read(tmp_path, '{"q1": {"s1": 1' + "0" * 400 + "}}")
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ('{"q": {"a": 1}, "q": {"b": 1}}', "'q' is there twice"),
+    ('{"q": {"a": 1, "a": 2}}', "'a' is there twice"),
+    ('{"question_id": "q", "ranked": ["a"], "ranked": ["b"]}', "'ranked' is there twice"),
+    ('{"question_id": "p", "ranked": ["a"]}\n{"question_id": "q", "ranked": ["a"], "ranked": []}', "line 2"),
+    ('{"en": {"q": {"a": 1}}, "de": {"q": {"b": 1}}}', "topic 'q' is in 'en' and in 'de'"),
+])
+def test_what_is_given_twice_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "run").write_text(text)
+    with pytest.raises(MemlabError, match=said):
+        read_run(tmp_path / "run")
+
+
+def test_ties_by_name_are_those_of_single_precision(tmp_path: Path) -> None:
+    """Seconds since 1970 a second apart are one number for trec_eval."""
+    (tmp_path / "run").write_text("q Q0 a 1 1700000002.5 x\nq Q0 b 2 1700000001.5 x\n")
+    assert order(read_run(tmp_path / "run", ties="name")) == [("q", "b"), ("q", "a")]
+    assert order(read_run(tmp_path / "run")) == [("q", "a"), ("q", "b")]

@@ -12,7 +12,7 @@ from memlab.errors import MemlabError
 from memlab.models.chat import json_schema
 from memlab.models.chat.background import Emit
 from memlab.models.chat.connection import ChatSettings, Connection
-from memlab.models.chat.failures import FieldsRefused, NoSchema, TooLong
+from memlab.models.chat.failures import FieldsRefused, NoSchema, TooLong, Withheld
 from memlab.models.chat.fields import changes, fields_of
 from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.tokenizer import valid
@@ -97,6 +97,8 @@ class Client(Connection):
                     return replace(await self.post(sent), sent=changes(body, sent))
                 except TooLong:
                     return None
+                except Withheld:
+                    return Completion("", 0, 0, 0.0, "content_filter", sent=changes(body, sent))
                 except NoSchema as error:
                     if schema is None:
                         raise self._refusal(error) from error

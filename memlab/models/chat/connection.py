@@ -121,7 +121,8 @@ class Connection:
     async def post(self, body: dict[str, Any]) -> Completion:
         """Return the reply.
 
-        Raises MemlabError (ServerUnavailable if another server may help), TooLong, FieldsRefused or NoSchema.
+        Raises MemlabError (ServerUnavailable if another server may help), TooLong, Withheld, FieldsRefused or
+        NoSchema.
         """
         try:
             return await AsyncRetrying(**retry_options(self.settings.retries, FIRST_WAIT))(self._attempt, body)
@@ -227,21 +228,28 @@ class Connection:
         return " ".join("".join(c if c.isprintable() else " " for c in message).split())[:_SHOWN]
 
 
+TEXT_PARTS = ("text", "output_text")
+"""Types of the parts of a reply that are its text."""
+
+
 def parse_completion(reply: bytes, seconds: float) -> Completion:
     """Read a server's reply; raises ValueError if it is not a chat completion."""
     try:
         content = json.loads(reply)
         choice, usage = content["choices"][0], content.get("usage")
-        text, refusal = choice["message"].get("content"), choice["message"].get("refusal")
-        tokens = (_count(usage["prompt_tokens"]), _count(usage["completion_tokens"])) if usage else (0, 0)
         finish = choice.get("finish_reason")
+        message = choice["message"] if choice.get("message") or not finish else {}  # a filter may leave none
+        text, refusal = message.get("content"), message.get("refusal")
+        tokens = [_count((usage or {}).get(name) or 0) for name in ("prompt_tokens", "completion_tokens")]
     except (AttributeError, KeyError, TypeError, IndexError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
-    if isinstance(text, list):  # parts: text, and the thinking of some models
-        text = "".join(str(part.get("text") or "") for part in text if isinstance(part, dict))
+    if isinstance(text, list):  # parts: text, a refusal, and the thinking of some models
+        parts = [part for part in text if isinstance(part, dict)]
+        refusal = refusal or any(part.get("type") == "refusal" for part in parts)
+        text = "".join(str(part.get("text") or "") for part in parts if part.get("type", "text") in TEXT_PARTS)
     if not isinstance(text, str | None):
         raise ValueError("its content is no text")
-    finish = "declined" if refusal and not text else str(finish or "stop")
+    finish = "declined" if refusal else str(finish or "stop")
     return Completion(valid(text or ""), *tokens, seconds, valid(finish), logprob=_logprob(choice))
 
 

@@ -26,6 +26,10 @@ class TooLong(Exception):
     """The server says that the prompt does not fit into its window."""
 
 
+class Withheld(Exception):
+    """The server's filter refuses the prompt, as it may withhold a reply."""
+
+
 class NoSchema(Exception):
     """The server cannot bind a reply to this schema."""
 
@@ -56,7 +60,7 @@ class Failure:
 
 
 def classify(error: Exception) -> Failure:
-    """Classify a client's error; raises TooLong, FieldsRefused, NoSchema, or an error of another kind itself."""
+    """Classify a client's error; raises an exception of this module, or an error of another kind itself."""
     import openai
 
     if isinstance(error, openai.APIStatusError):
@@ -79,6 +83,8 @@ def _refusal(error: openai.APIStatusError, message: str) -> Failure:
     status = error.status_code
     if status == 413 or (status in (400, 422) and _LONG.search(message)):
         raise TooLong(message)
+    if status == 400 and error.code == "content_filter":
+        raise Withheld(message)
     names = refused_fields(error.param, error.code, message) if status in (400, 403, 422) else ()
     if names and "response_format" not in names:
         raise FieldsRefused(names, message)

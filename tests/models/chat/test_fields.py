@@ -175,3 +175,16 @@ def test_fields_that_a_message_names() -> None:
     assert refused_fields(None, None, "temperature and seed are not supported") == ("temperature", "seed")
     assert refused_fields("messages[0].role", "unsupported_value", "'messages[0].role' does not support 'x'") == ()
     assert refused_fields(None, None, "the model is overloaded") == ()
+
+
+def test_a_prompt_that_the_filter_refuses_has_no_answer_and_stops_no_other() -> None:
+    def api(body: dict[str, Any]) -> Error:
+        refused = body["messages"][-1]["content"].endswith("1")
+        return (400, error("The prompt was filtered", "prompt", "content_filter")) if refused else None
+
+    with serving() as server:
+        server.refuses = api
+        found = dict(chat(server).complete(prompts(3)))
+    replies = [found[place] for place in sorted(found)]
+    assert [reply.finish for reply in replies] == ["stop", "content_filter", "stop"]
+    assert replies[1].fault is not None

@@ -495,7 +495,7 @@ def test_log_probabilities_in_another_form_are_none(logprobs: object) -> None:
     assert (completion.logprob, completion.finish) == (None, 3 * "\ufffd")
 
 
-@pytest.mark.parametrize("count", [10**30, -1, 1e999, "many", None])
+@pytest.mark.parametrize("count", [10**30, -1, 1e999, "many"])
 def test_a_reply_with_an_impossible_number_of_tokens_is_none(count: object) -> None:
     reply = {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": count, "completion_tokens": 1}}
     with pytest.raises(ValueError, match="tokens|many|None|infinity"):
@@ -525,3 +525,16 @@ def test_a_redirect_takes_no_conversation_elsewhere() -> None:
             list(chat.complete([prompt("a secret")]))
         server.shutdown()
         assert elsewhere.requests == []
+
+
+@pytest.mark.parametrize(("choice", "text", "finish"), [
+    ({"message": None, "finish_reason": "content_filter"}, "", "content_filter"),
+    ({"finish_reason": "content_filter"}, "", "content_filter"),
+    ({"message": {"content": "I'm sorry, yes", "refusal": "no"}}, "I'm sorry, yes", "declined"),
+    ({"message": {"content": [{"type": "refusal", "refusal": "no"}]}}, "", "declined"),
+    ({"message": {"content": [{"type": "reasoning", "text": "yes?"}, {"type": "text", "text": "No"}]}}, "No", "stop"),
+])
+def test_what_a_filter_or_a_model_withholds_is_no_answer(choice: dict[str, Any], text: str, finish: str) -> None:
+    usage = {"prompt_tokens": 50, "completion_tokens": None}
+    reply = connection.parse_completion(json.dumps({"choices": [choice], "usage": usage}).encode(), 1.0)
+    assert (reply.text, reply.finish, reply.prompt_tokens, reply.completion_tokens) == (text, finish, 50, 0)
