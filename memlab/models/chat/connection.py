@@ -240,7 +240,7 @@ def parse_completion(reply: bytes, seconds: float) -> Completion:
         finish = choice.get("finish_reason")
         message = choice["message"] if choice.get("message") or not finish else {}  # a filter may leave none
         text, refusal = message.get("content"), message.get("refusal")
-        tokens = [_count((usage or {}).get(name) or 0) for name in ("prompt_tokens", "completion_tokens")]
+        asked, written = (_count((usage or {}).get(name) or 0) for name in ("prompt_tokens", "completion_tokens"))
     except (AttributeError, KeyError, TypeError, IndexError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
     if isinstance(text, list):  # parts: text, a refusal, and the thinking of some models
@@ -250,7 +250,7 @@ def parse_completion(reply: bytes, seconds: float) -> Completion:
     if not isinstance(text, str | None):
         raise ValueError("its content is no text")
     finish = "declined" if refusal else str(finish or "stop")
-    return Completion(valid(text or ""), *tokens, seconds, valid(finish), logprob=_logprob(choice))
+    return Completion(valid(text or ""), asked, written, seconds, valid(finish), logprob=_logprob(choice))
 
 
 def _count(value: Any) -> int:
