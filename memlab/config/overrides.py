@@ -75,10 +75,10 @@ def faults(words: Sequence[str]) -> list[Fault]:
     True
     """
     bad = [(word, fault) for word in words for fault in _faults(word)]
-    return bad + _repeated(valid_overrides(words, [word for word, _ in bad]))
+    return bad + _repetitions(valid_overrides(words, [word for word, _ in bad]))
 
 
-def _repeated(words: Sequence[str]) -> list[Fault]:
+def _repetitions(words: Sequence[str]) -> list[Fault]:
     """Return the words whose setting or slot is given again: of several words of one key only the last would count."""
     last = {override.key_or_group: i for i, word in enumerate(words) if (override := try_parse(word))}
     return [(word, f"{override.key_or_group} is given again, by {words[last[override.key_or_group]]}; leave one out")

@@ -159,10 +159,10 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
                       for remark in remarks(verdicts.filter(judge=judge))]
     if curve is not None and len(arms) > 1:
         notes.append(f"The constant-K curve is that of the ranking of {curve.name}.")
-    return [*notes, *_counted(arms)]
+    return [*notes, *_count_sentences(arms)]
 
 
-def _counted(arms: Sequence[ArmRun]) -> list[str]:
+def _count_sentences(arms: Sequence[ArmRun]) -> list[str]:
     """Return a sentence for each count of what went wrong or was left out; arms with the same count share it."""
     by_count: dict[str, list[str]] = {}
     for arm in arms:

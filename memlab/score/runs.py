@@ -103,11 +103,11 @@ def read_run(path: Path, order: Order = "score", ties: Ties = "file") -> Run:
     ordered = table.with_row_index("line").sort("topic", "score", *by_name, "place", "line", descending=[
         False, True, *(True for _ in by_name), False, False]).drop("line")
     ordered = ordered.with_columns(pl.col("score").cast(pl.Float64))
-    against = _contradicted(table) if found == "TREC run" and order != "rank" else 0
+    against = _count_contradicted(table) if found == "TREC run" and order != "rank" else 0
     return Run(ordered, found, tied, against, tuple(left_out), order, ties)
 
 
-def _contradicted(table: pl.DataFrame) -> int:
+def _count_contradicted(table: pl.DataFrame) -> int:
     """Count the topics in which some row has a higher score than one of a better rank."""
     ranks = table.group_by("topic", "place").agg(
         pl.col("score").min().alias("low"), pl.col("score").max().alias("high"))

@@ -70,7 +70,7 @@ def match(run: Run, tables: Tables) -> Matched:
             f"no document of the run is a session or turn of this data set: {_examples(known['document'])}; its turns "
             f"have names such as {_examples(documents['turn']['document'])}, its sessions "
             f"{_examples(documents['session']['document'])}", fix="rank the benchmark's own ids")
-    dated = _dated(found[level], units[level], tables)
+    dated = _with_dates(found[level], units[level], tables)
     placed = dated.filter(pl.col("unit").is_not_null() | (pl.col("nth") == 1))
     unknown, names = _unknown(placed, level, units[level].height)
     ranked = placed.join(unknown.select("corpus", "name", pl.col("unit").alias("own")), on=["corpus", "name"],
@@ -107,7 +107,7 @@ def _documents(tables: Tables, level: Level, units: pl.DataFrame) -> pl.DataFram
     return pl.concat([both, renamed]).unique(["corpus", "document", "nth"], keep="first", maintain_order=True)
 
 
-def _dated(found: pl.DataFrame, units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+def _with_dates(found: pl.DataFrame, units: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Add ``late``, whether the unit was said on a later day, and ``name``, that of a unit to be made, else null."""
     said = units.select("unit", *SESSION).join(tables["sessions"], on=SESSION, how="left").select("unit", "said_on")
     asked = tables["questions"].select("question", "asked_on")
