@@ -32,7 +32,7 @@ from rich.text import Text
 from memlab.config.overrides import HELP
 from memlab.errors import Faults, MemlabError
 from memlab.harness.question import MAX_RANKS, ask_data
-from memlab.harness.sweep import read
+from memlab.harness.sweep import OF_RUNS, read
 from memlab.live.migration import is_memory
 from memlab.live.results import RESULT, SearchResult
 from memlab.memory import Memory
@@ -83,6 +83,7 @@ class AskCommand:
             faults.append(f'one question is expected, {count}; put it in quotes: "Which pet do I have?"')
         elif not questions[0].strip():
             faults.append("the question is blank")
+        faults += [f"{w}: memlab ask has no such flag, only {' and '.join(HELP)}" for w in others if w.startswith("-")]
         names = [w.partition("=")[0] for w in settings]
         faults += [f"{name}: is given {names.count(name)} times; give it once" for name in own if names.count(name) > 1]
         if "memory" in own:
@@ -123,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 @enough_memory("search less (data.limit=100, or a smaller file or memory), or close other programs")
 def answer(command: AskCommand) -> tuple[SearchResult, str]:
     """Ask the question; return the result and a description of the searched sessions; raises MemlabError."""
-    sweep = read(command.words)
+    sweep = read(command.words, without=OF_RUNS)
     if len(sweep.arms) != 1:
         raise Faults([f"one configuration is needed, these words describe {len(sweep.arms)}; give one value per slot"])
     (arm,) = sweep.arms

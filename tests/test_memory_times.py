@@ -51,6 +51,19 @@ def test_times_with_an_offset_are_compared_as_moments(memory: Memory) -> None:
         assert memory.history("cat", NIGHT)["said_on"].to_list() == [datetime(2025, 5, 20, 16, 30)]
 
 
+def test_history_is_in_the_order_of_moments_where_the_wall_clock_shows_an_hour_twice(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m", lexical(), timezone="Europe/Rome") as memory:
+        add(memory, "2025-10-26T00:50+00:00", "first")  # 02:50 summer time
+        add(memory, "2025-10-26T01:10+00:00", "second")  # 02:10 winter time
+        assert memory.history("cat")["text"].to_list() == ["user: cat first", "user: cat second"]
+
+
+@pytest.mark.parametrize("name", ["localtime", "posixrules", "Factory", 5])
+def test_a_name_that_names_no_zone_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(MemlabError, match=f"timezone: there is no time zone {name!r}. Fix: give a name"):
+        Memory(tmp_path / "m", lexical(), timezone=name)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("zone", "names"), [("UTC", {"tokyo"}), ("Asia/Tokyo", {"tokyo", "la"})])
 def test_days_are_those_of_the_memory_s_zone(memory: Memory, zone: str, names: set[str]) -> None:
     with Memory(memory.folder, lexical(), timezone=zone) as there:

@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import Any
 
@@ -32,6 +32,9 @@ from memlab.config.unread import Place, origin, unknown
 from memlab.runtime.paths import expand, path_refusal, refusal_message
 
 environment.install()
+
+CONFIG = "config"
+"""Name of the file of all defaults in ``conf``."""
 
 LAUNCHER = "hydra.launcher"
 
@@ -146,7 +149,7 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
                 wrong[word] = "there is no such item: those of a list are numbered from 0; or set the whole list"
             except OmegaConfBaseException as error:
                 wrong[word] = str(error).splitlines()[0]
-    unread = unknown(config)
+    unread = unknown(config, _hydra_alone())
     dead = {word: fault for word in words if word not in wrong if (fault := (
         _overridden(word, words, config) or _reason(word, unread) or _dangling(word, config)))}
     if dead:
@@ -220,6 +223,17 @@ def _for_hydra(override: Override) -> bool:
     return key.startswith("hydra.") and not f"{key}.".startswith(f"{LAUNCHER}.")
 
 
+@cache
+def _hydra_alone() -> dict[str, Any]:
+    """Return Hydra's own settings (plain values) as they are without a file and without a word."""
+    GlobalHydra.instance().clear()
+    with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
+        config = hydra.compose(None, return_hydra_config=True)
+    config.hydra.job.config_name = CONFIG
+    plain: Any = OmegaConf.to_container(config.hydra, resolve=False)
+    return {str(name): value for name, value in plain.items()}
+
+
 @lru_cache(maxsize=64)
 def _compose_files(choices: tuple[str, ...], stamps: tuple[folders.FileStamp, ...]  # noqa: ARG001  (the key)
                    ) -> DictConfig:
@@ -230,7 +244,7 @@ def _compose_files(choices: tuple[str, ...], stamps: tuple[folders.FileStamp, ..
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         try:
-            config = hydra.compose("config", [*choices], return_hydra_config=True)
+            config = hydra.compose(CONFIG, [*choices], return_hydra_config=True)
         except OSError as error:  # a name in a list of defaults that no file can have
             raise HydraException(f"the chosen files cannot be composed: {refusal_message(error)}") from error
         except (ValueError, TypeError, AssertionError) as error:  # a choice or a list of defaults of another form
@@ -241,6 +255,7 @@ def _compose_files(choices: tuple[str, ...], stamps: tuple[folders.FileStamp, ..
         for key, node in plain.items():
             if key != "hydra" and isinstance(node, dict):
                 config[key] = with_defaults(node)
+        config.hydra.job.override_dirname = ""  # Hydra's own, of the choices
         config.hydra.launcher = with_defaults(plain["hydra"]["launcher"])
     return config
 

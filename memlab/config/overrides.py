@@ -107,6 +107,8 @@ def _faults(word: str) -> list[str]:
         return [f"{'an experiment' if key == 'exp' else 'a profile'} is added to the defaults; write +{word}"]
     if key == "hydra.sweeper.params":  # Hydra reads it from files alone
         return ["is for files; on a command line values are swept by -m KEY=A,B"]
+    if key.split(".")[0] == "hydra" and key.split(".")[1:2] not in (["launcher"], ["mode"]):
+        return ["memlab reads nothing else of Hydra's than hydra.launcher and hydra.mode; folders of runs: out=FOLDER"]
     if override.is_hydra_override() and override.is_sweep_override():
         return ["settings of Hydra and of the launcher cannot be swept"]
     if override.is_delete() and key in {setting.name for setting in RUN_SETTINGS}:

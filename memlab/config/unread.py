@@ -13,8 +13,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from hydra.conf import HydraConf
-from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
 
 from memlab.config import folders
@@ -25,8 +23,8 @@ from memlab.runtime import plain_yaml
 
 Place = tuple[str, ...]
 
-SUPPLEMENT = ("env",)
-"""Keys that Hydra's own files set beside its schema."""
+HYDRA = ("launcher", "mode", "sweeper", "overrides", "runtime", "searchpath")
+"""Settings of Hydra's that memlab reads, and those that Hydra writes while it composes."""
 
 _NAME = re.compile(r"\.*[^\W\d][\w./@-]*")
 
@@ -63,13 +61,16 @@ def settings_of(node: Any, place: Place = ()) -> Iterator[Place]:
             yield from settings_of(value, (*place, str(name)))
 
 
-def unknown(config: DictConfig) -> dict[Place, str]:
-    """Return place -> fault of every setting of a composed configuration that no class and no value reads."""
+def unknown(config: DictConfig, untouched: Mapping[str, Any]) -> dict[Place, str]:
+    """Return place -> fault of every setting of a composed configuration that no class and no value reads.
+
+    ``untouched`` holds Hydra's own settings (plain values) as they are without a word and without a file.
+    """
     plain: Any = OmegaConf.to_container(config, resolve=False)
     hydra = plain.pop("hydra")
     slots, own = known_places()
     read, faults = _follow(plain, [*slots, *own, *_references(folders.stamps())], slots)
-    faults.update(_of_hydra(hydra))
+    faults.update(_of_hydra(hydra, untouched))
     for place, _ in _leaves(plain, ()):
         if place not in read and not any(place[:n] in faults for n in range(1, len(place) + 1)):
             wrong, fault = _no_setting(place, {*slots, *own, *read})
@@ -101,6 +102,18 @@ def origin(place: Place) -> Path | None:
             if node is not None:
                 return path
     return None
+
+
+def places_in_files(config: DictConfig) -> dict[Place, Path]:
+    """Return place -> file of all values that the chosen experiment and system set, if their files are not memlab's."""
+    found: dict[Place, Path] = {}
+    for slot in ("exp", "system"):
+        path = folders.more_files().get(f"{slot}/{config.hydra.runtime.choices.get(slot)}")
+        content = plain_yaml.read(path) if path else None
+        for name, node in content.items() if isinstance(content, dict) else ():
+            if path and name not in ("defaults", "hydra"):
+                found |= {place: path for place, _ in _leaves(node, (str(name),))}
+    return found
 
 
 def _follow(plain: Any, roots: Iterable[Place], slots: Iterable[Place]) -> tuple[set[Place], dict[Place, str]]:
@@ -173,28 +186,16 @@ def _no_setting(place: Place, known: set[Place]) -> tuple[Place, str]:
     return place[:depth + 1], f"{owner} no setting '{place[depth]}'; {did_you_mean(place[depth], names)}"
 
 
-def _of_hydra(node: Any) -> dict[Place, str]:
-    """Return place -> fault of settings that Hydra does not have; mappings of the user's own keys may hold any."""
-    faults = dict(_off_schema(node, OmegaConf.structured(HydraConf), ("hydra",)))
-    sweeper: Any = ConfigStore.instance().load("hydra/sweeper/basic.yaml").node  # there since something was composed
+def _of_hydra(node: Any, untouched: Mapping[str, Any]) -> dict[Place, str]:
+    """Return place -> fault of settings of Hydra's that it does not have, or of which memlab reads nothing."""
+    faults: dict[Place, str] = {("hydra", str(name)): f"memlab reads nothing of hydra.{name}"
+                                for name in node if name not in HYDRA and node[name] != untouched.get(name)}
+    faults |= {("hydra", "sweeper", str(name)): f"memlab reads nothing of hydra.sweeper.{name}, only params"
+               for name, value in node["sweeper"].items()
+               if name != "params" and value != untouched["sweeper"].get(name)}
     launcher = find_class(str(node["launcher"]["_target_"]), "", [])
-    of_launcher = [field.name for field in dataclasses.fields(launcher) if field.init] if launcher else []
-    for part, names in {"sweeper": [str(name) for name in sweeper if name != "_target_"],
-                        "launcher": of_launcher}.items():
-        faults |= {("hydra", part, str(key)): f"hydra.{part} has no setting '{key}'; {did_you_mean(str(key), names)}"
-                   if names else "no launcher is chosen that has settings; add hydra/launcher=slurm"
-                   for key in node[part] if key not in ("_target_", *names)}
-    return faults
-
-
-def _off_schema(node: Any, schema: Any, place: Place) -> Iterator[tuple[Place, str]]:
-    cls = OmegaConf.get_type(schema) if isinstance(schema, DictConfig) else None
-    if not (isinstance(node, dict) and dataclasses.is_dataclass(cls)):
-        return
-    names = [*(field.name for field in dataclasses.fields(cls)), *(SUPPLEMENT if len(place) == 1 else ())]
-    for name, value in node.items():
-        if name in names:
-            yield from _off_schema(value, schema.get(name), (*place, name))
-        else:
-            yield ((*place, str(name)),
-                   f"{'.'.join(place)} has no setting '{name}'; {did_you_mean(str(name), names)}")
+    names = [field.name for field in dataclasses.fields(launcher) if field.init] if launcher else []
+    return faults | {
+        ("hydra", "launcher", str(name)): f"hydra.launcher has no setting '{name}'; {did_you_mean(str(name), names)}"
+        if names else "no launcher is chosen that has settings; add hydra/launcher=slurm"
+        for name in node["launcher"] if name not in ("_target_", *names)}

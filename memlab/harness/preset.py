@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memlab.errors import Faults
-from memlab.harness.sweep import read
+from memlab.harness.sweep import OF_RUNS, read
 from memlab.pipeline import Pipeline
 
 
@@ -13,7 +13,9 @@ def preset(*words: str) -> Pipeline:
     >>> preset("system=plain", "rank.select.k=5").select.k
     5
     """
-    arms = read(list(words)).arms
+    if wrong := [repr(word) for word in words if not isinstance(word, str)]:
+        raise Faults([f"expected words such as 'rank.select.k=5', given {', '.join(wrong)}"])
+    arms = read(words, without=(*OF_RUNS, "data", "store")).arms
     if len(arms) != 1:
         raise Faults([f"one configuration is needed, these words describe {len(arms)}; give one value per slot"])
     return arms[0].pipeline

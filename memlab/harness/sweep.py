@@ -15,12 +15,12 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from memlab.config import ablation
-from memlab.config.compose import compose, overrides_of
+from memlab.config.compose import ArmConfigs, compose, overrides_of
 from memlab.config.instantiate import part
 from memlab.config.interpolation import resolved
 from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, parse, try_parse, valid_overrides
 from memlab.config.plugins import one_line
-from memlab.config.unread import known_places, read_places, settings_of, slots_with
+from memlab.config.unread import known_places, places_in_files, read_places, settings_of, slots_with
 from memlab.errors import Faults, MemlabError, MissingFiles
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curve_contrast import is_curve
@@ -38,6 +38,12 @@ NOT_IN_NAMES = (
 
 IN_FOLDER = ("data.grow", "data.pool")
 """Overrides that the data set's name tells: arms of several sizes have one name, and a folder for each size."""
+
+EVERYWHERE = ("exp", "system", "profile", "hydra")
+"""Words that choose several parts at once, and those of the launcher, which have checks of their own."""
+
+OF_RUNS = ("name", "contrasts", "plan", "out", "shards", "track", "judge", "judge_chat", "attribute", "hydra")
+"""Places that say how arms are run, judged and reported: a command that runs none does not read them."""
 
 MOST_SHARDS = 10_000
 """Parts of each arm; each is a job."""
@@ -75,8 +81,12 @@ def command_line(words: Sequence[str], multirun: bool = False) -> str:
 
 
 @no_collection()
-def read(words: list[str], multirun: bool = False) -> Sweep:
-    """Compose every arm of a command line and construct its objects; raise Faults with all that is wrong."""
+def read(words: Sequence[str], multirun: bool = False, without: Sequence[str] = ()) -> Sweep:
+    """Compose every arm of a command line and construct its objects; raise Faults with all that is wrong.
+
+    ``without`` are the places of the configuration that the command does not read; words that set them are faults.
+    """
+    words = list(words)
     configs, faults = compose(words, multirun)
     if configs is None:
         raise Faults(faults)
@@ -91,7 +101,7 @@ def read(words: list[str], multirun: bool = False) -> Sweep:
                 left_out[str(config.ablate)] = error.faults[0]
             else:
                 faults += [fault for fault in error.faults if fault not in faults]
-    faults += _unread(words, configs.arms, faults)
+    faults += _unread(words, configs, without, faults)
     base = configs.base
     track = part(base, "track", faults)
     contrasts = _contrasts(base, faults)
@@ -119,20 +129,26 @@ def read(words: list[str], multirun: bool = False) -> Sweep:
     return Sweep(arms, contrasts, track, base, left_out, launcher, unready)
 
 
-def _unread(words: Sequence[str], arms: Sequence[DictConfig], told: Sequence[str]) -> list[str]:
-    """Return faults for words that name an arm by what no arm is made of; ``told`` are the faults so far."""
+def _unread(words: Sequence[str], configs: ArmConfigs, without: Sequence[str], earlier: Sequence[str]) -> list[str]:
+    """Return faults for words and files that set what nothing reads here; ``earlier`` are the faults so far."""
+    arms = configs.arms
+    bad = [word for word in words if any(fault.startswith(f"{word}: ") for fault in earlier)]
+    keys = {word: override.key_or_group for word in valid_overrides(words, bad) if (override := try_parse(word))}
+    if not bad and not without:  # of files: swept values, and what an experiment or a system states
+        keys |= {key: key for key in configs.swept if key not in keys.values()}
+        keys |= {f"{path}, {'.'.join(place)}": ".".join(place)
+                 for arm in arms for place, path in places_in_files(arm).items()}
+    faults = [f"{word}: this command does not read {key}, so that it changes nothing; leave it out"
+              for word, key in keys.items() if _within(key, without)]
     if any(arm.ablate is not None for arm in arms):  # the baseline of the parts may read what the system does not
-        return []
-    roots = [*PLACES.values(), "data", "track", *(setting.name for setting in RUN_SETTINGS)]
-    read = {place for arm in arms for place in read_places(arm, roots)}
+        return faults
+    places = [*PLACES.values(), "data", "track", *(setting.name for setting in RUN_SETTINGS)]
+    read = {place for arm in arms for place in read_places(arm, [one for one in places if not _within(one, without)])}
     firsts = {slot[0] for slot in known_places()[0]}
-    faults = []
-    bad = [word for word in words if any(fault.startswith(f"{word}: ") for fault in told)]
-    for word in valid_overrides(words, bad):
-        key = override.key_or_group if (override := try_parse(word)) else ""
+    for word, key in keys.items():
         place = tuple(re.split("[./]", key))
-        if not (place[0] not in firsts or _within(key, NOT_IN_NAMES) or any(
-                one[:len(place)] == place[:len(one)] for one in read)):
+        if place[0] in firsts and not _within(key, (*without, *EVERYWHERE)) and not any(
+                one[:len(place)] == place[:len(one)] for one in read):
             faults.append(f"{word}: no part that these words choose reads {'.'.join(place)}, so that it changes "
                           "nothing; leave it out, or choose a part that reads it")
     return faults
@@ -266,4 +282,5 @@ def _value(config: DictConfig, override: Override) -> str:
 
 
 def _within(key: str, places: Sequence[str]) -> bool:
-    return any(key == place or key.startswith((f"{place}.", f"{place}/")) for place in places)
+    dotted = key.replace("/", ".")
+    return any(dotted == place or dotted.startswith(f"{place}.") for place in places)

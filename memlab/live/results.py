@@ -105,6 +105,8 @@ class SearchResult:
 def history(tables: Tables, results: pl.DataFrame) -> pl.DataFrame:
     """Return the memories behind some results in the order of time, with the span in which each was valid.
 
+    Sessions are numbered in the order of time: where clocks go back, the wall clock would not order them.
+
     Of several memories of a result's turns (a turn, its round, its session) those with the fewest turns count: facts
     and turns before sessions. ``valid_from`` is the day said unless a stage set it; ``valid_to`` is null if no memory
     had replaced it by the day of the question. Columns: said_on, happened_on, valid_from, valid_to, session, turns,
@@ -118,7 +120,7 @@ def history(tables: Tables, results: pl.DataFrame) -> pl.DataFrame:
     )
     size = pl.col("turns").list.len()
     smallest = scored.join(tables["memories"], on="memory").filter(size == size.min().over("rank"))
-    return with_text(smallest, tables["texts"], "value_id").sort("said_on", "session", "memory").select(
+    return with_text(smallest, tables["texts"], "value_id").sort("session", "memory").select(
         "said_on", "happened_on", pl.coalesce("valid_from", "said_on").alias("valid_from"),
         pl.when(as_of("valid_to", day)).then("valid_to").alias("valid_to"), "session", "turns", "text", "score",
     ).unique(["session", "turns", "text"], keep="first", maintain_order=True)

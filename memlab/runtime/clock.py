@@ -56,15 +56,18 @@ def midnight(value: date | datetime) -> datetime:
     return value if isinstance(value, datetime) else datetime.combine(value, time())
 
 
-def time_zone(name: str, where: str) -> tzinfo:
+UNNAMED_ZONES = ("localtime", "posixrules", "Factory")
+"""Files of a time zone database that name no zone: they differ between machines, or say that none is set."""
+
+
+def time_zone(name: object, where: str) -> tzinfo:
     """Return a time zone by its name, such as Europe/Rome; raise MemlabError if it is unknown.
 
-    UTC is known on machines without a database of time zones too. "localtime" is unknown: it is another zone on another
-    machine.
+    UTC is known on machines without a database of time zones too.
     """
+    if not isinstance(name, str) or name in UNNAMED_ZONES:
+        raise MemlabError(f"there is no time zone {name!r:.40}", where=where, fix="give a name such as Europe/Rome")
     try:
-        if name == "localtime":
-            raise LookupError
         return UTC if name == "UTC" else ZoneInfo(name)
     except (LookupError, ValueError, OSError):
         names = {part.casefold(): zone for zone in sorted(available_timezones())

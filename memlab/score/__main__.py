@@ -34,6 +34,12 @@ from memlab.score.runs import Run, Ties, read_run
 from memlab.store import store_at
 from memlab.text.display import clean
 
+NOT_RUN = (
+    "plan", "shards", "name", "ablate", "hydra", "write.chunk", "write.anchor", "write.context", "write.relate",
+    "write.prune", "query.question", "query.decompose", "query.expand", "query.time", "search", "rank.score",
+    "rank.boost", "rank.rerank", "rank.fuse", "rank.window", "rank.rollup")
+"""Places of the configuration that a ranking made elsewhere leaves unread."""
+
 SCORE = "score"
 """Folder below runs/ of foreign runs alone."""
 
@@ -75,13 +81,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 @enough_memory("score fewer runs at once, or fewer questions (data.limit=100)")
 def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[str], experiment: str,
            lint: bool) -> int:
-    sweep = read(settings)
+    sweep = read(settings, without=NOT_RUN)
     base = replace(sweep.arms[0], experiment=experiment)
     store = store_at(sweep.settings.store)
     names = [run_name(path) for path in files]
     twice = {name for name in names if names.count(name) > 1}
     folder = base.arms_folder()
     scored: list[str] = []
+    earlier = reported_runs(folder)
     for path, name in zip(files, names):
         own = path.as_posix() if name in twice else name
         run = reader(path)
@@ -92,12 +99,15 @@ def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[
             print(f"  ! {clean(fault)}")
         if not lint:
             _refuse_name_of_an_arm(arm, folder)
+            if earlier.get(arm.name, arm.folder().name) != arm.folder().name:
+                print(f"  ! it takes the place of an earlier run named '{clean(arm.name)}' in the report, which stays "
+                      f"in {folder / earlier[arm.name]}; rename the file to show both")
             arm.run(store, ranked=ranked)
             scored.append(arm.name)
     if lint:
         return 0
     # in a folder of its own the first file is what all others are compared with; beside arms, their first stays that
-    order = scored if experiment == SCORE else [*reported_runs(folder), *scored]
+    order = scored if experiment == SCORE else [*earlier, *scored]
     report = build(folder, sweep.contrasts or None, list(dict.fromkeys(order)))
     print_comparison(report.comparison)
     print(f"report: {report.html}")

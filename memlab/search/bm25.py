@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import polars as pl
 import scipy  # its parts are loaded when they are used
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from memlab.search.as_of import VisiblePool, memory_pools, visible_pools
 from memlab.search.corpus import IDF, Corpus, Form, Reals
@@ -21,6 +21,9 @@ from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, empty
 from memlab.text.tokenize import LUCENE_STOP_WORDS, count, split, valid_pattern, words
 from memlab.text.word_forms import known_stemmer
+
+WITH_DELTA = ("bm25l", "bm25+")
+"""Methods that add a least score for a word."""
 
 Score = Callable[[Corpus, "scipy.sparse.csr_array", int], Reals]
 """(corpus, query, visible) -> scores of the visible texts."""
@@ -40,7 +43,7 @@ class BM25:
     k1: Annotated[float, Field(ge=0)] = 1.5  # the defaults of bm25s and rank_bm25
     b: Annotated[float, Field(ge=0, le=1)] = 0.75
     method: Form = "lucene"  # lucene | robertson | atire | bm25l | bm25+
-    delta: Annotated[float, Field(ge=0)] = 0.5  # bm25l and bm25+ only
+    delta: Annotated[float, Field(ge=0)] = 0.5  # of bm25l and bm25+
     stop_words: Literal["none", "en"] | Names = "en"  # Lucene's 33; none, or a list
     # auto: English for Latin letters, Arabic, Greek, Hindi, Russian, ... by script; one language of Snowball; none
     stemmer: str = "auto"
@@ -61,6 +64,13 @@ class BM25:
     @classmethod
     def _known(cls, value: str) -> str:
         return known_stemmer(value)
+
+    @model_validator(mode="after")
+    def _delta_is_read(self) -> BM25:
+        if self.delta != BM25.delta and self.method not in WITH_DELTA:
+            raise ValueError(f"delta is read by {' and '.join(WITH_DELTA)} alone; choose one of these methods, or "
+                             "leave delta out")
+        return self
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every kind for every query; MemlabError for an unknown kind."""

@@ -19,6 +19,8 @@ from memlab.config.overrides import faults, groups, unknown_settings, valid_over
     ("rank/select", "cannot be read as key=value"),
     ("name=a\udce9", "holds letters that this system's encoding lacks"),
     ("--multrun", "there is no such flag; did you mean '--multirun'?"),
+    ("hydra.run.dir=x", "memlab reads nothing else of Hydra's than hydra.launcher and hydra.mode"),
+    ("hydra.job.name=x", "memlab reads nothing else of Hydra's"), ("+hydra.x=1", "memlab reads nothing else of"),
 ])
 def test_a_bad_word_is_answered_with_the_nearest(word: str, expected: str) -> None:
     ((told, fault),) = faults([word])
@@ -28,7 +30,7 @@ def test_a_bad_word_is_answered_with_the_nearest(word: str, expected: str) -> No
 
 def test_all_are_told_at_once_and_good_ones_pass() -> None:
     good = ["rank/select=fixed,gap", "rank.select.k=3", "+exp=adaptive_k", "data=locomo", "out=x", "plan=true",
-            "hydra.verbose=true", "~track", "data.types=[multi-hop,temporal]", 'data.path="a b.json"']
+            "hydra.mode=MULTIRUN", "~track", "data.types=[multi-hop,temporal]", 'data.path="a b.json"']
     assert faults(good) == []
     bad = ["rank/select=gapp", "daat.limit=3", "serch/dense=none"]
     assert [word for word, _ in faults([*good, *bad])] == bad

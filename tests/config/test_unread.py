@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.slow
     ("learn.folz=all", "did you mean 'folds'"), ("rank.select.kk=5", "did you mean 'k'"),
     ("chat.modl=x", "did you mean 'model'"), ("learn.coverage.dpth=3", "did you mean 'depth'"),
     ("search.dense.index.blok=3", "did you mean 'block'"), ("rank.select={kk: 5}", "did you mean 'k'"),
-    ("hydra.sweeper.parms.x=1", "did you mean 'params'"), ("hydra.job.nme=x", "did you mean 'name'"),
+    ("hydra.sweeper.parms.x=1", "memlab reads nothing else of"), ("hydra.job.nme=x", "memlab reads nothing else of"),
     ('hydra.sweeper.params={rank.select.k:"3,5"}', "is for files"),
     ("hydra.launcher.partition=x", "add hydra/launcher=slurm"), ("system.k=4", "there is no setting 'system'")])
 def test_a_word_that_nothing_reads_is_refused_whatever_stands_before_it(prefix: str, word: str, hint: str) -> None:
@@ -59,15 +60,29 @@ def test_a_word_that_another_replaces_or_that_deletes_nothing_is_refused(words: 
     assert fault in faults[0]
 
 
-@pytest.mark.parametrize("word", ["embedder=bge_small", "learn.folds=all", "chat.model=x", "embedder.max_length=9"])
+@pytest.mark.parametrize("word", [
+    "embedder=bge_small", "learn.folds=all", "chat.model=x", "chat.url=x", "embedder.max_length=9",
+    "embedder.device=cpu", "judge_chat=server"])
 def test_a_setting_of_a_part_that_no_arm_has_is_refused(word: str) -> None:
     with pytest.raises(Faults, match="no part that these words choose reads"):
         read([word, "search/dense=none", "track=none"])
 
 
-def test_what_one_arm_of_a_sweep_reads_or_says_where_it_runs_is_accepted() -> None:
+def test_what_one_arm_of_a_sweep_reads_is_accepted() -> None:
     assert len(read(["rank/select=fixed,calibrated", "learn.folds=all", "search/dense=none"], True).arms) == 2
-    assert read(["search/dense=none", "embedder.device=cpu", "rank.select.k=10"]).arms[0].pipeline.select.k == 10
+    assert read(["search/dense=none", "rank.select.k=10"]).arms[0].pipeline.select.k == 10
+
+
+@pytest.mark.parametrize("word", ["name=x", "plan=true", "out=x", "judge=f1", "track=none", "data.limit=3",
+                                  "hydra/launcher=local", "contrasts=[]", "shards=2"])
+def test_a_setting_of_runs_is_refused_where_nothing_runs(word: str) -> None:
+    with pytest.raises(Faults, match=f"{re.escape(word)}: this command does not read"):
+        preset("search/dense=none", word)
+
+
+def test_a_preset_is_made_of_words() -> None:
+    with pytest.raises(Faults, match="expected words such as 'rank.select.k=5', given 3"):
+        preset("search/dense=none", 3)  # type: ignore[arg-type]
 
 
 def put(folder: Path, **files: str) -> str:
@@ -87,6 +102,9 @@ def put(folder: Path, **files: str) -> str:
     ("embedder: {dvice: cpu}", "embedder has no setting 'dvice'"),
     ("defaults: [{'/rank/select@rank.selct': gap}]", "rank has no setting 'selct'"),
     ("defaults: [{'optional /rank/selct': gap}]", "leave 'optional' out"),
+    ("hydra: {verbose: true}", "memlab reads nothing of hydra.verbose"),
+    ("hydra: {run: {dir: x}}", "memlab reads nothing of hydra.run"),
+    ("hydra: {sweeper: {max_batch_size: 3}}", "memlab reads nothing of hydra.sweeper.max_batch_size"),
     ("hydra: {mode: MULTIRUN, sweeper: {params: {+rank.selct.k: '3,5'}}}", "rank has no setting 'selct'"),
     ("hydra: {sweeper: {params: {rank.select.k: '3,5'}}}", "hydra.sweeper.params holds values to sweep; add -m"),
 ])
@@ -104,6 +122,15 @@ def test_a_helper_that_a_value_refers_to_is_accepted_and_may_be_set(tmp_path: Pa
     assert read([word, "+exp=mine", "search/dense=none", "my.k=7"]).arms[0].pipeline.select.k == 7
     with pytest.raises(Faults, match="did you mean 'k'"):
         read([word, "+exp=mine", "+my.kk=7"])
+
+
+@pytest.mark.parametrize("text", [
+    "learn: {folds: all}", "chat: {model: x}",
+    "hydra: {mode: MULTIRUN, sweeper: {params: {embedder: 'minilm,bge_small'}}}"])
+def test_a_file_that_sets_what_no_arm_reads_is_refused(tmp_path: Path, text: str) -> None:
+    word = put(tmp_path, exp__mine=f"# @package _global_\n{text}\n")
+    with pytest.raises(Faults, match="no part that these words choose reads"):
+        read([word, "+exp=mine", "search/dense=none", "track=none"])
 
 
 def test_a_helper_of_an_arm_may_stand_in_its_experiment() -> None:

@@ -87,6 +87,9 @@ def test_lint_writes_nothing(arm: Path, tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(("words", "status", "message"), [
     (["nowhere.trec"], 1, "the run cannot be read"),
     (["nowhere.trec", "rank/select=budgt"], 2, "budget"),
+    (["nowhere.trec", "plan=true"], 2, "plan=true: this command does not read plan"),
+    (["nowhere.trec", "search/dense=none"], 2, "this command does not read search/dense"),
+    (["nowhere.trec", "write/chunk=session"], 2, "this command does not read write/chunk"),
 ])
 def test_faults_are_said_without_a_traceback(
         words: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,6 +106,16 @@ def test_the_first_file_is_what_others_are_compared_with(arm: Path, tmp_path: Pa
         comparison = json.loads((tmp_path / "score" / "synthetic" / "comparison.json").read_text())
         assert next(iter(comparison["arms"])) == first
     assert [name for name in comparison["arms"] if not name.endswith(".twin")] == ["c", "a", "b"]
+
+
+def test_a_later_file_of_one_name_says_what_it_replaces(
+        arm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (arm / "run.trec").read_text().splitlines(keepends=True)
+    for folder, content in (("a", lines), ("b", lines[:-1])):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "run.trec").write_text("".join(content))
+        assert main([str(tmp_path / folder / "run.trec"), *DATA[:1], *SELECTION, f"out={tmp_path}"]) == 0
+        assert ("it takes the place of an earlier run named 'run'" in capsys.readouterr().out) == (folder == "b")
 
 
 CUSTOM = {

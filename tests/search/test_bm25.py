@@ -9,6 +9,7 @@ import pytest
 import Stemmer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from memlab.search.bm25 import BM25, IDF, BM25Okapi
 from memlab.store import Store
@@ -78,6 +79,12 @@ def test_zero_scores_are_no_hits_and_depth_cuts() -> None:
     hits = BM25().run(tables, Store())["hits"]
     assert hits.select("query", "memory", "rank").rows() == [(10, 1002, 1), (10, 1001, 2)]
     assert BM25(depth=1).run(tables, Store())["hits"]["memory"].to_list() == [1002]
+
+
+def test_delta_is_a_setting_of_two_methods() -> None:
+    assert BM25(method="bm25+", delta=1.0).delta == 1.0
+    with pytest.raises(ValidationError, match=r"delta is read by bm25l and bm25\+ alone"):
+        BM25(method="robertson", delta=1.0)
 
 
 @pytest.mark.parametrize("lane", [BM25Okapi(), BM25(unmatched=True), BM25(unmatched=True, method="bm25+")])
