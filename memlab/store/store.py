@@ -41,9 +41,8 @@ from memlab.store.writer import Blocks, BufferedWriter, model_name
 from memlab.tables import Notes
 
 KEYS = {"vectors": ["h0", "h1"], "truncated": ["h0", "h1"], "pairs": ["q0", "q1", "p0", "p1"],
-        "matches": ["q0", "q1", "p0", "p1"], "tokens": token_index.KEYS}
-"""Key columns, by kind: the halves of the hashes of a text, or of a query and a passage. Matches of pairs are what
-earlier versions stored in place of token vectors; ``prune`` removes them."""
+        "tokens": token_index.KEYS}
+"""Key columns, by kind: the halves of the hashes of a text, or of a query and a passage."""
 
 _Kept = TypeVar("_Kept", bound=Kept)
 
