@@ -217,11 +217,6 @@ class Store:
         index = self._token_index(matcher, role, precision)
         return _missing(index, index.find(_text_keys(texts)))
 
-    def missing_pairs(self, scorer: PairScorer, queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> int:
-        """Return the number of distinct pairs whose scores are not stored."""
-        index = self._index("pairs", scorer)
-        return len(_missing(index, index.find(_pair_keys(queries, passages, pairs))))
-
     def _vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Blocks:
         index = self._index("vectors", embedder, role)
         wanted = _text_keys(texts)

@@ -37,7 +37,8 @@ def folder(finished: Path, tmp_path: Path) -> Path:
     ({"constant_k": {"m": [{"k": "1", "tokens": 2.0, "value": 0.5}]}}, "constant_k.m.0.k"),
     ({"reliability": [3]}, "reliability.0"), ({"importances": "all"}, "importances"), ({"told": {"x": 3}}, "told.x"),
     ({"importances": [{"feature": 1, "share": 1.0}]}, "importances.0.feature"),
-    ({"importances": [{"feature": "a", "share": None}]}, "importances.0.share"), ({"notes": "one"}, "notes"), ({"notes": [["one"]]}, "notes.0"),
+    ({"importances": [{"feature": "a", "share": None}]}, "importances.0.share"),
+    ({"notes": "one"}, "notes"), ({"notes": [["one"]]}, "notes.0"),
     ({"pipeline": []}, "pipeline"), ({"arm": ["one"]}, "arm"), ({"total_seconds": float("inf")}, "total_seconds")])
 def test_a_manifest_of_another_form_is_named(folder: Path, changes: dict[str, Any], field: str) -> None:
     seal(folder, **changes)
