@@ -33,7 +33,7 @@ from memlab.config.overrides import HELP
 from memlab.errors import Faults, MemlabError
 from memlab.harness.question import MAX_RANKS, ask_data
 from memlab.harness.sweep import OF_RUNS, read
-from memlab.live.migration import is_memory
+from memlab.live.database import is_memory
 from memlab.live.results import RESULT, SearchResult
 from memlab.memory import Memory
 from memlab.runtime.clock import read_moment

@@ -36,7 +36,6 @@ from memlab.live.accesses import Accesses
 from memlab.live.adapt import adapt_to_data
 from memlab.live.database import Database
 from memlab.live.messages import session_of_messages
-from memlab.live.migration import migrate
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.question_store import QuestionStore
 from memlab.live.results import SearchResult
@@ -273,7 +272,6 @@ class Memory:
         if self._process is not None:
             raise MemlabError("this memory was loaded by the process that this one was forked from",
                               where=str(self.folder), fix="make the Memory in the process that uses it")
-        migrate(self.folder)
         self._database.open()
         try:
             self._store = self._shared_store or LiveStore(self._database)

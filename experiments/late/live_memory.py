@@ -7,8 +7,7 @@ Sessions beyond those of the file are the same ones again, with a number added t
 Prints the time to add the sessions that the folder lacks and the time of each question: of the clock, and of the
 processor over all threads; then the resident memory and the size on disk. The first question also merges the sessions
 and tokenises them for BM25. With ``--batches`` all turns are encoded together before they are added, which takes a
-tenth of the time; then the additions say nothing about encoding. Without it the script uses the public interface alone,
-so that it runs on earlier versions too.
+tenth of the time; then the additions say nothing about encoding. Without it the script uses the public interface alone.
 """
 
 from __future__ import annotations

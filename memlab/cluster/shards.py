@@ -129,7 +129,7 @@ def merge_parts(arm: Arm, of: int) -> Ranked:
     costs: Counter[str] = Counter()
     for record in records:
         seconds.update(record["seconds"])
-        costs.update(record.get("costs", {}))  # parts of an earlier version have none
+        costs.update(record["costs"])
     return Ranked(tables, dict(seconds), sum((Counter(record["made"]) for record in records), Counter()),
                   dict(costs))
 

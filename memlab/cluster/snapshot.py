@@ -81,7 +81,7 @@ class Snapshot:
 
     def activate_plugins(self) -> None:
         """Import the plug-ins of the sweep from its copy of their source; raise Faults if that fails."""
-        recorded = self.metadata().get("plugins", {})
+        recorded = self.metadata()["plugins"]
         names = [module for about in recorded.values() for module in about["modules"]]
         versions = {package: about["version"] for package, about in recorded.items()}
         if faults := plugins.activate(names, self.source, versions):

@@ -31,7 +31,7 @@ RESULT = ("pipeline.py", "stage.py", "tables.py", "token_counter.py", "question_
 
 COMMANDS = ("data/__main__.py", "data/fetch.py", "data/show.py", "data/inspect.py", "data/mteb.py", "store/__main__.py",
             "judge/__main__.py", "judge/calibrate.py", "judge/calibration", "judge/command.py", "judge/hypotheses.py",
-            "judge/accuracy.py", "learn/fit_coverage.py", "learn/coverage/__main__.py", "learn/probability/__main__.py",
+            "judge/accuracy.py", "learn/coverage/__main__.py", "learn/probability/__main__.py",
             "learn/ranker/__main__.py", "learn/ranker/explain.py", "learn/reranker/__main__.py",
             "learn/reranker/config.py", "learn/reranker/train.py", "scenarios/report.py", "score/__main__.py")
 """Commands and their parts inside those folders, which no stage imports."""

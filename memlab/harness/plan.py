@@ -124,15 +124,12 @@ def _pairs(slot: str, stage: Any, tables: Tables) -> int:
 
 
 def in_plan_terms(made: Mapping[str, int]) -> Counter[str]:
-    """Count what a store made under the names of a plan: those of earlier versions' matches are pairs.
+    """Count what a store made under the names of a plan.
 
-    >>> in_plan_terms({"pairs": 2, "matches": 3, "completions": 1})
-    Counter({'pairs': 5, 'replies': 1})
+    >>> in_plan_terms({"pairs": 2, "completions": 1})
+    Counter({'pairs': 2, 'replies': 1})
     """
-    counts: Counter[str] = Counter()
-    for what, number in made.items():
-        counts[{"matches": "pairs", "completions": "replies"}.get(what, what)] += number
-    return counts
+    return Counter({"replies" if what == "completions" else what: number for what, number in made.items()})
 
 
 def rates(out: Path) -> dict[str, float]:

@@ -35,11 +35,7 @@ class ArmRun:
     @cached_property
     def questions(self) -> pl.DataFrame:
         """Return the metrics of each question, with its text, answer and type."""
-        rows = self._table("questions")
-        if "group" not in rows.columns:  # older folders group by conversation, or not at all
-            group = "corpus" if self.manifest.get("clustered") else "question"
-            rows = rows.with_columns(pl.col(group).cast(pl.Int64).alias("group"))
-        return rows
+        return self._table("questions")
 
     @cached_property
     def ranking(self) -> pl.DataFrame:
@@ -49,7 +45,7 @@ class ArmRun:
     @cached_property
     def context(self) -> pl.DataFrame:
         """Return the context of each question, which the reader is shown."""
-        return self._table("context").rename({"text": "text_id"}, strict=False)  # its name in older folders
+        return self._table("context")
 
     @cached_property
     def curve(self) -> pl.DataFrame | None:
@@ -62,9 +58,9 @@ class ArmRun:
         return self._table("shown")
 
     @cached_property
-    def classes(self) -> pl.DataFrame | None:
-        """Return the question types that the classifier assigned; None in a folder that is older than this table."""
-        return self._table("classes") if (self.folder / "classes.parquet").is_file() else None
+    def classes(self) -> pl.DataFrame:
+        """Return the question types that the classifier assigned."""
+        return self._table("classes")
 
     @cached_property
     def attribution(self) -> pl.DataFrame | None:
@@ -99,18 +95,17 @@ class ArmRun:
     @property
     def oracle(self) -> bool:
         """Return whether the arm looked at gold, so that it is no system."""
-        return bool(self.manifest.get("oracle")) or "memlab.oracle" in self.config
+        return bool(self.manifest["oracle"])
 
     @property
-    def seconds(self) -> float | None:
+    def seconds(self) -> float:
         """Return the wall-clock seconds of the run; what came from the store was not computed again."""
-        value = self.manifest.get("total_seconds")
-        return float(value) if isinstance(value, int | float) else None
+        return float(self.manifest["total_seconds"])
 
     @property
     def tainted(self) -> bool:
         """Return whether the arm saw what a system must not see (benchmark ids)."""
-        return bool(self.manifest.get("tainted"))
+        return bool(self.manifest["tainted"])
 
     @cached_property
     def config(self) -> str:
@@ -144,16 +139,14 @@ class FinishedArms:
 
 
 def read_arm(folder: Path) -> ArmRun:
-    """Read a finished run folder; raise MemlabError if it cannot be read, is damaged, or of a newer format.
+    """Read a finished run folder; raise MemlabError if it cannot be read, is damaged, or of another format.
 
-    Every file that the manifest lists is compared with its digest; folders of format 1 list none.
+    Every file that the manifest lists is compared with its digest.
     """
     manifest, metrics = _json(folder / "manifest.json"), _json(folder / "metrics.json")
     verify_files(folder, manifest)
     check_form(folder, manifest, metrics)
-    name, _, digest = folder.name.rpartition("-")
-    return ArmRun(str(manifest.get("arm") or name or digest), str(manifest.get("digest") or digest), folder,
-                  manifest, metrics)
+    return ArmRun(manifest["arm"], manifest["digest"], folder, manifest, metrics)
 
 
 def finished_arms(folder: Path, order: Iterable[str] = (), exact: Mapping[str, str] | None = None,
@@ -207,11 +200,11 @@ def _meant(arms: Sequence[ArmRun], order: Sequence[str], folders: Container[str]
     if named := [latest[name] for name in order if name in latest]:
         return named
     newest = max(arms, key=_written, default=None)
-    return [arm for arm in latest.values() if newest and arm.manifest.get("command") == newest.manifest.get("command")]
+    return [arm for arm in latest.values() if newest and arm.manifest["command"] == newest.manifest["command"]]
 
 
 def _data(arm: ArmRun) -> str:
-    return json.dumps(arm.manifest.get("data"), sort_keys=True, default=str)
+    return json.dumps(arm.manifest["data"], sort_keys=True, default=str)
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
@@ -223,7 +216,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 def _written(arm: ArmRun) -> float:
     """Return when the run ended by its manifest, else when the file was written, in seconds since 1970."""
     try:
-        return datetime.fromisoformat(str(arm.manifest.get("finished"))).timestamp()
+        return datetime.fromisoformat(arm.manifest["finished"]).timestamp()
     except ValueError:
         return (arm.folder / "manifest.json").stat().st_mtime
 

@@ -14,7 +14,7 @@ from memlab.errors import MemlabError
 from memlab.runtime.plain_yaml import loads
 
 FORMAT = 2
-"""Format of run folders; those of format 1 have neither this number nor digests."""
+"""Format of run folders; one of another format is refused."""
 
 MANIFEST = "manifest.json"
 SEAL = "seal"
@@ -35,16 +35,16 @@ def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verify_files(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Raise MemlabError if a file that the manifest lists is missing or changed, or its format is not known."""
-    version, listed = manifest.get("format", 1), manifest.get("files", {})
+    """Raise MemlabError if a file that the manifest lists is missing or changed, or its format is another one."""
+    version, listed = manifest.get("format", "unknown"), manifest.get("files")
     fix = f"delete the folder {folder} and run the arm again"
-    if version not in (1, FORMAT):
-        raise MemlabError(f"this run is of format {str(version)[:20]}, which this version does not know",
-                          where=str(folder), fix="read it with the memlab that wrote it, or a newer one")
-    if version == FORMAT and sealed(manifest)[SEAL] != manifest.get(SEAL):
+    if version != FORMAT:
+        raise MemlabError(f"the format of this run is {str(version)[:20]}, and this memlab reads format {FORMAT} alone",
+                          where=str(folder), fix="read it with the memlab that wrote it, or run the arm again")
+    if sealed(manifest)[SEAL] != manifest.get(SEAL):
         raise MemlabError("it has changed since the run: its content does not match its own digest",
                           where=str(folder / MANIFEST), fix=fix)
-    if not isinstance(listed, dict) or version == FORMAT and not listed:
+    if not isinstance(listed, dict) or not listed:
         raise MemlabError("its list of files cannot be read", where=str(folder / MANIFEST), fix=fix)
     for name, digest in listed.items():
         path = folder / name

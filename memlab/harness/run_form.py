@@ -28,22 +28,38 @@ class _Point(_Form):
     value: Finite | None
 
 
+class _Count(_Form):
+    number: int
+    of: int
+
+
+class _Importance(_Form):
+    feature: str
+    share: Finite
+
+
 class _Manifest(_Form):
-    arm: str | None = None
-    experiment: str | None = None
-    dataset: str | None = None
-    tokens: str | None = None
-    command: str | None = None
-    finished: str | None = None
-    total_seconds: Finite | None = None
-    questions: int | None = None
-    data: dict[str, Any] | str | None = None
-    pipeline: dict[str, Any] | None = None
-    notes: list[str] | None = None
-    reliability: list[dict[str, Finite | None]] | None = None
-    costs: dict[str, Finite] | None = None
-    haystack: dict[str, Finite] | None = None
-    constant_k: dict[str, list[_Point]] | None = None
+    arm: str
+    digest: str
+    experiment: str
+    command: str
+    source: str
+    finished: str
+    total_seconds: Finite
+    questions: int
+    dataset: str
+    data: dict[str, Any]
+    pipeline: dict[str, Any]
+    tokens: str
+    oracle: bool
+    tainted: bool
+    notes: list[str]
+    told: dict[str, _Count]
+    constant_k: dict[str, list[_Point]]
+    reliability: list[dict[str, Finite | None]]
+    importances: list[_Importance]
+    costs: dict[str, Finite]
+    haystack: dict[str, Finite]
 
 
 class _Metrics(_Form):
@@ -56,15 +72,15 @@ _KINDS: dict[str, tuple[str, type[pl.DataType] | None]] = {
     "position": ("whole numbers", None), "tokens": ("numbers", None), "score": ("numbers", None),
     "scored": ("true or false", pl.Boolean), "selected": ("true or false", pl.Boolean),
     "abstain": ("true or false", pl.Boolean), "gold": ("true or false", pl.Boolean), "turns": ("lists", pl.List),
-    "text": ("texts", pl.String), "answer": ("texts", pl.String), "category": ("texts", pl.String),
-    "class": ("texts", pl.String), "level": ("texts", pl.String), "label_error": ("texts", pl.String),
-    "said_on": ("dates", pl.Datetime)}
+    "text": ("texts", pl.String), "text_id": ("texts", pl.String), "answer": ("texts", pl.String),
+    "category": ("texts", pl.String), "class": ("texts", pl.String), "level": ("texts", pl.String),
+    "label_error": ("texts", pl.String), "said_on": ("dates", pl.Datetime)}
 """Column -> its values in words, and their type; None for numbers."""
 
 _COLUMNS: dict[str, tuple[str, ...]] = {
-    "questions": ("question", "corpus", "text", "answer", "category", "abstain", "scored", "label_error"),
+    "questions": ("question", "corpus", "group", "text", "answer", "category", "abstain", "scored", "label_error"),
     "ranking": ("question", "unit", "score", "rank", "selected"),
-    "context": ("question", "tokens"),
+    "context": ("question", "text_id", "tokens"),
     "shown": ("question", "rank", "unit", "session", "turns", "said_on", "text", "gold", "selected"),
     "classes": ("question", "class")}
 """Table -> the columns that a report needs."""
@@ -96,8 +112,7 @@ def check_form(folder: Path, manifest: Mapping[str, Any], metrics: Mapping[str, 
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
             raise _other_form(folder / name, f"{'.'.join(map(str, first['loc']))[:120]}: {first['msg']}") from error
     for name in _COLUMNS:
-        if (folder / f"{name}.parquet").is_file():
-            _check_table(folder / f"{name}.parquet", name)
+        _check_table(folder / f"{name}.parquet", name)
 
 
 def _check_table(path: Path, name: str) -> None:

@@ -14,8 +14,8 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.live.database import Database
 
-ADD = ("INSERT INTO accesses VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET times = times + excluded.times, "
-       "last = max(last, excluded.last)")
+_ADD = ("INSERT INTO accesses VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET times = times + excluded.times, "
+        "last = max(last, excluded.last)")
 """Adds (session, turn, times, day) to the counts."""
 
 
@@ -46,7 +46,7 @@ class Accesses:
         if turns and not self._database.read_only:
             try:
                 with self._database.transaction(durable=False):
-                    self._database.run(ADD, *((*turn, 1, on.isoformat()) for turn in turns))
+                    self._database.run(_ADD, *((*turn, 1, on.isoformat()) for turn in turns))
             except MemlabError as error:
                 if not self._warned:
                     warnings.warn(f"access counts are not saved: {error}", stacklevel=2)

@@ -19,12 +19,11 @@ from memlab.live.holder import hold, holder, inode, release
 from memlab.runtime.files import os_errors
 
 FILE = "memory.db"
-FORMAT = 3
-"""Format of the tables. Format 1 was a folder of JSON lines (``memlab.live.migration``). Format 2 had token vectors in
-the database (``memlab.live.token_table``); versions that know it alone would not forget those in files."""
+FORMAT = 4
+"""Format of the tables; a database of another format is refused."""
 
-READABLE = (2, FORMAT)
-"""Formats that this version opens; the older one becomes the newer where it can be written."""
+_FORMAT_1 = "memory.jsonl"
+"""The file of a memory of format 1, which had no database."""
 
 _APPLICATION = 0x6D656D6C  # "meml"
 _VECTORS = ("store/vectors/*/*.f32", "store/tokens/*/vectors")
@@ -37,26 +36,26 @@ CREATE TABLE accesses (session INTEGER, turn INTEGER, times INTEGER NOT NULL, la
 CREATE TABLE vector_files (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
 CREATE TABLE vectors (file INTEGER, row INTEGER, key BLOB NOT NULL, digest BLOB NOT NULL,
                       PRIMARY KEY (file, row)) WITHOUT ROWID;
+CREATE TABLE token_files (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL);
+CREATE TABLE token_texts (file INTEGER, key BLOB, first INTEGER NOT NULL, tokens INTEGER NOT NULL, digest BLOB NOT NULL,
+                          PRIMARY KEY (file, key)) WITHOUT ROWID;
+CREATE TABLE token_centroids (name TEXT PRIMARY KEY, trained_for INTEGER NOT NULL, dim INTEGER NOT NULL,
+                              digest BLOB NOT NULL, content BLOB NOT NULL);
+CREATE TABLE token_codes (name TEXT, key BLOB, digest BLOB NOT NULL, content BLOB NOT NULL, PRIMARY KEY (name, key));
 INSERT INTO counter VALUES (0);
 """
 
-_ADDED_TABLES = (
-    "CREATE TABLE IF NOT EXISTS token_files (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS token_texts (file INTEGER, key BLOB, first INTEGER NOT NULL, tokens INTEGER NOT NULL, "
-    "digest BLOB NOT NULL, PRIMARY KEY (file, key)) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS token_centroids (name TEXT PRIMARY KEY, trained_for INTEGER NOT NULL, "
-    "dim INTEGER NOT NULL, digest BLOB NOT NULL, content BLOB NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS token_codes (name TEXT, key BLOB, digest BLOB NOT NULL, content BLOB NOT NULL, "
-    "PRIMARY KEY (name, key))",
-)
-"""Made at every opening, since older memories of this format have no such tables."""
+
+def is_memory(folder: Path) -> bool:
+    """Return whether a folder holds a live memory, of any format."""
+    return any((folder / name).is_file() for name in (FILE, _FORMAT_1))
 
 
 class Database:
     """One folder's database, held by one process from ``open`` to ``close``; MemlabError says if it cannot be used."""
 
-    def __init__(self, folder: Path, name: str = FILE) -> None:
-        self.folder, self.path = folder, folder / name
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / FILE
         self.read_only = False
         self._process = os.getpid()
         self._lock = threading.RLock()  # the connection is in one transaction at a time
@@ -69,6 +68,8 @@ class Database:
             raise MemlabError("a folder's name cannot contain the character NUL", where=repr(str(self.folder)))
         self._process = os.getpid()
         with self.errors():
+            if not self.path.exists() and is_memory(self.folder):
+                raise self._other_format(1)
             self.folder.mkdir(parents=True, exist_ok=True)
             self.read_only = not (os.access(self.folder, os.W_OK)
                                   and (not self.path.exists() or os.access(self.path, os.W_OK)))
@@ -105,10 +106,6 @@ class Database:
         if len(numbers) != 1:
             raise self.damaged()
         return numbers[0]
-
-    def has_table(self, name: str) -> bool:
-        """Return whether there is a table; a memory that cannot be written lacks those of later versions."""
-        return bool(self.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name = ?", name))
 
     def run(self, statement: str, *rows: tuple[object, ...]) -> None:
         """Run a statement of the current transaction with each row of values."""
@@ -181,16 +178,15 @@ class Database:
         if not self.read_only:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new database alone
         (application,), (version,) = (connection.execute(f"PRAGMA {name}").fetchone()
                                       for name in ("application_id", "user_version"))
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if tables and application != _APPLICATION:
             raise MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
-        if tables and version not in READABLE:
-            raise MemlabError(f"this memory is of format {version}, which this version does not know",
-                              where=str(self.folder), fix="use the memlab that wrote it, or a newer one")
+        if tables and version != FORMAT:
+            raise self._other_format(version)
         if not self.read_only:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new database alone
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
             self._take(connection, new=not tables)
 
@@ -203,9 +199,7 @@ class Database:
             for statement in _TABLES.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {FORMAT}")
-        for statement in _ADDED_TABLES:
-            connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("UPDATE counter SET next = next")  # so that the file beside it exists
         connection.execute("COMMIT")
         self._files[self._beside()] = inode(self._beside())
@@ -221,8 +215,6 @@ class Database:
 
     def _refuse_emptied(self) -> None:
         """Raise MemlabError if the database is gone, but vectors of its sessions are there."""
-        if self.path.name != FILE:
-            return
         vectors = (path for pattern in _VECTORS for path in self.folder.glob(pattern))
         if (not self.path.exists() or not self.path.stat().st_size) and any(vectors):
             raise MemlabError(f"{FILE} is empty or gone, but the vectors of its sessions are there",
@@ -236,6 +228,11 @@ class Database:
 
     def _beside(self) -> Path:
         return self.path.with_name(f"{self.path.name}-wal")
+
+    def _other_format(self, number: int) -> MemlabError:
+        return MemlabError(f"this memory is of format {number}, and this memlab reads format {FORMAT} alone",
+                           where=str(self.folder),
+                           fix="use the memlab that wrote it, or add its sessions to a new folder")
 
     def _in_use(self, who: str) -> MemlabError:
         return MemlabError(f"this memory is in use by {who}", where=str(self.folder),
@@ -251,7 +248,7 @@ class Database:
             return self._in_use(holder(self.path) or "another process")
         if name == "SQLITE_NOTADB":
             return MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
-        if name.startswith("SQLITE_CORRUPT"):
+        if name.startswith("SQLITE_CORRUPT") or str(error).startswith("no such table"):
             return self.damaged()
         return MemlabError(f"the memory cannot be used: {error} (what was added before is kept)",
                            where=str(self.folder), fix="check its permissions, or free some space there")

@@ -91,11 +91,9 @@ class Entry:
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> Entry:
         """Return the entry of a row that ``row`` returned; raise MemlabError for one of another form."""
-        session, numbers = None, ()
         try:
-            if "turns" in row:
-                turns = [Turn(role, text, speaker) for _, role, speaker, text in row["turns"]]
-                session, numbers = Session(row["said_on"], turns, row["name"]), tuple(t[0] for t in row["turns"])
+            turns = [Turn(role, text, speaker) for _, role, speaker, text in row["turns"]]
+            session, numbers = Session(row["said_on"], turns, row["name"]), tuple(t[0] for t in row["turns"])
             id_ = row["id"]
         except (KeyError, TypeError, ValueError) as error:
             raise _other_form() from error
@@ -104,9 +102,8 @@ class Entry:
         return cls(id_, session, numbers)
 
     def row(self) -> dict[str, Any]:
-        """Return the entry as plain JSON values."""
-        if self.session is None:
-            return {"id": self.id, "forgotten": True}
+        """Return the entry of a session that is not forgotten as plain JSON values."""
+        assert self.session is not None
         said_on = self.session.said_on
         turns = [[n, t.role, t.speaker, t.text] for n, t in zip(self.numbers, self.session.turns)]
         return {"id": self.id, "name": self.session.name, "said_on": said_on and said_on.isoformat(), "turns": turns}

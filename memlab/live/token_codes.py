@@ -80,8 +80,6 @@ class TokenCodes:
             for key, part in zip(keys, parts))))
 
     def _rows(self, query: str) -> list[tuple[Any, ...]]:
-        if not self._database.has_table("token_centroids"):
-            return []
         rows: list[tuple[Any, ...]] = self._database.rows(query, self._name)
         return rows
 

@@ -61,8 +61,7 @@ class TokenFiles:
         self._lengths: Ints = np.empty(0, np.int64)
         self._maps: dict[str, mmap.mmap] = {}
         self._files: dict[str, tuple[int, int]] = {}  # the inodes of the files that were read or written
-        if database.has_table("token_texts"):
-            self._load()
+        self._load()
 
     def block(self) -> TokenBlock | None:
         """Map the files as a block; free rows are texts with the key 0, which no text has. None if there is no text.
@@ -114,10 +113,6 @@ class TokenFiles:
             self._hold(self._keys[~replaced], self._begins[~replaced], self._lengths[~replaced])
         self._hold(np.concatenate([self._keys, block.keys]), np.concatenate([self._begins, begins]),
                    np.concatenate([self._lengths, lengths]))
-
-    def holds(self, keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Return which of some keys (n, 2) are those of texts on disk, (n,)."""
-        return _is_in(keys, self._keys)
 
     def check_files(self) -> None:
         """Raise MemlabError if a file was deleted, replaced or cut while it was open: a mapped page would be gone."""

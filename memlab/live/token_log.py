@@ -14,7 +14,6 @@ import numpy as np
 from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.live.token_files import TokenFiles
-from memlab.live.token_table import delete_earlier, earlier_blocks
 from memlab.store.token_index import TokenIndex
 from memlab.store.token_vectors import Precision, TokenBlock, merge
 
@@ -29,9 +28,8 @@ class TokenLog(TokenIndex):
         self._database, self._added = database, 0
         super().__init__(path, identity)
         self._mapped = TokenFiles(database, path, precision) if database else None
-        if database and self._mapped:
+        if self._mapped:
             self._map(self._mapped)
-            self._take_over(database, precision)
 
     @property
     def on_disk(self) -> bool:
@@ -90,27 +88,6 @@ class TokenLog(TokenIndex):
             block = merge([self._blocks.pop(last), block])
         self._blocks[self._name()] = block
         self._reindex()
-
-    def _take_over(self, database: Database, precision: Precision) -> None:
-        """Move what an earlier version kept in the database into files; read it where nothing can be written."""
-        moved = False
-        for block, last in earlier_blocks(database, self.path.name, precision):
-            if block is not None and not self._take_up(block):
-                continue
-            if not database.read_only:
-                with database.transaction(durable=False):
-                    delete_earlier(database, self.path.name, last)
-                moved = True
-        if moved:
-            database.shrink()
-
-    def _take_up(self, block: TokenBlock) -> bool:
-        """Keep the texts of a block that no file has; return whether all of them are on disk."""
-        new = np.arange(len(block.keys)) if self._mapped is None else np.flatnonzero(~self._mapped.holds(block.keys))
-        if not len(new) or self._save(block.take(new)):
-            return True
-        self._hold(block.take(new))
-        return False
 
     def _name(self) -> str:
         self._added += 1

@@ -24,7 +24,6 @@ from memlab.live.token_codes import TokenCodes, forget_codes
 from memlab.live.token_files import FOLDER as TOKENS
 from memlab.live.token_files import clear_free_tokens, forget_other_tokens
 from memlab.live.token_log import TokenLog
-from memlab.live.token_table import forget_earlier
 from memlab.live.vector_file import FOLDER, VectorFile, clear_free_rows, forget_other_keys
 from memlab.models.protocols import Floats, Ints, Role, TokenMatcher
 from memlab.runtime.files import os_errors
@@ -177,7 +176,6 @@ class LiveStore(Store):
         kept = keys_of(pl.DataFrame(key_columns(hashes), schema=dict.fromkeys(KEYS["vectors"], pl.UInt64)))
         forget_other_keys(self._database, set(kept))
         forget_other_tokens(self._database, set(kept))
-        forget_earlier(self._database, set(kept))
         forget_codes(self._database)
         for tokens in self._token_logs.values():
             tokens.forget_other_keys(set(kept))

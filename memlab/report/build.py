@@ -28,7 +28,6 @@ from memlab.report.inputs import RECORD, reported_runs
 from memlab.report.markdown import document
 from memlab.runtime.files import atomic_write, os_errors, read_json, sweep_leftovers
 from memlab.text.display import one_line
-from memlab.token_counter import Words
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def build(folder: Path, contrasts: Sequence[Contrast] | None = None, expected: I
     broken = [fault.replace(f"{folder}/", "") for fault in runs.broken]  # the same on every machine
     comparison = comparison_of(folder, runs.arms, declared, expected, seed, broken)
     if runs.other_data:
-        names = ", ".join(f"{arm.name} ({arm.manifest.get('questions', '?')} questions)" for arm in runs.other_data)
+        names = ", ".join(f"{arm.name} ({arm.manifest['questions']} questions)" for arm in runs.other_data)
         comparison["notes"].insert(0, f"Left out, since they ran with other data settings: {names}.")
     older = [path.name for path in runs.older]
     files = ReportFiles(comparison, folder / "comparison.json", folder / "report.html", folder / "report.md")
@@ -93,8 +92,7 @@ def comparison_of(folder: Path, arms: Sequence[ArmRun], contrasts: Sequence[Cont
                                    arm.seconds, arm.oracle, arm.tainted) for arm in arms}
     first, curve = arms[0].manifest, curve_arm(arms, contrasts)
     comparison = compare(
-        str(first.get("experiment") or folder.resolve().parent.name), str(first.get("dataset") or folder.name), results,
-        contrasts, notes=_notes(arms, curve),
+        first["experiment"], first["dataset"], results, contrasts, notes=_notes(arms, curve),
         missing=[name for name in expected if name not in results], broken=broken,
         constant_k=curve.manifest["constant_k"] if curve else None, seed=seed)
     for name, base in oracle_bases(arms).items():
@@ -121,14 +119,14 @@ def verdict_counts(verdicts: pl.DataFrame | None) -> dict[str, VerdictCounts]:
 
 def curve_arm(arms: Sequence[ArmRun], contrasts: Sequence[Contrast]) -> ArmRun | None:
     """Choose the arm whose ranking the constant-K curve belongs to: the first contrast's, else the first system."""
-    measured = [arm for arm in arms if arm.manifest.get("constant_k")]
+    measured = [arm for arm in arms if arm.manifest["constant_k"]]
     compared = {name for c in contrasts[:1] for name in (c.arm, c.against)}
     return next((arm for arm in measured if arm.name in compared), next((a for a in measured if not a.oracle), None))
 
 
 def declared_contrasts(arms: Sequence[ArmRun]) -> list[Contrast]:
     """Read the contrasts that the newest arm's config.yaml declares."""
-    newest = max(arms, key=lambda arm: str(arm.manifest.get("finished", "")))
+    newest = max(arms, key=lambda arm: arm.manifest["finished"])
     try:
         return [Contrast(**{str(k): v for k, v in dict(c).items()}) for c in newest.settings.get("contrasts") or ()]
     except (TypeError, ValueError) as error:
@@ -137,11 +135,11 @@ def declared_contrasts(arms: Sequence[ArmRun]) -> list[Contrast]:
 
 
 def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
-    notes = list(dict.fromkeys(str(note) for arm in arms for note in arm.manifest.get("notes") or []))
+    notes = list(dict.fromkeys(note for arm in arms for note in arm.manifest["notes"]))
     for key, versions in (("source", "versions of memlab's source"), ("data", "versions of the data")):
-        if len({json.dumps(arm.manifest.get(key), sort_keys=True, default=str) for arm in arms}) > 1:
+        if len({json.dumps(arm.manifest[key], sort_keys=True, default=str) for arm in arms}) > 1:
             notes.append(f"The arms were run on different {versions}: run them again before trusting a difference.")
-    counters = {arm.name: str(arm.manifest.get("tokens") or Words().name) for arm in arms}
+    counters = {arm.name: arm.manifest["tokens"] for arm in arms}
     if len(set(counters.values())) > 1:
         by_arm = "; ".join(f"{name} by {counter}" for name, counter in counters.items())
         notes.append("The arms count tokens differently, so that neither their tokens nor their budgets compare: "
@@ -149,7 +147,7 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
     else:
         notes.append(f"Tokens are counted by {counters[arms[0].name]}.")
     unfenced = [arm.name for arm in arms
-                if "memlab.judge.official." in json.dumps(arm.manifest.get("pipeline"), default=str)]
+                if "memlab.judge.official." in json.dumps(arm.manifest["pipeline"], default=str)]
     if unfenced:
         notes.append("The official judge's prompts are published wording, kept word for word: nothing marks where an "
                      f"answer ends, so that an answer could address the judge ({', '.join(unfenced)}).")
@@ -166,7 +164,7 @@ def _count_sentences(arms: Sequence[ArmRun]) -> list[str]:
     """Return a sentence for each count of what went wrong or was left out; arms with the same count share it."""
     by_count: dict[str, list[str]] = {}
     for arm in arms:
-        for what, count in dict(arm.manifest.get("told") or {}).items():
+        for what, count in arm.manifest["told"].items():
             by_count.setdefault(f"{count['number']:,} of {count['of']:,} {what}", []).append(arm.name)
     return [f"{words} ({'all arms' if len(names) == len(arms) else ', '.join(names)})." if len(arms) > 1
             else f"{words}." for words, names in by_count.items()]

@@ -100,7 +100,7 @@ def oracle_bases(arms: Sequence[ArmRun]) -> dict[str, str]:
 
 
 def _slots(arm: ArmRun) -> dict[str, Any]:
-    return {slot: spec for slot, spec in (arm.manifest.get("pipeline") or {}).items() if isinstance(spec, dict)}
+    return {slot: spec for slot, spec in arm.manifest["pipeline"].items() if isinstance(spec, dict)}
 
 
 @cache

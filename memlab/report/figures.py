@@ -204,7 +204,7 @@ def reliability(arms: Sequence[ArmRun]) -> Figure | None:
     lines = []
     looks = styles([arm.name for arm in arms])
     for arm in arms:
-        bins = complete_bins(arm.manifest.get("reliability") or [])
+        bins = complete_bins(arm.manifest["reliability"])
         error = calibration_error(bins)
         if error is not None:
             largest = max((b.get("n") or 1) for b in bins)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memlab.harness.results import ArmRun
-from memlab.text.display import format_number, format_signed, is_number, one_line
+from memlab.text.display import format_number, format_signed, one_line
 
 LEGEND = ("Share of the gain in the loss of all splits, summed over the fits of the folds; the first 20 features. "
           "Features that say the same share their gain, so a small share is no proof that a feature could be left out.")
@@ -46,19 +46,12 @@ def importance_tables(arms: Sequence[ArmRun]) -> list[ImportanceTable]:
     """Return the importances that manifests hold; arms with the same ones share a table."""
     names: dict[tuple[tuple[str, float], ...], list[str]] = {}
     for arm in arms:
-        rows = tuple((one_line(row["feature"]), float(row["share"])) for row in _entries(arm))
+        rows = tuple((one_line(row["feature"]), float(row["share"])) for row in arm.manifest["importances"])
         if rows:
             names.setdefault(rows, []).append(one_line(arm.name))
     return [ImportanceTable(", ".join(having), tuple(
         (name, f"{100 * share:.1f} %", round(100 * share / max(rows[0][1], 1e-9), 1)) for name, share in rows))
         for rows, having in names.items()]
-
-
-def _entries(arm: ArmRun) -> list[dict[str, Any]]:
-    """Return the entries of a manifest that are whole."""
-    listed = arm.manifest.get("importances")
-    return [row for row in listed if isinstance(row, dict) and isinstance(row.get("feature"), str)
-            and is_number(row.get("share"))] if isinstance(listed, list) else []
 
 
 def reasons(arm: ArmRun) -> dict[int, Reason]:

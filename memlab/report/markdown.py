@@ -70,9 +70,9 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
         parts += ["## Question classes", *map(_classes, classes)]
     if comparison["constant_k"]:
         parts += ["## Recall against context tokens", "Recall of each constant K:", _curve(comparison["constant_k"])]
-    bins = [(arm.name, b) for arm in arms for b in arm.manifest.get("reliability") or []]
+    bins = [(arm.name, b) for arm in arms for b in arm.manifest["reliability"]]
     if bins:
-        errors = [(arm.name, calibration_error(arm.manifest.get("reliability") or [])) for arm in arms]
+        errors = [(arm.name, calibration_error(arm.manifest["reliability"])) for arm in arms]
         parts += ["## Reliability of learned estimates", "Expected calibration error: " + ", ".join(
             f"{escape(name)} {format_number(error)}" for name, error in errors if error is not None) + ".", table(
             ["arm", "estimated", "observed", "n"],

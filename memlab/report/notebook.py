@@ -167,7 +167,7 @@ def compare(*runs: str | Path | ArmRun | FinishedRuns, contrasts: Sequence[Contr
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise MemlabError(f"several runs are named {', '.join(twice)}", where="compare",
                           fix="give each run its own name (name=NAME on the command line)")
-    if len(data := sorted({str(arm.manifest.get("dataset")) for arm in arms})) > 1:
+    if len(data := sorted({arm.manifest["dataset"] for arm in arms})) > 1:
         raise MemlabError(f"the runs are on different data: {', '.join(data)}", where="compare",
                           fix="compare runs on one data set")
     folders = {arm.folder.resolve().parent for arm in arms}

@@ -66,5 +66,5 @@ def _described(arm: ArmRun) -> dict[str, str]:
 
 
 def commands(arms: Sequence[ArmRun]) -> list[str]:
-    """Return the distinct lines that started the arms, in the arms' order; runs of older versions have none."""
-    return list(dict.fromkeys(one_line(line) for arm in arms if (line := str(arm.manifest.get("command") or ""))))
+    """Return the distinct lines that started the arms, in the arms' order; those of jobs have none."""
+    return list(dict.fromkeys(one_line(line) for arm in arms if (line := arm.manifest["command"])))

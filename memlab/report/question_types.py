@@ -37,19 +37,18 @@ class ClassTable:
 def class_tables(arms: Sequence[ArmRun]) -> list[ClassTable]:
     """Tabulate the classes of each classifier; arms whose questions have the same classes share one table.
 
-    Arms that were run before classes were kept, and questions without types, have none.
+    Arms without classes, and questions without types, have none.
     """
     groups: dict[tuple[tuple[str, str, int], ...], list[ArmRun]] = {}
     for arm in arms:
-        if arm.classes is not None:
-            counts = confusion(arm.classes, arm.questions)
-            if counts.height:
-                groups.setdefault(tuple(counts.iter_rows()), []).append(arm)
+        counts = confusion(arm.classes, arm.questions)
+        if counts.height and not arm.classes.is_empty():
+            groups.setdefault(tuple(counts.iter_rows()), []).append(arm)
     return [_table(group, whole=len(group) == len(arms)) for group in groups.values()]
 
 
 def _table(group: Sequence[ArmRun], whole: bool) -> ClassTable:
-    counts = confusion(group[0].classes, group[0].questions)  # type: ignore[arg-type]
+    counts = confusion(group[0].classes, group[0].questions)
     names = tuple(name for name in VOCABULARY if name in set(counts["class"]))
     cells = {(kind, name): n for kind, name, n in counts.iter_rows()}
     rows = tuple((one_line(kind), tuple(cells.get((kind, name), 0) for name in names), fit, n)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 MOST_BYTES = 1 << 27
-"""Bytes of a line that are read: 134 MB, more than any reply or session."""
+"""Bytes of a line that are read: 134 MB, more than any reply."""
 
 _START = b'{"check": "'
 _DIGITS = 16

@@ -105,7 +105,7 @@ def systems(folder: Path) -> tuple[list[System], list[str]]:
         raise MemlabError("there is no finished run", where=str(folder), fix="give runs/EXPERIMENT/scenarios")
     out = []
     for arm in runs.arms:
-        benchmark = arm.manifest.get("data", {}).get("benchmark")
+        benchmark = arm.manifest["data"].get("benchmark")
         if benchmark != "scenarios":
             raise MemlabError(f"the data of '{arm.name}' is {benchmark}", where=str(folder),
                               fix="run the arms with data=scenarios")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -167,5 +167,4 @@ def reachable_servers() -> list[Server]:
 
 def _read(path: Path) -> Server:
     row = json.loads(path.read_text())
-    content = {field.name: row[field.name] for field in fields(Server) if field.name in row}
-    return Server(**content | {name: tuple(row.get(name, ())) for name in ("command", "names")})
+    return Server(**row | {name: tuple(row[name]) for name in ("command", "names")})

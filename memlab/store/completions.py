@@ -28,13 +28,14 @@ from memlab.store.writer import model_name
 from memlab.text.unicode import replace_surrogates
 
 SUFFIX = ".jsonl"
-_FIELDS = tuple(field.name for field in fields(Completion))  # a newer memlab may have written more
+_FIELDS = tuple(field.name for field in fields(Completion))
+"""Fields of a line that are read."""
 
 
 def encode(key: str, completion: Completion) -> bytes:
     """Return the line of a completion."""
     row = asdict(completion)
-    for name in ("logprob", "sent"):  # as in files that were written before replies had them
+    for name in ("logprob", "sent"):  # what a reply does not have takes no room
         if not row[name] and row[name] != 0.0:
             del row[name]
     return checked_lines.encode({"key": key, **row})

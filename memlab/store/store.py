@@ -41,9 +41,8 @@ from memlab.store.writer import Blocks, BufferedWriter, model_name
 from memlab.tables import Notes
 
 KEYS = {"vectors": ["h0", "h1"], "truncated": ["h0", "h1"], "pairs": ["q0", "q1", "p0", "p1"],
-        "matches": ["q0", "q1", "p0", "p1"], "tokens": token_index.KEYS}
-"""Key columns, by kind: the halves of the hashes of a text, or of a query and a passage. Matches of pairs are what
-earlier versions stored in place of token vectors; ``prune`` removes them."""
+        "tokens": token_index.KEYS}
+"""Key columns, by kind: the halves of the hashes of a text, or of a query and a passage."""
 
 _Kept = TypeVar("_Kept", bound=Kept)
 
@@ -217,11 +216,6 @@ class Store:
         """Return the first row of each distinct text whose token vectors are not stored, in order."""
         index = self._token_index(matcher, role, precision)
         return _missing(index, index.find(_text_keys(texts)))
-
-    def missing_pairs(self, scorer: PairScorer, queries: pl.DataFrame, passages: pl.DataFrame, pairs: Ints) -> int:
-        """Return the number of distinct pairs whose scores are not stored."""
-        index = self._index("pairs", scorer)
-        return len(_missing(index, index.find(_pair_keys(queries, passages, pairs))))
 
     def _vectors(self, embedder: Embedder, texts: pl.DataFrame, role: Role) -> Blocks:
         index = self._index("vectors", embedder, role)

@@ -20,7 +20,7 @@ CURVES = ("constant_k", "reliability", "importances")
 
 
 def config(arm: ArmRun) -> dict[str, Any]:
-    """Return the arm's configuration, and its manifest under ``manifest``, without keys that older folders hold."""
+    """Return the arm's configuration, and its manifest under ``manifest``, without keys."""
     manifest = {k: v for k, v in arm.manifest.items() if k not in CURVES}
     return {str(k): v for k, v in redact_tree({**arm.settings, "manifest": manifest}).items()}
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,15 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.live.database import Database
-from memlab.live.migration import LOG, migrate
-from memlab.live.session_rows import SessionRows
 from memlab.live.sessions import Entry, Session
 from memlab.memory import Memory
 from memlab.pipeline import Pipeline
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import WeightedLate
-from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
+from tests.fuzz.mutation import damaged, fuzz, mutated, outcome
 from tests.search.world import WordEmbedder
 from tests.token_words import TokenWords
 
@@ -29,25 +26,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning"
 ENTRY = Entry.new(0, Session("2023-05-20T18:30", [("user", "hello"), ("assistant", "Hi!")], "s0")).row()
 
 
-def opened(folder: Path) -> int:
-    database = Database(folder)
-    try:
-        database.open()
-        return len(SessionRows(database).load())
-    finally:
-        database.close()
-
-
 @fuzz
-@given(as_json(mutated(ENTRY)))
-def test_logs_of_format_1(tmp_path: Path, content: bytes) -> None:
-    shutil.rmtree(tmp_path / "memory", ignore_errors=True)
-    (tmp_path / "memory").mkdir()
-    body = content[1:]
-    digest = hashlib.blake2b(body, digest_size=8).hexdigest().encode()
-    (tmp_path / "memory" / LOG).write_bytes(b'{"check": "' + digest + b'", ' + body + b"\n")
-    outcome(lambda: migrate(tmp_path / "memory"))
-    outcome(lambda: opened(tmp_path / "memory"))
+@given(mutated(ENTRY))
+def test_rows_of_sessions(row: Any) -> None:
+    seen = outcome(lambda: Entry.of_row(row))
+    assert isinstance(seen, MemlabError) or Entry.of_row(seen.row()) == seen
 
 
 PIPELINE = Pipeline(dense=Dense(embedder=WordEmbedder()), late=WeightedLate(matcher=TokenWords()))

@@ -115,7 +115,7 @@ def test_rates_are_those_of_finished_runs(tmp_path: Path) -> None:
         folder = tmp_path / "exp" / "data" / name
         folder.mkdir(parents=True)
         (folder / "manifest.json").write_text(json.dumps({
-            "made": {"vectors": vectors, "matches": 900, "pairs": 100},
+            "made": {"vectors": vectors, "pairs": 1000},
             "seconds": {"dense": seconds, "late": 3.0, "rerank": 1.0}}))
     (folder / "manifest.json").write_text("{not json")
     assert rates(tmp_path) == {"vectors": 200.0, "pairs": 250.0}

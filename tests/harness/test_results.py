@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.harness.results import finished_arms
+from tests.sealing import seal
 
 
 def test_only_folders_with_a_manifest_are_finished(runs: Path) -> None:
@@ -18,8 +18,7 @@ def test_only_folders_with_a_manifest_are_finished(runs: Path) -> None:
 def test_the_newest_manifest_of_an_arm_wins_whatever_its_hash(runs: Path) -> None:
     old = next(runs.glob("gap-*"))
     new = shutil.copytree(old, runs / "gap-00000000")
-    manifest = json.loads((new / "manifest.json").read_text())
-    (new / "manifest.json").write_text(json.dumps(manifest | {"finished": "2026-11-22T00:00:00"}))
+    seal(new, finished="2026-11-22T00:00:00")
     found = finished_arms(runs)
     assert [arm.folder for arm in found.arms if arm.name == "gap"] == [new]
     assert found.older == (old,)
@@ -27,8 +26,7 @@ def test_the_newest_manifest_of_an_arm_wins_whatever_its_hash(runs: Path) -> Non
 
 def test_declared_order_first_twins_behind_their_arm_upper_bounds_last(runs: Path) -> None:
     twin = shutil.copytree(next(runs.glob("gap-*")), runs / "gap.twin-1")
-    manifest = json.loads((twin / "manifest.json").read_text())
-    (twin / "manifest.json").write_text(json.dumps(manifest | {"arm": "gap.twin"}))
+    seal(twin, arm="gap.twin")
     names = [arm.name for arm in finished_arms(runs, ["oracle", "gap", "fixed_5"]).arms]
     assert names == ["gap", "gap.twin", "fixed_5", "by_type", "calibrated", "fixed_10", "oracle"]
     assert [a.name for a in finished_arms(runs).arms][2:4] == ["fixed_5", "fixed_10"]  # numbers as numbers
@@ -36,16 +34,9 @@ def test_declared_order_first_twins_behind_their_arm_upper_bounds_last(runs: Pat
 
 def test_a_number_in_a_name_may_have_thousands_of_digits(runs: Path) -> None:
     long = shutil.copytree(next(runs.glob("fixed_10-*")), runs / "fixed_long-1")
-    manifest = json.loads((long / "manifest.json").read_text())
-    (long / "manifest.json").write_text(json.dumps(manifest | {"arm": "fixed_" + "9" * 6000}))
+    seal(long, arm="fixed_" + "9" * 6000)
     names = [arm.name[:8] for arm in finished_arms(runs).arms]
     assert names.index("fixed_99") == names.index("fixed_10") + 1
-
-
-def test_an_arm_that_configures_an_oracle_is_an_upper_bound_even_if_its_manifest_is_silent(runs: Path) -> None:
-    path = next(runs.glob("oracle-*/manifest.json"))
-    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "oracle"}))
-    assert [arm.name for arm in finished_arms(runs).arms if arm.oracle] == ["oracle"]
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "metrics.json"])
@@ -76,8 +67,7 @@ def test_an_arm_of_an_earlier_configuration_stands_in_for_none_that_is_named_exa
 
 
 def with_data(folder: Path, limit: int | None, **about: object) -> None:
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(manifest | {"data": {"limit": limit}} | about))
+    seal(folder, data={"limit": limit}, **about)
 
 
 def test_runs_on_other_data_settings_are_set_apart_even_under_the_same_name(runs: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -13,9 +12,10 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.harness.results import finished_arms, read_arm
-from memlab.harness.run_files import describe_files, sealed
 from memlab.report.build import build
+from memlab.runtime.files import read_json
 from memlab.store import store_at
+from tests.sealing import seal
 from tests.small import arm
 
 
@@ -32,20 +32,35 @@ def folder(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "runs" / "exp" / "data" / finished.name))
 
 
-def seal(folder: Path, **changes: Any) -> None:
-    """Write the manifest with other content, and digests that fit."""
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(sealed({**manifest, **changes, **describe_files(folder)})))
-
-
 @pytest.mark.parametrize(("changes", "field"), [
     ({"constant_k": 3}, "constant_k"), ({"constant_k": {"m": [{"k": 1, "tokens": 2.0}]}}, "constant_k.m.0.value"),
     ({"constant_k": {"m": [{"k": "1", "tokens": 2.0, "value": 0.5}]}}, "constant_k.m.0.k"),
-    ({"reliability": [3]}, "reliability.0"), ({"notes": "one"}, "notes"), ({"notes": [["one"]]}, "notes.0"),
+    ({"reliability": [3]}, "reliability.0"), ({"importances": "all"}, "importances"), ({"told": {"x": 3}}, "told.x"),
+    ({"importances": [{"feature": 1, "share": 1.0}]}, "importances.0.feature"),
+    ({"importances": [{"feature": "a", "share": None}]}, "importances.0.share"),
+    ({"notes": "one"}, "notes"), ({"notes": [["one"]]}, "notes.0"),
     ({"pipeline": []}, "pipeline"), ({"arm": ["one"]}, "arm"), ({"total_seconds": float("inf")}, "total_seconds")])
 def test_a_manifest_of_another_form_is_named(folder: Path, changes: dict[str, Any], field: str) -> None:
     seal(folder, **changes)
     with pytest.raises(MemlabError, match=rf"manifest\.json: it is not as memlab writes it: {field}"):
+        read_arm(folder)
+
+
+@pytest.mark.parametrize("field", ["arm", "finished", "told", "costs", "haystack"])
+def test_a_manifest_that_lacks_a_field_is_named(folder: Path, field: str) -> None:
+    manifest = read_json(folder / "manifest.json")
+    del manifest[field]
+    (folder / "manifest.json").unlink()
+    seal(folder, **manifest)
+    with pytest.raises(MemlabError, match=rf"manifest\.json: it is not as memlab writes it: {field}: Field required"):
+        read_arm(folder)
+
+
+@pytest.mark.parametrize("name", ["questions", "ranking", "context", "shown", "classes"])
+def test_a_missing_table_is_named(folder: Path, name: str) -> None:
+    (folder / f"{name}.parquet").unlink()
+    seal(folder)
+    with pytest.raises(MemlabError, match=rf"{name}\.parquet: cannot be read .*Fix: delete the folder"):
         read_arm(folder)
 
 
@@ -78,7 +93,8 @@ def test_a_table_of_another_form_is_named(folder: Path, name: str, change: pl.Ex
         read_arm(folder)
 
 
-@pytest.mark.parametrize(("name", "column"), [("questions", "label_error"), ("ranking", "score"), ("shown", "text"),
+@pytest.mark.parametrize(("name", "column"), [("questions", "label_error"), ("questions", "group"),
+                                              ("context", "text_id"), ("ranking", "score"), ("shown", "text"),
                                               ("shown", "said_on"),
                                               ("context", "tokens"), ("classes", "question")])
 def test_a_missing_column_is_named(folder: Path, name: str, column: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.live.database import FILE, Database
+from memlab.live.database import FILE, Database, is_memory
 from memlab.live.session_rows import SessionRows
 from memlab.live.sessions import Entry, Session
 
@@ -101,22 +101,29 @@ def test_the_database_of_another_program_or_format_is_left_alone(tmp_path: Path)
     with pytest.raises(MemlabError, match="memory.db is no live memory"):
         opened(tmp_path)
     connection.execute(f"PRAGMA application_id = {0x6D656D6C}")
-    connection.execute("PRAGMA user_version = 7")
     connection.close()
-    with pytest.raises(MemlabError, match="format 7, which this version does not know"):
-        opened(tmp_path)
 
 
-def test_format_2_becomes_the_newest(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [2, 3, 5])
+def test_a_database_of_another_format_is_left_as_it_is(tmp_path: Path, number: int) -> None:
     filled(tmp_path)
+    connection = sqlite3.connect(tmp_path / FILE)
+    connection.execute(f"PRAGMA user_version = {number}")
+    connection.close()
+    before = (tmp_path / FILE).read_bytes()
     for _ in range(2):
-        connection = sqlite3.connect(tmp_path / FILE)
-        connection.execute("PRAGMA user_version = 2")
-        connection.close()
-        assert len(opened(tmp_path)) == 3
-        connection = sqlite3.connect(tmp_path / FILE)
-        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
-        connection.close()
+        with pytest.raises(MemlabError, match=f"this memory is of format {number}, and this memlab reads format 4"):
+            opened(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {FILE: before}
+
+
+def test_a_folder_of_format_1_is_left_as_it_is(tmp_path: Path) -> None:
+    assert not is_memory(tmp_path)
+    (tmp_path / "memory.jsonl").write_bytes(b"{}")
+    assert is_memory(tmp_path)
+    with pytest.raises(MemlabError, match="this memory is of format 1, and this memlab reads format 4 alone. Fix: use"):
+        opened(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"memory.jsonl": b"{}"}
 
 
 def test_a_damaged_database_is_named(tmp_path: Path) -> None:

@@ -9,10 +9,8 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.live.migration import LOG
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
-from memlab.runtime.checked_lines import encode
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import WeightedLate
 from tests.forged import KINDS, forge
@@ -44,17 +42,6 @@ def test_a_forged_file_is_named_or_computed_again(place: str, kind: str, tmp_pat
     seen = outcome(lambda: used(tmp_path))
     assert isinstance(seen, MemlabError) or "boat" in seen["text"][0]
     assert not place.endswith(".f32") or not isinstance(seen, MemlabError) or kind in ("pipe", "folder", "device")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("place", [LOG, "accesses.jsonl", "lock", "store/vectors/a/3.rows"])
-def test_a_forged_file_of_format_1_is_named_or_left_out(place: str, kind: str, tmp_path: Path) -> None:
-    (tmp_path / LOG).write_bytes(encode({"id": 0, "name": None, "said_on": None,
-                                         "turns": [[0, "user", None, "My boat is in the harbour."]]}))
-    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-    forge(tmp_path / place, kind)
-    seen = outcome(lambda: used(tmp_path))
-    assert isinstance(seen, MemlabError | pl.DataFrame)
 
 
 DAMAGE = """
@@ -99,6 +86,8 @@ DROP TABLE vectors
 DROP TABLE sessions
 DROP TABLE token_texts
 DROP TABLE token_files
+DROP TABLE token_centroids
+DROP TABLE token_codes
 """
 
 

@@ -114,8 +114,6 @@ UPDATE token_codes SET digest = 5
 UPDATE token_codes SET key = 'x' || key
 UPDATE token_codes SET key = 5 WHERE rowid = 1
 DELETE FROM token_codes WHERE rowid % 2
-DROP TABLE token_codes
-DROP TABLE token_centroids
 """
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tests.sealing import seal
+
 FACTS = [
     ("Which instrument did I take up in spring?", "the cello", "single-session-user",
      "I finally started cello lessons, my teacher says the bow hold is the hard part."),
@@ -117,7 +119,8 @@ def _arm(folder: Path, arm: str, questions: list[dict[str, Any]]) -> None:
                   "session/recall_all@5": float(share[4] == 1), "session/recall_all@10": float(share[9] == 1),
                   "session/recall@10": float(share[9]), "selected/session/recall_all": float(share[k - 1] == 1),
                   "selected/k": float(k), "context/tokens": float(tokens[:k].sum())}
-        rows.append({**{c: q[c] for c in ("question", "corpus", "text", "answer", "category", "abstain")},
+        rows.append({"question": q["question"], "corpus": q["corpus"], "group": q["question"],
+                     **{c: q[c] for c in ("text", "answer", "category", "abstain")},
                      "scored": scored, "label_error": q["label_error"],
                      **{name: value if scored else None for name, value in values.items()}})
     _write(folder / f"{arm}-{hash_of(arm):08x}", arm, ranking, shown, rows, bins, curve_of(questions))
@@ -147,6 +150,7 @@ def _write(path: Path, arm: str, ranking: list[dict[str, Any]], shown: list[dict
     pl.DataFrame([{"question": r["question"], "position": r["rank"], "unit": r["unit"],
                    "text_id": f"{r['unit']:032x}", "tokens": int(r["tokens"])} for r in ranking if r["selected"]],
                  ).write_parquet(path / "context.parquet")
+    pl.DataFrame(schema={"question": pl.Int32, "class": pl.String}).write_parquet(path / "classes.parquet")
     (path / "metrics.json").write_text(json.dumps(means(table)))
     target = "memlab.oracle.select.Complete" if arm == "oracle" else f"memlab.rank.select.{arm}"
     declared = "".join(f"- {{arm: {one}, comparator: {other}, metric: {metric}}}\n" for one, other, metric in CONTRASTS)
@@ -155,7 +159,9 @@ def _write(path: Path, arm: str, ranking: list[dict[str, Any]], shown: list[dict
     manifest = {"arm": arm, "experiment": "adaptive_k", "command": COMMAND, "data": {"name": "synthetic", "seed": 0},
                 "digest": path.name.rpartition("-")[2], "dataset": "synthetic",
                 "finished": "2026-11-21T22:10:00", "commit": "3f1c2ab", "dirty": False, "seeds": [0],
-                "total_seconds": 3.2 + len(arm) / 10,
+                "total_seconds": 3.2 + len(arm) / 10, "questions": len(rows), "source": "5a", "pipeline": {},
+                "tokens": "words and punctuation marks", "tainted": False, "told": {}, "reliability": [],
+                "importances": [], "costs": {}, "haystack": {},
                 "notes": ["Demonstration: the rules and the data are both ours."], "oracle": arm == "oracle",
                 "versions": {"python": "3.11.7", "torch": "2.13.0", "polars": "2.1.0"},
                 "hardware": {"cpu": "2 cores, AVX2", "memory_gb": 24.0, "gpu": None},
@@ -172,7 +178,7 @@ def _write(path: Path, arm: str, ranking: list[dict[str, Any]], shown: list[dict
         manifest["importances"] = [{"feature": name, "gain": gain, "share": gain / 20}
                                    for name, gain in zip(FEATURES, (10.0, 5.0, 1.0))]
         _reasons(ranking).write_parquet(path / "reasons.parquet")
-    (path / "manifest.json").write_text(json.dumps(manifest))
+    seal(path, **manifest)
 
 
 def _reasons(ranking: list[dict[str, Any]]) -> pl.DataFrame:

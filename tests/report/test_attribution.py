@@ -12,6 +12,7 @@ from memlab.report.attribution import DECLINE, causes, flows, sankey
 from memlab.report.build import build
 from memlab.tables import frame
 from tests.report.samples import make_runs
+from tests.sealing import seal
 
 ROWS = [  # question, reached, right, sampled, cause
     (0, "shown", True, True, STEADY), (1, "shown", False, True, BEYOND), (2, "cut by K", False, True, "cut by K"),
@@ -38,6 +39,7 @@ def test_the_page_the_markdown_and_the_tables_agree(tmp_path: Path) -> None:
     folder = make_runs(tmp_path / "attribution" / "synthetic", questions=6, arms=("gap",))
     (place,) = folder.glob("gap-*")
     attribution().write_parquet(place / "attribution.parquet")
+    seal(place)
     arm = read_arm(place)
     found = causes([arm])
     assert [(c.view, c.wrong, c.right) for c in found] == [("any", 3, 2), ("all", 3, 2)]

@@ -10,7 +10,6 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast
-from memlab.harness.run_files import sealed
 from memlab.rank.select import Fixed
 from memlab.report.__main__ import main
 from memlab.report.build import ReportFiles, build
@@ -19,6 +18,7 @@ from memlab.report.inputs import RECORD
 from memlab.report.publish import publish
 from memlab.store import store_at
 from memlab.track.off import Off
+from tests.sealing import seal
 from tests.small import arm, lexical
 
 
@@ -58,25 +58,20 @@ def test_one_finished_arm_of_two_declared_gives_a_report_that_says_what_is_missi
 
 
 def test_arms_of_different_source_or_data_are_told_apart(runs: Path) -> None:
-    path = next(runs.glob("gap-*/manifest.json"))
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"source": "other"}))
+    seal(next(runs.glob("gap-*")), source="other")
     assert any("different versions of memlab's source" in note for note in build(runs).comparison["notes"])
 
 
 def test_a_judge_whose_published_wording_has_no_marks_is_told(runs: Path) -> None:
     assert not any("address the judge" in note for note in build(runs).comparison["notes"])
-    path = next(runs.glob("gap-*/manifest.json"))
-    content = json.loads(path.read_text())
-    content["pipeline"] = {"judge": {"is": "memlab.judge.official.OfficialJudge"}}
-    path.write_text(json.dumps(content))
+    seal(next(runs.glob("gap-*")), pipeline={"judge": {"is": "memlab.judge.official.OfficialJudge"}})
     (note,) = (note for note in build(runs).comparison["notes"] if "address the judge" in note)
     assert note.endswith("(gap).")
 
 
 def test_arms_that_count_tokens_differently_are_told_apart(runs: Path) -> None:
     assert "Tokens are counted by words and punctuation marks." in build(runs).comparison["notes"]
-    path = next(runs.glob("gap-*/manifest.json"))
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"tokens": "the reader's tokenizer 12ab"}))
+    seal(next(runs.glob("gap-*")), tokens="the reader's tokenizer 12ab")
     (note,) = (note for note in build(runs).comparison["notes"] if "count" in note and "okens" in note)
     assert note.startswith("The arms count tokens differently")
     assert "gap by the reader's tokenizer 12ab" in note
@@ -124,7 +119,7 @@ def test_the_command_builds_every_report_below_a_folder(runs: Path, capsys: pyte
 def test_arms_on_other_data_settings_are_named_and_left_out(runs: Path) -> None:
     for path in runs.glob("*/manifest.json"):
         limit = 3 if path.parent.name.startswith(("gap-", "by_type-")) else None
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"data": {"limit": limit}, "questions": 60}))
+        seal(path.parent, data={"limit": limit})
     exact = {name: next(runs.glob(f"{name}-*")).name for name in ("gap", "by_type")}
     built = build(runs, contrasts=[], expected=["by_type", "gap"], exact=exact)
     assert list(built.comparison["arms"]) == ["by_type", "gap"]
@@ -146,9 +141,8 @@ def test_a_report_built_again_has_the_runs_of_the_last_one_not_those_of_other_se
     assert build(place).comparison["arms"]["one"]["folder"] == large.folder().name
     publish([small], Off(), [])
     later = time.time() + 5
-    manifest = large.folder() / "manifest.json"  # it was run again, and the report was not built
-    manifest.write_text(json.dumps(sealed(json.loads(manifest.read_text()) | {"finished": "2099-01-01T00:00:00Z"})))
-    os.utime(manifest, (later, later))
+    seal(large.folder(), finished="2099-01-01T00:00:00Z")  # it was run again, and the report was not built
+    os.utime(large.folder() / "manifest.json", (later, later))
     assert build(place).comparison["arms"]["one"]["folder"] == large.folder().name
     shutil.rmtree(large.folder())
     assert build(place).comparison["arms"]["one"]["folder"] == small.folder().name
@@ -169,7 +163,7 @@ def test_counts_of_what_went_wrong_and_damaged_runs_are_in_every_form(runs: Path
     for path in runs.glob("*/manifest.json"):
         told = {"texts were cut": {"number": 2, "of": 1200}}
         told |= {"replies could not be read": {"number": 3, "of": 40}} if path.parent.name.startswith("gap-") else {}
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"told": told}))
+        seal(path.parent, told=told)
     damaged = next(runs.glob("fixed_5-*")) / "metrics.json"
     damaged.write_text("{")
     built = build(runs, contrasts=[])
@@ -189,6 +183,7 @@ def test_answers_without_a_verdict_stand_beside_the_figures(runs: Path) -> None:
             ((0, True, None), (1, none, "are empty"), (2, none, "were cut off at max_tokens"))]
     (folder,) = runs.glob("gap-*")
     (folder / "verdicts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    seal(folder)
     files = build(runs)
     comparison = json.loads(files.json.read_text())
     assert comparison["arms"]["gap"]["verdicts"] == {

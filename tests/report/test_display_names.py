@@ -25,7 +25,7 @@ def arm(name: str, tmp_path: Path, slots: dict[str, Any] | None = None, *, oracl
     folder.mkdir()
     (folder / "config.yaml").write_text(config)
     pipeline = {"is": "memlab.pipeline.Pipeline", **(slots or {})}
-    return ArmRun(name, "0", folder, {"arm": name, "oracle": oracle, "pipeline": pipeline}, {})
+    return ArmRun(name, "0", folder, {"oracle": oracle, "tainted": False, "pipeline": pipeline}, {})
 
 
 @pytest.mark.parametrize("chosen", [

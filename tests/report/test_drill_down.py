@@ -7,6 +7,7 @@ import polars as pl
 
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.drill_down import SHOWN, drill_down
+from tests.sealing import seal
 
 METRICS = ["selected/session/recall_all", "session/recall_any@5"]
 
@@ -60,6 +61,8 @@ def test_rows_come_best_first_however_the_files_are_sorted(runs: Path) -> None:
     before = drill_down(finished_arms(runs).arms, METRICS)
     for path in runs.glob("*/*.parquet"):
         pl.read_parquet(path).sample(fraction=1.0, shuffle=True, seed=1).write_parquet(path)
+    for folder in runs.glob("*-*"):
+        seal(folder)
     after = drill_down(finished_arms(runs).arms, METRICS)
     assert after["questions"][5]["which"] == before["questions"][5]["which"]
     ranks = [[after["texts"][row[6]] for row in e["rankings"][0]] for e in after["questions"]]

@@ -13,6 +13,7 @@ from memlab import compare, load
 from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast
 from memlab.report.build import ReportFiles, build
+from tests.sealing import seal
 
 
 def test_loaded_runs_are_those_of_the_report(made: Path, report: ReportFiles) -> None:
@@ -51,8 +52,7 @@ def test_runs_that_do_not_compare_are_refused(made: Path, tmp_path: Path) -> Non
     with pytest.raises(MemlabError, match="several runs are named gap"):
         compare(runs, runs["gap"])
     other = shutil.copytree(runs["gap"].folder, tmp_path / "other" / "gap-1")
-    manifest = json.loads((other / "manifest.json").read_text())
-    (other / "manifest.json").write_text(json.dumps({**manifest, "arm": "mine", "dataset": "locomo"}))
+    seal(Path(other), arm="mine", dataset="locomo")
     with pytest.raises(MemlabError, match="the runs are on different data: .*locomo"):
         compare(runs, other)
     with pytest.raises(MemlabError, match="no finished run of the arm 'gpa'.*did you mean 'gap'"):
@@ -66,8 +66,7 @@ def test_runs_that_do_not_compare_are_refused(made: Path, tmp_path: Path) -> Non
 def test_no_text_is_markup_in_a_notebook(runs: Path) -> None:
     """A hostile name of an arm, and of the experiment."""
     folder = load(runs)["gap"].folder
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "arm": "<script>alert(1)</script>"}))
+    seal(folder, arm="<script>alert(1)</script>")
     for page in (load(runs)._repr_html_(), compare(load(runs)["<script>alert(1)</script>"])._repr_html_()):
         assert "&lt;script&gt;alert(1)" in page
         assert {*re.findall(r"<(\w+)", page)} <= {"table", "caption", "tr", "th", "td", "p"}

@@ -9,6 +9,7 @@ from memlab.harness.results import ArmRun, finished_arms
 from memlab.report.html import page
 from memlab.report.markdown import document
 from memlab.report.question_types import class_tables
+from tests.sealing import seal
 
 
 def classed(folder: Path, **classes: list[str]) -> tuple[ArmRun, ...]:
@@ -19,6 +20,7 @@ def classed(folder: Path, **classes: list[str]) -> tuple[ArmRun, ...]:
             asked = arm.questions["question"]
             rows = pl.DataFrame({"question": asked, "class": [names[i % len(names)] for i in range(len(asked))]})
             rows.write_parquet(arm.folder / "classes.parquet")
+            seal(arm.folder)
     return finished_arms(folder).arms
 
 
@@ -38,10 +40,8 @@ def test_arms_with_the_same_classes_share_a_table(runs: Path) -> None:
     assert "50 of 60 questions (83%)" in one.words
 
 
-def test_runs_from_before_classes_were_kept_have_none(runs: Path) -> None:
-    arms = finished_arms(runs).arms
-    assert arms[0].classes is None
-    assert class_tables(arms) == []
+def test_arms_without_classes_have_no_table(runs: Path) -> None:
+    assert class_tables(finished_arms(runs).arms) == []
 
 
 def test_the_classifier_is_named_and_all_arms_are_one_word(runs: Path) -> None:
@@ -50,7 +50,7 @@ def test_the_classifier_is_named_and_all_arms_are_one_word(runs: Path) -> None:
     named = replace(gap, manifest={**gap.manifest, "pipeline": {"classify": {"is": "memlab.query.classify.Rules"}}})
     (one,) = class_tables([named])
     assert one.words.startswith("rules (all arms): 50 of 60")
-    assert arm.classes is None
+    assert arm.classes.is_empty()
 
 
 def test_html_and_markdown_tell_the_same_once(runs: Path, report) -> None:
@@ -60,10 +60,7 @@ def test_html_and_markdown_tell_the_same_once(runs: Path, report) -> None:
     assert html.count("50 of 60 questions (83%)") == 1
     assert text.count("## Question classes") == 1
     assert "| knowledge-update | 0 | 0 | 0 | 0 | 10 | 0 | 10 |" in text
-    bare = finished_arms(runs).arms
-    for a in bare:
-        (a.folder / "classes.parquet").unlink(missing_ok=True)
-    bare = finished_arms(runs).arms
+    bare = [arm for arm in arms if arm.classes.is_empty()]
     assert 'id="classes"' not in page(report.comparison, bare)
     assert "Question classes" not in document(report.comparison, bare)
 
@@ -72,6 +69,7 @@ def test_a_hostile_type_stays_text(runs: Path, report) -> None:
     gap = next(a for a in classed(runs, gap=SIX) if a.name == "gap")
     odd = gap.questions.with_columns(category=pl.lit("</td><script>x|y"))
     odd.write_parquet(gap.folder / "questions.parquet")
+    seal(gap.folder)
     (again,) = [a for a in finished_arms(runs).arms if a.name == "gap"]
     (one,) = class_tables([again])
     assert one.rows[0][2] is None  # a type that no class stands for

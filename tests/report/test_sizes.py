@@ -11,6 +11,7 @@ import pytest
 
 from memlab.report.build import build
 from memlab.report.sizes import seconds_per_question, table_file, write_table
+from tests.sealing import seal
 
 SMALL = {"benchmark": "b", "limit": None, "pool": False}
 
@@ -18,10 +19,8 @@ SMALL = {"benchmark": "b", "limit": None, "pool": False}
 def described(folder: Path, sessions: float, **data: Any) -> None:
     """Give the runs in a folder ``runs/<exp>/<data>`` a data set and costs, and build their report."""
     for manifest in folder.glob("*/manifest.json"):
-        about = json.loads(manifest.read_text())
-        about |= {"data": SMALL | data, "haystack": {"sessions": sessions, "turns": 4 * sessions}, "questions": 60,
-                  "costs": {"chunk": 99.0, "query": 1.0, "dense": 2.0, "score": 3.0, "pack": 99.0}}
-        manifest.write_text(json.dumps(about))
+        seal(manifest.parent, data=SMALL | data, haystack={"sessions": sessions, "turns": 4 * sessions},
+             costs={"chunk": 99.0, "query": 1.0, "dense": 2.0, "score": 3.0, "pack": 99.0})
     build(folder, contrasts=[])
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 from pathlib import Path
 
@@ -10,13 +9,13 @@ import pytest
 from rich.console import Console
 
 from memlab.errors import MemlabError
-from memlab.harness.run_files import describe_files, sealed
 from memlab.rank.score import Score
 from memlab.scenarios import report
 from memlab.scenarios.dataset import Scenarios
 from memlab.scenarios.report import by_category, document, expectations, print_scenarios, snippet, systems
 from memlab.search.dense import Dense
 from memlab.store import Store
+from tests.sealing import seal
 from tests.small import arm, lexical
 from tests.store.worker import DigestEmbedder
 
@@ -97,9 +96,7 @@ def test_foreign_text_steers_neither_page_nor_terminal(runs):
     folder = next(runs.glob("one-*"))
     pl.read_parquet(folder / "shown.parquet").with_columns(pl.lit(HOSTILE).alias("text")).write_parquet(
         folder / "shown.parquet")
-    manifest = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps(
-        sealed({**manifest, "arm": HOSTILE, **describe_files(folder)})))
+    seal(folder, arm=HOSTILE)
     found, broken = systems(runs)
     page, screen = document(found, broken, 3), printed(found)
     for said in (page, screen):

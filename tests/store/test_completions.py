@@ -300,7 +300,7 @@ def test_what_was_refused_cut_off_and_mended_is_noted(tmp_path: Path) -> None:
     assert again.table()["number"].to_list() == [1, 1]
 
 
-def test_a_line_of_a_newer_memlab_is_read_without_its_further_field_and_an_impossible_one_is_passed_over() -> None:
+def test_a_line_with_a_further_field_is_read_and_an_impossible_one_is_passed_over() -> None:
     reply = Completion("Tom", 3, 2, 0.5)
     row = checked_lines.decode(encode("k", reply))
     assert row is not None

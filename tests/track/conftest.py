@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.sealing import seal
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -35,6 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
                                arms=("gap", "fixed_10", "oracle"))
     for path in folder.glob("*/metrics.json"):  # a metric whose name a table once took in the summary
         path.write_text(json.dumps({"questions": 12, **json.loads(path.read_text())}))
+        seal(path.parent)
     return folder
 
 

@@ -17,6 +17,7 @@ from memlab.track.__main__ import main
 from memlab.track.off import Off
 from memlab.track.record import MARKER
 from memlab.track.wandb import WandbTrack, run_id
+from tests.sealing import seal
 
 pytest.importorskip("wandb", reason="wandb is not installed: pip install -e .")
 
@@ -54,8 +55,7 @@ def test_an_arm_already_published_is_not_published_again_until_it_is_run_again(r
     first = WandbTrack().publish(folder)
     assert WandbTrack().publish(folder) == first
     assert len(list((runs.parents[1] / "wandb").glob("offline-run-*"))) == 1
-    manifest = folder / "manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"finished": "2026-12-01T00:00:00"}))
+    seal(folder, finished="2026-12-01T00:00:00")
     assert WandbTrack().publish(folder) is not None
     marker = json.loads((folder / MARKER).read_text())
     assert marker["id"] == run_id(folder)  # the same run, not a second one

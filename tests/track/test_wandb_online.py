@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from memlab.track.wandb import PATIENCE, WandbTrack, run_id
+from tests.sealing import seal
 
 pytestmark = pytest.mark.slow
 
@@ -31,11 +32,9 @@ def test_an_online_run_read_back_with_the_official_client_equals_metrics_json(ru
 
 def test_a_run_logs_what_it_made_and_names_what_it_used(runs: Path, server: Any) -> None:
     folder = next(runs.glob("gap-*"))
-    manifest = json.loads((folder / "manifest.json").read_text())
     model = {"is": "SentenceEmbedder", "weights": "78ab"}
-    manifest["pipeline"] = {"dense": {"is": "memlab.search.dense.Dense", "embedder": model}, "tokens": {"tokens": "w"}}
-    (folder / "manifest.json").write_text(json.dumps(manifest))
     (folder / "answers.jsonl").write_text('{"question": 0, "sample": 0, "hypothesis": "a cello"}\n')
+    seal(folder, pipeline={"dense": {"is": "memlab.search.dense.Dense", "embedder": model}, "tokens": {"tokens": "w"}})
     assert WandbTrack(mode="online", entity="team").publish(folder) is not None
     by_id = {a["id"]: a for a in server.artifacts.values()}
     used = {by_id[one]["artifactCollectionName"]: by_id[one] for one in server.used[run_id(folder)]}

@@ -57,8 +57,8 @@ class Recipe:
 class RankModel:
     """A fitted model. depth: first candidates that it scores; data: names of the data sets that it was fitted on.
 
-    sessions, behind: models of the first sessions, and of those behind them; null in files of earlier versions.
-    gains: what the splits by each feature gained in the loss, (features,); empty in files of earlier versions.
+    sessions, behind: models of the first sessions, and of those behind them; null without ``recipe.places``.
+    gains: what the splits by each feature gained in the loss, (features,).
     """
 
     format: str
@@ -69,9 +69,9 @@ class RankModel:
     recipe: Recipe
     data: Names
     questions: Annotated[int, Field(ge=1)]
-    sessions: SessionModel | None = None
-    behind: SessionModel | None = None
-    gains: Annotated[tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...], Field(strict=False)] = ()
+    sessions: SessionModel | None
+    behind: SessionModel | None
+    gains: Annotated[tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...], Field(strict=False)]
 
     @model_validator(mode="after")
     def _matches_this_version(self) -> RankModel:
@@ -79,7 +79,7 @@ class RankModel:
             raise ValueError(f"made by another version: expected format {FORMAT}")
         if len(set(self.features)) != len(self.features) or not self.features:
             raise ValueError("the names of the features are not distinct")
-        if self.gains and len(self.gains) != len(self.features):
+        if len(self.gains) != len(self.features):
             raise ValueError("there is not one gain for each feature")
         if any(max(tree.split_feature) >= len(self.features) for tree in self.trees):
             raise ValueError("a tree asks for a feature that has no name")
@@ -115,7 +115,7 @@ def fit(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recip
     fitted = library.train(settings, rows, recipe.trees)
     return RankModel(format=FORMAT, level="turn", depth=depth, features=tuple(names),
                      trees=trees_of(fitted.model_to_string()), recipe=recipe, data=data, questions=len(sizes),
-                     gains=tuple(float(gain) for gain in fitted.feature_importance("gain")))
+                     sessions=None, behind=None, gains=tuple(float(gain) for gain in fitted.feature_importance("gain")))
 
 
 def inputs(model: RankModel, frame: pl.DataFrame) -> Columns:
@@ -200,13 +200,13 @@ def _fields(content: Any) -> dict[str, Any]:
     """Return the fields of a model, with its trees and recipe as objects; raise TypeError or ValueError."""
     if not isinstance(content, dict) or not isinstance(content.get("trees"), list):
         raise ValueError("it has no trees")
+    kinds = {"recipe": Recipe, "sessions": SessionModel, "behind": SessionModel}
     return {**content, "trees": tuple(map(_tree, content["trees"])),
-            "recipe": Recipe(**content.get("recipe", {})),
-            **{name: SessionModel(**content[name]) if content.get(name) else None for name in ("sessions", "behind")}}
+            **{name: kind(**content[name]) for name, kind in kinds.items() if content.get(name) is not None}}
 
 
 def _tree(fields: Any) -> Tree:
-    """Return a tree; raise TypeError or ValueError. Counts, which earlier versions wrote, are not used."""
+    """Return a tree; raise TypeError or ValueError."""
     if not isinstance(fields, dict):
         raise ValueError("a tree is not an object with lists")
-    return Tree(**{name: values for name, values in fields.items() if name not in ("leaf_count", "internal_count")})
+    return Tree(**fields)

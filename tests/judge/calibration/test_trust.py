@@ -12,6 +12,7 @@ from memlab.judge.calibration.calibrate import main
 from memlab.judge.calibration.trust import judge_warnings
 from memlab.report.build import build
 from tests.report.samples import make_runs
+from tests.sealing import seal
 
 
 def calibrated(path: Path, **judges: float) -> Path:
@@ -65,6 +66,7 @@ def test_every_form_of_the_report_shows_the_flag(tmp_path: Path) -> None:
     (place,) = folder.glob("gap-*")
     rows = pl.read_parquet(place / "questions.parquet").with_columns(pl.lit(1.0).alias("answer/f1"))
     rows.write_parquet(place / "questions.parquet")
+    seal(place)
     calibrated(tmp_path / "runs" / "calibration.json", f1=.5)
     built = build(folder)
     assert built.comparison["notes"][0].startswith("FLAGGED: the judge f1")

@@ -87,17 +87,6 @@ def test_a_saved_fit_needs_no_lightgbm(tmp_path: Path, monkeypatch: pytest.Monke
         fit(frame, label, 20, RECIPE)
 
 
-def test_counts_in_files_of_earlier_versions_are_ignored(tmp_path: Path) -> None:
-    frame, label = world()
-    model = fit(frame, label, 20, RECIPE)
-    save(model, tmp_path / "fit.json")
-    content = json.loads((tmp_path / "fit.json").read_text())
-    for tree in content["trees"]:
-        tree |= {"leaf_count": [1] * len(tree["leaf_value"]), "internal_count": [2] * len(tree["threshold"])}
-    (tmp_path / "fit.json").write_text(json.dumps(content))
-    assert load(tmp_path / "fit.json") == model
-
-
 def test_leads_sum_to_the_difference_of_the_scores() -> None:
     frame, label = world()
     model = fit(frame, label, 20, RECIPE)
@@ -144,13 +133,16 @@ def damaged(content: dict[str, Any], how: str) -> Any:
             content["gains"] = [1.0]
         case "negative":
             content["gains"] = [1.0, -1.0]
-        case "no data":
-            del content["data"]
+        case "no data" | "no gains" | "no sessions" | "no recipe":
+            del content[how.removeprefix("no ")]
+        case "counts":
+            tree["leaf_count"] = [1] * len(tree["leaf_value"])
     return content
 
 
 @pytest.mark.parametrize("how", ["format", "level", "feature", "cycle", "type", "foreign", "extra", "nan", "names",
-                                 "list", "recipe", "no data", "gains", "negative"])
+                                 "list", "recipe", "no data", "no gains", "no sessions", "no recipe",
+                                 "counts", "gains", "negative"])
 def test_a_damaged_file_is_named(how: str, tmp_path: Path) -> None:
     frame, label = world()
     file = tmp_path / "fit.json"
