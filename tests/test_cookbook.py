@@ -72,9 +72,8 @@ def record(folder: Path, file: str = "manifest.json") -> dict[str, Any]:
     return content
 
 
-def test_every_page_is_tested_and_short() -> None:
+def test_every_page_is_tested() -> None:
     assert {page.stem for page in PAGES.glob("*.md")} == {"retriever", "dataset", "reranker", "judge"}
-    assert all(len(page.read_text(encoding="utf-8").splitlines()) <= 100 for page in PAGES.glob("*.md"))
 
 
 def test_a_retriever_runs_beside_bm25_and_has_the_same_figures_from_its_ranking_file(tmp_path: Path) -> None:

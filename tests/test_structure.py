@@ -18,11 +18,6 @@ from memlab.serving.environment import STEPS
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "memlab"
 STAGES = ("write", "query", "search", "rank", "read", "judge")
-APART = ("browser", "cluster", "conftest", "faults", "fuzz")
-"""Tests of a whole browser, cluster or family of readers, or of faults in everything: they belong to no single file."""
-WHOLE = ("test_conformance", "test_faults", "test_leaks", "test_structure", "test_systems", "test_conf",
-         "test_cookbook", "test_docs", "test_wheel", "test_write_ups")
-"""Tests of the package as a whole, or of a folder of configuration files or pages."""
 
 
 def name_of(file: Path) -> str:
@@ -102,44 +97,6 @@ def test_whoever_asks_a_chat_model_hands_over_notes() -> None:
 def test_nothing_imports_a_command() -> None:
     commands = {"memlab.run", "memlab.submit", "memlab.status", "memlab.serve", "memlab.ask", "memlab.doctor"}
     assert {(module, *imports(module) & commands) for module in modules() if imports(module) & commands} == set()
-
-
-def test_the_root_holds_at_most_fifteen_files() -> None:
-    assert len(list(PACKAGE.glob("*.py"))) <= 15
-
-
-def test_tests_mirror_the_package() -> None:
-    """A test file is named after its module or folder, with a further word or two where a module has several."""
-    strays = []
-    for file in (ROOT / "tests").rglob("test_*.py"):
-        place = file.relative_to(ROOT / "tests").parent
-        words = file.stem.removeprefix("test_").split("_")
-        names = {"_".join(words[:n]) for n in range(1, len(words) + 1)} | {"__main__"} & {f"__{words[-1]}__"}
-        here = {path.stem for path in (PACKAGE / place).iterdir()} if (PACKAGE / place).is_dir() else set()
-        if not (names & here or file.stem in WHOLE or place.parts[:1] and place.parts[0] in APART):
-            strays.append(str(file.relative_to(ROOT)))
-    assert strays == []
-
-
-def test_every_module_says_what_it_is() -> None:
-    silent = [module for module, file in modules().items()
-              if not ast.get_docstring(tree(file)) and file.name != "__init__.py"]
-    assert silent == []
-
-
-def test_no_module_docstring_begins_with_a_question_word() -> None:
-    words = {module: (ast.get_docstring(tree(file)) or "").split(maxsplit=1) for module, file in modules().items()}
-    assert not [module for module, first in words.items()
-                if first and first[0].strip(":,") in ("What", "How", "Which", "Where", "Who", "Whether")]
-
-
-def test_no_class_name_is_defined_twice() -> None:
-    places: dict[str, list[str]] = defaultdict(list)
-    for module, file in modules().items():
-        for node in ast.walk(tree(file)):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(module)
-    assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
 def test_no_private_module_of_hydra_is_used() -> None:

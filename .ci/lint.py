@@ -1,0 +1,145 @@
+"""Prose and layout of the repository: links, lengths of pages, names of files and tests, docstrings of modules.
+
+``python .ci/lint.py`` prints what is wrong, one line each, and ends with status 1 if anything is. It needs no
+installed memlab. Behaviour is tested in ``tests``; style of Python is ruff's.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "memlab"
+README = ROOT / "README.md"
+FOLDERS = ("*.md", "docs/*.md", "docs/cookbook/*.md", "slurm/*.md", "experiments/**/*.md")
+INSTALL = "python3 -m venv .venv && .venv/bin/pip install -c constraints.txt -e "
+COMMANDS = [f"{INSTALL}'.[cpu]' && .venv/bin/python -m memlab.run +exp=adaptive_k",
+            f"{INSTALL}'.[cpu,test]' && .venv/bin/python -m pytest"]
+"""The two commands of the README, which CI and users run."""
+
+APART = ("browser", "cluster", "faults", "fuzz")
+"""Folders of tests of a whole browser, cluster or family of readers, or of faults in everything."""
+
+WHOLE = ("test_conf", "test_conformance", "test_cookbook", "test_faults", "test_leaks", "test_structure",
+         "test_systems", "test_wheel", "test_write_ups")
+"""Tests of the package as a whole, or of a folder of configuration files or pages."""
+
+QUESTION_WORDS = ("What", "How", "Which", "Where", "Who", "Whether")
+
+
+@cache
+def text_of(path: Path) -> str:
+    """Return the text of a file."""
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return the syntax tree of a module."""
+    return ast.parse(text_of(path))
+
+
+def inside(path: Path) -> str:
+    """Return a path as seen from the root of the repository."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub and the site make them."""
+    heads = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+def links() -> Iterator[str]:
+    """Yield links of pages that lead to no file or to no heading."""
+    for page in sorted({path for pattern in FOLDERS for path in ROOT.glob(pattern)}):
+        for target in re.findall(r"\]\(([^)\s]+)\)", text_of(page)):
+            if "://" in target:
+                continue
+            path, _, anchor = target.partition("#")
+            goal = (page.parent / path).resolve() if path else page
+            if not goal.exists() or (anchor and anchor not in anchors(goal)):
+                yield f"{inside(page)}: the link {target} leads nowhere"
+
+
+def pages() -> Iterator[str]:
+    """Yield pages that are too long, and pages that the README or the site does not lead to."""
+    listed = text_of(README) + text_of(ROOT / "docs" / "not_run.md")
+    site = text_of(ROOT / "docs" / "site" / "mkdocs.yml")
+    limits = {README: 120} | dict.fromkeys((ROOT / "docs" / "cookbook").glob("*.md"), 100)
+    for page, most in limits.items():
+        if len(text_of(page).splitlines()) > most:
+            yield f"{inside(page)}: more than {most} lines"
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        if f"(docs/{page.name}" not in text_of(README):
+            yield f"{inside(page)}: README.md has no link to it"
+    for page in sorted((ROOT / "experiments").glob("*/README.md")):
+        if f"experiments/{page.parent.name})" not in listed:
+            yield f"{inside(page)}: neither README.md nor docs/not_run.md has a link to it"
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        if f" {page.relative_to(ROOT / 'docs').as_posix()}\n" not in site:
+            yield f"{inside(page)}: docs/site/mkdocs.yml does not list it"
+
+
+def commands() -> Iterator[str]:
+    """Yield what differs between the README's two commands, the extras, and what CI installs."""
+    if re.findall(r"^python3 -m venv .*$", text_of(README), re.MULTILINE) != COMMANDS:
+        yield "README.md: its two commands are not those that CI and users run"
+    extras = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
+    if not {"cpu", "test"} <= set(extras):
+        yield "pyproject.toml: the extras cpu and test are not both there"
+    if "install -q -c constraints.txt -e '.[cpu,test]'" not in text_of(ROOT / ".ci" / "run"):
+        yield ".ci/run: it does not install what the README's test command installs"
+
+
+def docstrings() -> Iterator[str]:
+    """Yield modules that do not say what they are, or begin with a question word."""
+    for file in sorted(PACKAGE.rglob("*.py")):
+        said = ast.get_docstring(tree_of(file)) or ""
+        if not said and file.name != "__init__.py":
+            yield f"{inside(file)}: no docstring"
+        if said and said.split(maxsplit=1)[0].strip(":,") in QUESTION_WORDS:
+            yield f"{inside(file)}: its docstring begins with a question word"
+
+
+def names() -> Iterator[str]:
+    """Yield names of classes that two modules define, and a root of the package that is too full."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(tree_of(file)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(inside(file))
+    yield from (f"class {name} is defined twice: {', '.join(files)}" for name, files in places.items()
+                if len(files) > 1)
+    if len(list(PACKAGE.glob("*.py"))) > 15:
+        yield "memlab: more than fifteen files at its root"
+
+
+def mirrored() -> Iterator[str]:
+    """Yield test files that are not named after a module or folder, with a further word or two."""
+    tests = ROOT / "tests"
+    for file in sorted(tests.rglob("test_*.py")):
+        place = file.relative_to(tests).parent
+        words = file.stem.removeprefix("test_").split("_")
+        stems = {"_".join(words[:n]) for n in range(1, len(words) + 1)} | {"__main__"} & {f"__{words[-1]}__"}
+        here = {path.stem for path in (PACKAGE / place).iterdir()} if (PACKAGE / place).is_dir() else set()
+        if not (stems & here or file.stem in WHOLE or place.parts[:1] and place.parts[0] in APART):
+            yield f"{inside(file)}: there is no module or folder of this name in {inside(PACKAGE / place)}"
+
+
+def main() -> int:
+    """Print what is wrong; return 1 if anything is."""
+    wrong = [line for check in (links, pages, commands, docstrings, names, mirrored) for line in check()]
+    print(*wrong, sep="\n", end="\n" * bool(wrong))
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
