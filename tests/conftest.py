@@ -32,9 +32,11 @@ def memlab_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 
 
 leak_guard.install()  # every test fails in which a stage looks outside its tables
-settings.register_profile("memlab", deadline=None, derandomize=True)  # a busy machine is no failure
-settings.register_profile("nightly", deadline=None, max_examples=10_000)  # new examples each night
-settings.load_profile("nightly" if os.environ.get("MEMLAB_NIGHTLY") == "1" else "memlab")
+NIGHTLY = os.environ.get("MEMLAB_NIGHTLY") == "1"
+EXAMPLES = int(os.environ.get("MEMLAB_EXAMPLES") or (10_000 if NIGHTLY else 20))
+settings.register_profile("memlab", deadline=None, max_examples=EXAMPLES,  # a busy machine is no failure
+                          derandomize=not NIGHTLY)  # new examples each night
+settings.load_profile("memlab")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.chats.conversation import Tally
@@ -59,20 +59,17 @@ def examine(name: str, data: bytes) -> None:
 
 @pytest.mark.slow
 @given(VALUES, st.sampled_from(["a.json", "x/2024-03-01.json", "users.json"]))
-@settings(max_examples=150, deadline=None)
 def test_any_json(value: Any, name: str) -> None:
     examine(name, json.dumps(value).encode())
 
 
 @pytest.mark.slow
 @given(st.lists(VALUES, max_size=5))
-@settings(max_examples=100, deadline=None)
 def test_any_json_lines(values: list[Any]) -> None:
     examine("a.jsonl", json_lines(*values).encode())
 
 
 @given(st.lists(st.sampled_from([*ANDROID_12.split("\n"), *IOS.split("\n"), "99/99/9999, 99:99 - : x"]) | st.text()))
-@settings(max_examples=100, deadline=None)
 def test_any_text(lines: list[str]) -> None:
     examine("a.txt", "\n".join(lines).encode(errors="replace"))
 
@@ -91,7 +88,6 @@ def mutated(value: Any, others: list[Any], draw: random.Random) -> Any:
     ("conversations.json", [LISBON]), ("general/2024-03-01.json", EXPORT["general/2024-03-01.json"]),
     ("a.jsonl", CODE), ("a.jsonl", CODEX)])
 @given(others=st.lists(VALUES, min_size=1, max_size=3), seed=st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
 def test_damaged_exports(name: str, export: Any, others: list[Any], seed: int) -> None:
     value = mutated(export, others, random.Random(seed))
     lines = name.endswith(".jsonl") and isinstance(value, list)

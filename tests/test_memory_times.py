@@ -10,12 +10,13 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from memlab.errors import MemlabError
 from memlab.memory import Memory, Session
+from tests.examples import fewer
 from tests.small import lexical
 
 TOKYO = datetime(2025, 5, 21, 1, 30, tzinfo=timezone(timedelta(hours=9)))  # 16:30 UTC on the 20th
@@ -151,7 +152,7 @@ OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(
 
 
 @pytest.mark.slow
-@settings(max_examples=5, deadline=None)
+@fewer(10)  # each example fills two memories
 @given(said=st.lists(MOMENTS, min_size=1, max_size=4), now=MOMENTS, data=st.data(),
        zone=st.sampled_from(["UTC", "Europe/Rome", "America/Los_Angeles"]))
 def test_visibility_is_of_moments_whatever_their_offsets(said: list[datetime], now: datetime, data: st.DataObject,

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -340,7 +340,6 @@ MOMENTS = st.integers(0, 4 * 24 * 60).map(lambda minutes: START + timedelta(minu
 OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 
 
-@settings(max_examples=25, deadline=None)
 @given(said=st.lists(MOMENTS, min_size=1, max_size=5), when=st.lists(MOMENTS, min_size=1, max_size=3), data=st.data(),
        zone=st.sampled_from(["UTC", "Europe/Rome", "Asia/Kolkata", "America/Los_Angeles", "Pacific/Kiritimati"]))
 def test_visibility_is_of_moments_whatever_their_offsets(said, when, data, zone):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.evaluate.averages import averages, macro_averages, mean
@@ -59,7 +59,6 @@ def test_a_mean_does_not_depend_on_the_order(values: list[float], random) -> Non
 
 
 @given(st.integers(0, 1000), st.integers(1, 29))
-@settings(max_examples=10, deadline=None)
 def test_shards_merge_to_identical_figures(make_random_world, seed: int, cut: int) -> None:
     rows = per_question(make_random_world(seed))
     assert averages(pl.concat([rows[cut:], rows[:cut]])) == averages(rows)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.groups import GroupBy
@@ -120,7 +120,6 @@ def test_one_group_of_questions_cannot_be_tested(arms) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, .5, 1.0]), st.sampled_from([0.0, .5, 1.0]), st.integers(0, 4)),
                 min_size=2, max_size=30))
-@settings(max_examples=100, deadline=None)
 def test_averages_differ_by_the_difference_and_p_agrees_with_the_interval(rows: list[tuple[float, float, int]]) -> None:
     one, two, groups = zip(*rows)
     about = {"question": range(len(rows)), "corpus": groups, "group": groups, "text": "", "answer": "", "category": "a",

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -70,7 +70,6 @@ def test_the_same_difference_in_every_question_is_tested_by_signs_alone() -> Non
 
 
 @given(st.permutations(range(40)))
-@settings(max_examples=20, deadline=None)
 def test_the_order_of_questions_does_not_matter(order: list[int]) -> None:
     rng = np.random.default_rng(3)
     for groups in (list(range(8)) * 5, list(range(40))):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
@@ -36,7 +36,6 @@ def area(curve: Curve, low: float, high: float) -> float:
 
 
 @given(st.integers(0, 1000), st.floats(40, 150), st.floats(20, 150))
-@settings(max_examples=30, deadline=None)
 def test_heights_have_the_mean_height_of_the_curve(seed: int, low: float, width: float) -> None:
     curve = random_curve(seed)
     assert curve.heights(low, low + width).mean() == pytest.approx(area(curve, low, low + width), abs=1e-5)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import linalg, stats
 
@@ -46,7 +46,6 @@ def test_groups_of_one_are_student_and_equal_groups_student_over_their_means() -
 
 
 @given(tables)
-@settings(max_examples=300, deadline=None)
 def test_p_and_the_interval_never_contradict_each_other(rows: list[tuple[float, int]]) -> None:
     values, groups = (np.array(column) for column in zip(*rows))
     made = grouped_mean(values, groups)
@@ -59,7 +58,6 @@ def test_p_and_the_interval_never_contradict_each_other(rows: list[tuple[float, 
 
 
 @given(tables, st.randoms())
-@settings(max_examples=100, deadline=None)
 def test_the_order_of_values_and_the_names_of_groups_do_not_matter(rows: list[tuple[float, int]], random) -> None:
     shuffled = random.sample(rows, len(rows))
     one, two = (grouped_mean(*map(np.array, zip(*part))) for part in (rows, shuffled))

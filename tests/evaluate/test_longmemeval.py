@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.build import Builder
@@ -83,7 +83,6 @@ def official(ranked: list[str], documents: list[str], k: int, to_sessions: bool 
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=25, deadline=None)
 def test_logs_of_sessions_and_turns_have_the_figures_of_the_official_code(seed: int) -> None:
     rng = np.random.default_rng(seed)
     build = Builder()

@@ -5,12 +5,13 @@ import time
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.evaluate import retrieval as r
 from memlab.evaluate.retrieval import KS, retrieval
 from memlab.tables import Tables, frame
+from tests.examples import fewer
 
 INF, NAN = np.inf, np.nan
 FOUND = np.array([[1.0, 4.0, INF], [2.0, NAN, NAN], [NAN, NAN, NAN], [INF, NAN, NAN]])
@@ -127,7 +128,7 @@ def test_evidence_of_another_corpus_is_not_found(make_world) -> None:
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=20, deadline=None)
+@fewer(2)  # the plain loops are slow
 def test_against_plain_loops(make_random_world, seed: int) -> None:
     tables = make_random_world(seed)
     metrics = retrieval(tables)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from memlab.evaluate.selection import shown_turns
 from memlab.read.pack.by_rank import ByRank
@@ -29,7 +29,6 @@ def test_the_turns_that_are_shown(pack, turns: list[tuple[int, int]]) -> None:
     assert {(s, t) for _, s, t in found.rows()} == {*turns} | quoted
 
 
-@settings(max_examples=30)
 @given(worlds())
 def test_units_that_show_themselves_are_all_there_is(tables: Tables) -> None:
     out = tables.updated(ByRank().run(tables, Store()))

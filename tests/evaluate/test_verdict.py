@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.evaluate.compare import ArmResult, recommend
@@ -135,7 +135,6 @@ def test_a_declared_metric_comes_first_and_curves_have_no_tiers() -> None:
     assert recommend({name: ArmResult(one.questions.drop(METRIC)) for name, one in arms.items()}, []) is None
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 40), min_size=2, max_size=5), st.randoms())
 def test_the_order_of_arms_changes_nothing_and_tiers_follow_the_values(found: list[int], random: object) -> None:
     arms = {f"arm{i}": arm(share(n / 40, 40), 100.0 + i) for i, n in enumerate(found)}

@@ -32,7 +32,7 @@ WORD = st.one_of(
     st.builds("{}{}".format, st.sampled_from("+~-@"), KEYS),
     st.builds("{}.{}={}".format, KEYS, PLACES, PIECES), st.builds("~{}.{}".format, KEYS, PLACES),
     st.builds("{}{}={}".format, st.sampled_from(("+", "++", "~", "--")), KEYS, PIECES), PIECES)
-composed = settings(fuzz, max_examples=EXAMPLES if EXAMPLES >= 1000 else EXAMPLES // 5,
+composed = settings(fuzz, max_examples=EXAMPLES if EXAMPLES >= 1000 else max(5, EXAMPLES // 5),
                     phases=[phase for phase in Phase if phase is not Phase.explain])
 """Composing an arm takes half a second, so that 10,000 take an hour and a half; to trace each line takes ten times
 as long, which no limit of seconds would allow."""

@@ -50,7 +50,7 @@ def seal(folder: Path, manifest: dict[str, Any]) -> None:
     (folder / "manifest.json").write_bytes(json_bytes(sealed({**manifest, **describe_files(folder)})))
 
 
-whole_reports = settings(fuzz, max_examples=EXAMPLES if EXAMPLES >= 1000 else EXAMPLES // 4)
+whole_reports = settings(fuzz, max_examples=EXAMPLES if EXAMPLES >= 1000 else max(5, EXAMPLES // 4))
 
 
 def report(folder: Path) -> Any:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from memlab.config.compose import compose
 from memlab.config.interpolation import resolved
 from memlab.harness.sweep import arm_name, read
+from tests.examples import fewer
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +44,7 @@ def named(words: list[str]) -> tuple[str, dict[str, object]]:
     return arm_name(configs.base, []), resolved(configs.base, ["hydra", "seed"])
 
 
-@settings(max_examples=6, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@fewer(20, phases=[Phase.generate], suppress_health_check=list(HealthCheck))  # each example composes command lines
 @given(st.lists(lines(), min_size=2, max_size=4))
 def test_arms_of_one_name_have_one_configuration(many: list[list[str]]) -> None:
     seen: dict[str, dict[str, object]] = {}
@@ -52,7 +53,7 @@ def test_arms_of_one_name_have_one_configuration(many: list[list[str]]) -> None:
         assert seen.setdefault(name, config) == config
 
 
-@settings(max_examples=5, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@fewer(10, phases=[Phase.generate], suppress_health_check=list(HealthCheck))  # each example composes command lines
 @given(lines())
 def test_the_value_in_a_name_is_that_of_the_configuration(words: list[str]) -> None:
     configs, faults = compose(words, False)

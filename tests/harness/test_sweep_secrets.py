@@ -6,20 +6,24 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from memlab.cluster.snapshot import take_snapshot
 from memlab.config.compose import compose
 from memlab.errors import MemlabError
 from memlab.harness.sweep import arm_of, read
+from memlab.models.chat.openai import OpenAIChat
+from memlab.models.chat.protocol import Completion
 from memlab.models.http.embedder import HttpEmbedder
 from memlab.run import main
 from memlab.runtime import redaction
+from tests.examples import fewer
 from tests.small import words
 
 KEY = "sk-LEAKED-42-x9"
 HTTP = ["embedder=openai", "embedder.key_env=null", "search/dense=flat"]
+CHAT = ["query/expand=llm", "chat.model=tiny"]
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +49,7 @@ def places(root: Path, key: str) -> list[str]:
 @pytest.mark.parametrize("multirun", [False, True])
 def test_no_key_of_a_url_reaches_the_name_or_the_record_of_an_arm(url: str, multirun: bool) -> None:
     more = ["rank.select.k=3,5"] if multirun else []
-    for arm in read([*HTTP, f"embedder.url='{url}'", f"chat.url='{url}'", "track=none", *more], multirun).arms:
+    for arm in read([*HTTP, *CHAT, f"embedder.url='{url}'", f"chat.url='{url}'", "track=none", *more], multirun).arms:
         assert "LEAKED" not in arm.name + arm.config + arm.command + str(arm.arms_folder())
         assert {"embedder.url", "chat.url"} <= {*arm.hidden}
 
@@ -71,15 +75,15 @@ def test_a_configuration_without_keys_is_recorded_as_it_is() -> None:
 
 
 def test_a_sweep_with_a_key_is_not_submitted(tmp_path: Path) -> None:
-    arms = read(words(tmp_path, f"chat.url=http://me:{KEY}@host/v1")).arms
+    arms = read(words(tmp_path, *CHAT, f"chat.url=http://me:{KEY}@host/v1")).arms
     with pytest.raises(MemlabError, match=r"stands in chat\.url"):
         take_snapshot(arms, [], None, 1)
     assert not places(tmp_path, KEY)
 
 
 @pytest.mark.slow
-@settings(max_examples=5, deadline=None, phases=[Phase.generate],
-          suppress_health_check=[HealthCheck.function_scoped_fixture])
+# each example is two runs
+@fewer(20, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(key=st.from_regex(r"(sk-|hf_|ghp_)[A-Za-z0-9]{10,20}", fullmatch=True),
        value=st.from_regex(r"[A-Z]{3}[a-z0-9]{9}", fullmatch=True))
 def test_nothing_that_a_run_leaves_or_prints_holds_a_key(key: str, value: str, tmp_path_factory: pytest.TempPathFactory,
@@ -87,10 +91,15 @@ def test_nothing_that_a_run_leaves_or_prints_holds_a_key(key: str, value: str, t
                                                          monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path_factory.mktemp("keys")
     monkeypatch.setenv("TOPHAT", value)
-    fields = [f"chat.url=http://me:{key}@host/v1", "chat.key_env='${oc.env:TOPHAT}'", f"embedder.device={key}",
+    monkeypatch.setenv(value, "unused")
+    monkeypatch.setattr(OpenAIChat, "complete", lambda self, prompts: (
+        (at, Completion("yes", 1, 1, 0.1)) for at in range(len(prompts))))
+    asked = ["read/answer=reader", "chat.model=tiny", "chat.window=20000"]
+    fields = [f"chat.url=http://me:{key}@host/v1", "chat.key_env='${oc.env:TOPHAT}'",
               f"name='a {key} ${{oc.env:TOPHAT}}'"]
-    assert main(words(root, *fields)) == 0
-    assert main(words(root, f"chat.url=http://me:{key}@host/v1?api_key={key}")) == 2  # must be quoted
+    assert main(words(root, *asked, *fields)) == 0
+    assert main(words(root, *asked, f"chat.url=http://me:{key}@host/v1?api_key={key}")) == 2  # must be quoted
+    assert main(words(root, *fields, f"embedder.device={key}")) == 2  # nothing reads them
     printed = capfd.readouterr()
     for secret in (key, value):
         assert places(root / "runs", secret) == []

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.synthetic.dataset import Synthetic
@@ -26,7 +26,6 @@ def by_hand(critical: list[float], group: list[int], alpha: float) -> float:
     return INF
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([1.0, 2.0, 3.0, 7.0, INF]), st.integers(0, 5)), min_size=1, max_size=25),
        st.sampled_from([.1, .25, .4, .5, .75, .9]))
 def test_the_knob_is_the_smallest_that_controls_the_corrected_risk(rows, alpha) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
@@ -77,7 +77,6 @@ def test_sessions_in_haystacks_of_two_folds_are_shared() -> None:
     assert in_folds(rows, questions, turns, parted).tolist() == [[True, True, True], [True, False, True]]
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), st.sampled_from("abcdefghij")), min_size=1,
                 unique_by=lambda e: e[:2]), st.integers(2, 5), st.integers(0, 5))
 def test_no_evidence_text_lies_in_two_folds(evidence, k, seed) -> None:

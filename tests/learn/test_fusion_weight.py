@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -99,7 +99,6 @@ def test_questions_that_do_not_count_choose_nothing() -> None:
         ranking(none)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_a_questions_own_label_and_its_conversations_never_change_its_scores(data: st.DataObject) -> None:
     score = st.lists(st.lists(st.integers(0, 5).map(float), min_size=3, max_size=3), min_size=6, max_size=6)

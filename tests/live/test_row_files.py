@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
@@ -28,7 +28,6 @@ def test_gaps_are_what_no_span_covers(used: list[tuple[int, int]], end: int) -> 
 
 @pytest.mark.parametrize("piece", [1, 5, 1 << 20])
 @given(used=SPANS, written=st.integers(0, 14))
-@settings(max_examples=40, deadline=None)
 def test_used_rows_stay_and_others_are_zeros(piece: int, used: list[tuple[int, int]], written: int,
                                              tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("rows") / "file"

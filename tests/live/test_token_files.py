@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
@@ -282,7 +282,6 @@ FORGETTING = st.sets(st.integers(1, 40)).map(frozenset)
 
 
 @given(steps=st.lists(ADDITION | FORGETTING | st.none(), max_size=12))  # None: the memory is loaded
-@settings(max_examples=40, deadline=None)
 def test_any_order_of_additions_and_forgetting(steps: list[list[int] | frozenset[int] | None],
                                                tmp_path_factory: pytest.TempPathFactory) -> None:
     database = Database(tmp_path_factory.mktemp("memory"))

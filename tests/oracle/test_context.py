@@ -4,12 +4,13 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.oracle.context import OracleContext
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, frame
+from tests.examples import fewer
 from tests.read.world import shown, tokens, world, worlds
 from tests.small import lexical
 from tests.write.conversations import DAY
@@ -99,7 +100,7 @@ def test_what_is_said_later_is_not_shown() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=50)
+@fewer(2)  # each example runs a pipeline
 @given(worlds(), st.data())
 def test_all_evidence_is_there_and_nothing_twice(tables: Tables, data: st.DataObject) -> None:
     units = tables["units"].select("session", pl.col("turns").list.first()).rows()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.oracle.rerank import OracleRerank
@@ -80,7 +80,6 @@ def test_rerank_brings_one_unit_of_each_item_to_the_front_of_the_pool() -> None:
     assert order(OracleRerank(pool=3), tables) == [[2, 0, 1, 3, 4, 5, 6, 7], [*range(8)]]
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 7)), max_size=5, unique=True), st.integers(1, 9))
 def test_a_perfect_order_is_a_permutation_within_the_pool(evidence, pool) -> None:
     for q, units in enumerate(order(OracleRerank(pool=pool), world(evidence))):

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -69,7 +69,6 @@ lists = st.lists(st.integers(-40, 40).map(lambda i: i / 4), min_size=1, max_size
     lambda scores: sorted(scores, reverse=True))
 
 
-@settings(max_examples=60, deadline=None)
 @given(lists, st.sampled_from(["largest_gap", "moving_average", "second_difference"]), st.integers(0, 4))
 def test_the_head_of_the_ranking_is_shown_whatever_the_scale(scores, strategy, buffer) -> None:
     rule = AdaptiveK(strategy=strategy, buffer=buffer)
@@ -79,7 +78,6 @@ def test_the_head_of_the_ranking_is_shown_whatever_the_scale(scores, strategy, b
     assert head == ranks(rule, [2 * x - 7 for x in scores])[0]
 
 
-@settings(max_examples=60, deadline=None)
 @given(lists)
 def test_no_gap_outside_the_tail_is_larger_than_the_one_cut_at(scores) -> None:
     place = largest_gap(np.array(scores), tail=.1)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -153,7 +153,6 @@ columns = st.integers(1, 6).flatmap(lambda n: st.tuples(*[st.lists(
     st.integers(-40, 40).map(lambda i: i / 8) | st.none(), min_size=n, max_size=n)] * 2))
 
 
-@settings(max_examples=30)
 @given(columns, st.sampled_from(["none", "minmax", "zscore", "max"]), st.sampled_from([None, 2, 6]))
 def test_all_weight_on_the_first_score_keeps_the_order(parts, normaliser: str, depth: int | None) -> None:
     scores = [abs(x or 0.0) + .125 for x in parts[0]]
@@ -162,7 +161,6 @@ def test_all_weight_on_the_first_score_keeps_the_order(parts, normaliser: str, d
     assert got == tables["ranking"]["unit"].to_list()
 
 
-@settings(max_examples=30)
 @given(columns, st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing_and_no_unit_is_lost(parts, random) -> None:
     tables = dated(ranked(ranking([x or 0.0 for x in parts[0]])))

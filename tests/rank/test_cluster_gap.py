@@ -5,7 +5,7 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -88,7 +88,6 @@ lists = st.lists(st.integers(-40, 40).map(lambda i: i / 4), min_size=1, max_size
     lambda scores: sorted(scores, reverse=True))
 
 
-@settings(max_examples=60, deadline=None)
 @given(lists, st.integers(0, 4))
 def test_the_head_of_the_ranking_is_shown_whatever_the_scale(scores, buffer) -> None:
     rule = ClusterGap(buffer=buffer)
@@ -98,7 +97,6 @@ def test_the_head_of_the_ranking_is_shown_whatever_the_scale(scores, buffer) -> 
     assert head == ranks(rule, [4 * x - 7 for x in scores])[0]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(0, 20).map(float), min_size=3, max_size=9, unique=True).map(sorted), st.integers(2, 4))
 def test_no_other_partition_has_a_smaller_sum_of_squares(line, most) -> None:
     found = partitions(np.array(line), most)

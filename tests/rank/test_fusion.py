@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -177,7 +177,6 @@ values = st.integers(-50, 50).map(lambda i: i / 8)
 columns = st.integers(2, 12).flatmap(lambda n: st.tuples(*[st.lists(values | st.none(), min_size=n, max_size=n)] * 3))
 
 
-@settings(max_examples=40, deadline=None)
 @given(columns, st.sampled_from([.25, 3.0, 64.0]), st.sampled_from([-8.0, 0.0, 5.0]),
        st.sampled_from([("weighted", "zscore"), ("weighted", "minmax"), ("rrf", "none"), ("weighted", "reciprocal"),
                         ("calibrated_max", "zscore")]))
@@ -189,7 +188,6 @@ def test_order_does_not_depend_on_a_lanes_scale(parts, scale, shift, how) -> Non
     assert scores(scorer, moved) == pytest.approx(scores(scorer, frame), abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(columns, st.randoms(use_true_random=False))
 def test_a_ranking_is_a_permutation_that_does_not_depend_on_the_order_of_rows(parts, random) -> None:
     frame = lanes(a=parts[0], b=parts[1], c=parts[2])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.rank.mmr import MMR, greedy
@@ -87,7 +87,6 @@ def test_questions_are_reordered_apart_and_nothing_is_nothing() -> None:
     assert run(ranking([1.0]).clear(), TWINS).is_empty()
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(-3, 3), st.integers(-3, 3)), min_size=1, max_size=8),
        st.sampled_from([0.0, .3, .7, 1.0]), st.randoms(use_true_random=False))
 def test_values_never_rise_and_do_not_depend_on_the_order_of_rows(parts, balance: float, random) -> None:

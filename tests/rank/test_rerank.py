@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -93,7 +93,6 @@ def test_lanes_can_be_weighed_by_name_and_unknown_names_are_refused() -> None:
         run(Rerank(scorer=Wanted({}), name="dense:turn"), table)
 
 
-@settings(max_examples=12, deadline=None)
 @given(st.lists(st.integers(-5, 5).map(float), min_size=6, max_size=6), st.integers(1, 7))
 def test_a_rerank_is_a_permutation_of_the_pool(likes, pool) -> None:
     liked = {f"Ann: {body(*TURNS[i])}": x for i, x in enumerate(likes)}

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -217,7 +217,6 @@ def test_room_is_shared_fairly(sizes: list[int], room: int) -> None:
     assert not cut or all(limit <= max(cut) for limit in limits)
 
 
-@settings(max_examples=25, deadline=None)
 @given(given=st.lists(st.integers(0, 10), min_size=6, max_size=6), pool=st.integers(1, 8))
 def test_no_unit_is_lost_and_the_head_follows_the_scores(given: list[int], pool: int, tmp_path_factory) -> None:
     chat = one({f"{body(*t)}\n": s for t, s in zip(TURNS, given)})

@@ -4,7 +4,7 @@ import math
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
@@ -72,7 +72,6 @@ def test_signals_take_the_highest_and_units_become_sessions() -> None:
 
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.dictionaries(st.integers(0, 5), st.integers(-40, 40).map(lambda i: i / 8), min_size=1),
        st.sampled_from(["max", "dcg_sum", "mean_top", "logsumexp"]))
 def test_every_session_of_a_ranked_turn_is_ranked_once(scores, method) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -87,7 +87,6 @@ def test_calibrated_takes_the_smallest_k_that_reaches_the_target_or_says_that_no
 lists = st.lists(st.lists(st.integers(-30, 30).map(lambda i: i / 4), min_size=1, max_size=9), min_size=1, max_size=2)
 
 
-@settings(max_examples=30, deadline=None)
 @given(lists, st.integers(1, 4), st.integers(0, 3))
 def test_gap_shows_a_head_within_bounds_whatever_the_scale(scores, min_k, buffer) -> None:
     scores = [sorted(s, reverse=True) for s in scores]
@@ -99,7 +98,6 @@ def test_gap_shows_a_head_within_bounds_whatever_the_scale(scores, min_k, buffer
         assert min(min_k, len(s)) <= len(ranks) <= 5
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 90).map(float), min_size=1, max_size=9), st.integers(1, 300))
 def test_budget_is_kept_unless_the_first_unit_breaks_it(tokens, budget) -> None:
     n = len(tokens)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.numbering import draws
@@ -60,7 +60,6 @@ def test_the_twin_of_a_constant_is_that_constant() -> None:
     assert cut(twin(table), table).equals(table)
 
 
-@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 99), st.integers(0, 8), st.integers(2, 40))
 def test_the_twin_costs_the_same_within_half_a_percent(seed, buffer, max_k) -> None:
     arm = cut(Gap(buffer=buffer, max_k=max_k), world(seed))

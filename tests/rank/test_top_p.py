@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
@@ -55,7 +55,6 @@ lists = st.lists(st.integers(-40, 40).map(lambda i: i / 4), min_size=1, max_size
     lambda scores: sorted(scores, reverse=True))
 
 
-@settings(max_examples=50, deadline=None)
 @given(lists, st.integers(1, 8))
 def test_a_larger_p_shows_at_least_as_much_and_the_scale_does_not_matter(scores, quarter) -> None:
     sizes = [len(ranks(rule, ranking(scores))[0]) for rule in TopP(temperature=quarter / 4).variations()]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
@@ -187,7 +187,6 @@ def test_half_a_surrogate_pair_stops_nothing(tmp_path: Path) -> None:
     assert {text for *_, text in said(out)} == {"a?b"}
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(1, 60), max_size=6), st.integers(0, 250), st.sampled_from(["plain", "json"]))
 def test_a_prompt_always_fits_and_one_item_more_would_not(lengths: list[int], spare: int, history: str) -> None:
     template = PromptTemplate(instructions=WORDS, history=history)  # type: ignore[arg-type]

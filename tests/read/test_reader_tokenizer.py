@@ -38,7 +38,7 @@ from tests.read.tiny import own_count, reader, tokenizer
 from tests.read.world import world, worlds
 from tests.small import arm, lexical, lives, words
 
-QUIET = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
@@ -41,7 +41,6 @@ def allowed(tables: Tables) -> set[tuple[int, int, str]]:
              or memory["said_on"].date() <= asked["asked_on"].date())}
 
 
-@settings(max_examples=40, deadline=None)
 @given(some_memories, some_questions)
 def test_pools_are_the_as_of_rule(memories: list, questions: list) -> None:
     tables = world(memories, questions)
@@ -54,7 +53,6 @@ def test_pools_are_the_as_of_rule(memories: list, questions: list) -> None:
     assert set(got) == allowed(tables)
 
 
-@settings(max_examples=15, deadline=None)
 @given(some_memories, some_questions)
 def test_every_lane_ranks_exactly_what_may_be_seen(memories: list, questions: list) -> None:
     tables = world(memories, questions)

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 import Stemmer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -113,7 +113,6 @@ def test_kinds_are_lanes() -> None:
     assert BM25(kinds=["turn"]).run(tables, Store())["hits"]["memory"].to_list() == [1002]
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.randoms())
 def test_row_order_changes_nothing(seed: int, random: object) -> None:
     texts, asked = corpora(seed, (4, 7))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rank_bm25
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.search.bm25 import BM25Okapi
@@ -22,7 +22,6 @@ def okapi(corpus: list[str], query: str, **options: float) -> list[float]:
     return rank_bm25.BM25Okapi([t.split(" ") for t in corpus], **options).get_scores(query.split(" ")).tolist()
 
 
-@settings(max_examples=80, deadline=None)
 @given(texts, texts, st.text(alphabet="aAb ", max_size=8))
 def test_equals_rank_bm25(one: list[str], two: list[str], query: str) -> None:
     """Words in most texts have a negative idf, so that its floor is at work all the time here."""

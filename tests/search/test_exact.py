@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.search import exact
@@ -70,7 +70,6 @@ def test_on_a_gpu_every_vector_is_sent_once_however_many_queries_there_are(fake_
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 60))
-@settings(max_examples=60, deadline=None)
 def test_on_a_gpu_the_best_are_those_of_exact_search(seed: int, depth: int, block: int) -> None:
     """Also with more ties at the cut than the device brings back at first, and where queries see different prefixes."""
     rng = np.random.default_rng(seed)

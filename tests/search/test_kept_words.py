@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -26,6 +26,7 @@ from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import text_hash
 from memlab.text.tokenize import split
+from tests.examples import fewer
 from tests.search.world import day, world
 from tests.small import lexical
 
@@ -65,7 +66,7 @@ questions_ = st.lists(st.tuples(st.integers(0, 1), asked_, st.sampled_from([None
 steps_ = st.lists(st.tuples(memories_, questions_, st.booleans()), min_size=1, max_size=5)
 
 
-@settings(max_examples=15, deadline=None)
+@fewer(4)  # each example searches a memory again and again
 @given(lane=st.sampled_from(LANES), steps=steps_, at_once=st.integers(1, 4))
 def test_hits_are_those_of_the_batch_whatever_is_added_and_forgotten(opened: LiveStore, lane: Stage, steps: list,
                                                                      at_once: int) -> None:

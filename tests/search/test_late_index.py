@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.models.protocols import Floats, Ints, Role
@@ -19,6 +19,7 @@ from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
+from tests.examples import fewer
 
 WORDS = [f"w{i}" for i in range(40)]
 ALL = {"exact_below": 0, "candidates": 1000, "probes": 1000}
@@ -73,7 +74,6 @@ def lanes(hits: pl.DataFrame) -> dict[tuple[int, str, int], float]:
             hits.select("query", "lane", "memory", "score").iter_rows()}
 
 
-@settings(deadline=None, max_examples=25)
 @given(worlds, st.integers(0, 3), st.booleans(), st.sampled_from(["idf", "uniform"]), st.sampled_from([None, 1, 5]))
 def test_with_all_candidates_it_is_the_exact_search(
         tables: Tables, window: int, sessions: bool, weighting: Any, centroids: int | None) -> None:
@@ -84,7 +84,7 @@ def test_with_all_candidates_it_is_the_exact_search(
     assert every == pytest.approx(exact, abs=2e-6)
 
 
-@settings(deadline=None, max_examples=25)
+@fewer(4)  # each example builds an index
 @given(worlds, st.integers(1, 8), st.integers(1, 6), st.integers(1, 9))
 def test_every_candidate_has_its_exact_score(tables: Tables, candidates: int, probes: int, centroids: int) -> None:
     exact = lanes(WeightedLate(matcher=Words()).run(tables, Store())["hits"])

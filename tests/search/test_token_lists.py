@@ -8,13 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.search.centroids import TokenCentroids
 from memlab.search.inverted_lists import InvertedLists
 from memlab.search.token_lists import TokenLists, TokenPostings
 from memlab.store.token_vectors import TokenBlock, TokenVectors, make_block
+from tests.examples import fewer
 
 RNG = np.random.default_rng(0)
 KEYS = RNG.integers(0, 2**63, (60, 2), np.uint64)
@@ -51,7 +52,7 @@ def by_hand(centroids: TokenCentroids, rows: list[int], query: np.ndarray, probe
     return out
 
 
-@settings(deadline=None, max_examples=30)
+@fewer(4)  # each example fills a memory and takes some out
 @given(st.lists(st.lists(st.integers(0, 59), min_size=1, unique=True), min_size=1, max_size=5), st.integers(1, 9))
 def test_estimates_are_those_by_hand_whatever_came_and_went(pools: list[list[int]], probes: int) -> None:
     query, lists = MATRICES[0][:3], TokenLists(9, seed=0)
@@ -61,7 +62,7 @@ def test_estimates_are_those_by_hand_whatever_came_and_went(pools: list[list[int
         assert estimates(postings, query, probes) == pytest.approx(expected, abs=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
+@fewer(4)  # each example fills a memory and takes some out
 @given(st.lists(st.lists(st.integers(0, 59), min_size=1, unique=True), min_size=1, max_size=4))
 def test_document_frequencies_count_memories_with_each_token(pools: list[list[int]]) -> None:
     lists, asked = TokenLists(4, seed=0), np.array([3, 11, 500])

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
@@ -148,7 +148,6 @@ def test_only_the_missing_is_encoded_and_duplicates_once(tmp_path: Path) -> None
     assert store.made["vectors"] == 4
 
 
-@settings(max_examples=15, deadline=None)
 @given(calls=st.lists(st.lists(st.integers(0, 30), max_size=40), min_size=1, max_size=4),
        flush_mb=st.sampled_from([0.0, 64.0]), memory_mb=st.sampled_from([0.0, 64.0]))
 def test_any_sequence_of_calls(tmp_path_factory: pytest.TempPathFactory, calls: list[list[int]], flush_mb: float,

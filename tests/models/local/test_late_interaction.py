@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.models.local.backend import resolve
@@ -12,6 +12,7 @@ from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
 from memlab.models.protocols import PairScorer
 from memlab.search.hits import digits_of
+from tests.examples import fewer
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +62,7 @@ def test_equals_the_formula(embedder: SentenceEmbedder, reference, fields: dict)
     np.testing.assert_allclose(scores(scorer, pairs), expected, atol=1e-4)
 
 
-@settings(max_examples=15, deadline=None)
+@fewer(4)  # each example encodes with the real model
 @given(st.data())
 def test_any_list_of_pairs_scores_as_the_full_grid(data: st.DataObject) -> None:
     scorer = LateInteraction(embedder=SentenceEmbedder(token_budget=256, max_length=32))

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -88,7 +88,6 @@ def test_shares_and_budget_must_leave_something() -> None:
         BudgetShares(budget=2500)
 
 
-@settings(max_examples=40)
 @given(worlds(), st.integers(1, 200), st.sampled_from([0.0, .3, .5]), st.booleans(), st.integers(-1, 5))
 def test_no_share_is_overdrawn_and_history_has_no_holes(tables: Tables, room: int, share: float, stop: bool,
                                                         day: int) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.read.pack.by_rank import ByDate, ByRank, EdgesFirst
@@ -131,7 +131,6 @@ def test_everything_does_not_skip_to_an_older_session_that_fits() -> None:
     assert packed(FullContext(max_tokens=40), tables) == [D2 + "user: y"]
 
 
-@settings(max_examples=60)
 @given(worlds(), st.integers(1, 120) | st.none(), st.sampled_from(PACKS), st.sampled_from(["turn", "round", "session"]))
 def test_no_unit_twice_and_never_above_the_budget(tables: Tables, most: int | None, pack, value: str) -> None:
     out = pack(value=value, max_tokens=most).run(tables, STORE)
@@ -148,7 +147,6 @@ def test_no_unit_twice_and_never_above_the_budget(tables: Tables, most: int | No
         assert all(whole.count(line) == 1 for line in {t.removeprefix(D0) for t in texts})
 
 
-@settings(max_examples=40)
 @given(worlds(), st.integers(1, 120), st.sampled_from(PACKS))
 def test_what_fits_is_never_lost(tables: Tables, most: int, pack) -> None:
     free = pack().run(tables, STORE)["context"]
@@ -159,7 +157,6 @@ def test_what_fits_is_never_lost(tables: Tables, most: int, pack) -> None:
         assert bound.height < free.height
 
 
-@settings(max_examples=40)
 @given(worlds(), st.integers(-1, 6), st.integers(1, 150) | st.none())
 def test_everything_respects_day_and_budget(tables: Tables, day: int, most: int | None) -> None:
     asked = tables["questions"].with_columns(pl.lit(DAY + timedelta(days=day)).alias("asked_on"))

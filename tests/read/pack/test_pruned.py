@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -100,7 +100,6 @@ def test_a_share_lies_between_nothing_and_all(share) -> None:
 said = st.lists(st.sampled_from(["cat", "dog", "sat", "ran"]), min_size=1, max_size=4).map(lambda w: " ".join(w) + ".")
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(said, min_size=1, max_size=5, unique=True), min_size=1, max_size=4, unique_by=tuple),
        st.sampled_from([.2, .5, .8]), st.integers(1, 4))
 def test_each_unit_shows_some_of_its_sentences_whatever_else_is_selected(turns, share, selected) -> None:
@@ -118,7 +117,6 @@ def test_each_unit_shows_some_of_its_sentences_whatever_else_is_selected(turns, 
     assert packed(pack, ask("Who saw the cat run?", talk, units, selected=selected)) == every[:selected]
 
 
-@settings(max_examples=20, deadline=None)
 @given(worlds(), st.sampled_from([.3, 1.0]))
 def test_units_are_shown_in_rank_order_and_none_is_lost(tables: Tables, share: float) -> None:
     context = PrunedByRank(share=share).run(tables, STORE)["context"]

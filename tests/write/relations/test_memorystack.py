@@ -7,7 +7,7 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.store import Store
@@ -220,7 +220,6 @@ WORDS = st.lists(st.sampled_from(SAID), min_size=1, max_size=4)
 TALK = st.lists(st.tuples(st.integers(0, 9), WORDS.map(" ".join)), min_size=1, max_size=12)
 
 
-@settings(max_examples=25, deadline=None)
 @given(TALK, st.integers(1, 12))
 def test_session_by_session_gives_the_same_edges(tmp_path_factory, talk, upto):
     rows = [(s, s, text) for s, text in sorted(talk, key=lambda row: row[0])]
