@@ -99,7 +99,7 @@ class ArmRun:
     @property
     def oracle(self) -> bool:
         """Return whether the arm looked at gold, so that it is no system."""
-        return bool(self.manifest.get("oracle")) or "memlab.oracle" in self.config
+        return bool(self.manifest.get("oracle")) or self.tainted
 
     @property
     def seconds(self) -> float | None:

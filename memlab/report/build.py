@@ -21,12 +21,14 @@ from memlab.evaluate.contrast import Contrast
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.judge.accuracy import remarks
 from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
+from memlab.judge.official import OfficialJudge
 from memlab.report import view_model
 from memlab.report.display_names import oracle_bases
 from memlab.report.html import page
 from memlab.report.inputs import RECORD, reported_runs
 from memlab.report.markdown import document
 from memlab.runtime.files import atomic_write, os_errors, read_json, sweep_leftovers
+from memlab.stage import name_of
 from memlab.text.display import one_line
 from memlab.token_counter import Words
 
@@ -149,7 +151,7 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
     else:
         notes.append(f"Tokens are counted by {counters[arms[0].name]}.")
     unfenced = [arm.name for arm in arms
-                if "memlab.judge.official." in json.dumps(arm.manifest.get("pipeline"), default=str)]
+                if name_of(OfficialJudge) in json.dumps(arm.manifest.get("pipeline"), default=str)]
     if unfenced:
         notes.append("The official judge's prompts are published wording, kept word for word: nothing marks where an "
                      f"answer ends, so that an answer could address the judge ({', '.join(unfenced)}).")

@@ -67,7 +67,7 @@ def test_a_judge_whose_published_wording_has_no_marks_is_told(runs: Path) -> Non
     assert not any("address the judge" in note for note in build(runs).comparison["notes"])
     path = next(runs.glob("gap-*/manifest.json"))
     content = json.loads(path.read_text())
-    content["pipeline"] = {"judge": {"is": "memlab.judge.official.OfficialJudge"}}
+    content["pipeline"] = {"judge": {"is": "memlab.OfficialJudge"}}
     path.write_text(json.dumps(content))
     (note,) = (note for note in build(runs).comparison["notes"] if "address the judge" in note)
     assert note.endswith("(gap).")

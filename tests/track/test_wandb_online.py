@@ -33,7 +33,7 @@ def test_a_run_logs_what_it_made_and_names_what_it_used(runs: Path, server: Any)
     folder = next(runs.glob("gap-*"))
     manifest = json.loads((folder / "manifest.json").read_text())
     model = {"is": "SentenceEmbedder", "weights": "78ab"}
-    manifest["pipeline"] = {"dense": {"is": "memlab.search.dense.Dense", "embedder": model}, "tokens": {"tokens": "w"}}
+    manifest["pipeline"] = {"dense": {"is": "memlab.Dense", "embedder": model}, "tokens": {"tokens": "w"}}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     (folder / "answers.jsonl").write_text('{"question": 0, "sample": 0, "hypothesis": "a cello"}\n')
     assert WandbTrack(mode="online", entity="team").publish(folder) is not None
