@@ -38,6 +38,8 @@ from memlab.tables import GOLD, Tables, as_of, empty
 from memlab.token_counter import TokenCounter, Words, counter, counting
 from memlab.write.chunk.turns import TurnChunker
 
+OPENS_FILES_FOR = "itself"
+
 HIDDEN: dict[Hidden, frozenset[str]] = {"gold": GOLD - {"ids"}, "ids": frozenset({"ids"})}
 """What a stage declares to see -> the tables that it may then read."""
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from memlab.store import Store
 
 
+OPENS_FILES_FOR = "caller"
+
 STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 """Refuse unknown fields; never read ``true`` as 1."""
 

@@ -217,6 +217,10 @@ def offering(file: str) -> list[str]:
 
 def used(*things: Any) -> dict[str, dict[str, str | None]]:
     """Return package -> version and digest of the plug-ins whose classes these objects are made of."""
+    return {name: {"version": _loaded[name].version, "digest": _loaded[name].digest} for name in places(*things)}
+
+
+def places(*things: Any) -> dict[str, Path]:
+    """Return package -> folder or file of the plug-ins whose classes these objects are made of."""
     packages = {cls.__module__.partition(".")[0] for cls in classes_of(*things)} if _loaded else set()
-    return {name: {"version": _loaded[name].version, "digest": _loaded[name].digest}
-            for name in sorted(packages & _loaded.keys())}
+    return {name: _loaded[name].place for name in sorted(packages & _loaded.keys())}

@@ -100,10 +100,14 @@ class Arm:
         return self._digest
 
     @cached_property
+    def _sources(self) -> dict[str, str]:
+        return manifest.sources(self)
+
+    @cached_property
     def _digest(self) -> str:
         seed = self.seed if self.adaptive() else None  # the twin, which belongs to the arm, is drawn by it
         described = {"seed": seed, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
-                     "source": manifest.source_digest()}
+                     "source": self._sources}
         foreign = {name: about["digest"] for name, about in self.plugins().items()}
         return spec_digest(described | ({"plugins": foreign} if foreign else {}))
 
@@ -186,7 +190,7 @@ class Arm:
         bins = reliability(self.pipeline.select, tables)
         return {
             "arm": self.name, "experiment": self.experiment, "command": self.command,
-            "digest": self.digest(), "seed": self.seed, "plugins": self.plugins(),
+            "digest": self.digest(), "source": self._sources, "seed": self.seed, "plugins": self.plugins(),
             "dataset": self.dataset.name, "data": self.dataset.identity(),
             "notes": [*self.dataset.notes(), *self.notes],
             "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,

@@ -39,6 +39,7 @@ class _Manifest(_Form):
     questions: int | None = None
     data: dict[str, Any] | str | None = None
     pipeline: dict[str, Any] | None = None
+    source: dict[str, str] | str | None = None
     notes: list[str] | None = None
     reliability: list[dict[str, Finite | None]] | None = None
     costs: dict[str, Finite] | None = None

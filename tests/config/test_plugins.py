@@ -207,10 +207,10 @@ def test_a_name_that_can_be_no_plugin_is_refused(tmp_path: Path, name: str, word
 def test_the_digest_of_an_arm_without_a_plugin_class_is_the_old_one(tmp_path: Path, name: str) -> None:
     (plain,) = read(words(tmp_path, f"plugins=[{name}]")).arms
     old = {"seed": None, "pipeline": spec(plain.pipeline), "data": plain.dataset.identity(),
-           "source": manifest.source_digest()}
+           "source": manifest.sources(plain)}
     assert plain.digest() == spec_digest(old) == read(words(tmp_path)).arms[0].digest()
     arm = mine(tmp_path, name)
-    changed = old | {"pipeline": spec(arm.pipeline)}
+    changed = old | {"pipeline": spec(arm.pipeline), "source": manifest.sources(arm)}
     digest = plugins.source_digest(tmp_path / f"{name}.py")
     assert arm.digest() == spec_digest(changed | {"plugins": {name: digest}}) != spec_digest(changed)
 

@@ -59,7 +59,7 @@ def test_one_finished_arm_of_two_declared_gives_a_report_that_says_what_is_missi
 
 def test_arms_of_different_source_or_data_are_told_apart(runs: Path) -> None:
     path = next(runs.glob("gap-*/manifest.json"))
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"source": "other"}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"source": {"memlab.Arm": "other"}}))
     assert any("different versions of memlab's source" in note for note in build(runs).comparison["notes"])
 
 
