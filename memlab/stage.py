@@ -19,19 +19,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    Protocol,
-    dataclass_transform,
-    overload,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, dataclass_transform, runtime_checkable
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
@@ -64,14 +54,6 @@ class Declaration:
 
     sees: tuple[Hidden, ...] = ()
     fits: Literal["all"] | None = None
-
-
-@overload
-def stage(cls: type, /) -> Any: ...
-
-
-@overload
-def stage(*, sees: tuple[Hidden, ...] = (), fits: Literal["all"] | None = None) -> Callable[[type], Any]: ...
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(Field, dataclasses.field))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -53,7 +54,7 @@ class Module:
 
     def targets(self) -> set[str]:
         """Return the modules that it may import: a name that it takes is perhaps a module."""
-        return {target for place, taken, _ in self.imports for target in (place, f"{place}.{taken}")}
+        return {target for place, taken, _ in self.imports for target in (place, f"{place}.{taken}".rstrip("."))}
 
 
 class SourceTree:
@@ -148,9 +149,12 @@ def own_source() -> SourceTree:
 
 
 def imported(folder: Path) -> set[str]:
-    """Return the modules that a Python file, or those of a folder, import."""
-    files = [folder] if folder.is_file() else folder.rglob("*.py")
-    return {target for file in files for target in Module.of(file.read_text(encoding="utf-8")).targets()}
+    """Return the modules that a Python file, or those of a folder, import; a file that is no Python imports none."""
+    targets: set[str] = set()
+    for file in [folder] if folder.is_file() else folder.rglob("*.py"):
+        with suppress(SyntaxError, ValueError):
+            targets |= Module.of(file.read_text(encoding="utf-8")).targets()
+    return targets
 
 
 def _write(node: ast.AST, words: list[str], imports: list[ast.Import | ast.ImportFrom]) -> None:
@@ -181,7 +185,7 @@ def _says_nothing(node: ast.AST) -> bool:
 def _triples(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, str]]:
     for alias in node.names:
         if isinstance(node, ast.Import):
-            yield alias.name, "", alias.asname or alias.name
+            yield alias.name, "", alias.asname or alias.name.rpartition(".")[2]
         elif node.module:
             yield node.module, alias.name, alias.asname or alias.name
 

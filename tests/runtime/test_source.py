@@ -65,6 +65,7 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
 def test_a_module_reaches_what_it_imports_anywhere_but_for_types(folder: Path) -> None:
     assert SourceTree(folder).reached("memlab.stage") == {"memlab.stage", "memlab.rules", "memlab.text.words"}
     assert imported(folder / "stage.py") > {"memlab.rules", "memlab.text.words", "math"}
+    (folder / "no_python.py").write_text("print 1")
     assert "memlab.text.words" in imported(folder)
 
 
