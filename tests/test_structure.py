@@ -134,6 +134,7 @@ def test_no_module_docstring_begins_with_a_question_word() -> None:
 
 
 def test_no_class_name_is_defined_twice() -> None:
+    """``memlab.stage.name_of`` tells classes apart by name alone."""
     places: dict[str, list[str]] = defaultdict(list)
     for module, file in modules().items():
         for node in ast.walk(tree(file)):
