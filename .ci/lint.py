@@ -10,7 +10,6 @@ import ast
 import re
 import sys
 import tomllib
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -109,15 +108,8 @@ def docstrings() -> Iterator[str]:
             yield f"{inside(file)}: its docstring begins with a question word"
 
 
-def names() -> Iterator[str]:
-    """Yield names of classes that two modules define, and a root of the package that is too full."""
-    places: dict[str, list[str]] = defaultdict(list)
-    for file in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(tree_of(file)):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(inside(file))
-    yield from (f"class {name} is defined twice: {', '.join(files)}" for name, files in places.items()
-                if len(files) > 1)
+def root() -> Iterator[str]:
+    """Yield that the root of the package is too full, if it is."""
     if len(list(PACKAGE.glob("*.py"))) > 15:
         yield "memlab: more than fifteen files at its root"
 
@@ -136,7 +128,7 @@ def mirrored() -> Iterator[str]:
 
 def main() -> int:
     """Print what is wrong; return 1 if anything is."""
-    wrong = [line for check in (links, pages, commands, docstrings, names, mirrored) for line in check()]
+    wrong = [line for check in (links, pages, commands, docstrings, root, mirrored) for line in check()]
     print(*wrong, sep="\n", end="\n" * bool(wrong))
     return int(bool(wrong))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+CHANGES_RESULTS = False
+
 
 class MemlabError(Exception):
     """A fault that the user can mend; commands print it without a traceback.

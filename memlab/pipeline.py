@@ -32,14 +32,16 @@ from memlab.read.token_cost import TokenCost
 from memlab.runtime import leak_guard
 from memlab.search.bm25 import BM25
 from memlab.search.dense import Dense
-from memlab.stage import STRICT, Nothing, Stage, spec_digest
+from memlab.stage import STRICT, Hidden, Nothing, Stage, declaration, name_of, spec_digest
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, as_of, empty
 from memlab.token_counter import TokenCounter, Words, counter, counting
 from memlab.write.chunk.turns import TurnChunker
 
-MAY_SEE_GOLD = ("memlab.learn.", "memlab.oracle.")
-"""Packages whose stages may read gold; the report marks the arms that use them."""
+OPENS_FILES_FOR = "itself"
+
+HIDDEN: dict[Hidden, frozenset[str]] = {"gold": GOLD - {"ids"}, "ids": frozenset({"ids"})}
+"""What a stage declares to see -> the tables that it may then read."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +50,8 @@ class Slot:
 
     name: the field of ``Pipeline``. config: the place of its configuration. part: the part of a system that an ablation
     swaps, which may have several slots; None if no ablation does. scope: the most that its stage looks at together: one
-    session, one corpus, or all questions. empty: the tables that an empty slot returns without rows. gold: the package
-    whose stages may read gold in this slot.
+    session, one corpus, or all questions. empty: the tables that an empty slot returns without rows. judges: whether
+    any stage may read gold here, since the answers are given.
     """
 
     name: str
@@ -57,7 +59,7 @@ class Slot:
     part: str | None
     scope: Literal["session", "corpus", "all"] = "corpus"
     empty: tuple[str, ...] = ()
-    gold: str = ""
+    judges: bool = False
 
     @property
     def phase(self) -> str:
@@ -107,21 +109,19 @@ class Pipeline:
     pack: Stage = slot("read.pack", ByRank, empty=("context",), scope="all")
     graph: Stage = slot("read.graph", scope="all")
     answer: Stage = slot("read.answer", empty=("answers",), scope="all", part=None)
-    judge: Stage = slot("judge", empty=("verdicts",), scope="all", part=None, gold="memlab.judge.")
-    attribute: Stage = slot("attribute", scope="all", part=None, gold="memlab.evaluate.")
+    judge: Stage = slot("judge", empty=("verdicts",), scope="all", part=None, judges=True)
+    attribute: Stage = slot("attribute", scope="all", part=None, judges=True)
     tokens: TokenCounter = Field(default_factory=Words)
 
     @model_validator(mode="after")
     def _no_stage_sees_gold(self) -> Pipeline:
         for slot, stage in self.stages():
-            gold = GOLD & set(stage.reads)
-            own = type(stage).__module__
-            allowed = (*MAY_SEE_GOLD, *(package for place, package in AFTER_ANSWERS.items() if place == slot))
-            if slot in AFTER_ANSWERS and not own.startswith("memlab."):
-                continue  # a judge of a plug-in
-            if gold and not own.startswith(allowed):
-                raise ValueError(f"{slot}: {type(stage).__name__} reads {', '.join(sorted(gold))}; only stages of "
-                                 "memlab.learn and oracle may, and judges after the answers")
+            own = name_of(type(stage)).startswith("memlab.")  # a plug-in has nothing to declare
+            declared = declaration(stage).sees if own else ()
+            gold = GOLD.intersection(stage.reads).difference(*(HIDDEN[what] for what in declared))
+            if gold and slot not in AFTER_ANSWERS:
+                raise ValueError(f"{slot}: {type(stage).__name__} reads {', '.join(sorted(gold))}; before the answers "
+                                 "only those stages of memlab may that declare it: learned ones, and oracles")
         return self
 
     @model_validator(mode="after")
@@ -141,12 +141,15 @@ class Pipeline:
 
     def uses_oracle(self) -> bool:
         """Return whether a stage reads gold while it ranks, so that the arm is not a system."""
-        return any(type(stage).__module__.startswith("memlab.oracle.") and not getattr(stage, "tainted", False)
-                   for _, stage in self.stages())
+        return any("gold" in declaration(stage).sees and not declaration(stage).fits for _, stage in self.stages())
 
     def tainted(self) -> bool:
         """Return whether a stage shows the benchmark's own ids, so that the arm's figures are invalid."""
-        return any(getattr(stage, "tainted", False) for _, stage in self.stages())
+        return any("ids" in declaration(stage).sees for _, stage in self.stages())
+
+    def looks_at_gold(self) -> list[str]:
+        """Return the slots of stages that see gold or ids without being fitted: upper bounds and leaks."""
+        return [slot for slot, stage in self.stages() if declaration(stage).sees and not declaration(stage).fits]
 
     def replace(self, **slots: Any) -> Pipeline:
         """Return this pipeline with other stages in these slots, or with other ``tokens``."""
@@ -218,8 +221,8 @@ LAST_WRITTEN = SLOTS[[slot.name for slot in SLOTS].index(LANES[0]) - 1].name
 LAST_RANKED = [slot.name for slot in SLOTS if slot.scope != "all"][-1]
 """The last slot that looks at one corpus at a time; later ones may look at all questions together."""
 
-AFTER_ANSWERS = {slot.name: slot.gold for slot in SLOTS if slot.gold}
-"""Slots after the answers, and the package whose stages may read gold there and nowhere else."""
+AFTER_ANSWERS = tuple(slot.name for slot in SLOTS if slot.judges)
+"""Slots after the answers, where any stage may read gold."""
 
 OPTIONAL = ("edges", "entities", "links", "notes")
 """Tables that most configurations leave empty."""

@@ -2,7 +2,8 @@
 
 A stage declares the tables that it reads and writes; it receives only the former and returns the latter. It may also
 return the table ``notes`` (``memlab.tables.Notes``), which the manifest of a run summarises. A field names each file
-that it needs. This guards against accidents; ``memlab.runtime.leak_guard`` names a stage that looks elsewhere::
+that it needs. A stage that sees gold, or is fitted on all questions, says so in its decorator. This guards against
+accidents; ``memlab.runtime.leak_guard`` names a stage that looks elsewhere::
 
     @stage
     class Fixed:
@@ -18,17 +19,20 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, dataclass_transform, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, dataclass_transform, runtime_checkable
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from memlab.tables import Tables, empty
+from memlab.tables import GOLD, Tables, empty
 
 if TYPE_CHECKING:
     from memlab.store import Store
 
+
+OPENS_FILES_FOR = "caller"
 
 STRICT = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 """Refuse unknown fields; never read ``true`` as 1."""
@@ -40,10 +44,34 @@ LocalPath = Annotated[Path, Field(strict=False)]
 """A path, which YAML gives as a string."""
 
 
+Hidden = Literal["gold", "ids"]
+"""What a system must not see before the answers: answers, types and evidence; and the benchmark's own ids."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Declaration:
+    """What a stage class declares in its decorator (``stage``); nothing is inherited."""
+
+    sees: tuple[Hidden, ...] = ()
+    fits: Literal["all"] | None = None
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(Field, dataclasses.field))
-def stage(cls: type) -> Any:
-    """Make a class a frozen, validated dataclass that refuses unknown fields and loose types."""
-    return pydantic_dataclass(frozen=True, kw_only=True, config=STRICT)(cls)
+def stage(cls: type | None = None, /, *, sees: tuple[Hidden, ...] = (), fits: Literal["all"] | None = None) -> Any:
+    """Make a class a frozen, validated dataclass that refuses unknown fields and loose types.
+
+    Args:
+        cls: The class, where the decorator has no arguments.
+        sees: Hidden tables that the stage may read in any slot: ``gold`` or ``ids``. A stage that sees gold without
+            being fitted is an oracle; one that sees ids makes the figures of its arm invalid.
+        fits: ``all`` for a stage that learns from all questions, by folds: no part of the data will do.
+    """
+    def declare(cls: type) -> Any:
+        made: Any = pydantic_dataclass(frozen=True, kw_only=True, config=STRICT)(cls)
+        made.__declaration__ = Declaration(sees, fits)
+        return made
+
+    return declare if cls is None else declare(cls)
 
 
 @runtime_checkable
@@ -62,6 +90,40 @@ class Stage(Protocol):
         """Return the tables named in ``writes``, made from those named in ``reads``; and ``notes``, if any."""
 
 
+def declaration(stage: object) -> Declaration:
+    """Return what the class of a stage itself declares, and not a class that it inherits from."""
+    declared: Declaration = vars(type(stage)).get("__declaration__", Declaration())
+    return declared
+
+
+def learns(stage: Stage) -> bool:
+    """Return whether a stage is fitted on all questions; with a saved fit it reads no gold, and is not."""
+    declared = declaration(stage)
+    return declared.fits == "all" and (not declared.sees or not GOLD.isdisjoint(stage.reads))
+
+
+def name_of(cls: type) -> str:
+    """Return the declared name of a class: memlab has no two classes of one name, so that a file of it may move.
+
+    >>> name_of(Nothing), name_of(Path)
+    ('memlab.Nothing', 'pathlib.Path')
+    """
+    own = __name__.partition(".")[0]
+    return f"{own if cls.__module__.startswith(f'{own}.') else cls.__module__}.{cls.__qualname__}"
+
+
+def classes_of(*things: Any) -> Iterator[type]:
+    """Yield the class of each object and of all its parts, and the classes that these inherit from."""
+    for thing in things:
+        yield from type(thing).__mro__
+        if dataclasses.is_dataclass(thing):
+            yield from classes_of(*(getattr(thing, field.name) for field in dataclasses.fields(thing)))
+        elif isinstance(thing, Mapping):
+            yield from classes_of(*thing.values())
+        elif isinstance(thing, list | tuple):
+            yield from classes_of(*thing)
+
+
 def spec(thing: Any) -> Any:
     """Describe a stage by everything that can change its result, as plain JSON values.
 
@@ -72,7 +134,7 @@ def spec(thing: Any) -> Any:
         return thing.identity()
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         fields = {f.name: spec(getattr(thing, f.name)) for f in dataclasses.fields(thing)}
-        return {"is": f"{type(thing).__module__}.{type(thing).__qualname__}", **fields}
+        return {"is": name_of(type(thing)), **fields}
     if isinstance(thing, dict):
         return {str(k): spec(v) for k, v in thing.items()}
     if isinstance(thing, list | tuple | set | frozenset):

@@ -146,8 +146,8 @@ def test_lanes_lie_side_by_side(store: Store) -> None:
     assert {"stemmed:turn", "official:turn"} <= set(tables["ranking"].columns)
 
 
-def test_only_learn_and_oracle_may_see_gold() -> None:
-    with pytest.raises(ValidationError, match="select: Peeking reads evidence; only stages of memlab.learn"):
+def test_only_what_declares_it_may_see_gold() -> None:
+    with pytest.raises(ValidationError, match="select: Peeking reads evidence; before the answers only"):
         lexical(select=Peeking())
     assert lexical(select=OracleSelect()).uses_oracle()
     assert not lexical().uses_oracle()

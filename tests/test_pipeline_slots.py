@@ -28,7 +28,7 @@ ADDED = {
     "score": 'sparse: Stage = slot("search.sparse", empty=("hits",), part="lanes")',
     "fuse": 'diversify: Stage = slot("rank.diversify")',
     "select": 'weigh: Stage = slot("read.weigh")',
-    "attribute": 'explain: Stage = slot("explain", scope="all", part=None, gold="memlab.evaluate.")',
+    "attribute": 'explain: Stage = slot("explain", scope="all", part=None, judges=True)',
 }
 """Slot -> a line that declares another slot before it."""
 
@@ -104,7 +104,7 @@ def test_one_line_adds_a_slot_everywhere() -> None:
     assert set(made["per_session"]) - set(PER_SESSION) == {"ground"}
     assert made["lanes"] == [*LANES, "sparse"]
     assert made["last"] == ["rewrite", "weigh"]
-    assert made["after"]["explain"] == "memlab.evaluate."
+    assert made["after"] == ["judge", "explain", "attribute"]
     assert made["empty"] == ["hits"]
     assert {group for group in made["none"] if group not in EMPTY} == {
         "write/ground", "query/rewrite", "search/sparse", "rank/diversify", "read/weigh", "explain"}

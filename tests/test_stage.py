@@ -8,7 +8,12 @@ from typing import Annotated, Any, ClassVar
 import pytest
 from pydantic import Field, ValidationError
 
-from memlab.stage import LocalPath, Names, Nothing, spec, spec_digest, stage
+from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
+from memlab.learn.probability.selection import Marginal
+from memlab.learn.probability.stage import CrossFitProbability, LoadedProbability
+from memlab.oracle.select import OracleSelect
+from memlab.rank.select import Fixed
+from memlab.stage import Declaration, LocalPath, Names, Nothing, declaration, learns, name_of, spec, spec_digest, stage
 from memlab.store import Store
 from memlab.tables import Tables
 
@@ -57,3 +62,26 @@ def test_a_slot_left_out_changes_no_table(tmp_path: Path) -> None:
 def test_digest_changes_with_any_field() -> None:
     assert spec_digest(Toy(k=3)) != spec_digest(Toy(k=4))
     assert spec_digest(Toy(k=3)) == spec_digest(Toy(k=3))
+
+
+def test_a_class_declares_for_itself_alone() -> None:
+    @stage
+    class Heir(OracleSelect):
+        pass
+
+    assert declaration(OracleSelect()) == Declaration(sees=("gold",))
+    assert declaration(Heir()) == declaration(Fixed()) == Declaration()
+
+
+def test_a_stage_learns_unless_its_fit_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert learns(LearnedK(coverage=CrossFitCoverage()))
+    assert learns(Marginal(probability=CrossFitProbability()))
+    assert not learns(OracleSelect())
+    monkeypatch.setattr("memlab.learn.probability.stage.load", lambda path: None)
+    assert not learns(Marginal(probability=LoadedProbability(path=Path("fit.json"))))
+
+
+def test_only_classes_of_memlab_have_names_without_a_place() -> None:
+    assert name_of(Fixed) == "memlab.Fixed"
+    assert name_of(Toy) == f"{__name__}.Toy"
+    assert spec(Fixed())["is"] == "memlab.Fixed"

@@ -99,6 +99,16 @@ def test_nothing_imports_a_command() -> None:
     assert {(module, *imports(module) & commands) for module in modules() if imports(module) & commands} == set()
 
 
+def test_no_class_name_is_defined_twice() -> None:
+    """``memlab.stage.name_of`` tells classes apart by name alone."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for module, file in modules().items():
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(module)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
 def test_no_private_module_of_hydra_is_used() -> None:
     python = chain(*((ROOT / folder).rglob("*.py") for folder in ("memlab", "tests", "experiments", "slurm")))
     private = "hydra." + "_internal"

@@ -23,6 +23,7 @@ from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked, load
 from memlab.pipeline import LAST_RANKED, OPTIONAL, Pipeline
 from memlab.runtime.files import atomic_dir, os_errors, read_json, write_json
+from memlab.stage import learns
 from memlab.store import Store
 from memlab.tables import Tables, merge_texts
 
@@ -84,7 +85,7 @@ def run_part(arm: Arm, store: Store, part: int, of: int) -> Path:
     seconds: dict[str, float] = {"data": time.perf_counter() - start}
     costs: dict[str, float] = {}
     tables = arm.pipeline.run(mine, store, seconds.__setitem__, until=LAST_RANKED, costs=costs)
-    if not type(arm.pipeline.select).__module__.startswith("memlab.learn."):  # fitted on all questions, not on a part
+    if not learns(arm.pipeline.select):  # a part has not all questions
         arm.pipeline.run(tables, store, after=LAST_RANKED)
     new_texts = tables["texts"].join(mine["texts"], on="text_id", how="anti")
     rows = {name: mine[name].height for name in ("turns", "sessions")} | {

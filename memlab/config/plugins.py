@@ -14,7 +14,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from memlab.errors import MemlabError, did_you_mean
+from memlab.stage import classes_of
 from memlab.text.display import sanitise
 
 GROUP = "memlab.techniques"
@@ -216,17 +217,10 @@ def offering(file: str) -> list[str]:
 
 def used(*things: Any) -> dict[str, dict[str, str | None]]:
     """Return package -> version and digest of the plug-ins whose classes these objects are made of."""
-    packages = {package for thing in things for package in _packages(thing)} if _loaded else set()
-    return {name: {"version": _loaded[name].version, "digest": _loaded[name].digest}
-            for name in sorted(packages & _loaded.keys())}
+    return {name: {"version": _loaded[name].version, "digest": _loaded[name].digest} for name in places(*things)}
 
 
-def _packages(thing: Any) -> Iterator[str]:
-    """Yield the top-level package of the class of an object, of what it inherits from, and of all its parts."""
-    yield from (cls.__module__.partition(".")[0] for cls in type(thing).__mro__)
-    if dataclasses.is_dataclass(thing):
-        parts: Any = [getattr(thing, field.name) for field in dataclasses.fields(thing)]
-    else:
-        parts = thing.values() if isinstance(thing, Mapping) else thing if isinstance(thing, list | tuple) else ()
-    for part in parts:
-        yield from _packages(part)
+def places(*things: Any) -> dict[str, Path]:
+    """Return package -> folder or file of the plug-ins whose classes these objects are made of."""
+    packages = {cls.__module__.partition(".")[0] for cls in classes_of(*things)} if _loaded else set()
+    return {name: _loaded[name].place for name in sorted(packages & _loaded.keys())}

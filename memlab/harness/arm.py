@@ -36,9 +36,9 @@ from memlab.rank.token_matched import TokenMatchedK, twin
 from memlab.runtime.files import atomic_dir, os_errors, sweep_leftovers, write_json
 from memlab.runtime.leak_guard import OutOfReach
 from memlab.runtime.redaction import redact, redact_tree
-from memlab.stage import Stage, spec, spec_digest
+from memlab.stage import Stage, learns, spec, spec_digest
 from memlab.store import Store
-from memlab.tables import GOLD, Tables
+from memlab.tables import Tables
 
 _LOADED: dict[str, Tables] = OutOfReach()
 _constant_k = by_order(constant_k)
@@ -100,10 +100,14 @@ class Arm:
         return self._digest
 
     @cached_property
+    def _sources(self) -> dict[str, str]:
+        return manifest.sources(self)
+
+    @cached_property
     def _digest(self) -> str:
         seed = self.seed if self.adaptive() else None  # the twin, which belongs to the arm, is drawn by it
         described = {"seed": seed, "pipeline": spec(self.pipeline), "data": self.dataset.identity(),
-                     "source": manifest.source_digest()}
+                     "source": self._sources}
         foreign = {name: about["digest"] for name, about in self.plugins().items()}
         return spec_digest(described | ({"plugins": foreign} if foreign else {}))
 
@@ -186,12 +190,13 @@ class Arm:
         bins = reliability(self.pipeline.select, tables)
         return {
             "arm": self.name, "experiment": self.experiment, "command": self.command,
-            "digest": self.digest(), "seed": self.seed, "plugins": self.plugins(),
+            "digest": self.digest(), "source": self._sources, "seed": self.seed, "plugins": self.plugins(),
             "dataset": self.dataset.name, "data": self.dataset.identity(),
             "notes": [*self.dataset.notes(), *self.notes],
             "pipeline": spec(self.pipeline), "tokens": self.pipeline.tokens.name,
             "models": {slot: models for slot, stage in self.pipeline.stages() if (models := origins(stage))},
             "oracle": self.pipeline.uses_oracle(), "tainted": self.pipeline.tainted(),
+            "looks_at_gold": self.pipeline.looks_at_gold(),
             "truncated": truncated_share(self.pipeline, tables, store), "constant_k": _constant_k(tables),
             "reliability": bins, "calibration_error": calibration_error(bins), "importances": importances(tables),
             "told": note_counts(tables["notes"])}
@@ -261,10 +266,7 @@ def note_counts(notes: pl.DataFrame) -> dict[str, dict[str, int]]:
 def refusal(pipeline: Pipeline) -> str | None:
     """Return why an arm cannot be sharded; None if it can."""
     for slot, stage in pipeline.between(None, LAST_RANKED):
-        module = type(stage).__module__
-        # a saved fit reads no gold; the controls of a reranker draw questions of other corpora
-        fitted = GOLD & set(stage.reads) or module.startswith("memlab.learn.reranker.")
-        if module.startswith("memlab.learn.") and fitted:
+        if learns(stage):
             return (f"{slot}: {type(stage).__name__} learns from all questions, which no shard has; choose another "
                     "technique there, or shards=1")
     return None

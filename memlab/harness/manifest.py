@@ -1,9 +1,8 @@
-"""Source, versions and hardware of a run, for its manifest; and the digest that decides whether a run is stale."""
+"""Source, versions and hardware of a run, for its manifest; its source decides whether a run is stale."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import platform
 import resource
@@ -18,47 +17,35 @@ from typing import Any
 from memlab.config import plugins
 from memlab.runtime.cores import usable_cores
 from memlab.runtime.files import read_json
+from memlab.runtime.home import PACKAGE
+from memlab.runtime.source import imported, own_source
+from memlab.stage import classes_of, name_of
 
-PACKAGE = Path(__file__).resolve().parents[1]
+CHANGES_RESULTS = False
+
 COMMIT = "commit.json"
 """A file beside a copy of memlab's source that names the copied commit."""
-
-RESULT = ("pipeline.py", "stage.py", "tables.py", "token_counter.py", "question_types.py", "data", "models", "store",
-          "text", "write", "query", "search", "rank", "read", "learn", "oracle", "judge", "evaluate", "scenarios",
-          "score", "harness/arm.py", "harness/rule_curve.py", "harness/run_files.py", "harness/shown_curve.py",
-          "harness/snippets.py", "harness/truncation.py")
-"""Files and folders of memlab that can change what a run folder holds: an arm's digest covers their source."""
-
-COMMANDS = ("data/__main__.py", "data/fetch.py", "data/show.py", "data/inspect.py", "data/mteb.py", "store/__main__.py",
-            "judge/__main__.py", "judge/calibrate.py", "judge/calibration", "judge/command.py", "judge/hypotheses.py",
-            "judge/accuracy.py", "learn/coverage/__main__.py", "learn/probability/__main__.py",
-            "learn/ranker/__main__.py", "learn/ranker/explain.py", "learn/reranker/__main__.py",
-            "learn/reranker/config.py", "learn/reranker/train.py", "scenarios/report.py", "score/__main__.py")
-"""Commands and their parts inside those folders, which no stage imports."""
 
 LIBRARIES = ("memlab", "numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers",
              "faiss-cpu", "faiss-gpu", "faiss-gpu-cuvs", "PyStemmer", "hydra-core", "pydantic", "wandb",
              "FlagEmbedding", "lightgbm")
 
 
-@functools.cache
-def source_digest() -> str:
-    """Return the digest of the part of memlab's own source that can change a result."""
-    total = hashlib.blake2b(digest_size=16)
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).as_posix()
-        if _within(name, RESULT) and not _within(name, COMMANDS):
-            total.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return total.hexdigest()
+def sources(*parts: Any) -> dict[str, str]:
+    """Return name -> digest of the source of each class of memlab that these parts of an arm are made of.
+
+    A digest covers all that the class's module imports (``memlab.runtime.source``). A plug-in has that of what its
+    package imports of memlab.
+    """
+    classes = {cls for cls in classes_of(*parts) if cls.__module__.startswith(f"{PACKAGE.name}.")}
+    digests = {name_of(cls): own_source().digest(cls.__module__) for cls in sorted(classes, key=name_of)}
+    return digests | {name: own_source().digest(*sorted(imported(place)))
+                      for name, place in plugins.places(*parts).items()}
 
 
 def plugins_of(*parts: Any) -> dict[str, dict[str, str | None]]:
     """Return package -> version and source digest of the plug-ins whose classes these parts of an arm are made of."""
     return plugins.used(*parts)
-
-
-def _within(name: str, places: tuple[str, ...]) -> bool:
-    return any(name == place or name.startswith(f"{place}/") for place in places)
 
 
 @functools.cache
@@ -121,6 +108,6 @@ def peak_memory_gb() -> float:
 
 
 def environment() -> dict[str, Any]:
-    """Return source, versions, hardware and peak memory of the run that ends now, and the time."""
-    return {"peak_memory_gb": peak_memory_gb(), "hardware": hardware(), "versions": versions(),
-            "source": source_digest(), **commit(), "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    """Return commit, versions, hardware and peak memory of the run that ends now, and the time."""
+    return {"peak_memory_gb": peak_memory_gb(), "hardware": hardware(), "versions": versions(), **commit(),
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}

@@ -95,7 +95,7 @@ class ArmRun:
     @property
     def oracle(self) -> bool:
         """Return whether the arm looked at gold, so that it is no system."""
-        return bool(self.manifest["oracle"])
+        return bool(self.manifest["oracle"]) or self.tainted
 
     @property
     def seconds(self) -> float:

@@ -43,7 +43,7 @@ class _Manifest(_Form):
     digest: str
     experiment: str
     command: str
-    source: str
+    source: dict[str, str]
     finished: str
     total_seconds: Finite
     questions: int
@@ -53,6 +53,7 @@ class _Manifest(_Form):
     tokens: str
     oracle: bool
     tainted: bool
+    looks_at_gold: list[str]
     notes: list[str]
     told: dict[str, _Count]
     constant_k: dict[str, list[_Point]]

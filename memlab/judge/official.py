@@ -18,7 +18,7 @@ from memlab.judge.cases import Case
 from memlab.judge.llm import ChatJudge, Kind, contains_yes, kind_of
 from memlab.models.chat.protocol import Message, Prompt
 from memlab.runtime.files import os_errors
-from memlab.stage import LocalPath, stage
+from memlab.stage import LocalPath, name_of, stage
 
 FUNCTION = "get_anscheck_prompt"
 PARAMETERS = ("task", "question", "answer", "response", "abstention")
@@ -147,7 +147,7 @@ class OfficialJudge(ChatJudge):
 
     def identity(self) -> dict[str, Any]:
         """Describe the judge by the script's content, not by its path."""
-        return {"is": f"{type(self).__module__}.{type(self).__qualname__}", "name": self.name, "sample": self.sample,
+        return {"is": name_of(type(self)), "name": self.name, "sample": self.sample,
                 "chat": self.chat.identity(), "script": sha256(self._path())}
 
     def prompts(self, judged: list[Case]) -> list[Prompt]:

@@ -53,7 +53,7 @@ def controlled(critical: Losses, group: NDArray[np.int64], alpha: float) -> floa
     return float(critical[order][kept[0]]) if len(kept) else float("inf")
 
 
-@stage
+@stage(sees=("gold",), fits="all")
 class ConformalSelect:
     """Select the head of the ranking so that the risk of incomplete evidence is at most ``alpha``.
 

@@ -28,7 +28,7 @@ LANES = ("lexical", "dense")
 """The search that has the weight, and the one that has the rest."""
 
 
-@stage
+@stage(sees=("gold",), fits="all")
 class CrossFitWeight:
     """Rank units by w z(lexical) + (1 - w) z(dense); a question's w is the best one on the other folds.
 

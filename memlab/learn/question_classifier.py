@@ -17,7 +17,7 @@ from memlab.store import Store
 from memlab.tables import Tables, frame, with_text
 
 
-@stage
+@stage(sees=("gold",), fits="all")
 class Centroids:
     """Classify each question by the nearest centroid, fitted on the questions of the other folds alone.
 

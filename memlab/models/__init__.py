@@ -1,0 +1,3 @@
+"""Encoders, rerankers and chat models, in this process or behind a server."""
+
+OPENS_FILES_FOR = "itself"

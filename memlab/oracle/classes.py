@@ -14,7 +14,7 @@ from memlab.store import Store
 from memlab.tables import Tables
 
 
-@stage
+@stage(sees=("gold",))
 class OracleClasses:
     """Classify each question by its gold type, as a perfect classifier would.
 

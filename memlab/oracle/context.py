@@ -25,7 +25,7 @@ from memlab.token_counter import count_tokens
 _ROW = ["question", *SESSION, "said_on", "turn", "unit", "shown", "tokens"]
 
 
-@stage
+@stage(sees=("gold",))
 class OracleContext:
     """Show gold, which measures how much is lost in reading rather than in retrieval.
 

@@ -14,7 +14,7 @@ from memlab.store import Store
 from memlab.tables import Tables
 
 
-@stage
+@stage(sees=("gold",))
 class OracleRerank:
     """Move the units that hold evidence to the front of the first ``pool``, as a perfect reranker would.
 

@@ -14,7 +14,7 @@ from memlab.store import Store
 from memlab.tables import Tables
 
 
-@stage
+@stage(sees=("gold",))
 class OracleSelect:
     """Select the smallest K that is complete, up to ``max_k``: the head oracle.
 
@@ -38,7 +38,7 @@ class OracleSelect:
         return cut(ranking, k.with_columns(pl.col("k").fill_null(1)))
 
 
-@stage
+@stage(sees=("gold",))
 class OracleSetSelect:
     """Select the evidence alone: the set oracle, the bound of rules that may skip units inside the ranking.
 
@@ -65,7 +65,7 @@ class OracleSetSelect:
             "\0selected"))
 
 
-@stage
+@stage(sees=("gold",))
 class OracleTypeSelect:
     """Select K by the benchmark's own question type, as ``by_type`` would with a perfect classifier."""
 

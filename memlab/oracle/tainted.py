@@ -14,7 +14,7 @@ from memlab.tables import SESSION, Tables
 from memlab.token_counter import count_tokens
 
 
-@stage
+@stage(sees=("ids",))
 class ShownIds:
     """Show the selected units in rank order, each under its session's own id, as RAG Memory Provider v1 did.
 
@@ -22,7 +22,6 @@ class ShownIds:
     leakage. Every report marks it as tainted. Fields as ``memlab.read.pack.by_rank.ByRank``.
     """
 
-    tainted: ClassVar = True
     reads: ClassVar = (*PACK_READS, "ids")
     writes: ClassVar = PACK_WRITES
 

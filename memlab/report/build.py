@@ -18,15 +18,18 @@ from memlab.errors import MemlabError
 from memlab.evaluate.answers import PREFIX
 from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare
 from memlab.evaluate.contrast import Contrast
+from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun, finished_arms
 from memlab.judge.accuracy import remarks
 from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
+from memlab.judge.official import OfficialJudge
 from memlab.report import view_model
 from memlab.report.display_names import oracle_bases
 from memlab.report.html import page
 from memlab.report.inputs import RECORD, reported_runs
 from memlab.report.markdown import document
 from memlab.runtime.files import atomic_write, os_errors, read_json, sweep_leftovers
+from memlab.stage import name_of
 from memlab.text.display import one_line
 
 
@@ -136,8 +139,9 @@ def declared_contrasts(arms: Sequence[ArmRun]) -> list[Contrast]:
 
 def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
     notes = list(dict.fromkeys(note for arm in arms for note in arm.manifest["notes"]))
-    for key, versions in (("source", "versions of memlab's source"), ("data", "versions of the data")):
-        if len({json.dumps(arm.manifest[key], sort_keys=True, default=str) for arm in arms}) > 1:
+    data = {json.dumps(arm.manifest["data"], sort_keys=True, default=str) for arm in arms}
+    for differ, versions in ((_changed(arms), "versions of memlab's source"), (len(data) > 1, "versions of the data")):
+        if differ:
             notes.append(f"The arms were run on different {versions}: run them again before trusting a difference.")
     counters = {arm.name: arm.manifest["tokens"] for arm in arms}
     if len(set(counters.values())) > 1:
@@ -147,7 +151,7 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
     else:
         notes.append(f"Tokens are counted by {counters[arms[0].name]}.")
     unfenced = [arm.name for arm in arms
-                if "memlab.judge.official." in json.dumps(arm.manifest["pipeline"], default=str)]
+                if name_of(OfficialJudge) in json.dumps(arm.manifest["pipeline"], default=str)]
     if unfenced:
         notes.append("The official judge's prompts are published wording, kept word for word: nothing marks where an "
                      f"answer ends, so that an answer could address the judge ({', '.join(unfenced)}).")
@@ -158,6 +162,16 @@ def _notes(arms: Sequence[ArmRun], curve: ArmRun | None) -> list[str]:
     if curve is not None and len(arms) > 1:
         notes.append(f"The constant-K curve is that of the ranking of {curve.name}.")
     return [*notes, *_count_sentences(arms)]
+
+
+def _changed(arms: Sequence[ArmRun]) -> bool:
+    """Return whether the source of a class that several arms are made of has changed between them."""
+    versions: dict[str, set[str]] = {}
+    for arm in arms:
+        source = arm.manifest.get("source")
+        for name, digest in (source if isinstance(source, dict) else {name_of(Arm): source}).items():
+            versions.setdefault(name, set()).add(str(digest))
+    return any(len(digests) > 1 for digests in versions.values())
 
 
 def _count_sentences(arms: Sequence[ArmRun]) -> list[str]:

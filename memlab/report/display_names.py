@@ -29,7 +29,7 @@ def with_display_names(value: Any, key: str = "") -> Any:
 
     An empty slot keeps no settings.
 
-    >>> with_display_names({"select": {"is": "memlab.rank.select.Fixed", "k": 5}})
+    >>> with_display_names({"select": {"is": "memlab.Fixed", "k": 5}})
     {'select': {'is': 'fixed', 'k': 5}}
     >>> with_display_names({"late": {"_target_": "memlab.stage.Nothing", "writes": ["hits"]}})
     {'late': {'_target_': 'none'}}
@@ -47,7 +47,7 @@ def with_display_names(value: Any, key: str = "") -> Any:
 
 
 def display_name(path: str, key: str = "", settings: Mapping[str, Any] | None = None) -> str:
-    """Return the display name of a class, given by its path or its name alone.
+    """Return the display name of a class, given by its path or its name.
 
     It is the name of the file in the folder ``key`` of ``conf`` that states this class. Of several it is the one that
     differs from the settings least. A class is named by its words if it has no such file, or has several and
@@ -91,8 +91,7 @@ def oracle_bases(arms: Sequence[ArmRun]) -> dict[str, str]:
                if not (arm.oracle or arm.tainted or arm.name.endswith(".twin"))}
     bases = {}
     for arm in arms:
-        kept = {slot: spec for slot, spec in _slots(arm).items()
-                if not str(spec.get("is")).startswith("memlab.oracle.")}
+        kept = {slot: spec for slot, spec in _slots(arm).items() if slot not in arm.manifest.get("looks_at_gold", ())}
         same = [name for name, slots in systems.items() if kept.items() <= slots.items()]
         if arm.oracle and kept and len(same) == 1:
             bases[arm.name] = same[0]

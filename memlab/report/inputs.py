@@ -10,9 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from memlab.evaluate.contrast import Contrast
-from memlab.harness.manifest import source_digest
 from memlab.judge.calibration.trust import CALIBRATION_FILE
 from memlab.runtime.files import atomic_write, read_json, sweep_leftovers
+from memlab.runtime.source import own_source
 
 RECORD = "report_inputs.json"
 """File beside a report with the digest. It is none of comparison.json's figures, which are equal on every machine."""
@@ -26,7 +26,8 @@ def inputs_digest(folder: Path, contrasts: Sequence[Contrast], expected: Sequenc
     run folders, and the calibration of judges.
     """
     total = hashlib.blake2b(digest_size=16)
-    arguments = [source_digest(), [asdict(contrast) for contrast in contrasts], list(expected), dict(exact)]
+    source = own_source().digest(f"{__package__}.build")
+    arguments = [source, [asdict(contrast) for contrast in contrasts], list(expected), dict(exact)]
     total.update(json.dumps(arguments, sort_keys=True, default=str).encode())
     for path in [*sorted(folder.glob("*/manifest.json")), folder.resolve().parents[1] / CALIBRATION_FILE]:
         if path.is_file():

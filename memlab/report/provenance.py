@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun
 from memlab.report.display_names import EMPTY_SLOT, slot_names, with_display_names
+from memlab.stage import name_of
 from memlab.text.display import EMPTY, one_line
 
-ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k", "told")
+ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k", "told", "looks_at_gold")
 """Parts of a manifest that the report shows in a section of their own."""
 
 SLOTS = "pipeline."
@@ -57,6 +59,8 @@ def manifests(arms: Sequence[ArmRun]) -> tuple[dict[str, str], dict[str, dict[st
 def _described(arm: ArmRun) -> dict[str, str]:
     """Flatten the manifest of an arm; a technique stands under the name of its slot, by its display name."""
     parts = with_display_names({k: v for k, v in arm.manifest.items() if k not in ELSEWHERE})
+    if isinstance(source := parts.get("source"), dict):  # of what all arms have in common; a note tells of the others
+        parts["source"] = source.get(name_of(Arm))
     if isinstance(pipeline := parts.get("pipeline"), dict):
         pipeline.pop("is", None)  # the same class in all runs
         for slot, name in slot_names(arm).items():  # a manifest's models do not record which file describes them

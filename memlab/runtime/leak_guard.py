@@ -26,16 +26,11 @@ from typing import Any, NoReturn
 import polars as pl
 
 from memlab.errors import MemlabError
+from memlab.runtime.home import PACKAGE
+from memlab.runtime.source import own_source
 
-OPENERS = ("memlab.store", "memlab.live", "memlab.models", "memlab.serving")
-"""Packages that open files of their own for a stage."""
-
-HELPERS = ("memlab.runtime", "memlab.stage", "memlab.tables")
-"""Packages that act for their caller."""
-
-STAGES = ("memlab.write", "memlab.query", "memlab.search", "memlab.rank", "memlab.read", "memlab.judge", "memlab.learn",
-          "memlab.oracle", "memlab.evaluate")
-"""Packages whose code counts as the stage's in threads that a stage starts."""
+DECLARED = "OPENS_FILES_FOR"
+"""What a module or package of memlab names that opens files for a stage: ``itself``, or ``caller``, which answers."""
 
 _FILES = frozenset({"open", "sqlite3.connect"})
 _OBJECTS = frozenset({"gc.get_objects", "gc.get_referrers", "gc.get_referents"})
@@ -50,10 +45,10 @@ _judging = threading.local()
 
 @dataclasses.dataclass
 class _Watch:
-    """A stage that runs: its name and module, the modules of its models, and the files that it may open."""
+    """A stage that runs: its name, the modules of its class and bases and of its models, and files it may open."""
 
     name: str
-    module: str
+    modules: tuple[str, ...]
     models: frozenset[str]
     files: set[str]
     refused: MemlabError | None = None
@@ -115,8 +110,9 @@ def _watch(stage: object) -> _Watch:
     models: set[str] = set()
     _parts(stage, files, models)
     cls = type(stage)
-    own = {module for module in models if not _within(module, ("memlab",)) and module != cls.__module__}
-    return _Watch(f"{cls.__module__}.{cls.__qualname__}", cls.__module__, frozenset(own), files)
+    own = {module for module in models if not _is_own(module) and module != cls.__module__}
+    modules = tuple(base.__module__ for base in cls.__mro__)
+    return _Watch(f"{cls.__module__}.{cls.__qualname__}", modules, frozenset(own), files)
 
 
 def _parts(value: object, files: set[str], models: set[str]) -> None:
@@ -210,13 +206,14 @@ def _culprit(watch: _Watch, libraries: bool) -> FrameType | None:
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         module, file = str(frame.f_globals.get("__name__", "")), frame.f_code.co_filename
-        own = module.partition(".")[0] == watch.module.partition(".")[0]
-        if module == "memlab.pipeline" or _within(module, OPENERS) or module in watch.models:
+        own = module.partition(".")[0] == watch.modules[0].partition(".")[0]
+        opens_for = _opens_for(module)
+        if opens_for == "itself" or module in watch.models:
             return None
         if "importlib" in file:
             return None
-        if not _within(module, HELPERS) and module != "inspect":
-            if own or _within(module, ("memlab",)) or not _is_library(file):
+        if opens_for != "caller" and module != "inspect":
+            if own or _is_own(module) or not _is_library(file):
                 return frame
             if not libraries:
                 return None
@@ -225,8 +222,9 @@ def _culprit(watch: _Watch, libraries: bool) -> FrameType | None:
 
 
 def _is_stage(frame: FrameType, watch: _Watch) -> bool:
+    """Return whether a frame of a thread that a stage may have started runs code that the stage reaches."""
     module = str(frame.f_globals.get("__name__", ""))
-    return module == watch.module or _within(module, STAGES)
+    return module == watch.modules[0] or module in own_source().reached(*watch.modules)
 
 
 def _refuse(watch: _Watch, what: str, frame: FrameType) -> NoReturn:
@@ -248,8 +246,17 @@ def _refuse_contents() -> None:
             _judging.now = False
 
 
-def _within(module: str, packages: tuple[str, ...]) -> bool:
-    return any(module == package or module.startswith(f"{package}.") for package in packages)
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] == PACKAGE.name
+
+
+def _opens_for(module: str) -> str:
+    """Return for whom a module of memlab opens files, as it or the nearest of its packages declares."""
+    declared = ""
+    while not declared and _is_own(module):
+        declared = getattr(sys.modules.get(module), DECLARED, "")
+        module = module.rpartition(".")[0]
+    return declared
 
 
 @functools.cache
@@ -263,7 +270,7 @@ def _library_folders() -> tuple[str, ...]:
 @functools.cache
 def _open_folders() -> tuple[str, ...]:
     """Return the folders that hold no one's data: Python, the package, devices, and the libraries' caches of models."""
-    names = [*_library_folders(), str(Path(__file__).resolve().parents[1]), "/dev", "/proc", "/sys", "/etc",
+    names = [*_library_folders(), str(PACKAGE), "/dev", "/proc", "/sys", "/etc",
              sys.prefix, sys.base_prefix, os.path.expanduser("~/.cache/huggingface"),
              os.path.expanduser("~/.cache/torch"), *(os.environ[name] for name in _CACHES if os.environ.get(name))]
     return tuple(os.path.join(os.path.realpath(name), "") for name in names if os.path.realpath(name) != os.sep)

@@ -40,7 +40,7 @@ def inputs(manifest: dict[str, Any]) -> list[ArtifactInput]:
     """Return the data set and every model of a manifest, each once.
 
     >>> [i.name for i in inputs({"dataset": "locomo", "data": {"sha256": "1f"}, "pipeline": {
-    ...     "dense": {"is": "memlab.search.dense.Dense", "embedder": {"is": "SentenceEmbedder", "weights": "78"}}}})]
+    ...     "dense": {"is": "memlab.Dense", "embedder": {"is": "SentenceEmbedder", "weights": "78"}}}})]
     ['data-locomo', 'model-SentenceEmbedder-ac3b9e']
     """
     data = {"dataset": manifest.get("dataset"), "data": manifest.get("data")}
@@ -89,7 +89,7 @@ def log(wandb: Any, run: Any, arm: ArmRun) -> None:
 
 
 def _models(part: Any) -> Iterator[dict[str, Any]]:
-    """Yield the identities of models in a pipeline's description: their "is" has no module path, unlike a stage's."""
+    """Yield the identities of models in a pipeline's description: their "is" names no package, unlike a stage's."""
     if isinstance(part, dict):
         if "." not in str(part.get("is", ".")) and ("weights" in part or "model" in part):
             yield part

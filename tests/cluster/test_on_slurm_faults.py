@@ -15,9 +15,10 @@ import pytest
 
 from memlab.cluster.snapshot import sweeps
 from memlab.cluster.status import arm_statuses
-from memlab.harness.manifest import PACKAGE, source_digest
 from memlab.harness.sweep import read
 from memlab.run import main
+from memlab.runtime.home import PACKAGE
+from memlab.runtime.source import own_source
 from tests.cluster.bed import Bed, wait_until
 from tests.cluster.shell import Shell
 from tests.cluster.test_on_slurm import figures, stored
@@ -142,8 +143,8 @@ def test_what_was_submitted_runs_though_the_source_is_edited_and_the_controller_
     testbed.do("controller", "on")
     wait_until(lambda: testbed.accepts("scancel", *busy))
     assert shell.ended() == 0, shell.output
-    assert {name: one["source"] for name, one in shell.manifests().items()} == {
-        "k=3": source_digest(), "k=4": source_digest()}
+    assert {name: one["source"]["memlab.Arm"] for name, one in shell.manifests().items()} == dict.fromkeys(
+        ("k=3", "k=4"), own_source().digest("memlab.harness.arm"))
     assert figures(tmp_path, "single") == undisturbed(tmp_path / "here", *asked)
 
 

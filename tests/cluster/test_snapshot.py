@@ -17,6 +17,8 @@ from memlab.errors import MemlabError
 from memlab.harness import manifest
 from memlab.harness.arm import Arm
 from memlab.harness.sweep import Sweep, read
+from memlab.runtime.home import PACKAGE
+from memlab.runtime.source import own_source
 from tests.small import words
 
 
@@ -44,18 +46,18 @@ def test_arms_come_back_as_they_were(tmp_path: Path) -> None:
 def test_jobs_import_the_source_of_the_submission(tmp_path: Path) -> None:
     snapshot = small_snapshot(tmp_path)
     code = ("import memlab.config.instantiate as c, memlab.harness.manifest as m; "
-            "print(c.CONF, m.source_digest(), m.commit()['commit'])")
+            "print(c.CONF, m.own_source().digest('memlab.harness.arm'), m.commit()['commit'])")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
                           env={"PYTHONPATH": str(snapshot.source), "PATH": ""})
-    assert done.stdout.split() == [str(snapshot.source / "conf"), manifest.source_digest(),
+    assert done.stdout.split() == [str(snapshot.source / "conf"), own_source().digest("memlab.harness.arm"),
                                    str(manifest.commit()["commit"])]
 
 
 def test_an_edit_after_submission_reaches_no_job(tmp_path: Path) -> None:
     snapshot = small_snapshot(tmp_path)
     copied = (snapshot.source / "memlab" / "run.py").read_bytes()
-    assert copied == (manifest.PACKAGE / "run.py").read_bytes()
-    assert not (snapshot.source / "memlab" / "run.py").samefile(manifest.PACKAGE / "run.py")  # a copy, no link
+    assert copied == (PACKAGE / "run.py").read_bytes()
+    assert not (snapshot.source / "memlab" / "run.py").samefile(PACKAGE / "run.py")  # a copy, no link
 
 
 def test_two_sweeps_of_one_second_stay_apart(tmp_path: Path) -> None:

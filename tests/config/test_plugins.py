@@ -41,6 +41,10 @@ class Mine(Fixed):
 class SeesGold(Fixed):
     reads: ClassVar = ("ranking", "evidence")
 
+@stage(sees=("gold",))
+class SaysSo(SeesGold):
+    pass
+
 @dataclasses.dataclass
 class Raises:
     k: int = 1
@@ -161,7 +165,8 @@ def test_the_folder_of_a_package_is_read_and_offered_without_importing_it(
 @pytest.mark.parametrize(("cls", "expected"), [
     ("Plain", "is not a class of"), ("Nobody", "cannot be found"), ("Fixed", "is not a class of"),
     ("Path", "is not a class of"), ("Raises", "Raises cannot be made (KeyError: 'no\\nluck')"),
-    ("SeesGold", "SeesGold reads evidence; only stages of memlab.learn and oracle may"),
+    ("SeesGold", "SeesGold reads evidence; before the answers only those stages of memlab may"),
+    ("SaysSo", "SaysSo reads evidence; before the answers only those stages of memlab may"),
 ])
 def test_only_its_own_configured_classes_are_made_and_gold_stays_hidden(
         tmp_path: Path, name: str, cls: str, expected: str) -> None:
@@ -202,10 +207,10 @@ def test_a_name_that_can_be_no_plugin_is_refused(tmp_path: Path, name: str, word
 def test_the_digest_of_an_arm_without_a_plugin_class_is_the_old_one(tmp_path: Path, name: str) -> None:
     (plain,) = read(words(tmp_path, f"plugins=[{name}]")).arms
     old = {"seed": None, "pipeline": spec(plain.pipeline), "data": plain.dataset.identity(),
-           "source": manifest.source_digest()}
+           "source": manifest.sources(plain)}
     assert plain.digest() == spec_digest(old) == read(words(tmp_path)).arms[0].digest()
     arm = mine(tmp_path, name)
-    changed = old | {"pipeline": spec(arm.pipeline)}
+    changed = old | {"pipeline": spec(arm.pipeline), "source": manifest.sources(arm)}
     digest = plugins.source_digest(tmp_path / f"{name}.py")
     assert arm.digest() == spec_digest(changed | {"plugins": {name: digest}}) != spec_digest(changed)
 

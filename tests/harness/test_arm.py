@@ -123,7 +123,7 @@ def test_the_digest_is_that_of_the_result(tmp_path: Path, monkeypatch: pytest.Mo
               arm(tmp_path, lexical(chunk=SessionChunker()))]
     assert len({one.digest(), *(o.digest() for o in others)}) == 4
     before = one.digest()
-    monkeypatch.setattr(manifest, "source_digest", lambda: "changed")
+    monkeypatch.setattr(manifest, "sources", lambda *_: {"memlab.Arm": "changed"})
     assert arm(tmp_path).digest() != before
 
 

@@ -5,26 +5,34 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from memlab.harness import manifest
 from memlab.runtime.files import read_json, write_json
+from memlab.runtime.home import PACKAGE
+from memlab.runtime.source import SourceTree
 from memlab.store import Store
 from tests.small import arm
-from tests.test_structure import imports, modules
-
-
-def digest_of(root: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(manifest, "PACKAGE", root)
-    return manifest.source_digest.__wrapped__()
 
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return shutil.copytree(manifest.PACKAGE, tmp_path_factory.mktemp("source") / "memlab",
+    return shutil.copytree(PACKAGE, tmp_path_factory.mktemp("source") / "memlab",
                            ignore=shutil.ignore_patterns("__pycache__"))
+
+
+@pytest.fixture
+def digest(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """The digest of an arm as a process gives it that starts now with the source of the copy."""
+    def of_arm() -> str:
+        source = SourceTree(copy)
+        monkeypatch.setattr(manifest, "own_source", lambda: source)
+        return arm(tmp_path).digest()
+
+    return of_arm
 
 
 def matches(root: Path, *patterns: str) -> list[Path]:
@@ -34,66 +42,57 @@ def matches(root: Path, *patterns: str) -> list[Path]:
     return [file for files in named.values() for file in files]
 
 
+def test_a_comment_or_a_docstring_makes_no_run_stale(copy: Path, digest: Callable[[], str]) -> None:
+    before = digest()
+    for file in matches(copy, "**/*.py"):
+        file.write_text(file.read_text() + '\n# a comment\n"""A remark."""\n')
+    assert digest() == before
+
+
 @pytest.mark.parametrize("pattern", [
     "ask.py", "doctor.py", "errors.py", "memory.py", "run.py", "serve.py", "status.py", "submit.py", "cluster/*.py",
-    "config/*.py", "live/*.py", "report/*.py", "runtime/*.py", "serving/**/*.py", "track/*.py", "harness/manifest.py",
-    "harness/plan.py", "harness/results.py", "harness/runner.py", "harness/sweep.py", "data/fetch.py", "data/show.py",
-    "data/mteb.py", "data/__main__.py", "judge/__main__.py", "judge/calibration/*.py", "learn/reranker/train.py",
-    "learn/*/__main__.py", "store/__main__.py", "scenarios/report.py"])
-def test_a_comment_beside_the_result_makes_no_run_stale(pattern: str, copy: Path, monkeypatch: pytest.MonkeyPatch
-                                                        ) -> None:
-    before = digest_of(copy, monkeypatch)
+    "config/*.py", "live/*.py", "report/*.py", "runtime/files.py", "serving/**/*.py", "track/*.py",
+    "harness/manifest.py", "harness/plan.py", "harness/results.py", "harness/runner.py", "harness/sweep.py",
+    "data/fetch.py", "data/show.py", "data/mteb.py", "data/__main__.py", "judge/*.py", "judge/calibration/*.py",
+    "learn/**/*.py", "oracle/*.py", "store/__main__.py", "scenarios/*.py", "search/late_index.py", "data/locomo.py"])
+def test_what_an_arm_does_not_use_makes_it_not_stale(pattern: str, copy: Path, digest: Callable[[], str]) -> None:
+    before = digest()
     for file in matches(copy, pattern):
-        file.write_text(file.read_text() + "# a comment\n")
-        assert digest_of(copy, monkeypatch) == before, file
+        file.write_text(file.read_text() + "\nRULE = 1\n")
+    assert digest() == before
 
 
-@pytest.mark.parametrize("pattern", [
-    "pipeline.py", "stage.py", "tables.py", "token_counter.py", "question_types.py", "data/locomo.py", "models/**/*.py",
-    "store/store.py", "text/**/*.py", "write/**/*.py", "query/**/*.py", "search/*.py", "rank/score.py",
-    "rank/signals/*.py", "read/**/*.py", "learn/coverage/model.py", "learn/reranker/stage.py", "oracle/*.py",
-    "judge/f1.py", "evaluate/*.py", "scenarios/cases.py", "harness/arm.py"])
-def test_a_comment_where_results_are_made_makes_every_run_stale(pattern: str, copy: Path,
-                                                                monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = {digest_of(copy, monkeypatch)}
-    for file in matches(copy, pattern):
-        file.write_text(file.read_text() + "# a comment\n")
-        digest = digest_of(copy, monkeypatch)
-        assert digest not in seen, file
-        seen.add(digest)
+@pytest.mark.parametrize("file", [
+    "pipeline.py", "stage.py", "tables.py", "token_counter.py", "question_types.py", "data/synthetic/dataset.py",
+    "data/synthetic/lexicon.py", "store/store.py", "text/tokenize.py", "text/word_forms.py", "write/chunk/turns.py",
+    "query/classify.py", "search/bm25.py", "rank/score.py", "read/render.py", "evaluate/averages.py",
+    "evaluate/retrieval.py", "harness/arm.py", "harness/snippets.py", "runtime/clock.py"])
+def test_what_an_arm_uses_makes_it_stale(file: str, copy: Path, digest: Callable[[], str]) -> None:
+    before = digest()
+    (copy / file).write_text((copy / file).read_text() + f"\nRULE_OF = {file!r}\n")
+    assert digest() != before
 
 
-def test_a_new_name_of_a_file_counts(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = digest_of(copy, monkeypatch)
-    (copy / "rank/score.py").rename(copy / "rank/scores.py")
-    try:
-        assert digest_of(copy, monkeypatch) != before
-    finally:
-        (copy / "rank/scores.py").rename(copy / "rank/score.py")
+def test_another_word_in_a_list_makes_an_arm_stale(copy: Path, digest: Callable[[], str]) -> None:
+    before, file = digest(), copy / "text" / "tokenize.py"
+    file.write_text(file.read_text().replace('"and"', '"ampersand"'))
+    assert digest() != before
 
 
-def test_what_can_change_a_result_imports_nothing_that_the_digest_leaves_out() -> None:
-    """But process and files, the text of errors, where a model server is, and the manifest itself."""
-    neutral = ("memlab.errors", "memlab.runtime", "memlab.serving.records", "memlab.harness.manifest")
-    files = {module: file.relative_to(manifest.PACKAGE).as_posix() for module, file in modules().items()}
-    inside = {module for module, file in files.items() if manifest._within(file, manifest.RESULT)
-              and not manifest._within(file, manifest.COMMANDS)}
-    left_out = files.keys() - inside - {module for module in files if module.startswith(neutral)}
-    assert {(module, *imports(module) & left_out) for module in inside if imports(module) & left_out} == set()
+def test_a_file_that_moves_makes_no_run_stale(copy: Path, digest: Callable[[], str]) -> None:
+    before = digest()
+    (copy / "text" / "word_forms.py").rename(copy / "search" / "forms.py")
+    for file in matches(copy, "**/*.py"):
+        file.write_text(file.read_text().replace("memlab.text.word_forms", "memlab.search.forms"))
+    assert digest() == before
 
 
-def test_every_place_of_the_digest_exists() -> None:
-    assert all((manifest.PACKAGE / name).exists() for name in (*manifest.RESULT, *manifest.COMMANDS))
-
-
-def test_the_digest_decides_whether_a_run_is_finished(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                                      ) -> None:
-    digest = manifest.source_digest.__wrapped__
-    monkeypatch.setattr(manifest, "PACKAGE", copy)
-    monkeypatch.setattr(manifest, "source_digest", digest)  # it is kept for the process otherwise
+def test_the_source_decides_whether_a_run_is_finished(copy: Path, digest: Callable[[], str], tmp_path: Path) -> None:
+    assert digest()
     arm(tmp_path).run(Store(tmp_path / "store"))
     for name, finished in (("ask.py", True), ("serving/node.py", True), ("rank/score.py", False)):
-        (copy / name).write_text((copy / name).read_text() + "# another comment\n")
+        (copy / name).write_text((copy / name).read_text() + "\nOTHER = 1\n")
+        assert digest()
         assert arm(tmp_path).finished() is finished, name
 
 

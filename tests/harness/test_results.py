@@ -39,6 +39,11 @@ def test_a_number_in_a_name_may_have_thousands_of_digits(runs: Path) -> None:
     assert names.index("fixed_99") == names.index("fixed_10") + 1
 
 
+def test_an_arm_that_sees_ids_is_no_system_either(runs: Path) -> None:
+    seal(next(runs.glob("gap-*")), tainted=True)
+    assert [arm.name for arm in finished_arms(runs).arms if arm.oracle] == ["gap", "oracle"]
+
+
 @pytest.mark.parametrize("name", ["manifest.json", "metrics.json"])
 @pytest.mark.parametrize("content", ["{", "[1]", "\x00"])
 def test_a_truncated_file_is_named_and_the_other_arms_stay(runs: Path, name: str, content: str) -> None:

@@ -58,13 +58,13 @@ def test_one_finished_arm_of_two_declared_gives_a_report_that_says_what_is_missi
 
 
 def test_arms_of_different_source_or_data_are_told_apart(runs: Path) -> None:
-    seal(next(runs.glob("gap-*")), source="other")
+    seal(next(runs.glob("gap-*")), source={"memlab.Arm": "other"})
     assert any("different versions of memlab's source" in note for note in build(runs).comparison["notes"])
 
 
 def test_a_judge_whose_published_wording_has_no_marks_is_told(runs: Path) -> None:
     assert not any("address the judge" in note for note in build(runs).comparison["notes"])
-    seal(next(runs.glob("gap-*")), pipeline={"judge": {"is": "memlab.judge.official.OfficialJudge"}})
+    seal(next(runs.glob("gap-*")), pipeline={"judge": {"is": "memlab.OfficialJudge"}})
     (note,) = (note for note in build(runs).comparison["notes"] if "address the judge" in note)
     assert note.endswith("(gap).")
 

@@ -15,8 +15,8 @@ from memlab.harness.results import ArmRun
 from memlab.report import provenance, settings
 from memlab.report.display_names import display_name, oracle_bases, slot_names, with_display_names
 
-EMPTY = {"is": "memlab.stage.Nothing", "writes": []}
-FIXED = {"is": "memlab.rank.select.Fixed", "k": 10}
+EMPTY = {"is": "memlab.Nothing", "writes": []}
+FIXED = {"is": "memlab.Fixed", "k": 10}
 
 
 def arm(name: str, tmp_path: Path, slots: dict[str, Any] | None = None, *, oracle: bool = False,
@@ -24,8 +24,9 @@ def arm(name: str, tmp_path: Path, slots: dict[str, Any] | None = None, *, oracl
     folder = tmp_path / f"{name}-0"
     folder.mkdir()
     (folder / "config.yaml").write_text(config)
-    pipeline = {"is": "memlab.pipeline.Pipeline", **(slots or {})}
-    return ArmRun(name, "0", folder, {"oracle": oracle, "tainted": False, "pipeline": pipeline}, {})
+    pipeline = {"is": "memlab.Pipeline", **(slots or {})}
+    told = {"arm": name, "oracle": oracle, "tainted": False, "looks_at_gold": ["rerank"] * oracle, "pipeline": pipeline}
+    return ArmRun(name, "0", folder, told, {})
 
 
 @pytest.mark.parametrize("chosen", [
@@ -58,7 +59,7 @@ def test_a_class_from_elsewhere_is_named_by_its_words() -> None:
 
 def test_provenance_leaves_out_what_is_empty_in_all_arms(tmp_path: Path) -> None:
     arms = [arm("a", tmp_path, {"extract": EMPTY, "rerank": EMPTY, "select": FIXED}),
-            arm("b", tmp_path, {"extract": EMPTY, "rerank": {"is": "memlab.oracle.rerank.OracleRerank", "pool": 50},
+            arm("b", tmp_path, {"extract": EMPTY, "rerank": {"is": "memlab.OracleRerank", "pool": 50},
                                 "select": FIXED})]
     shared, differing = provenance.manifests(arms)
     assert {name: text for name, text in shared.items() if name.startswith("pipeline")} == {
@@ -69,12 +70,12 @@ def test_provenance_leaves_out_what_is_empty_in_all_arms(tmp_path: Path) -> None
 
 def test_the_configuration_counts_before_the_manifest(tmp_path: Path) -> None:
     config = "rank: {rerank: {_target_: memlab.oracle.rerank.OracleRerank, pool: 50}}"
-    one = arm("a", tmp_path, {"rerank": {"is": "memlab.rank.rerank.Rerank"}, "select": FIXED}, config=config)
+    one = arm("a", tmp_path, {"rerank": {"is": "memlab.Rerank"}, "select": FIXED}, config=config)
     assert slot_names(one) == {"rerank": "oracle", "select": "fixed"}
 
 
 def test_an_oracle_is_named_by_the_one_arm_that_it_bounds(tmp_path: Path) -> None:
-    oracle = {"is": "memlab.oracle.rerank.OracleRerank", "pool": 50}
+    oracle = {"is": "memlab.OracleRerank", "pool": 50}
     plain_arm = arm("plain", tmp_path, {"rerank": EMPTY, "select": FIXED})
     other = arm("other", tmp_path, {"rerank": EMPTY, "select": {**FIXED, "k": 5}})
     bound = arm("oracle", tmp_path, {"rerank": oracle, "select": FIXED}, oracle=True)
@@ -87,7 +88,7 @@ def test_an_oracle_is_named_by_the_one_arm_that_it_bounds(tmp_path: Path) -> Non
 
 def test_no_class_is_shown_where_arms_differ(tmp_path: Path) -> None:
     text = "rank: {select: {_target_: memlab.rank.select.%s}}\nwrite: {chunk: {_target_: memlab.stage.Nothing}}"
-    arms = [arm(name, tmp_path, {"select": {"is": f"memlab.rank.select.{name}"}}, config=text % name)
+    arms = [arm(name, tmp_path, {"select": {"is": f"memlab.{name}"}}, config=text % name)
             for name in ("Fixed", "ByType", "Gap")]
     assert settings.by_value(arms)["rank.select"] == {"fixed": ["Fixed"], "by_type": ["ByType"], "gap": ["Gap"]}
     shared, differing = provenance.manifests(arms)

@@ -15,6 +15,7 @@ from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
 from memlab.report.inputs import RECORD, inputs_digest, up_to_date
 from memlab.report.publish import publish
+from memlab.runtime.source import SourceTree
 from memlab.store import store_at
 from memlab.track.off import Off
 from tests.small import arm
@@ -78,7 +79,7 @@ def test_other_contrasts_arms_or_run_folders_are_another_report(finished: Arm) -
 
 def test_other_source_is_another_report(finished: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     before = inputs_digest(finished.arms_folder(), [], [], {})
-    monkeypatch.setattr("memlab.report.inputs.source_digest", lambda: "other")
+    monkeypatch.setattr(SourceTree, "digest", lambda *_: "other")
     assert inputs_digest(finished.arms_folder(), [], [], {}) != before
 
 

@@ -47,7 +47,7 @@ def test_arms_without_classes_have_no_table(runs: Path) -> None:
 def test_the_classifier_is_named_and_all_arms_are_one_word(runs: Path) -> None:
     arm = classed(runs, gap=SIX)[0]
     gap = next(a for a in classed(runs, gap=SIX) if a.name == "gap")
-    named = replace(gap, manifest={**gap.manifest, "pipeline": {"classify": {"is": "memlab.query.classify.Rules"}}})
+    named = replace(gap, manifest={**gap.manifest, "pipeline": {"classify": {"is": "memlab.Rules"}}})
     (one,) = class_tables([named])
     assert one.words.startswith("rules (all arms): 50 of 60")
     assert arm.classes.is_empty()

@@ -34,7 +34,7 @@ def test_a_run_logs_what_it_made_and_names_what_it_used(runs: Path, server: Any)
     folder = next(runs.glob("gap-*"))
     model = {"is": "SentenceEmbedder", "weights": "78ab"}
     (folder / "answers.jsonl").write_text('{"question": 0, "sample": 0, "hypothesis": "a cello"}\n')
-    seal(folder, pipeline={"dense": {"is": "memlab.search.dense.Dense", "embedder": model}, "tokens": {"tokens": "w"}})
+    seal(folder, pipeline={"dense": {"is": "memlab.Dense", "embedder": model}, "tokens": {"tokens": "w"}})
     assert WandbTrack(mode="online", entity="team").publish(folder) is not None
     by_id = {a["id"]: a for a in server.artifacts.values()}
     used = {by_id[one]["artifactCollectionName"]: by_id[one] for one in server.used[run_id(folder)]}

@@ -22,7 +22,7 @@ from memlab.learn.coverage.model import CoverageModel, Depth, apply, fit, load
 from memlab.learn.folds import FoldCount, folds
 from memlab.learn.labels import EvidenceLevel, smallest_k
 from memlab.rank.select import Calibrated, Count
-from memlab.stage import LocalPath, stage
+from memlab.stage import LocalPath, name_of, stage
 from memlab.store import Store
 from memlab.tables import Tables
 
@@ -33,7 +33,7 @@ def with_coverage(ranking: pl.DataFrame, estimates: pl.DataFrame) -> pl.DataFram
     return joined.with_columns(pl.col("coverage").fill_null(pl.col("coverage").max().over("question")))
 
 
-@stage
+@stage(sees=("gold",), fits="all")
 class CrossFitCoverage:
     """Estimate each question's coverage by a model fitted on the other folds (memlab.learn.folds).
 
@@ -81,7 +81,7 @@ class LoadedCoverage:
 
     def identity(self) -> dict[str, Any]:
         """Describe the content of the fit, not its path."""
-        return {"is": "memlab.learn.coverage.stage.LoadedCoverage",
+        return {"is": name_of(type(self)),
                 "fit": hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()}
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
@@ -119,7 +119,7 @@ def reliability(ranking: pl.DataFrame, needed: pl.DataFrame, bins: int = 10,
     ).sort("low").drop("bin")
 
 
-@stage
+@stage(sees=("gold",), fits="all")
 class LearnedK:
     """Select the smallest K whose estimated probability of complete evidence reaches ``target``.
 

@@ -27,7 +27,7 @@ from memlab.stage import stage
 from memlab.tables import Tables
 
 
-@stage
+@stage(sees=("gold",), fits="all")
 class NestedProbability(CrossFitProbability):
     """Estimate as ``CrossFitProbability`` does, for a ranking by ``ranker``, which is refitted without pairs of folds.
 

@@ -14,7 +14,7 @@ from memlab.store import Store
 from memlab.tables import Tables
 
 
-@stage
+@stage(sees=("gold",), fits="all")
 class CalibratedTopP:
     """Select the most probable units that hold a share ``p`` of the question's expected number of evidence units."""
 

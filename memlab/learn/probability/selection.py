@@ -16,7 +16,7 @@ from memlab.store import Store
 from memlab.tables import Tables
 
 
-@stage
+@stage(sees=("gold",), fits="all")
 class Marginal:
     """Select by the probability of each unit: one threshold for all questions, or the best of each one's budget.
 

@@ -36,7 +36,7 @@ from memlab.learn.probability.threshold import (
     with_value,
 )
 from memlab.rank.select import need
-from memlab.stage import LocalPath, stage
+from memlab.stage import LocalPath, name_of, stage
 from memlab.store import Store
 from memlab.tables import Tables
 
@@ -82,7 +82,7 @@ ADDED = ("probability", "value", "shown_from")
 """Columns that the selection adds to a ranking."""
 
 
-@stage
+@stage(sees=("gold",), fits="all")
 class CrossFitProbability:
     """Estimate each question's units by a model fitted on the other folds (memlab.learn.folds).
 
@@ -179,7 +179,7 @@ class LoadedProbability:
 
     def identity(self) -> dict[str, Any]:
         """Describe the content of the fit, not its path."""
-        return {"is": "memlab.learn.probability.stage.LoadedProbability",
+        return {"is": name_of(type(self)),
                 "fit": hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()}
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)

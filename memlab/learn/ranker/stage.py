@@ -30,12 +30,12 @@ from memlab.learn.ranker.signals import FUSED
 from memlab.rank.rerank import Rerank, below
 from memlab.rank.score import Score
 from memlab.rank.units import ranked
-from memlab.stage import LocalPath, spec, stage
+from memlab.stage import LocalPath, name_of, spec, stage
 from memlab.store import Store
 from memlab.tables import DIGITS, SESSION, Notes, Tables, empty
 
 
-@stage
+@stage(sees=("gold",), fits="all")
 class LearnedScore(Score):
     """Rank turns as ``Score`` does, then re-score the first ``depth`` of each question by a fitted model.
 
@@ -74,7 +74,7 @@ class LearnedScore(Score):
         """Describe the settings, and the content of the fit in place of its path."""
         fields = {name: spec(getattr(self, name)) for name in self.__dataclass_fields__ if name != "model"}
         fit = None if self.model is None else hashlib.blake2b(self.model.read_bytes(), digest_size=16).hexdigest()
-        return {"is": "memlab.learn.ranker.stage.LearnedScore", **fields, "fit": fit}
+        return {"is": name_of(type(self)), **fields, "fit": fit}
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return ``units`` (all turns), ``ranking`` with the signal ``linear``, ``importances`` and ``reasons``."""

@@ -22,7 +22,7 @@ from memlab.store import Store
 from memlab.tables import Tables, add_texts, with_text
 
 
-@stage
+@stage(fits="all")  # its controls draw questions of other corpora
 class CrossFitRerank(PoolReranker):
     """``Rerank`` with fine-tuned cross-encoders: the first of ``paths`` that was not trained on a question scores it.
 

@@ -39,7 +39,7 @@ class CutAtCost:
             (pl.col("cut_cost") >= self.cost).fill_null(False).alias("selected")))
 
 
-@stage
+@stage(sees=("gold",), fits="all")
 class LearnedTruncation:
     """Cut each ranking by a network over its scores and tokens (``memlab.learn.truncation.model``).
 

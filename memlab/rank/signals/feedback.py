@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from memlab.errors import MemlabError
 from memlab.rank.signals.helpers import PAIR, on_units
-from memlab.stage import LocalPath, stage
+from memlab.stage import LocalPath, name_of, stage
 from memlab.tables import Tables, as_of, text_hash
 
 _COLUMNS = {"text": pl.String, "useful": pl.Int64, "useless": pl.Int64, "on": pl.Date}
@@ -35,7 +35,7 @@ class Feedback:
 
     def identity(self) -> dict[str, Any]:
         """Return the content of the file, not its path."""
-        return {"is": "memlab.rank.signals.feedback.Feedback", "name": self.name,
+        return {"is": name_of(type(self)), "name": self.name,
                 "feedback": hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()}
 
     def read(self) -> pl.DataFrame:
