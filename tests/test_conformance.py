@@ -6,8 +6,6 @@ The figures were taken with the benchmark's public code (``src/retrieval``) on t
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -75,14 +73,8 @@ def check(root: Path, level: str) -> None:
     assert questions.height == 151
 
 
-def test_the_command_line_gives_them_for_sessions(file: Path, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "memlab.run", *command(file, "session")], cwd=tmp_path, timeout=300,
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    check(tmp_path, "session")
-
-
-def test_the_command_line_gives_them_for_turns(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("level", ["session", "turn"])
+def test_the_command_line_gives_them(level: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # by default runs lie where the command is given
-    assert main([*command(file, "turn"), "track=none"]) == 0
-    check(tmp_path, "turn")
+    assert main([*command(file, level), "track=none"]) == 0
+    check(tmp_path, level)

@@ -83,6 +83,18 @@ def test_python_dash_m_memlab_is_the_command() -> None:
     assert done.stdout == f"memlab {memlab.__version__}\n"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_each_command_is_a_module_whose_process_ends_with_its_status(name: str, tmp_path: Path) -> None:
+    module = cli.COMMANDS[name][0].removesuffix(".__main__")
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    done = subprocess.run([sys.executable, "-m", module, "--no-such-flag"], capture_output=True, text=True, timeout=120,
+                          cwd=tmp_path, env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 2
+    assert f"memlab {name}: error" in done.stderr or "--no-such-flag: " in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
 def test_public_names_are_imported_on_first_use() -> None:
     code = ("import sys, memlab; print('polars' in sys.modules); from memlab import Session; "
             "print('polars' in sys.modules, 'memlab.memory' in sys.modules); "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from memlab.__main__ import main
 from memlab.report.__main__ import main as report
 from memlab.run import main as run
 from memlab.status import main as status
@@ -52,23 +54,37 @@ def test_a_corpus_in_a_message_steers_no_terminal(tmp_path: Path, capfd: pytest.
     assert steers(text) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("variables", [{"PYTHONIOENCODING": "latin-1"},
-                                       {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
-def test_a_terminal_without_the_letters_of_a_text_ends_no_command(tmp_path: Path, variables: dict[str, str]) -> None:
+def own_data(tmp_path: Path) -> list[str]:
+    """Words for a data set with letters that few encodings have."""
     (tmp_path / "sessions.jsonl").write_text(json.dumps(
         {"corpus": "c–東", "session": "s", "said_on": "2023-05-20",
          "turns": [{"role": "user", "text": "Zoë – 東京 ate soup"}]}) + "\n")
     (tmp_path / "questions.jsonl").write_text(json.dumps(
         {"corpus": "c–東", "question": "q", "text": "Where is Zoë – 東京?", "asked_on": "2023-05-21",
          "category": "a", "evidence": [{"session": "s", "turn": 0}]}) + "\n")
-    own = ["data=custom", f"data.path={tmp_path}", "search/dense=none", "track=none"]
+    return ["data=custom", f"data.path={tmp_path}", "search/dense=none"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_a_terminal_without_the_letters_of_a_text_ends_no_command(
+        tmp_path: Path, encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = own_data(tmp_path)
     for line, expected in (
-            (["run", *own, f"out={tmp_path}/runs"], 0), (["run", *own, "rank.select.k='東'"], 2),
+            (["run", *own, "track=none", f"out={tmp_path}/runs"], 0), (["run", *own, "rank.select.k='東'"], 2),
             (["report", f"{tmp_path}/runs"], 0), (["ask", "Zoë – 東京?", *own], 0),
             (["data", "show", *own[:2], "q"], 0), (["東"], 2), (["run", "--help"], 0), (["status", "東"], 1)):
-        ended = subprocess.run([sys.executable, "-m", "memlab", *line], env={**os.environ, **variables}, check=False,
-                               capture_output=True, cwd=tmp_path)
-        output = (ended.stdout + ended.stderr).decode("latin-1")
-        assert "Traceback" not in output, output
-        assert ended.returncode == expected, output
+        shown = io.BytesIO()
+        for stream in ("stdout", "stderr"):
+            monkeypatch.setattr(sys, stream, io.TextIOWrapper(shown, encoding, write_through=True))
+        assert main(line) == expected, shown.getvalue()
+        assert b"Traceback" not in shown.getvalue()
+
+
+@pytest.mark.slow
+def test_a_process_without_the_letters_of_a_text_ends_well(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-m", "memlab", "ask", "Who ate soup?", *own_data(tmp_path)], cwd=tmp_path,
+                           capture_output=True, check=False, env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0",
+                                                                  "PYTHONCOERCECLOCALE": "0"})
+    assert ended.returncode == 0, ended.stderr.decode("latin-1")
+    assert b"ate soup" in ended.stdout

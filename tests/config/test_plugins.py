@@ -215,6 +215,7 @@ def test_the_digest_of_an_arm_without_a_plugin_class_is_the_old_one(tmp_path: Pa
     assert arm.digest() == spec_digest(changed | {"plugins": {name: digest}}) != spec_digest(changed)
 
 
+@pytest.mark.slow  # two new processes
 def test_an_edit_of_the_source_makes_an_arm_stale(tmp_path: Path, name: str) -> None:
     code = ("import sys\nfrom memlab.harness.sweep import read\n"
             "print(*[arm.digest() for arm in read(sys.argv[1:], True).arms])")

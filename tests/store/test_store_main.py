@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -153,11 +151,10 @@ def test_prune_by_model_and_age(tmp_path: Path) -> None:
     assert info(tmp_path).is_empty()
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(tmp_path)
-    done = subprocess.run([sys.executable, "-m", "memlab.store", "compact", f"store={tmp_path}"],
-                          capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "10 segments merged into larger ones\n")
+    assert main(["compact", f"store={tmp_path}"]) == 0
+    assert capsys.readouterr().out == "10 segments merged into larger ones\n"
     absent = tmp_path / "absent"
     assert main(["info", "--store", str(absent)]) == 2
     assert main(["info"]) == 0
