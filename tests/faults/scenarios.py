@@ -17,15 +17,16 @@ import numpy as np
 from memlab import run
 from memlab.errors import MemlabError
 from memlab.harness.results import read_arm
-from memlab.memory import Memory
+from memlab.memory import Memory, Session
 from memlab.models.chat.protocol import Message, Prompt
 from memlab.report.build import build
 from memlab.store import Store
 from memlab.store.__main__ import compact, prune, verify
 from tests.chats import ScriptedChat
-from tests.live.test_faults import PIPELINE, act, check, filled
+from tests.live.test_faults import PIPELINE, SECRET, WORDS, filled
 from tests.small import words
 from tests.store.worker import DigestEmbedder, expected, some_texts
+from tests.token_words import TokenWords
 
 
 class Scenario(Protocol):
@@ -41,8 +42,13 @@ class Scenario(Protocol):
         """Raise AssertionError unless the folder is as it must be."""
 
 
+def everything(folder: Path) -> bytes:
+    """Return the bytes of all files below a folder."""
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
 class LiveMemory:
-    """An addition, a forgetting or a pruning of a live memory."""
+    """An addition, a forgetting or a pruning of a live memory: nothing finished is lost, nothing forgotten is kept."""
 
     def __init__(self, action: str) -> None:
         self.action = action
@@ -52,10 +58,31 @@ class LiveMemory:
 
     def act(self, folder: Path) -> None:
         with Memory(folder / "memory", PIPELINE) as memory:
-            act(memory, self.action)
+            if self.action == "add":
+                memory.add(Session("2023-06-01", [("user", "I bought a tent.")], "new"))
+            elif self.action == "forget":
+                memory.forget("secret")
+            else:
+                memory.prune("2023-06-15")
 
     def check(self, folder: Path, done: bool) -> None:
-        check(folder / "memory", self.action, done)
+        with Memory(folder / "memory", PIPELINE) as memory:
+            names = set(memory.sessions()["name"])
+            counted = set(memory._accesses.frame()["session"])
+        held = everything(folder / "memory")
+        assert {"kept", "also kept"} <= names
+        assert b"Oslo" in held
+        assert any(WORDS.vector(text).tobytes() in held for text in ("user: I live in Oslo.", "I live in Oslo."))
+        if self.action == "add":
+            assert "secret" in names
+            assert not done or "new" in names
+            return
+        assert not done or "secret" not in names
+        tokens = np.concatenate([rows for _, _, (rows,) in TokenWords().token_vectors([SECRET], "document")])
+        vectors = [WORDS.vector(text) for text in (SECRET, f"user: {SECRET}")]
+        secret = [SECRET.encode() in held, any(vector.tobytes() in held for vector in tokens),
+                  any(vector.tobytes() in held for vector in vectors), 1 in counted]
+        assert secret == [("secret" in names)] * 4
 
 
 class Experiment:
@@ -123,8 +150,10 @@ class Vectors:
 
     def check(self, folder: Path, done: bool) -> None:
         assert verify(folder / "store") == []
-        embedder, texts = DigestEmbedder(), some_texts(60)
-        np.testing.assert_array_equal(Store(folder / "store").vectors(embedder, texts, "document"), expected(texts))
+        embedder, texts, store = DigestEmbedder(), some_texts(60), Store(folder / "store")
+        missing = store.missing(embedder, texts, "document")
+        np.testing.assert_array_equal(store.vectors(embedder, texts, "document"), expected(texts))
+        assert len(embedder.asked) == missing  # nothing is made twice
         assert not set(embedder.asked) & set(some_texts(30)["text"])  # what was stored is not computed again
         assert not (done and embedder.asked)
 

@@ -1,8 +1,8 @@
 """A fault at each system call that writes: it fails for want of space, or the process is killed there.
 
 strace injects the faults into the main thread, so that the writes of SQLite and of Python are among them, and what
-follows the writes of other threads: syncing and renaming. By default some calls of
-each scenario are tried; MEMLAB_NIGHTLY=1 tries every one.
+follows the writes of other threads: syncing and renaming. By default some calls of each scenario are tried, fewer where
+it is a whole command; MEMLAB_NIGHTLY=1 tries every one.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLS = ("write,pwrite64,writev,pwritev,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat,rmdir,"
-         "mkdir,mkdirat,fallocate")
-POINTS = None if os.environ.get("MEMLAB_NIGHTLY") else 8
+         "mkdir,mkdirat,fallocate,openat")
+NIGHTLY = os.environ.get("MEMLAB_NIGHTLY") == "1"
+POINTS, COMMAND_POINTS = 24, 8
 KILLED = -9
 
 
@@ -102,7 +103,9 @@ def worker() -> Iterator[Worker]:
 
 
 def on_disk(call: str) -> bool:
-    """Return whether a traced call concerns a file, not a pipe or the wake-up of a thread, which no full disk stops."""
+    """Return whether a traced call writes to a file, not to a pipe or for the wake-up of a thread."""
+    if call.startswith("openat(") and not any(flag in call for flag in ("O_WRONLY", "O_RDWR", "O_CREAT")):
+        return False
     return not any(kind in call for kind in ("<anon_inode:", "<pipe:", "<socket:", "</dev/"))
 
 
@@ -118,11 +121,11 @@ def points_of(calls: list[str]) -> list[tuple[str, int]]:
     return points
 
 
-def some_of(points: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Return all points, or ``POINTS`` of them at even distances, the first and the last included."""
-    if POINTS is None or len(points) <= POINTS:
+def some_of(points: list[tuple[str, int]], most: int) -> list[tuple[str, int]]:
+    """Return all points, or ``most`` of them at even distances, the first and the last included."""
+    if NIGHTLY or len(points) <= most:
         return points
-    return [points[round(i * (len(points) - 1) / (POINTS - 1))] for i in range(POINTS)]
+    return [points[round(i * (len(points) - 1) / (most - 1))] for i in range(most)]
 
 
 @pytest.mark.parametrize("fault", ["error=ENOSPC", "signal=KILL"])
@@ -139,7 +142,8 @@ def test_a_fault_at_each_call_that_writes(worker: Worker, tmp_path: Path, scenar
     worker.do("check", scenario, folder, done=True)
     points = points_of(calls)
     assert len(points) >= 3
-    for name, number in some_of(points):
+    tried = some_of(points, COMMAND_POINTS if scenario in ("run", "report") else POINTS)
+    for name, number in tried:
         folder = tmp_path / f"{name}{number}"
         shutil.copytree(whole, folder, symlinks=True)
         status, calls, raised = worker.act(scenario, folder, f"inject={name}:{fault}:when={number}")
@@ -148,4 +152,4 @@ def test_a_fault_at_each_call_that_writes(worker: Worker, tmp_path: Path, scenar
             assert status in defined, (name, number, raised)
         worker.do("check", scenario, folder, done=status == DONE)
         shutil.rmtree(folder)
-    print(f"{scenario}, {fault}: {len(some_of(points))} of {len(points)} points")
+    print(f"{scenario}, {fault}: {len(tried)} of {len(points)} points")

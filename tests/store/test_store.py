@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import resource
-import signal
 import subprocess
 import sys
 import time
@@ -306,29 +304,6 @@ def start_worker(root: Path, count: int, seed: int, **limits: int) -> subprocess
     env = {**os.environ, "POLARS_MAX_THREADS": "1"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env,
                             preexec_fn=limit)
-
-
-@pytest.mark.slow
-def test_kill_9_at_any_moment_loses_at_most_the_open_flush(tmp_path: Path) -> None:
-    clock, texts = random.Random(7), some_texts(400)
-    for seed in range(5):
-        worker = start_worker(tmp_path, 400, seed)
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "ready\n"
-        time.sleep(clock.uniform(0, 0.25))
-        if seed == 4:
-            end = time.monotonic() + 60
-            while not segments(tmp_path) and time.monotonic() < end:
-                time.sleep(0.01)
-        os.kill(worker.pid, signal.SIGKILL)
-        worker.wait()
-        worker.stdout.close()
-    stored = sum(pl.read_parquet(p).height for p in segments(tmp_path))
-    embedder, store = DigestEmbedder(), Store(tmp_path)
-    missing = store.missing(embedder, texts, "document")
-    np.testing.assert_array_equal(store.vectors(embedder, texts, "document"), expected(texts))
-    assert stored > 0
-    assert missing == len(embedder.asked) == 400 - stored  # nothing made twice, nothing stored lost
 
 
 @pytest.mark.slow
