@@ -167,8 +167,8 @@ def figures(one: Arm, root: Path, seed: int, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("name", ARMS)
 def test_another_permutation_changes_no_figure(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = arm(tmp_path, lexical(**ARMS[name]), lives(lives=5, questions=10))
-    made = [figures(one, tmp_path, seed, monkeypatch) for seed in (0, 1, 2)]
-    assert made[0] == made[1] == made[2]
+    made = [figures(one, tmp_path, seed, monkeypatch) for seed in (0, 1)]
+    assert made[0] == made[1]
     assert len(made[0]) == 1 + one.adaptive()
 
 

@@ -68,6 +68,7 @@ def test_a_path_from_a_variable_is_recorded(monkeypatch: pytest.MonkeyPatch, tmp
     assert (arm.name, arm.hidden) == (str(tmp_path), ())
 
 
+@pytest.mark.slow  # composes every arm of the systems
 def test_a_configuration_without_keys_is_recorded_as_it_is() -> None:
     configs, _ = compose(["+exp=systems"], multirun=False)
     assert configs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,14 +32,21 @@ def indexed(candidates: int = 1000) -> Pipeline:
                                    candidates=candidates))
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A memory with an index."""
-    with Memory(tmp_path / "memory", indexed()) as memory:
+    made = tmp_path_factory.mktemp("whole") / "memory"
+    with Memory(made, indexed()) as memory:
         for n in range(12):
             memory.add(session(n))
         memory.search("tea", "2024-01-01")
-    return tmp_path / "memory"
+    return made
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy of a memory with an index."""
+    return Path(shutil.copytree(whole, tmp_path / "memory"))
 
 
 @contextmanager

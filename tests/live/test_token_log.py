@@ -91,10 +91,10 @@ def test_a_damaged_row_is_encoded_again(tmp_path: Path) -> None:
 
 def test_additions_are_one_mapped_block(tmp_path: Path) -> None:
     with Memory(tmp_path, pipeline()) as memory:
-        for n in range(40):
+        for n in range(12):
             memory.add(Session("2023-01-01", [("user", f"word{n} tea")]))
         (log,) = (log for log in memory._store._token_logs.values() if log.on_disk)  # type: ignore[attr-defined]
-        assert {name: len(block.keys) for name, block in log._blocks.items()} == {MAPPED: 40}
+        assert {name: len(block.keys) for name, block in log._blocks.items()} == {MAPPED: 12}
         assert np.isfinite(memory.search("word7", "2023-02-01")["score"].to_numpy()).all()
 
 
@@ -108,19 +108,19 @@ def test_what_the_disk_cannot_take_is_kept_in_few_blocks(tmp_path: Path, monkeyp
         (log,) = (log for log in memory._store._token_logs.values() if log.on_disk)  # type: ignore[attr-defined]
         with monkeypatch.context() as patch:
             patch.setattr(os, "pwrite", full)
-            for n in range(40):
+            for n in range(12):
                 with pytest.warns(UserWarning, match="token vectors are not saved.*the disk is full"):
                     memory.add(Session("2024-01-01", [("user", f"word{n} tea")], f"s{n}"))
-        assert len(log._blocks) <= 7
-        assert sum(len(block.keys) for block in log._blocks.values()) == 43
+        assert len(log._blocks) <= 5
+        assert sum(len(block.keys) for block in log._blocks.values()) == 15
         assert memory.search("cat Tom", "2023-02-01").equals(before)
         assert memory.search("word7", "2024-02-01")["text"][0].endswith("word7 tea")
         memory.forget("s7")
-        assert sum(len(block.keys) for block in log._blocks.values()) == 42
+        assert sum(len(block.keys) for block in log._blocks.values()) == 14
     TokenWords.asked.clear()
     with Memory(tmp_path, pipeline()) as memory:
         memory.search("word8", "2024-02-01")
-    assert len(TokenWords.asked) == 40  # the question, and what was not saved
+    assert len(TokenWords.asked) == 12  # the question, and what was not saved
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs /proc")
