@@ -43,10 +43,11 @@ from memlab.live.session_rows import SessionRows
 from memlab.live.sessions import Entry, Session, Turn, same_words
 from memlab.live.vector_log import LiveStore
 from memlab.live.working_set import WorkingSet
-from memlab.pipeline import PER_SESSION, Pipeline
+from memlab.pipeline import Pipeline
 from memlab.runtime.clock import time_zone
 from memlab.runtime.freed_memory import release_freed_memory
 from memlab.runtime.shared_lock import SharedLock
+from memlab.slots import PER_SESSION
 from memlab.stage import Nothing, Stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame

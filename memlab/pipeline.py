@@ -13,7 +13,8 @@ import dataclasses
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 
 import polars as pl
 from pydantic import Field, model_validator
@@ -32,10 +33,11 @@ from memlab.read.token_cost import TokenCost
 from memlab.runtime import leak_guard
 from memlab.search.bm25 import BM25
 from memlab.search.dense import Dense
+from memlab.slots import AFTER_ANSWERS, LANES, SLOTS
 from memlab.stage import STRICT, Hidden, Nothing, Stage, declaration, name_of, spec_digest
 from memlab.store import Store
-from memlab.tables import GOLD, Tables, as_of, empty
-from memlab.token_counter import TokenCounter, Words, counter, counting
+from memlab.tables import GOLD, OPTIONAL, Tables, as_of, empty
+from memlab.text.token_counter import TokenCounter, Words, counter, counting
 from memlab.write.chunk.turns import TurnChunker
 
 OPENS_FILES_FOR = "itself"
@@ -44,73 +46,52 @@ HIDDEN: dict[Hidden, frozenset[str]] = {"gold": GOLD - {"ids"}, "ids": frozenset
 """What a stage declares to see -> the tables that it may then read."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Slot:
-    """A place for one stage in the pipeline, and all that other modules need to know of it.
-
-    name: the field of ``Pipeline``. config: the place of its configuration. part: the part of a system that an ablation
-    swaps, which may have several slots; None if no ablation does. scope: the most that its stage looks at together: one
-    session, one corpus, or all questions. empty: the tables that an empty slot returns without rows. judges: whether
-    any stage may read gold here, since the answers are given.
-    """
-
-    name: str
-    config: str
-    part: str | None
-    scope: Literal["session", "corpus", "all"] = "corpus"
-    empty: tuple[str, ...] = ()
-    judges: bool = False
-
-    @property
-    def phase(self) -> str:
-        """The first word of ``config``: write, query, search, rank, read, judge or attribute."""
-        return self.config.partition(".")[0]
-
-    def nothing(self) -> Nothing:
-        """Return the stage of the slot when it is empty."""
-        return Nothing(writes=self.empty)
+_EMPTY = {slot.name: slot.empty for slot in SLOTS}
 
 
-def slot(config: str, default: Callable[[], Stage] | None = None, *, empty: tuple[str, ...] = (), **about: Any) -> Any:
-    """Declare a field of ``Pipeline`` that is a slot, empty by default; ``about`` are further fields of ``Slot``."""
-    return dataclasses.field(default_factory=default or (lambda: Nothing(writes=empty)),
-                             metadata={"config": config, "empty": empty, **about})
+def slot(name: str, default: Callable[[], Stage] | None = None) -> Any:
+    """Declare a field of ``Pipeline`` that is a slot, empty by default."""
+    return dataclasses.field(default_factory=default or partial(nothing, name))
+
+
+def nothing(name: str) -> Nothing:
+    """Return the stage of a slot that is empty."""
+    return Nothing(writes=_EMPTY[name])
 
 
 @dataclass(frozen=True, config=STRICT)
 class Pipeline:
     """A stage for each slot, in the order in which they run, and the token counter that all of them share."""
 
-    chunk: Stage = slot("write.chunk", TurnChunker, scope="session")
-    extract: Stage = slot("write.extract", scope="session")
-    anchor: Stage = slot("write.anchor", scope="session")
-    context: Stage = slot("write.context", scope="session")
-    relate: Stage = slot("write.relate")
-    prune: Stage = slot("write.prune")
-    query: Stage = slot("query.question", Original, part=None)
-    classify: Stage = slot("query.classify", Rules)
-    decompose: Stage = slot("query.decompose")
-    expand: Stage = slot("query.expand")
-    time: Stage = slot("query.time")
-    dense: Stage = slot("search.dense", lambda: Dense(embedder=SentenceEmbedder(max_length=256)), empty=("hits",),
-                        part="lanes")
-    lexical: Stage = slot("search.lexical", BM25, empty=("hits",), part="lanes")
-    late: Stage = slot("search.late", empty=("hits",), part="lanes")
-    iterate: Stage = slot("search.iterate", empty=("hits",), part="lanes")  # sees the hits of the lanes above
-    neighbours: Stage = slot("search.neighbours", empty=("hits",), part="lanes")  # sees all other hits
-    score: Stage = slot("rank.score", Score)
-    boost: Stage = slot("rank.boost")
-    rerank: Stage = slot("rank.rerank")
-    fuse: Stage = slot("rank.fuse")
-    window: Stage = slot("rank.window", Forward)
-    rollup: Stage = slot("rank.rollup")
-    measure: Stage = slot("read.measure", TokenCost, part="rollup")  # measures what the roll-up ranks
-    select: Stage = slot("rank.select", Fixed, scope="all")
-    pack: Stage = slot("read.pack", ByRank, empty=("context",), scope="all")
-    graph: Stage = slot("read.graph", scope="all")
-    answer: Stage = slot("read.answer", empty=("answers",), scope="all", part=None)
-    judge: Stage = slot("judge", empty=("verdicts",), scope="all", part=None, judges=True)
-    attribute: Stage = slot("attribute", scope="all", part=None, judges=True)
+    chunk: Stage = slot("chunk", TurnChunker)
+    extract: Stage = slot("extract")
+    anchor: Stage = slot("anchor")
+    context: Stage = slot("context")
+    relate: Stage = slot("relate")
+    prune: Stage = slot("prune")
+    query: Stage = slot("query", Original)
+    classify: Stage = slot("classify", Rules)
+    decompose: Stage = slot("decompose")
+    expand: Stage = slot("expand")
+    time: Stage = slot("time")
+    dense: Stage = slot("dense", lambda: Dense(embedder=SentenceEmbedder(max_length=256)))
+    lexical: Stage = slot("lexical", BM25)
+    late: Stage = slot("late")
+    iterate: Stage = slot("iterate")
+    neighbours: Stage = slot("neighbours")
+    score: Stage = slot("score", Score)
+    boost: Stage = slot("boost")
+    rerank: Stage = slot("rerank")
+    fuse: Stage = slot("fuse")
+    window: Stage = slot("window", Forward)
+    rollup: Stage = slot("rollup")
+    measure: Stage = slot("measure", TokenCost)
+    select: Stage = slot("select", Fixed)
+    pack: Stage = slot("pack", ByRank)
+    graph: Stage = slot("graph")
+    answer: Stage = slot("answer")
+    judge: Stage = slot("judge")
+    attribute: Stage = slot("attribute")
     tokens: TokenCounter = Field(default_factory=Words)
 
     @model_validator(mode="after")
@@ -157,7 +138,7 @@ class Pipeline:
 
     def without(self, *slots: str) -> Pipeline:
         """Return this pipeline with these slots empty."""
-        return self.replace(**{slot.name: slot.nothing() for slot in SLOTS if slot.name in slots})
+        return self.replace(**{name: nothing(name) for name in slots})
 
     def run(self, tables: Tables, store: Store, watch: Callable[[str, float], None] | None = None, *,
             after: str | None = None, until: str | None = None, costs: dict[str, float] | None = None) -> Tables:
@@ -204,28 +185,6 @@ class Pipeline:
                 watch(slot, time.perf_counter() - start)
         return tables.updated({"notes": pl.concat(notes)})
 
-
-SLOTS = tuple(Slot(**{"name": field.name, "part": field.name, **field.metadata})
-              for field in dataclasses.fields(Pipeline) if field.metadata)
-"""All slots, in the order in which their stages run: the fields of ``Pipeline`` but ``tokens``."""
-
-LANES = tuple(slot.name for slot in SLOTS if slot.phase == "search")
-"""Slots whose hits are concatenated."""
-
-PER_SESSION = tuple(slot.name for slot in SLOTS if slot.scope == "session")
-"""Slots whose stages look at one session at a time."""
-
-LAST_WRITTEN = SLOTS[[slot.name for slot in SLOTS].index(LANES[0]) - 1].name
-"""The last slot before the searches: keys and queries are final after it."""
-
-LAST_RANKED = [slot.name for slot in SLOTS if slot.scope != "all"][-1]
-"""The last slot that looks at one corpus at a time; later ones may look at all questions together."""
-
-AFTER_ANSWERS = tuple(slot.name for slot in SLOTS if slot.judges)
-"""Slots after the answers, where any stage may read gold."""
-
-OPTIONAL = ("edges", "entities", "links", "notes")
-"""Tables that most configurations leave empty."""
 
 _MEMO: OrderedDict[tuple[str, str], tuple[Tables, float]] = leak_guard.OutOfReach()
 """Results of stages with the seconds that they took, notes included: each arm that shares a result has its notes."""

@@ -14,17 +14,17 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any, NoReturn
 
-from memlab.config.instantiate import file_names
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.numbers import whole_number
 from memlab.runtime.paths import expand, path_argument
 from memlab.runtime.terminal import print
-from memlab.serving import environment, node, records, start
+from memlab.servers import node, records
+from memlab.serving import environment, start
 from memlab.serving.plan import AUTO, make_plan
-from memlab.serving.settings import SHARES
+from memlab.serving.settings import SHARES, served_names
 from memlab.text.display import sanitise_lines
 
-_MODELS = file_names("serve")
+_MODELS = served_names()
 _EPILOG = f"""\
 MODEL is one of: {', '.join(_MODELS)};
 or a model of the hub (owner/model), or a folder. Words after `--` are passed on to vLLM.

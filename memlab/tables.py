@@ -100,6 +100,9 @@ SCHEMAS: dict[str, Schema] = {
 GOLD = frozenset({"evidence", "gold", "ids"})
 """Tables that only data, judge, evaluate, learn, oracle and report may declare."""
 
+OPTIONAL = ("edges", "entities", "links", "notes")
+"""Tables that most configurations leave empty."""
+
 OPEN = frozenset({"ranking", "answers"})
 """Tables that may carry further float columns (signals; the log-probability of an answer)."""
 

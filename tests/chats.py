@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from memlab.models.chat.protocol import Completion, Prompt
-from memlab.token_counter import words_and_marks
+from memlab.text.token_counter import words_and_marks
 
 
 @dataclass(frozen=True)

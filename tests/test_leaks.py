@@ -23,7 +23,7 @@ from memlab.harness.arm import load
 from memlab.harness.build import PLACES
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.oracle.select import OracleSelect
-from memlab.pipeline import AFTER_ANSWERS, HIDDEN, Pipeline
+from memlab.pipeline import HIDDEN, Pipeline
 from memlab.rank.baselines import LengthBaseline, RandomScore
 from memlab.rank.rerank import Rerank
 from memlab.rank.rollup import Rollup
@@ -31,6 +31,7 @@ from memlab.rank.select import Fixed
 from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
+from memlab.slots import AFTER_ANSWERS
 from memlab.stage import Declaration, Nothing, Stage, stage
 from memlab.store import Store
 from memlab.tables import GOLD, SCHEMAS, Tables

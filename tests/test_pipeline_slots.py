@@ -18,26 +18,30 @@ from memlab.config.instantiate import CONF, construct, options
 from memlab.harness.build import PLACES
 from memlab.harness.plan import CHEAP
 from memlab.live.working_set import ENCODING
-from memlab.pipeline import LANES, LAST_RANKED, PER_SESSION, SLOTS, Pipeline, Slot
-from memlab.rank.score import SEARCHES
+from memlab.pipeline import Pipeline
+from memlab.slots import LANES, LAST_RANKED, PER_SESSION, SLOTS, Slot
 from memlab.stage import Nothing
 
 ADDED = {
-    "context": 'ground: Stage = slot("write.ground", scope="session")',
-    "dense": 'rewrite: Stage = slot("query.rewrite")',
-    "score": 'sparse: Stage = slot("search.sparse", empty=("hits",), part="lanes")',
-    "fuse": 'diversify: Stage = slot("rank.diversify")',
-    "select": 'weigh: Stage = slot("read.weigh")',
-    "attribute": 'explain: Stage = slot("explain", scope="all", part=None, judges=True)',
+    "context": 'Slot("write.ground", "ground", scope="session")',
+    "dense": 'Slot("query.rewrite", "rewrite")',
+    "score": '_search("sparse")',
+    "fuse": 'Slot("rank.diversify", "diversify")',
+    "select": 'Slot("read.weigh", "weigh")',
+    "attribute": 'Slot("explain", "explain", scope="all", part=None, judges=True)',
 }
 """Slot -> a line that declares another slot before it."""
 
 DERIVED = """
 import json, sys, types
 import memlab
-module = types.ModuleType("memlab.pipeline")
-sys.modules["memlab.pipeline"] = memlab.pipeline = module
-exec(compile(sys.stdin.read(), "pipeline.py", "exec"), module.__dict__)
+slots, pipeline = json.load(sys.stdin)
+for name, source in (("slots", slots), ("pipeline", pipeline)):
+    module = types.ModuleType(f"memlab.{name}")
+    sys.modules[f"memlab.{name}"] = module
+    setattr(memlab, name, module)
+    exec(compile(source, f"{name}.py", "exec"), module.__dict__)
+from memlab import slots
 from memlab.config.ablation import PARTS
 from memlab.config.empty import EMPTY
 from memlab.harness.build import PLACES
@@ -45,8 +49,8 @@ from memlab.harness.plan import CHEAP
 from memlab.live.working_set import ENCODING
 print(json.dumps({
     "stages": [name for name, _ in module.Pipeline().stages()], "places": PLACES, "parts": PARTS, "cheap": CHEAP,
-    "encoding": ENCODING, "per_session": module.PER_SESSION, "lanes": module.LANES, "after": module.AFTER_ANSWERS,
-    "last": [module.LAST_WRITTEN, module.LAST_RANKED], "empty": module.Pipeline().without("sparse").sparse.writes,
+    "encoding": ENCODING, "per_session": slots.PER_SESSION, "lanes": slots.LANES, "after": slots.AFTER_ANSWERS,
+    "last": [slots.LAST_WRITTEN, slots.LAST_RANKED], "empty": module.Pipeline().without("sparse").sparse.writes,
     "none": EMPTY}))
 """
 
@@ -69,7 +73,6 @@ def test_what_the_order_of_the_slots_means_today() -> None:
     assert ("relate", "prune", *LANES) == ENCODING
     assert (LAST_WRITTEN, LAST_RANKED) == ("time", "measure")
     assert LANES == ("dense", "lexical", "late", "iterate", "neighbours")
-    assert SEARCHES == LANES  # rank/score cannot import the table
     assert {name for name, places in PARTS.items() if len(places) > 1} == {"lanes", "search", "rollup", "find"}
     assert {slot.name for slot in SLOTS} - {*PARTS} == {"query", *LANES, "measure", "answer", "judge", "attribute"}
 
@@ -80,18 +83,22 @@ def test_none_in_the_configuration_is_the_empty_slot(slot: Slot) -> None:
         node = ConfigStore.instance().load(f"{slot.config.replace('.', '/')}/none.yaml").node
         none = construct(OmegaConf.to_container(node), slot.config, [])
         assert "none" in options(slot.config)
-        assert none == slot.nothing() == getattr(Pipeline().without(slot.name), slot.name)
+        assert none == Nothing(writes=slot.empty) == getattr(Pipeline().without(slot.name), slot.name)
     else:
         assert not isinstance(getattr(Pipeline(), slot.name), Nothing)
 
 
-def test_one_line_adds_a_slot_everywhere() -> None:
-    source = (CONF.parent / "memlab" / "pipeline.py").read_text(encoding="utf-8")
+def test_a_line_and_a_field_add_a_slot_everywhere() -> None:
+    slots, pipeline = ((CONF.parent / "memlab" / f"{name}.py").read_text("utf-8") for name in ("slots", "pipeline"))
+    new = {slot: line.split('"')[-2 if "_search" in line else 3] for slot, line in ADDED.items()}
     for slot, line in ADDED.items():
-        source = source.replace(f"    {slot}: Stage = ", f"    {line}\n    {slot}: Stage = ")
-    told = subprocess.run([sys.executable, "-c", DERIVED], input=source, capture_output=True, text=True, check=True)
+        place = next(row for row in slots.splitlines() if row.startswith("    ") and f'"{slot}"' in row)
+        slots = slots.replace(place, f"    {line},\n{place}")
+        field = f"    {slot}: Stage = "
+        pipeline = pipeline.replace(field, f'    {new[slot]}: Stage = slot("{new[slot]}")\n{field}')
+    told = subprocess.run([sys.executable, "-c", DERIVED], input=json.dumps([slots, pipeline]), capture_output=True,
+                          text=True, check=True)
     made = json.loads(told.stdout)
-    new = {slot: line.partition(":")[0] for slot, line in ADDED.items()}
     names = [name for slot in SLOTS for name in (new.get(slot.name), slot.name) if name]
     assert made["stages"] == names
     assert list(made["places"]) == [*names, "tokens"]

@@ -22,7 +22,8 @@ import pytest
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Message, Prompt
 from memlab.serve import main
-from memlab.serving import node, process, records
+from memlab.servers import node, records
+from memlab.serving import process
 from memlab.serving.plan import INSIDE
 from tests.models.chatserver import publish, serving
 from tests.serving.fakes import fake_vllm_env, model_folder

@@ -11,9 +11,9 @@ from memlab.cluster.shards import load_part
 from memlab.harness.arm import Arm, load
 from memlab.harness.truncation import lane_embedders, truncated
 from memlab.models.protocols import Embedder, Role, TokenMatcher, models_in
-from memlab.pipeline import LANES, LAST_RANKED, LAST_WRITTEN
 from memlab.search.as_of import of_kinds
 from memlab.search.late_interaction import WeightedLate
+from memlab.slots import LANES, LAST_RANKED, LAST_WRITTEN
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables

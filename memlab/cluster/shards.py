@@ -21,11 +21,12 @@ from memlab.data.dataset import Dataset
 from memlab.data.subset import keep
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked, load
-from memlab.pipeline import LAST_RANKED, OPTIONAL, Pipeline
+from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir, os_errors, read_json, write_json
+from memlab.slots import LAST_RANKED
 from memlab.stage import learns
 from memlab.store import Store
-from memlab.tables import Tables, merge_texts
+from memlab.tables import OPTIONAL, Tables, merge_texts
 
 MERGED_TABLES = ("memories", "queries", "units", "ranking", "classes", *OPTIONAL)
 """Tables of a part that later slots and the run folder need, beside the texts that stages wrote."""

@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from memlab.config.compose import compose_arm, hydra_message, overrides_of
 from memlab.errors import Faults, did_you_mean
-from memlab.pipeline import SLOTS
+from memlab.slots import SLOTS
 
 
 def _parts() -> dict[str, tuple[str, ...]]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from hydra.core.config_store import ConfigStore
 
-from memlab.pipeline import SLOTS, Pipeline
+from memlab.slots import SLOTS
 from memlab.stage import Nothing
 
-EMPTY = {slot.config.replace(".", "/"): slot.empty for slot, (_, stage) in zip(SLOTS, Pipeline().stages(), strict=True)
-         if slot.phase == "search" or isinstance(stage, Nothing)}
-"""Configuration group -> tables that its empty stage writes, for slots that are empty by default and all searches."""
+EMPTY = {slot.config.replace(".", "/"): slot.empty for slot in SLOTS if slot.optional}
+"""Configuration group -> tables that its empty stage writes."""
 
 for _group, _writes in EMPTY.items():  # no empty list: an arm that replaces ``none`` by a stage must inherit no setting
     ConfigStore.instance().store(group=_group, name="none", node={

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from memlab.config import folders, plugins
 from memlab.config.defaults import find_class, with_defaults
+from memlab.config.empty import EMPTY
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.home import shipped
 from memlab.runtime.paths import refusal_message
@@ -119,8 +120,6 @@ def options(slot: str) -> list[str]:
     >>> "fixed" in options("rank.select"), "none" in options("rank/select"), "none" in options("rank/rerank")
     (True, False, True)
     """
-    from memlab.config.empty import EMPTY  # this imports every stage, which callers of file_names do not need
-
     group = slot.replace(".", "/")
     return sorted([*file_names(group), *(["none"] if group in EMPTY else [])])
 

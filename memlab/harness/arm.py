@@ -31,11 +31,12 @@ from memlab.harness.shown_curve import Prunes, shown_curve
 from memlab.harness.snippets import snippets
 from memlab.harness.truncation import truncated_share
 from memlab.models.protocols import origins
-from memlab.pipeline import LAST_RANKED, Pipeline
+from memlab.pipeline import Pipeline
 from memlab.rank.token_matched import TokenMatchedK, twin
 from memlab.runtime.files import atomic_dir, os_errors, sweep_leftovers, write_json
 from memlab.runtime.leak_guard import OutOfReach
 from memlab.runtime.redaction import redact, redact_tree
+from memlab.slots import LAST_RANKED
 from memlab.stage import Stage, learns, spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables

@@ -8,8 +8,9 @@ from pydantic import ValidationError
 from memlab.config.instantiate import part
 from memlab.data.dataset import Dataset
 from memlab.errors import Faults
-from memlab.pipeline import SLOTS, Pipeline
+from memlab.pipeline import Pipeline
 from memlab.runtime import leak_guard
+from memlab.slots import SLOTS
 
 PLACES = {**{slot.name: slot.config for slot in SLOTS}, "tokens": "read.tokens"}
 """Pipeline field -> place of its configuration."""

@@ -22,12 +22,13 @@ from memlab.harness.planned_contrasts import print_contrasts
 from memlab.harness.sweep import Sweep
 from memlab.models.chat.protocol import Chat
 from memlab.models.protocols import PairScorer, Role, embedders_in, models_in
-from memlab.pipeline import SLOTS, apply
+from memlab.pipeline import apply
 from memlab.question_types import VOCABULARY
 from memlab.read.reader import Reader
 from memlab.runtime.console import Console
 from memlab.search.as_of import of_kinds
 from memlab.search.late_interaction import WeightedLate
+from memlab.slots import SLOTS
 from memlab.stage import spec_digest
 from memlab.store import Store
 from memlab.tables import Tables

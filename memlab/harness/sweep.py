@@ -30,10 +30,13 @@ from memlab.runtime.garbage import no_collection
 from memlab.runtime.paths import path_refusal
 from memlab.runtime.redaction import redact, redact_tree
 
+PLACES_OF_WORK = ("embedder.device", *(f"{chat}.{field}" for chat in ("chat", "judge_chat") for field in (
+    "url", "key_env", "concurrency", "timeout", "patience", "retries")))
+"""Settings that say where and on what models run: a line may state them whether its arms ask a model or not."""
+
 NOT_IN_NAMES = (
     *(setting.name for setting in RUN_SETTINGS if not setting.in_name), "data", "track", "exp", "hydra", "attribute",
-    "embedder.device", *(f"{chat}.{field}" for chat in ("chat", "judge_chat")
-                         for field in ("url", "key_env", "concurrency", "timeout", "patience", "retries")))
+    *PLACES_OF_WORK)
 """Overrides that say where and on what an arm runs, not how: the name of a single arm leaves them out."""
 
 IN_FOLDER = ("data.grow", "data.pool")
@@ -147,7 +150,7 @@ def _unread(words: Sequence[str], configs: ArmConfigs, without: Sequence[str], e
     firsts = {slot[0] for slot in known_places()[0]}
     for word, key in keys.items():
         place = tuple(re.split("[./]", key))
-        if place[0] in firsts and not _within(key, (*without, *EVERYWHERE)) and not any(
+        if place[0] in firsts and not _within(key, (*without, *EVERYWHERE, *PLACES_OF_WORK)) and not any(
                 one[:len(place)] == place[:len(one)] for one in read):
             faults.append(f"{word}: no part that these words choose reads {'.'.join(place)}, so that it changes "
                           "nothing; leave it out, or choose a part that reads it")

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Embedder, embedders_in
-from memlab.pipeline import LANES, Pipeline
+from memlab.pipeline import Pipeline
 from memlab.search.as_of import of_kinds
+from memlab.slots import LANES
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Tables

@@ -11,7 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from memlab.pipeline import LANES, SLOTS, Pipeline
+from memlab.pipeline import Pipeline
+from memlab.slots import LANES, SLOTS
 from memlab.stage import Nothing
 from memlab.tables import Tables, as_of
 
@@ -31,7 +32,7 @@ def adapt_to_data(pipeline: Pipeline, tables: Tables) -> Pipeline:
         searched = getattr(stage, "kinds", None) or ()
         present = tuple(kind for kind in searched if kind in kinds)
         if slot.name in LANES and present != tuple(searched):
-            changed[slot.name] = dataclasses.replace(stage, kinds=present) if present else slot.nothing()
+            changed[slot.name] = dataclasses.replace(stage, kinds=present) if present else Nothing(writes=slot.empty)
     empty = tuple(slot for slot, stage in changed.items() if isinstance(stage, Nothing))
     score: Any = pipeline.score
     numbers = {field: getattr(score, field) for field in _BY_LANE if hasattr(score, field)}

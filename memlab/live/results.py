@@ -8,9 +8,10 @@ from datetime import datetime
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.pipeline import AFTER_ANSWERS, Pipeline
+from memlab.pipeline import Pipeline
 from memlab.rank.units import signals_of
 from memlab.read.render import Value, render_units
+from memlab.slots import AFTER_ANSWERS
 from memlab.stage import Stage
 from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
 from memlab.text.html_table import html_table, paragraphs

@@ -12,12 +12,13 @@ from memlab.data.build import Builder
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.sessions import Entry
 from memlab.models.protocols import embedders_in
-from memlab.pipeline import OPTIONAL, PER_SESSION, SLOTS, Pipeline
+from memlab.pipeline import Pipeline
 from memlab.runtime.clock import Clock, has_offset
 from memlab.search.as_of import of_kinds
 from memlab.search.late_interaction import WeightedLate
+from memlab.slots import PER_SESSION, SLOTS
 from memlab.store import Store
-from memlab.tables import SCHEMAS, Tables, empty, merge_texts
+from memlab.tables import OPTIONAL, SCHEMAS, Tables, empty, merge_texts
 
 ENCODING = tuple(slot.name for slot in SLOTS if slot.scope != "session" and slot.phase in ("write", "search"))
 """Slots that need the vectors of keys, if their stage has an embedder."""

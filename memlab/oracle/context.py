@@ -20,7 +20,7 @@ from memlab.read.render import Value, render_units
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Tables
-from memlab.token_counter import count_tokens
+from memlab.text.token_counter import count_tokens
 
 _ROW = ["question", *SESSION, "said_on", "turn", "unit", "shown", "tokens"]
 

@@ -11,7 +11,7 @@ from memlab.read.render import Value
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Tables
-from memlab.token_counter import count_tokens
+from memlab.text.token_counter import count_tokens
 
 
 @stage(sees=("ids",))

@@ -20,12 +20,10 @@ from memlab.rank.fusion import Each, Scorer, fits
 from memlab.rank.members import FROM, KeptMembers
 from memlab.rank.signals.helpers import known_classes
 from memlab.rank.units import Level, finest, memory_units, ranked, session_units, turn_units
+from memlab.slots import LANES
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Tables, empty
-
-SEARCHES = ("dense", "lexical", "late", "iterate", "neighbours")
-"""Names that mean all lanes of one search."""
 
 
 @stage
@@ -61,7 +59,7 @@ class Score(Scorer):
         named = [*self.weights, *self.fill, *self.floors,
                  *(self.normaliser if isinstance(self.normaliser, dict) else ())]
         signals = signals.with_columns(pl.lit(None, pl.Float64).alias(name) for name in dict.fromkeys(named)
-                                       if name in SEARCHES and not any(fits(name, c) for c in signals.columns))
+                                       if name in LANES and not any(fits(name, c) for c in signals.columns))
         return Tables(units=units, ranking=ranked(self.scored(signals, signals.columns[2:])))
 
     def _term(self, lane: str, each: Each) -> pl.Expr:

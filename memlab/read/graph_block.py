@@ -13,7 +13,7 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, add_texts, with_text
 from memlab.text.entity_graph import Neighbourhood, graphs
-from memlab.token_counter import count_tokens, tokens_of
+from memlab.text.token_counter import count_tokens, tokens_of
 
 ENTITIES = "People, places and things that the memories name:"
 LINKS = "How they are related:"

@@ -13,8 +13,8 @@ from omegaconf import OmegaConf
 
 from memlab.config.defaults import with_defaults
 from memlab.harness.results import ArmRun
-from memlab.pipeline import SLOTS
 from memlab.runtime.home import shipped
+from memlab.slots import SLOTS
 
 CONFIGURED = "_target_"
 MARKS = (CONFIGURED, "is")

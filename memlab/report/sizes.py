@@ -16,9 +16,9 @@ from typing import Any, cast
 
 from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
-from memlab.pipeline import SLOTS
 from memlab.report.markdown import escape, table
 from memlab.runtime.files import atomic_write, os_errors, read_json, sweep_leftovers
+from memlab.slots import SLOTS
 from memlab.text.display import format_count, format_interval, format_number
 
 METRICS = {"session any@1": "session/recall_any@1", "session all@5": "session/recall_all@5",

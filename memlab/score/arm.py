@@ -13,9 +13,9 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked, load
-from memlab.pipeline import LANES, LAST_RANKED, LAST_WRITTEN
 from memlab.score.runs import Run
 from memlab.score.units import Matched, match
+from memlab.slots import LANES, LAST_RANKED, LAST_WRITTEN
 from memlab.stage import Nothing, stage
 from memlab.store import Store
 from memlab.tables import Tables

@@ -12,13 +12,13 @@ from typing import Literal
 import psutil
 from pydantic import ValidationError
 
-from memlab.config.instantiate import file_names
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.cores import usable_cores
 from memlab.runtime.home import bundled_encoder
-from memlab.serving import bundled, environment, node, records
+from memlab.servers import node, records
+from memlab.serving import bundled, environment
 from memlab.serving.environment import Device
-from memlab.serving.settings import SHARES, Settings, settings, smaller_forms
+from memlab.serving.settings import SHARES, Settings, served_names, settings, smaller_forms
 
 DeviceChoice = Literal["auto", "cpu", "gpu"]
 
@@ -134,7 +134,7 @@ def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: C
     elif is_folder(model_settings.model):
         name = records.file_name(Path(model_settings.model).name)
         names = [name]
-    elif args.model in file_names("serve"):
+    elif args.model in served_names():
         names.insert(0, name)
     return Plan(name, model_settings, tuple(names), python, device, tuple(gpus), args.threads or usable_cores(),
                 tuple(extra), node.address(args.host))

@@ -14,8 +14,8 @@ from pydantic import ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from memlab.config.instantiate import CONF, file_names
 from memlab.errors import Faults, MemlabError, did_you_mean
+from memlab.runtime.home import shipped
 from memlab.runtime.paths import expand
 
 Runner = Literal["generate", "pooling"]
@@ -24,6 +24,9 @@ ServedType = Literal["auto", "float32", "float16", "bfloat16"]
 
 SHARES: dict[str, float] = {"fp8": 0.57, "fp8_per_tensor": 0.57, "fp8_per_block": 0.57, "bitsandbytes": 0.37}
 """Share of 16-bit weights that remains after vLLM has quantised them; embeddings stay in 16 bits (8B .57, 72B .52)."""
+
+FOLDER = shipped("conf") / "serve"
+"""The folder of the files of settings."""
 
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
@@ -68,13 +71,18 @@ class Settings:
         return (self.weights_gb or 0.0) * SHARES.get(self.quantization or "", 1.0)
 
 
+def served_names() -> list[str]:
+    """List the models that have a file of settings."""
+    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
 def smaller_forms(model: str) -> dict[str, Settings]:
     """Return the settings of the published quantised forms of a model, by name.
 
     >>> list(smaller_forms("meta-llama/Llama-3.3-70B-Instruct"))
     ['llama-3.3-70b-fp8']
     """
-    names = file_names("serve")
+    names = served_names()
     stems = [name for name in names if _read(name).model == model]
     return {name: _read(name) for name in names if any(name.startswith(f"{stem}-") for stem in stems)}
 
@@ -85,7 +93,7 @@ def settings(name: str) -> Settings:
     >>> settings("qwen2.5-7b") == settings("Qwen/Qwen2.5-7B-Instruct"), settings("someone/a-model").max_len
     (True, None)
     """
-    known_settings = {stem: _read(stem) for stem in file_names("serve")}
+    known_settings = {stem: _read(stem) for stem in served_names()}
     for stem, one in known_settings.items():
         if name in {stem, one.model}:
             return one
@@ -103,7 +111,7 @@ def settings(name: str) -> Settings:
 
 
 def _read(name: str) -> Settings:
-    file = CONF / "serve" / f"{name}.yaml"
+    file = FOLDER / f"{name}.yaml"
     try:
         return Settings(**cast(Any, OmegaConf.to_container(OmegaConf.load(file))))
     except ValidationError as error:

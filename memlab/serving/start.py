@@ -17,9 +17,10 @@ from pathlib import Path
 import psutil
 
 from memlab.runtime.progress import clock
-from memlab.serving import bundled, node, process, ready, records
+from memlab.servers import node, records
+from memlab.servers.records import Server
+from memlab.serving import bundled, process, ready
 from memlab.serving.plan import Plan, check_room, is_folder, outer_variables
-from memlab.serving.records import Server
 from memlab.serving.settings import Settings
 
 KEY_VARIABLE = "MEMLAB_SERVING_KEY"

@@ -61,16 +61,16 @@ def test_a_word_that_another_replaces_or_that_deletes_nothing_is_refused(words: 
 
 
 @pytest.mark.parametrize("word", [
-    "embedder=bge_small", "learn.folds=all", "chat.model=x", "chat.url=x", "embedder.max_length=9",
-    "embedder.device=cpu", "judge_chat=server"])
+    "embedder=bge_small", "learn.folds=all", "chat.model=x", "embedder.max_length=9",
+    "judge_chat=server"])
 def test_a_setting_of_a_part_that_no_arm_has_is_refused(word: str) -> None:
     with pytest.raises(Faults, match="no part that these words choose reads"):
         read([word, "search/dense=none", "track=none"])
 
 
-def test_what_one_arm_of_a_sweep_reads_is_accepted() -> None:
+def test_what_one_arm_of_a_sweep_reads_or_says_where_it_runs_is_accepted() -> None:
     assert len(read(["rank/select=fixed,calibrated", "learn.folds=all", "search/dense=none"], True).arms) == 2
-    assert read(["search/dense=none", "rank.select.k=10"]).arms[0].pipeline.select.k == 10
+    assert read(["search/dense=none", "embedder.device=cpu", "rank.select.k=10"]).arms[0].pipeline.select.k == 10
 
 
 @pytest.mark.parametrize("word", ["name=x", "plan=true", "out=x", "judge=f1", "track=none", "data.limit=3",

@@ -19,11 +19,11 @@ from memlab.harness import arm as arms
 from memlab.harness import manifest
 from memlab.harness.arm import load, reliability
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
-from memlab.pipeline import SLOTS
 from memlab.rank.score import Score
 from memlab.rank.select import Budget, ByType, Fixed, Gap
 from memlab.runtime.files import STALE, read_json
 from memlab.search.dense import Dense
+from memlab.slots import SLOTS
 from memlab.store import Store
 from memlab.tables import SCHEMAS
 from memlab.write.chunk.turns import SessionChunker

@@ -63,7 +63,7 @@ def test_what_an_arm_does_not_use_makes_it_not_stale(pattern: str, copy: Path, d
 
 
 @pytest.mark.parametrize("file", [
-    "pipeline.py", "stage.py", "tables.py", "token_counter.py", "question_types.py", "data/synthetic/dataset.py",
+    "pipeline.py", "stage.py", "tables.py", "text/token_counter.py", "question_types.py", "data/synthetic/dataset.py",
     "data/synthetic/lexicon.py", "store/store.py", "text/tokenize.py", "text/word_forms.py", "write/chunk/turns.py",
     "query/classify.py", "search/bm25.py", "rank/score.py", "read/render.py", "evaluate/averages.py",
     "evaluate/retrieval.py", "harness/arm.py", "harness/snippets.py", "runtime/clock.py"])
@@ -90,7 +90,7 @@ def test_a_file_that_moves_makes_no_run_stale(copy: Path, digest: Callable[[], s
 def test_the_source_decides_whether_a_run_is_finished(copy: Path, digest: Callable[[], str], tmp_path: Path) -> None:
     assert digest()
     arm(tmp_path).run(Store(tmp_path / "store"))
-    for name, finished in (("ask.py", True), ("serving/node.py", True), ("rank/score.py", False)):
+    for name, finished in (("ask.py", True), ("servers/node.py", True), ("rank/score.py", False)):
         (copy / name).write_text((copy / name).read_text() + "\nOTHER = 1\n")
         assert digest()
         assert arm(tmp_path).finished() is finished, name

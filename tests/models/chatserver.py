@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from memlab.serving import records
+from memlab.servers import records
 
 Rule = Callable[[list[dict[str, str]]], str]
 Gate = Callable[[int], bool]

@@ -15,7 +15,7 @@ from memlab.question_types import VOCABULARY
 from memlab.read.prompt import PromptRouter, PromptTemplate, RoutedPrompts
 from memlab.read.vote import Vote
 from memlab.stage import Stage, declaration
-from memlab.token_counter import TokenCounter
+from memlab.text.token_counter import TokenCounter
 from tests.chats import ScriptedChat
 from tests.read.tiny import tokenizer
 from tests.search.world import WordEmbedder

@@ -31,7 +31,7 @@ from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Tables
 from memlab.text.entity_graph import Neighbourhood
-from memlab.token_counter import Words, count_tokens, counting, tokens_of
+from memlab.text.token_counter import Words, count_tokens, counting, tokens_of
 from memlab.write.extract.rules import RulesExtract
 from tests.chats import ScriptedChat
 from tests.read.tiny import own_count, reader, tokenizer

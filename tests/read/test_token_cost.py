@@ -12,7 +12,7 @@ from memlab.read.render import render_units
 from memlab.read.token_cost import TokenCost
 from memlab.store import Store
 from memlab.tables import Tables, frame
-from memlab.token_counter import TOKEN, count_tokens
+from memlab.text.token_counter import TOKEN, count_tokens
 from memlab.write.chunk.turns import TurnChunker
 from tests.write.conversations import talk
 

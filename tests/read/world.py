@@ -12,7 +12,7 @@ from memlab.query.classify import Rules
 from memlab.rank.units import session_units, turn_units
 from memlab.store import Store
 from memlab.tables import Tables, empty, frame, text_hash, texts_frame
-from memlab.token_counter import count_tokens
+from memlab.text.token_counter import count_tokens
 from tests.write.conversations import DAY, talk
 
 Talk = list[list[tuple[str, ...]]]

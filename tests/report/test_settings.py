@@ -17,7 +17,7 @@ def arm(name: str, config: str, tmp_path: Path) -> ArmRun:
     folder = tmp_path / f"{name}-0"
     folder.mkdir()
     (folder / "config.yaml").write_text(config)
-    return ArmRun(name, "0", folder, {"pipeline": {}, "oracle": False}, {})
+    return ArmRun(name, "0", folder, {"pipeline": {}, "oracle": False, "tainted": False}, {})
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from memlab.scenarios.cases import CASES, CATEGORIES, Expect
 from memlab.scenarios.dataset import ASKED_ON, Scenarios
 from memlab.scenarios.distractors import NOTE_TEMPLATES
 from memlab.tables import GOLD, SCHEMAS, with_text
-from memlab.token_counter import count_tokens
+from memlab.text.token_counter import count_tokens
 
 
 @pytest.fixture(scope="module")

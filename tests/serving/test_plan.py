@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from memlab.errors import MemlabError
+from memlab.servers.node import LOOPBACK, Address
 from memlab.serving import plan
 from memlab.serving.environment import Device
-from memlab.serving.node import LOOPBACK, Address
 from memlab.serving.plan import Plan
 from memlab.serving.settings import Settings, settings
 from tests.serving.fakes import model_folder

@@ -4,19 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from memlab.config import instantiate
-from memlab.config.instantiate import file_names
 from memlab.errors import Faults, MemlabError
 from memlab.serving import settings as rooms
 from memlab.serving.plan import check_room
-from memlab.serving.settings import Settings, settings
+from memlab.serving.settings import Settings, served_names, settings
 from tests.serving.fakes import model_folder
 
 
 def test_every_file_of_settings_is_read_and_says_where_the_model_is() -> None:
     assert {"embedded", "minilm", "qwen2.5-0.5b", "qwen2.5-7b", "qwen2.5-72b", "llama-3.1-8b", "llama-3.3-70b",
-            "gpt-oss-20b", "gpt-oss-120b", "gemma-3-12b", "gemma-3-27b"} <= set(file_names("serve"))
-    for name in file_names("serve"):
+            "gpt-oss-20b", "gpt-oss-120b", "gemma-3-12b", "gemma-3-27b"} <= set(served_names())
+    for name in served_names():
         found = settings(name)
         assert found.weights_gb, name
         assert "/" in found.model or name in {"embedded", "minilm"}, name
@@ -40,8 +38,7 @@ def test_a_path_is_not_taken_for_a_hub_name(name: str) -> None:
 
 def test_all_that_is_wrong_in_a_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "serve").mkdir()
-    for module in (rooms, instantiate):
-        monkeypatch.setattr(module, "CONF", tmp_path)
+    monkeypatch.setattr(rooms, "FOLDER", tmp_path / "serve")
     file = tmp_path / "serve" / "mine.yaml"
     file.write_text("model: a/b\nmax_length: 5\ntensor_parallel: 0\ndtype: int3\n")
     with pytest.raises(Faults) as told:

@@ -29,7 +29,7 @@ from memlab.models.http.backoff import LONGEST_WAIT
 from memlab.runtime.home import shipped
 from memlab.runtime.progress import clock
 from memlab.runtime.terminal import print
-from memlab.serving import records
+from memlab.servers import records
 
 AUTO = "auto"
 

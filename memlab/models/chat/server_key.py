@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from memlab.errors import MemlabError
-from memlab.serving import records
+from memlab.servers import records
 
 NO_KEY = "none"
 """Sent if a server needs no key: the client always sends one, and must not send OPENAI_API_KEY."""

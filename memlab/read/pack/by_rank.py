@@ -16,7 +16,7 @@ from memlab.read.render import RENDER_READS, Value, render_units
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, SESSION, Tables, add_texts
-from memlab.token_counter import count_tokens
+from memlab.text.token_counter import count_tokens
 
 MaxTokens = Annotated[int, Field(ge=1)] | None
 """Maximum tokens of a context, by the pipeline's token counter; None for no limit."""

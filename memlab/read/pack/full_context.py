@@ -12,8 +12,8 @@ from memlab.read.render import HEADER, RENDER_READS, render_units
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, SESSION, Tables, as_of
+from memlab.text.token_counter import count_tokens, tokens_of
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
-from memlab.token_counter import count_tokens, tokens_of
 
 
 @stage

@@ -24,9 +24,9 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.store.vectors import encode
 from memlab.tables import DIGITS, SESSION, Tables, add_texts, with_text
+from memlab.text.token_counter import count_tokens
 from memlab.text.tokenize import LUCENE_STOP_WORDS, words
 from memlab.text.transcript import TURN_SEPARATOR
-from memlab.token_counter import count_tokens
 
 _SENTENCE_END = re.compile(r"((?<=[.!?])\s+|\n+)")
 _WORD = r"\w+"

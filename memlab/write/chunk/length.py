@@ -19,8 +19,8 @@ from memlab.errors import MemlabError
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Tables
+from memlab.text.token_counter import TOKEN
 from memlab.text.transcript import TURN_SEPARATOR, render_turns
-from memlab.token_counter import TOKEN
 from memlab.write.chunk.turns import RoleChunker, memories
 
 Span = tuple[int, int]

@@ -25,7 +25,7 @@ from memlab.errors import MemlabError
 from memlab.models.chat import connection
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
-from memlab.serving import records
+from memlab.servers import records
 from memlab.store.completions import decode, encode
 from tests.models.chatserver import ChatServer, echo, serving
 

@@ -16,7 +16,7 @@ from memlab.models.chat import connection, router
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Message, Prompt
 from memlab.models.chat.router import choose, describe_records, prefix_digests
-from memlab.serving import records
+from memlab.servers import records
 from memlab.store import Store, completions
 from tests.models.chatserver import ChatServer, Gate, publish, serving
 

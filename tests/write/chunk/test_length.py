@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.store import Store
-from memlab.token_counter import count_tokens
+from memlab.text.token_counter import count_tokens
 from memlab.write.chunk.length import Recursive, Tokens, Window, split, windows
 from tests.write.conversations import talk, written
 

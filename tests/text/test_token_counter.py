@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from memlab.models.chat.tokenizer import HeuristicCounter
-from memlab.token_counter import TokenCounter, Words, count_tokens, counter, counting, tokens_of, words_and_marks
+from memlab.text.token_counter import TokenCounter, Words, count_tokens, counter, counting, tokens_of, words_and_marks
 
 TEXTS = pl.Series("said", ["It's 7 pm, isn't it?", "", None, "naïve"])
 

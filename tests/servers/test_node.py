@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.serving import node, records
-from memlab.serving.node import Address
+from memlab.servers import node, records
+from memlab.servers.node import Address
 from tests.models.chatserver import publish, serving
 
 
