@@ -58,7 +58,7 @@ def test_the_data_may_be_given_as_flags(arm: Path, tmp_path: Path, capsys: pytes
     file = str(arm / "run.trec")
     printed = []
     for words in (["data=synthetic"], ["--data", "synthetic"]):
-        assert main(["--lint", file, *words, *DATA, f"out={tmp_path}"]) == 0
+        assert main(["--lint", file, *words, *DATA[:1], f"out={tmp_path}"]) == 0
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
     assert main(["--lint", file, "--data", "locomo", "--path", str(tmp_path / "none.json"), f"out={tmp_path}"]) != 0

@@ -149,13 +149,15 @@ def test_a_saved_fit_carries_its_session_model(tmp_path: Path) -> None:
     assert len(set(map(tuple, rankings))) == 3
 
 
-def test_a_file_of_an_earlier_version_leaves_the_sessions_behind_in_their_order(tmp_path: Path) -> None:
+def test_a_file_may_have_no_model_of_the_sessions_behind_but_must_say_so(tmp_path: Path) -> None:
     model = dataclasses.replace(fit_both(learnable(), 40, RECIPE), behind=None)
     save(model, tmp_path / "fit.json")
+    assert load(tmp_path / "fit.json") == model
     content = json.loads((tmp_path / "fit.json").read_text())
-    del content["behind"], content["recipe"]["likeness"]
+    del content["behind"]
     (tmp_path / "old.json").write_text(json.dumps(content))
-    assert load(tmp_path / "old.json") == model
+    with pytest.raises(MemlabError, match="is not a ranking model: Field required"):
+        load(tmp_path / "old.json")
 
 
 def test_data_sets_are_put_together_with_questions_of_their_own() -> None:
