@@ -32,7 +32,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
 
 
 def test_the_front_page_is_short_and_leads_to_every_page_of_docs() -> None:
-    assert len(README.splitlines()) <= 120
+    assert len(README.splitlines()) <= 130
     for page in (ROOT / "docs").glob("*.md"):
         assert f"(docs/{page.name}" in README, page.name
 
