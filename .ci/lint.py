@@ -72,7 +72,7 @@ def pages() -> Iterator[str]:
     """Yield pages that are too long, and pages that the README or the site does not lead to."""
     listed = text_of(README) + text_of(ROOT / "docs" / "not_run.md")
     site = text_of(ROOT / "docs" / "site" / "mkdocs.yml")
-    limits = {README: 120} | dict.fromkeys((ROOT / "docs" / "cookbook").glob("*.md"), 100)
+    limits = {README: 130} | dict.fromkeys((ROOT / "docs" / "cookbook").glob("*.md"), 100)
     for page, most in limits.items():
         if len(text_of(page).splitlines()) > most:
             yield f"{inside(page)}: more than {most} lines"

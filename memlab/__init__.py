@@ -1,7 +1,7 @@
 """memlab finds out what makes retrieval for long-term conversational memory work.
 
-The public names are imported on first use: ``from memlab import Memory, Session, Pipeline, Store, compare, load`` and
-``preset``.
+The public names are imported on first use: ``from memlab import Memory, Session, Pipeline, Store, compare, load``,
+``preset`` and ``run_pipeline``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memlab.harness.preset import preset
+    from memlab.harness.preset import preset, run_pipeline
     from memlab.live.sessions import Session, Turn
     from memlab.memory import Memory
     from memlab.pipeline import Pipeline
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from memlab.store.store import Store
 
 __version__ = "0.1.0"
-__all__ = ["Memory", "Pipeline", "Session", "Store", "Turn", "__version__", "compare", "load", "preset"]
+__all__ = ["Memory", "Pipeline", "Session", "Store", "Turn", "__version__", "compare", "load", "preset",
+           "run_pipeline"]
 
 _PLACES = {"Memory": "memlab.memory", "Pipeline": "memlab.pipeline", "Session": "memlab.live.sessions",
            "Store": "memlab.store.store", "Turn": "memlab.live.sessions", "compare": "memlab.report.notebook",
-           "load": "memlab.report.notebook", "preset": "memlab.harness.preset"}
+           "load": "memlab.report.notebook", "preset": "memlab.harness.preset",
+           "run_pipeline": "memlab.harness.preset"}
 
 
 def __getattr__(name: str) -> Any:
