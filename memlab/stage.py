@@ -113,11 +113,14 @@ def name_of(cls: type) -> str:
 
 
 def classes_of(*things: Any) -> Iterator[type]:
-    """Yield the class of each object and of all its parts, and the classes that these inherit from."""
+    """Yield the class of each object and of all its parts, and the classes that these inherit from.
+
+    Fields in which equal objects may differ (``compare=False``) are no parts: they hold what a run leaves behind.
+    """
     for thing in things:
         yield from type(thing).__mro__
         if dataclasses.is_dataclass(thing):
-            yield from classes_of(*(getattr(thing, field.name) for field in dataclasses.fields(thing)))
+            yield from classes_of(*(getattr(thing, field.name) for field in dataclasses.fields(thing) if field.compare))
         elif isinstance(thing, Mapping):
             yield from classes_of(*thing.values())
         elif isinstance(thing, list | tuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -13,7 +14,19 @@ from memlab.learn.probability.selection import Marginal
 from memlab.learn.probability.stage import CrossFitProbability, LoadedProbability
 from memlab.oracle.select import OracleSelect
 from memlab.rank.select import Fixed
-from memlab.stage import Declaration, LocalPath, Names, Nothing, declaration, learns, name_of, spec, spec_digest, stage
+from memlab.stage import (
+    Declaration,
+    LocalPath,
+    Names,
+    Nothing,
+    classes_of,
+    declaration,
+    learns,
+    name_of,
+    spec,
+    spec_digest,
+    stage,
+)
 from memlab.store import Store
 from memlab.tables import Tables
 
@@ -85,3 +98,14 @@ def test_only_classes_of_memlab_have_names_without_a_place() -> None:
     assert name_of(Fixed) == "memlab.Fixed"
     assert name_of(Toy) == f"{__name__}.Toy"
     assert spec(Fixed())["is"] == "memlab.Fixed"
+
+
+def test_what_a_run_leaves_in_a_part_is_no_part_of_its_classes() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Model:
+        made: list[Any] = dataclasses.field(default_factory=list, compare=False)
+
+    model = Model()
+    before = set(classes_of(model))
+    model.made.append(Nothing())
+    assert set(classes_of(model)) == before
