@@ -29,7 +29,6 @@ from memlab.rank.rerank import Rerank
 from memlab.rank.rollup import Rollup
 from memlab.rank.score import Score
 from memlab.rank.select import Budget, ByType, Fixed, Gap, need
-from memlab.read.graph_block import GraphBlock
 from memlab.read.pack.by_session import BySession
 from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
@@ -38,6 +37,8 @@ from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
 from memlab.stage import Nothing, Stage, stage
 from memlab.store import Store
+from memlab.systems.memorystack.relations import MemoryStack
+from memlab.systems.rag_v1.graph_block import GraphBlock
 from memlab.tables import Tables, add_texts, frame
 from memlab.write.anchor import ResolveDates
 from memlab.write.chunk.length import Recursive
@@ -47,7 +48,6 @@ from memlab.write.chunk.turns import TurnChunker as Turns
 from memlab.write.context.header import Header
 from memlab.write.extract.rules import RulesExtract
 from memlab.write.prune import Age
-from memlab.write.relations.memorystack import MemoryStack
 from memlab.write.relations.versioning import Versions
 from tests.chats import ScriptedChat
 from tests.search.world import Overlap, WordEmbedder

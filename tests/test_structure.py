@@ -133,6 +133,25 @@ def test_no_stage_package_imports_another(stage: str) -> None:
     assert packages().get(stage, frozenset()) & {*STAGES} == frozenset()
 
 
+def test_no_room_imports_a_system_and_no_system_another() -> None:
+    assert {name for name, others in packages().items() if "systems" in others} == set()
+    inside = [(module, other) for module in modules() for other in imports(module) & modules().keys()
+              if package_of(module) == package_of(other) == "systems"]
+    assert inside
+    assert not [(module, other) for module, other in inside if module.split(".")[2] != other.split(".")[2]]
+
+
+def test_a_module_of_a_system_draws_on_the_room_of_one_slot() -> None:
+    assert not [module for module in modules() if package_of(module) == "systems" and len(rooms(module)) > 1]
+
+
+def rooms(module: str) -> set[str]:
+    """Stage rooms that a module of a system imports, itself or by others of the system."""
+    known = imports(module) & modules().keys()
+    return {*STAGES} & {package_of(other) for other in known} | {
+        room for other in known if package_of(other) == "systems" for room in rooms(other)}
+
+
 def test_whoever_asks_a_chat_model_hands_over_notes() -> None:
     asking = [node for file in modules().values() for node in ast.walk(tree(file)) if isinstance(node, ast.Call)
               and isinstance(node.func, ast.Attribute) and node.func.attr == "completions"]
@@ -205,12 +224,12 @@ def test_whatever_is_printed_is_cleaned() -> None:
 
 FENCED_ELSEWHERE = {
     "memlab.judge.official": "the benchmark's own script, word for word",
-    "memlab.judge.memorystack": "with memlab.judge.llm",
+    "memlab.systems.memorystack.judge": "with memlab.judge.llm",
     "memlab.read.reader": "memlab.read.prompt encloses the history"}
 
 
 def test_every_stage_that_asks_a_chat_model_fences_what_comes_from_data() -> None:
-    asking = {module for module, file in modules().items() if package_of(module) in STAGES for node in
+    asking = {module for module, file in modules().items() if package_of(module) in (*STAGES, "systems") for node in
               ast.walk(tree(file)) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Prompt"}
     fencing = {module for module in asking if "memlab.text.fence" in imports(module)}
     assert asking - fencing - FENCED_ELSEWHERE.keys() == set()

@@ -14,8 +14,8 @@ from memlab.pipeline import Pipeline
 from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, empty
+from tests.published import FITTED, ORACLES, PRESETS, PUBLISHED, TAINTED, clear, preset
 from tests.small import lives
-from tests.systems import FITTED, ORACLES, PRESETS, PUBLISHED, TAINTED, clear, preset
 from tests.test_leaks import found_sessions, fresh, planted, shuffled
 from tests.write.relations.worlds import told
 

@@ -16,10 +16,10 @@ from memlab.rank.score import Score
 from memlab.rank.signals.recency import Recency
 from memlab.store import Store
 from memlab.tables import empty, frame
-from memlab.write.relations.memorystack import confidence
+from memlab.write.relations.timeline import confidence
+from tests.published import PRESETS, preset
 from tests.query.worlds import asked, done, searched
 from tests.rank.rankings import hits, world
-from tests.systems import PRESETS, preset
 from tests.write.relations.worlds import told
 
 MEMORYSTACK = [name for name in PRESETS if name.startswith("memorystack")]

@@ -22,9 +22,9 @@ from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.store import Store
+from memlab.systems.memorystack.relations import MemoryStack
 from memlab.tables import Tables
 from memlab.write.chunk.turns import TurnChunker
-from memlab.write.relations.memorystack import MemoryStack
 from memlab.write.relations.versioning import Versions
 
 PLACE = ["corpus", "session", "turn"]

@@ -27,8 +27,8 @@ from memlab.store import Store
 from memlab.tables import Tables
 from tests.chats import ScriptedChat
 from tests.learn.ranker.worlds import RECIPE, first, learned
+from tests.published import FITTED, PRESETS, clear, preset
 from tests.small import arm, lexical, lives
-from tests.systems import FITTED, PRESETS, clear, preset
 
 pytestmark = pytest.mark.slow
 

@@ -32,9 +32,9 @@ from memlab.stage import Nothing, stage
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.chats import ScriptedChat
+from tests.published import PRESETS, clear, preset
 from tests.search.world import WordEmbedder
 from tests.small import Given, arm, lexical, lives
-from tests.systems import PRESETS, clear, preset
 
 
 @stage

@@ -24,6 +24,8 @@ from memlab.read.pack import pruned
 from memlab.runtime.redaction import redact
 from memlab.runtime.terminal import shown
 from memlab.search.bm25 import StemmedWords
+from memlab.systems.memorystack import single_value
+from memlab.systems.oltramem.coreference import resolve_pronouns
 from memlab.text import display, fence, normalise
 from memlab.text.temporal.question_window import window_of
 from memlab.text.temporal.resolve import find_expressions
@@ -31,9 +33,8 @@ from memlab.text.unicode import replace_surrogates
 from memlab.write.anchor import split_notes
 from memlab.write.chunk import semantic
 from memlab.write.context.llm import clean_reply
-from memlab.write.coreference import resolve_pronouns
 from memlab.write.extract import entities, relations, slots
-from memlab.write.relations import attributes, contradiction, single_value
+from memlab.write.relations import attributes, contradiction
 from tests.fuzz.mutation import TEXTS, fuzz, outcome
 
 pytestmark = pytest.mark.slow

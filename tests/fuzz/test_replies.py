@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from memlab.data.jsonl import SessionLine, TurnLine
 from memlab.judge.hypotheses import read as read_hypotheses
 from memlab.judge.llm import contains_yes, first_word
-from memlab.judge.memorystack import MemoryStackJudge
 from memlab.models.chat.connection import parse_completion
 from memlab.models.chat.protocol import MAX_TOKENS, Completion
 from memlab.query.decompose.llm import LLMDecompose
 from memlab.query.time_window.llm import LLMWindows
 from memlab.questions.by_model import propose_by_model
-from memlab.rank.rerank_array import array_scores
 from memlab.rank.rerank_llm import many_scores, one_score
 from memlab.store import completions
+from memlab.systems.memorystack.judge import MemoryStackJudge
+from memlab.systems.memorystack.rerank import array_scores
 from memlab.write.chunk.turns import TurnChunker
 from memlab.write.extract.llm import LLMExtract
 from tests.chats import ScriptedChat

@@ -16,13 +16,13 @@ from memlab.judge.calibration.calibrate import judge_answers
 from memlab.judge.calibration.calibrate import main as calibrate_main
 from memlab.judge.calibration.synthetic_answers import CalibrationSet, SyntheticAnswer
 from memlab.judge.llm import LlmJudge
-from memlab.judge.memorystack import MemoryStackJudge
 from memlab.judge.official import OfficialJudge
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Completion
 from memlab.report.build import verdict_counts
 from memlab.stage import Stage
 from memlab.store import Store
+from memlab.systems.memorystack.judge import MemoryStackJudge
 from tests.judge.script import put
 from tests.judge.test_main import ANSWERS, data, lines, verdicts, words  # noqa: F401 - a fixture
 from tests.judge.worlds import one, says

@@ -20,8 +20,6 @@ from memlab.models.chat.tokenizer import Tokenizer
 from memlab.pipeline import Pipeline
 from memlab.rank.select import Fixed
 from memlab.read import reader_tokenizer
-from memlab.read.graph_block import ENTITIES, GraphBlock
-from memlab.read.pack.budget import BudgetShares
 from memlab.read.pack.by_rank import ByDate, ByRank
 from memlab.read.pack.by_session import BySession
 from memlab.read.pack.full_context import FullContext
@@ -29,6 +27,8 @@ from memlab.read.reader_tokenizer import ReaderTokens
 from memlab.read.token_cost import TokenCost
 from memlab.stage import Stage
 from memlab.store import Store
+from memlab.systems.elizaos.budget import BudgetShares
+from memlab.systems.rag_v1.graph_block import ENTITIES, GraphBlock
 from memlab.tables import Tables
 from memlab.text.entity_graph import Neighbourhood
 from memlab.text.token_counter import Words, count_tokens, counting, tokens_of

@@ -13,8 +13,8 @@ from memlab.search.bm25 import BM25
 from memlab.search.neighbours import Neighbours, best_hits
 from memlab.stage import Nothing
 from memlab.store import Store
+from memlab.systems.memorystack.relations import MemoryStack
 from memlab.tables import SCHEMAS, Tables, empty, frame
-from memlab.write.relations.memorystack import MemoryStack
 from tests.search.world import day, world
 from tests.small import lives
 from tests.write.relations.worlds import Angles

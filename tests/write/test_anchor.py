@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.store import Store
-from memlab.write.anchor import ResolveBoth, ResolveDates, ResolvePronouns, split_notes
+from memlab.systems.oltramem.pronouns import ResolveBoth, ResolvePronouns
+from memlab.write.anchor import ResolveDates, split_notes
 from memlab.write.chunk.turns import Levels, RoundChunker, SessionChunker, TurnChunker
 from tests.write.conversations import DAY, talk, written
 

@@ -1,4 +1,4 @@
-"""Chunkers by length: windows of characters or words, recursive splits, and ElizaOS's splitter.
+"""Chunkers by length: windows of characters or words, and recursive splits.
 
 All cut a session's transcript: "user: ..." per turn of the given roles, with blank lines between turns. A piece is both
 key and value; its turns are those of which it contains a part.
@@ -189,44 +189,3 @@ class Tokens(LengthChunker):
         """Return the windows of a transcript."""
         words = [m.span() for m in _WORD.finditer(text)]
         return [(words[a][0], words[b - 1][1]) for a, b in windows(len(words), self.size, self.overlap)]
-
-
-@stage
-class FirstSeparator(LengthChunker):
-    """ElizaOS's splitter as published; its pieces are the exact characters, spaces included.
-
-    Segments between separators are joined while they fit. When the next one does not fit, the piece is closed, and the
-    next piece begins with the last ``overlap`` characters of the closed one (cut anywhere), the separator and the
-    segment, whatever size that makes. The flaw is ElizaOS's own: the loop over separators returns after the first that
-    yields anything, so a long paragraph is never cut at lines, sentences or words. ``Recursive`` is the corrected form.
-    """
-
-    chunking: ClassVar = "elizaos"
-    trim: ClassVar = False
-    # blank line (between turns, too), line, sentence, word; a later one is used only if those before yield nothing
-    separators: Annotated[Separators, Field(min_length=1)] = ("\n\n", "\n", ". ", " ")
-
-    def cut(self, text: str) -> list[Span]:
-        r"""Return the pieces of a transcript; a blank one has none.
-
-        >>> FirstSeparator(size=6, overlap=1).cut("aa. bb\n\ncc\n\ndd")
-        [(0, 6), (5, 10), (9, 14)]
-        """
-        if len(text) <= self.size:
-            return [(0, len(text))] if text.strip() else []
-        joined = next((spans for mark in self.separators if (spans := self._join(text, mark))), [])
-        return [(a, b) for a, b in joined if text[a:b].strip()]
-
-    def _join(self, text: str, mark: str) -> list[Span]:
-        """Join the segments between the marks; the first segments, if empty, and their marks are left out."""
-        pieces: list[Span] = []
-        first = stop = at = 0  # the open piece is text[first:stop]; the segment begins at ``at``
-        for segment in text.split(mark):
-            end = at + len(segment)
-            if first == stop:
-                first = at
-            elif end - first > self.size:
-                pieces.append((first, stop))
-                first = max(first, stop - self.overlap)
-            stop, at = end, end + len(mark)
-        return [*pieces, (first, stop)] if first < stop else pieces

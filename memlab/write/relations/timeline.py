@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import polars as pl
 import scipy  # its parts are loaded when they are used
+from pydantic import Field
 
 from memlab.models.protocols import Embedder, Floats, Ints
 from memlab.store import Store
@@ -22,6 +23,9 @@ from memlab.text.transcript import TURN_SEPARATOR
 from memlab.write.relations.similarity import Near, concat_pairs, key_terms, nearest
 
 READS = ("texts", "turns", "memories")
+LEAST, MOST, FULL_DAYS = 0.75, 0.95, 60.0
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
 Pairs = tuple[Ints, Ints]
 
 
@@ -39,6 +43,17 @@ class TimelineStatement(Protocol):
 
 Read = Callable[[str, str], Iterable[TimelineStatement]]
 """A function of a text and its speaker that returns the statements in the text."""
+
+
+def confidence(days: Any) -> Any:
+    """Return the confidence that a contradiction replaces a statement ``days`` older (a number, an array).
+
+    MemoryStack: .75 to .95, growing with the gap, .95 from 60 days on; linear growth is our reading.
+
+    >>> [round(float(confidence(days)), 3) for days in (0, 30, 60, 400)]
+    [0.75, 0.85, 0.95, 0.95]
+    """
+    return LEAST + (MOST - LEAST) * np.clip(days, 0.0, FULL_DAYS) / FULL_DAYS
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,8 @@ from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables
 from memlab.write.relations.attributes import states
 from memlab.write.relations.contradiction import claims
-from memlab.write.relations.memorystack import Count, Share, confidence
 from memlab.write.relations.similarity import count_shared
-from memlab.write.relations.timeline import READS, Pairs, Timeline
+from memlab.write.relations.timeline import READS, Count, Pairs, Share, Timeline, confidence
 
 
 @stage

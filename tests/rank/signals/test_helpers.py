@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from memlab.rank.signals.cross_session import CrossSession
 from memlab.rank.signals.helpers import flagged, on_units, placed, questions_of
+from memlab.systems.memorystack.cross_session import CrossSession
 from memlab.tables import SCHEMAS
 from tests.rank.rankings import ranking
 from tests.rank.signals.worlds import ASKED, dated

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.store import Store
+from memlab.systems.memorystack.relations import MemoryStack
 from memlab.tables import frame, texts_frame
 from memlab.write.relations.contradiction import Claim, claims
-from memlab.write.relations.memorystack import MemoryStack, confidence
 from memlab.write.relations.similarity import nearest
+from memlab.write.relations.timeline import confidence
 from tests.search.world import WordEmbedder
 from tests.write.relations.worlds import Angles, done, edges, told
 

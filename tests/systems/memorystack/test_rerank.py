@@ -7,9 +7,9 @@ import pytest
 from omegaconf import OmegaConf
 
 from memlab.config.instantiate import CONF
-from memlab.rank.rerank_array import ArrayRerank, schema
 from memlab.rank.rerank_llm import KINDS
 from memlab.store import Store
+from memlab.systems.memorystack.rerank import ArrayRerank, schema
 from tests.chats import ScriptedChat
 from tests.fences import inside
 from tests.rank.rankings import body, ranking
@@ -41,7 +41,7 @@ def test_one_prompt_for_the_whole_pool_and_scores_in_its_order(store: Store) -> 
 
 def test_the_preset_asks_as_published(store: Store) -> None:
     node = OmegaConf.to_container(OmegaConf.load(CONF / "rank" / "rerank" / "memorystack.yaml"))
-    assert node.pop("_target_") == "memlab.rank.rerank_array.ArrayRerank"
+    assert node.pop("_target_") == "memlab.systems.memorystack.rerank.ArrayRerank"
     chat = replying(json.dumps([.5] * 5))
     stage = ArrayRerank(**{**node, "chat": chat})
     assert (stage.pool, stage.max_chars, stage.dates, stage.typed) == (20, 200, False, False)

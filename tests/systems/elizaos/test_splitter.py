@@ -11,7 +11,8 @@ from memlab.config.instantiate import CONF, construct
 from memlab.data.locomo import LoCoMo
 from memlab.errors import MemlabError
 from memlab.store import Store
-from memlab.write.chunk.length import FirstSeparator, Recursive, transcripts
+from memlab.systems.elizaos.splitter import FirstSeparator
+from memlab.write.chunk.length import Recursive, transcripts
 from tests.write.conversations import talk, written
 
 LONG = " ".join(f"This is sentence {i}." for i in range(80))

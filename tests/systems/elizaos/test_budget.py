@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from memlab.read.pack.budget import BudgetShares
 from memlab.store import Store
+from memlab.systems.elizaos.budget import BudgetShares
 from memlab.tables import Tables
 from tests.read.world import shown, tokens, world, worlds
 from tests.write.conversations import DAY

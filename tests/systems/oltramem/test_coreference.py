@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.write.coreference import resolve_pronouns
+from memlab.systems.oltramem.coreference import resolve_pronouns
 
 
 def told(*turns, reach=3):

@@ -1,6 +1,6 @@
 """Coreference by rules: "he", "she", "they", "I" and "you" are the last named person who fits.
 
-The turns of a session are read in order. A person is a given name with a known gender (``coreference_lexicon``), a
+The turns of a session are read in order. A person is a given name with a known gender (``lexicon``), a
 title with a name ("Mr. Ray"), or kin and friends of somebody ("my sister", "Anna's boss", "my friend Anna"). "He" and
 "she" are the last such person named at most ``reach`` turns before, or earlier in the turn, but not if somebody else
 follows ("a girl", "someone", an unknown name). If two people talk, neither calls the other "he" or "she". "They" are a
@@ -15,8 +15,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memlab.systems.oltramem.lexicon import ANY_KIN, FEMALE, HE_KIN, MALE, SHE_KIN, THEY_KIN
 from memlab.text.temporal.calendar import MONTHS, WEEKDAYS
-from memlab.write.coreference_lexicon import ANY_KIN, FEMALE, HE_KIN, MALE, SHE_KIN, THEY_KIN
 
 FORMS = {"he": "he him his himself", "she": "she her hers herself", "they": "they them their theirs themselves",
          "I": "I me my mine myself", "you": "you your yours yourself"}

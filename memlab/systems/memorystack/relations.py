@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from pydantic import Field
 
 from memlab.models.protocols import Embedder, Floats, Ints
 from memlab.stage import stage
 from memlab.store import Store
+from memlab.systems.memorystack.single_value import values
 from memlab.tables import Tables
 from memlab.write.relations.contradiction import claims
 from memlab.write.relations.similarity import count_shared
-from memlab.write.relations.single_value import values
-from memlab.write.relations.timeline import READS, Pairs, Timeline
-
-LEAST, MOST, FULL_DAYS = 0.75, 0.95, 60.0
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
-
-
-def confidence(days: Any) -> Any:
-    """Return the confidence that a contradiction replaces a statement ``days`` older (a number, an array).
-
-    MemoryStack: .75 to .95, growing with the gap, .95 from 60 days on; linear growth is our reading.
-
-    >>> [round(float(confidence(days)), 3) for days in (0, 30, 60, 400)]
-    [0.75, 0.85, 0.95, 0.95]
-    """
-    return LEAST + (MOST - LEAST) * np.clip(days, 0.0, FULL_DAYS) / FULL_DAYS
+from memlab.write.relations.timeline import LEAST, READS, Count, Pairs, Share, Timeline, confidence
 
 
 @stage
@@ -41,7 +25,7 @@ class MemoryStack:
     * RELATED_TO, SAME_TOPIC: cosine of at least ``related`` and ``same_topic``. The cosine is the confidence.
     * ELABORATES: more characters, and more than ``elaborates`` of the other's key terms. Confidence .8.
     * CONTRADICTS: a denial by templates (``relations.contradiction``), or another value of a slot that has one value at
-      a time (``relations.single_value``). The paper gives no confidence; .75 is SUPERSEDES' least.
+      a time (``single_value``). The paper gives no confidence; .75 is SUPERSEDES' least.
     * SUPERSEDES: to the same memory as CONTRADICTS (``confidence``).
 
     ELABORATES, CONTRADICTS and SUPERSEDES need a cosine of at least ``gate``. The paper's own examples of SUPERSEDES
