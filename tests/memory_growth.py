@@ -36,7 +36,7 @@ print(peak() - before, time.process_time() - start)
 def outcome(imports: str, read: str, path: Path) -> str:
     """Read ``path`` by the statement ``read``; return "read" or the message of its MemlabError.
 
-    Raises AssertionError where the memory grows by more than ``MOST_MB`` or it takes more than ``SECONDS`` of the processor.
+    Raises AssertionError where the memory grows by more than ``MOST_MB``, or it takes more than ``SECONDS``.
     """
     message, grown, seconds = measured(imports, read, path)
     assert grown < MOST_MB, f"{grown:.0f} MB"
