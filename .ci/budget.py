@@ -33,39 +33,42 @@ def code_lines(text: str) -> int:
     return len(lines - docstrings(ast.parse(text)))
 
 
-def loaded(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+def imports_at_load(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
     """Yield the imports that run when a module is loaded: not in functions, and not for types."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child
         elif isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
-            yield from (one for part in child.orelse for one in loaded(ast.Module(body=[part], type_ignores=[])))
+            yield from imports_at_load(ast.Module(body=child.orelse, type_ignores=[]))
         elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from loaded(child)
+            yield from imports_at_load(child)
 
 
-def largest_cycle(trees: dict[str, ast.Module]) -> int:
-    """Return the number of packages in the largest cycle; 1 if there is none."""
-    edges: dict[str, set[str]] = {}
+def package_edges(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """Return package -> the other packages that its modules import when they are loaded."""
+    edges: dict[str, set[str]] = {package(name): set() for name in trees}
     for name, tree in trees.items():
-        for node in loaded(tree):
+        for node in imports_at_load(tree):
             for alias in node.names:
                 base = node.module or "" if isinstance(node, ast.ImportFrom) else alias.name
                 target = f"{base}.{alias.name}" if f"{base}.{alias.name}" in trees else base
                 if target.startswith("memlab."):
-                    edges.setdefault(package(name), set()).add(package(target))
-    reached = {start: set(reach(start, edges)) for start in edges}
-    return max((sum(a in reached.get(b, ()) for b in reached[a]) for a in edges if a in reached[a]), default=1)
+                    edges[package(name)] |= {package(target)} - {package(name)}
+    return edges
 
 
-def reach(start: str, edges: dict[str, set[str]]) -> Iterator[str]:
-    """Yield the packages that one reaches over other packages."""
-    ahead, seen = [one for one in edges[start] if one != start], set[str]()
-    while ahead:
-        if (name := ahead.pop()) not in seen:
-            seen.add(name)
-            yield name
-            ahead += [one for one in edges.get(name, ()) if one != name]
+def cycles(edges: dict[str, set[str]]) -> list[set[str]]:
+    """Return the sets of packages that reach each other over any number of imports (strongly connected)."""
+    reached: dict[str, set[str]] = {}
+    for start in edges:
+        ahead, seen = [*edges[start]], set[str]()
+        while ahead:
+            if (name := ahead.pop()) not in seen:
+                seen.add(name)
+                ahead += edges.get(name, ())
+        reached[start] = seen
+    rings = {frozenset(b for b in reached[a] if a in reached.get(b, ())) for a in edges if a in reached[a]}
+    return [set(ring) for ring in rings]
 
 
 def package(module: str) -> str:
@@ -105,7 +108,7 @@ def figures(root: Path) -> dict[str, str]:
         "files in memlab": f"{len(files):,}",
         "lines of tests": f"{tests:,}",
         "yaml files in conf": f"{len([*(root / 'conf').rglob('*.yaml')]):,}",
-        "packages in the largest cycle of imports": str(largest_cycle(trees)),
+        "packages in the largest cycle of imports": str(max(map(len, cycles(package_edges(trees))), default=1)),
         "mutable globals": str(sum(len(mutable_globals(tree)) for tree in trees.values()))}
 
 

@@ -114,7 +114,7 @@ def root() -> Iterator[str]:
         yield "memlab: more than fifteen files at its root"
 
 
-def mirrored() -> Iterator[str]:
+def names_of_tests() -> Iterator[str]:
     """Yield test files that are not named after a module or folder, with a further word or two."""
     tests = ROOT / "tests"
     for file in sorted(tests.rglob("test_*.py")):
@@ -128,7 +128,7 @@ def mirrored() -> Iterator[str]:
 
 def main() -> int:
     """Print what is wrong; return 1 if anything is."""
-    wrong = [line for check in (links, pages, commands, docstrings, root, mirrored) for line in check()]
+    wrong = [line for check in (links, pages, commands, docstrings, root, names_of_tests) for line in check()]
     print(*wrong, sep="\n", end="\n" * bool(wrong))
     return int(bool(wrong))
 

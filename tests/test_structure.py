@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import runpy
 import tomllib
 from collections import defaultdict
 from functools import cache
@@ -17,6 +18,7 @@ from memlab.serving.environment import STEPS
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "memlab"
+BUDGET = runpy.run_path(str(ROOT / ".ci" / "budget.py"))
 STAGES = ("write", "query", "search", "rank", "read", "judge")
 
 
@@ -37,13 +39,8 @@ def tree(file: Path) -> ast.Module:
 @cache
 def imports(module: str) -> frozenset[str]:
     """Modules that a module imports, anywhere in it, for types as well."""
-    return imported(tree(modules()[module]))
-
-
-def imported(source: ast.Module) -> frozenset[str]:
-    """Modules that a syntax tree imports."""
     wanted: set[str] = set()
-    for node in ast.walk(source):
+    for node in ast.walk(tree(modules()[module])):
         if isinstance(node, ast.Import):
             wanted |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -87,45 +84,15 @@ def test_no_two_packages_import_each_other() -> None:
     assert pairs(packages()) == []
 
 
-@cache
-def loaded(module: str) -> frozenset[str]:
-    """Modules that a module imports when it is loaded: not in its functions, and not for types."""
-    ahead: list[ast.AST] = [*tree(modules()[module]).body]
-    found = ast.Module(body=[], type_ignores=[])
-    while ahead:
-        node = ahead.pop()
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            found.body.append(node)
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            types_only = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-            ahead += node.orelse if types_only else ast.iter_child_nodes(node)
-    return imported(found)
-
-
-def cycles(edges: dict[str, set[str]]) -> list[set[str]]:
-    """Sets of packages that reach each other over any number of imports (strongly connected, two or more)."""
-    reached: dict[str, set[str]] = {}
-    for start in edges:
-        ahead, seen = [*edges[start]], set[str]()
-        while ahead:
-            if (name := ahead.pop()) not in seen:
-                seen.add(name)
-                ahead += edges.get(name, ())
-        reached[start] = seen
-    rings = {frozenset(b for b in reached[a] if a in reached.get(b, ())) for a in edges if a in reached[a]}
-    return [set(ring) for ring in rings]
-
-
 def test_cycles_are_found_over_any_number_of_packages() -> None:
-    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set()}) == [{"a", "b", "c"}]
+    edges = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set[str]()}
+    assert BUDGET["cycles"](edges) == [{"a", "b", "c"}]
 
 
 def test_packages_form_no_cycle() -> None:
-    edges: dict[str, set[str]] = defaultdict(set)
-    for module in modules():
-        edges[package_of(module)] |= {package_of(other) for other in loaded(module) & modules().keys()
-                                      if package_of(other) != package_of(module)}
-    assert cycles(edges) == []
+    edges = BUDGET["package_edges"]({module: tree(file) for module, file in modules().items()})
+    assert edges["harness"] & {"config", "pipeline"} == {"config", "pipeline"}
+    assert BUDGET["cycles"](edges) == []
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -42,9 +42,6 @@ NOT_IN_NAMES = (
 IN_FOLDER = ("data.grow", "data.pool")
 """Overrides that the data set's name tells: arms of several sizes have one name, and a folder for each size."""
 
-EVERYWHERE = ("exp", "system", "profile", "hydra")
-"""Words that choose several parts at once, and those of the launcher, which have checks of their own."""
-
 OF_RUNS = ("name", "contrasts", "plan", "out", "shards", "track", "judge", "judge_chat", "attribute", "hydra")
 """Places that say how arms are run, judged and reported: a command that runs none does not read them."""
 
@@ -150,7 +147,7 @@ def _unread(words: Sequence[str], configs: ArmConfigs, without: Sequence[str], e
     firsts = {slot[0] for slot in known_places()[0]}
     for word, key in keys.items():
         place = tuple(re.split("[./]", key))
-        if place[0] in firsts and not _within(key, (*without, *EVERYWHERE, *PLACES_OF_WORK)) and not any(
+        if place[0] in firsts and not _within(key, (*without, *PLACES_OF_WORK)) and not any(
                 one[:len(place)] == place[:len(one)] for one in read):
             faults.append(f"{word}: no part that these words choose reads {'.'.join(place)}, so that it changes "
                           "nothing; leave it out, or choose a part that reads it")
