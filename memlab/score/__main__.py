@@ -31,13 +31,15 @@ from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import print
 from memlab.score.arm import ForeignRun, foreign_arm, run_name
 from memlab.score.runs import Run, Ties, read_run
+from memlab.slots import LAST_RANKED, SLOTS
 from memlab.store import store_at
 from memlab.text.display import clean
 
-NOT_RUN = (
-    "plan", "shards", "name", "ablate", "hydra", "write.chunk", "write.anchor", "write.context", "write.relate",
-    "write.prune", "query.question", "query.decompose", "query.expand", "query.time", "search", "rank.score",
-    "rank.boost", "rank.rerank", "rank.fuse", "rank.window", "rank.rollup")
+STILL_READ = ("extract", "classify")
+"""Slots before the selection that a foreign run has: the reader's graph, and classes of questions."""
+
+NOT_RUN = ("plan", "shards", "name", "ablate", "hydra", *(
+    slot.config for slot in SLOTS[:[slot.name for slot in SLOTS].index(LAST_RANKED)] if slot.name not in STILL_READ))
 """Places of the configuration that a ranking made elsewhere leaves unread."""
 
 SCORE = "score"
