@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from pydantic import Field
 
-from memlab.models.local.backend import free_bytes
+from memlab.models.local.backend import free_bytes, to_device
 from memlab.models.local.batching import attempt
 from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import Scores, topk_candidates
@@ -140,12 +140,13 @@ class ExactOnDevice:
         import torch
 
         end = int(visible.max())
+        block = self.block if self._resident is None else max(self.block, CELLS // len(queries))
         with torch.inference_mode():
             asked, limits = torch.from_numpy(queries).to(self.device), torch.from_numpy(visible).to(self.device)
             best = torch.full((len(queries), count), -torch.inf, device=self.device)
             where = torch.full((len(queries), count), -1, dtype=torch.int64, device=self.device)
-            for start in range(0, end, self.block):
-                part = self._part(start, min(start + self.block, end))
+            for start in range(0, end, block):
+                part = self._part(start, min(start + block, end))
                 columns = torch.arange(start, start + len(part), device=self.device)
                 step = max(1, CELLS // len(part))
                 for first in range(0, len(queries), step):
@@ -176,9 +177,7 @@ class ExactOnDevice:
         return held
 
     def _send(self, start: int, end: int) -> Any:
-        import torch
-
-        return torch.from_numpy(np.ascontiguousarray(self.vectors[start:end], np.float32)).to(self.device)
+        return to_device(np.ascontiguousarray(self.vectors[start:end], np.float32), self.device)
 
 
 @stage

@@ -50,7 +50,7 @@ def test_a_comment_or_a_docstring_makes_no_run_stale(copy: Path, digest: Callabl
 
 
 @pytest.mark.parametrize("pattern", [
-    "ask.py", "doctor.py", "errors.py", "memory.py", "run.py", "serve.py", "status.py", "submit.py", "cluster/*.py",
+    "ask.py", "doctor/*.py", "errors.py", "memory.py", "run.py", "serve.py", "status.py", "submit.py", "cluster/*.py",
     "config/*.py", "live/*.py", "report/*.py", "runtime/files.py", "serving/**/*.py", "track/*.py",
     "harness/manifest.py", "harness/plan.py", "harness/results.py", "harness/runner.py", "harness/sweep.py",
     "data/fetch.py", "data/show.py", "data/mteb.py", "data/__main__.py", "judge/*.py", "judge/calibration/*.py",

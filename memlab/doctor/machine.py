@@ -1,4 +1,4 @@
-"""Check of this machine: what it can run, and what is missing: ``memlab doctor [--network]``.
+"""Check of this machine: what it can run, and what is missing: ``memlab doctor [--network]``; a card: ``doctor gpu``.
 
 Each problem comes with the exact command that solves it. The exit status is 1 only if something essential is missing.
 """
@@ -237,7 +237,3 @@ def _cpu_flags() -> set[str]:
     except OSError:
         return set()
     return next((set(line.partition(":")[2].split()) for line in text.splitlines() if line.startswith("flags")), set())
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Unpacks the packets of pack.py on the GPU machine: . experiments/gpu/setup.sh PACKET.tar.xz ...
+# It sets PYTHONPATH and LD_LIBRARY_PATH for the commands that follow; a second call adds further packets.
+site=${MEMLAB_SITE:-/tmp/memlab-site}
+mkdir -p "$site"
+for packet in "$@"; do
+  tar xJf "$packet" -C "$site"
+done
+export PYTHONPATH="$PWD:$site" HF_HUB_OFFLINE=1 PYTHONUNBUFFERED=1
+if [ -d "$site/faiss" ]; then
+  here=$(dirname "${BASH_SOURCE[0]}")
+  cublas=$(python3 -c 'import glob, torch; from pathlib import Path; print(glob.glob(f"{Path(torch.__file__).parents[1]}/nvidia/**/libcublas.so.13", recursive=True)[0])')
+  if [ ! -f "$site/libcublas.so.12" ]; then
+    printf 'libcublas.so.12 { global: cublas*; local: *; };\n' > "$site/cublas12.map"
+    gcc -O2 -shared -fPIC -Wl,-soname,libcublas.so.12 -Wl,--version-script="$site/cublas12.map" \
+      -o "$site/libcublas.so.12" "$here/cublas12.c" -ldl
+    echo '{"preload-library": []}' > "$site/faiss/_preload_library.json"   # it looks for the package of cuBLAS 12
+    gcc -shared -Wl,-soname,libcublasLt.so.12 -o "$site/libcublasLt.so.12" -x c /dev/null   # named, never called
+  fi
+  export LD_LIBRARY_PATH="$site:$site/nvidia/cuda_runtime/lib:$(dirname "$cublas")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+fi

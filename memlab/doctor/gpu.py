@@ -1,0 +1,152 @@
+"""Check of a card: ``memlab doctor gpu [device=auto|cpu|cuda:0] [size=auto|real|small] [out=FILE]``.
+
+It compares what the device computes with what the CPU computes, and measures its speed beside that of other libraries:
+about five minutes on a card. Models of full size have random weights, so nothing is fetched. Results are printed as a
+table and written as JSON. The exit status is 1 if a result is off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from memlab import __version__
+from memlab.doctor import agreement, random_models, speed
+from memlab.doctor.rows import Row, attempted
+from memlab.errors import MemlabError, did_you_mean
+from memlab.models.local.backend import resolve
+from memlab.runtime.files import write_json
+from memlab.runtime.paths import expand
+from memlab.runtime.terminal import print
+
+WORDS = {"device": "auto", "size": "auto", "out": "doctor-gpu.json"}
+"""Names of the words and their defaults."""
+
+PACKAGES = ("torch", "transformers", "sentence-transformers", "FlagEmbedding", "flash-attn", "faiss-cpu", "faiss-gpu",
+            "faiss-gpu-cuvs", "numpy")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Check a device, print the table and write the file; return 1 if a row is off."""
+    parser = argparse.ArgumentParser(prog="memlab doctor gpu", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", metavar="NAME=VALUE", help="device=, size= and out=, as above")
+    try:
+        words = _words(parser.parse_args(argv).words)
+        device = resolve(words["device"], "auto", "auto").devices[0]  # type: ignore[arg-type]
+    except MemlabError as error:
+        print(f"memlab doctor gpu: {error}")
+        return 2
+    small = words["size"] == "small" or words["size"] == "auto" and device == "cpu"
+    machine = describe(device)
+    print(f"{machine['device']}, {'small' if small else 'full'} sizes; the models of speed have random weights")
+    begin, rows, spent = time.perf_counter(), list[Row](), list[float]()
+    for row in examine(device, speed.SMALL if small else speed.REAL):
+        rows.append(row)
+        spent.append(round(time.perf_counter() - begin, 1))
+        print(line(row), flush=True)
+    taken = time.perf_counter() - begin
+    off = [row for row in rows if row.state == "off"]
+    out = expand(words["out"])
+    write_json(out, {**machine, "size": "small" if small else "real", "seconds": round(taken, 1),
+                     "rows": [{**asdict(row), "ended_at_s": end} for row, end in zip(rows, spent)]})
+    print(f"\n{len(rows) - len(off)} of {len(rows)} rows are as they should be; {taken:.0f} s; {out}")
+    for row in off:
+        print(f"  {row.name}: {row.advice or 'report it with this file'}")
+    return 1 if off else 0
+
+
+def examine(device: str, sizes: speed.Sizes) -> Iterator[Row]:
+    """Yield the rows of a device, each when it is ready."""
+    with tempfile.TemporaryDirectory(prefix="memlab-doctor-") as folder:
+        encoder, reranker = Path(folder) / "encoder", Path(folder) / "reranker"
+        made = attempted("speed", "random models", partial(_save_models, encoder, reranker, sizes, device))
+        if made.state != "ok":
+            yield made
+            return
+        large, turns = sizes is speed.REAL, random_models.texts(256 if sizes is speed.REAL else 32, (3, 120))
+        checks: list[tuple[str, Callable[[], Row]]] = [
+            ("vectors, embedded encoder", partial(agreement.vectors, None, device, turns)),
+            ("vectors, random encoder", partial(agreement.vectors, encoder, device, turns[:64])),
+            ("batches", partial(agreement.batches, device, turns)),
+            ("late interaction", partial(agreement.matches, device, sizes.shape.hidden, sizes.tokens // 4)),
+            ("exact search", partial(agreement.exact, device, sizes.shape.hidden, sizes.vectors // 10)),
+            ("inverted lists", partial(agreement.inverted_lists, device, 128, sizes.vectors // 4)),
+            ("order of a reranking", partial(agreement.rerank_order, reranker, device)),
+            ("late index", partial(agreement.late_index, device, 8 if large else 1))]
+        for name, check in checks:
+            yield attempted("agreement", name, check)
+        rates: list[speed.Rates] = []
+
+        def measured() -> Row:
+            rates.append(speed.device_rates(device, sizes))
+            return rates[0].row()
+
+        yield attempted("rates", "rates of the device", measured)
+        if not rates:
+            return
+        measures: list[tuple[str, Callable[[], Row]]] = [
+            ("encoding turns", partial(speed.encoding, encoder, device, sizes, rates[0], False)),
+            ("encoding sessions", partial(speed.encoding, encoder, device, sizes, rates[0], True)),
+            ("FlagEmbedding's encoder", partial(speed.flag_rate, "encoder", encoder, device, sizes)),
+            ("reranking", partial(speed.reranking, reranker, device, sizes, rates[0])),
+            ("FlagEmbedding's reranker", partial(speed.flag_rate, "reranker", reranker, device, sizes)),
+            ("late interaction", partial(speed.late_interaction, device, sizes, rates[0])),
+            ("exact search", partial(speed.exact_search, device, sizes, rates[0]))]
+        for name, measure in measures:
+            yield attempted("speed", name, measure)
+
+
+def line(row: Row) -> str:
+    """Return a row as it is printed."""
+    rest = "; ".join(filter(None, [row.result, row.share and f"{row.share} of the device's rate", row.beside]))
+    return f"{row.state:>7}  {row.name:<44}  {rest}" + (f"\n{'':>7}  -> {row.advice}" if row.advice else "")
+
+
+def describe(device: str) -> dict[str, Any]:
+    """Return what the device, its driver and the packages are."""
+    import torch
+
+    described: dict[str, Any] = {"memlab": __version__, "python": platform.python_version(), "device": "cpu",
+                                 "cuda": torch.version.cuda,
+                                 "packages": {name: _version(name) for name in PACKAGES if _version(name)}}
+    if device != "cpu":
+        properties = torch.cuda.get_device_properties(device)
+        described |= {"device": properties.name, "memory_gb": round(properties.total_memory / 1e9, 1),
+                      "capability": f"{properties.major}.{properties.minor}",
+                      "multiprocessors": properties.multi_processor_count}
+    return described
+
+
+def _save_models(encoder: Path, reranker: Path, sizes: speed.Sizes, device: str) -> Row:
+    random_models.save_encoder(encoder, sizes.shape, device)
+    random_models.save_reranker(reranker, sizes.shape, device)
+    return Row("speed", "random models", "saved")
+
+
+def _words(given: Sequence[str]) -> dict[str, str]:
+    """Return the words with defaults; raise MemlabError for an unknown one."""
+    words = dict(WORDS)
+    for word in given:
+        name, equals, value = word.partition("=")
+        if name not in WORDS or not equals or not value:
+            raise MemlabError(f"there is no word '{word}'", fix=did_you_mean(name, WORDS))
+        words[name] = value
+    if words["size"] not in ("auto", "real", "small"):
+        raise MemlabError(f"size={words['size']} is none of auto, real, small", fix="size=small")
+    return words
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""

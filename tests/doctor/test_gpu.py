@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memlab.doctor import __main__ as doctor
+from memlab.doctor import agreement, gpu, speed
+from memlab.doctor.rows import Row
+from memlab.models.local.embedder import SentenceEmbedder
+from memlab.models.protocols import Floats, Ints
+from memlab.search.exact import ExactOnDevice, Neighbours
+
+
+@pytest.mark.slow
+def test_a_cpu_agrees_with_itself_and_its_speed_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.main(["gpu", "device=cpu", f"out={tmp_path / 'found.json'}"]) == 0
+    out, found = capsys.readouterr().out, json.loads((tmp_path / "found.json").read_text())
+    assert (found["size"], found["device"]) == ("small", "cpu")
+    states = {row["name"]: row["state"] for row in found["rows"]}
+    assert set(states.values()) <= {"ok", "skipped"}
+    assert all(name in out for name in states)
+    parts = [row["part"] for row in found["rows"]]
+    assert [parts.count(part) for part in ("agreement", "rates", "speed")] == [8, 1, 7]
+    shares = [row["numbers"]["share"] for row in found["rows"] if "share" in row["numbers"]]
+    assert len(shares) == 5
+    assert all(0 < share < 2 for share in shares)  # a busy machine may measure its own rate too low
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["devise=cpu"], "there is no word 'devise=cpu'. Fix: did you mean 'device'?"),
+    (["size=large"], "size=large is none of"), (["cpu"], "there is no word 'cpu'"),
+    (["device=cuda:99"], "this process sees")])
+def test_wrong_words_are_named_before_anything_is_loaded(words: list[str], message: str,
+                                                         capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu.main(words) == 2
+    assert message in capsys.readouterr().out
+
+
+def test_vectors_of_a_wrong_model_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = SentenceEmbedder.encode
+
+    def worse(self: SentenceEmbedder, texts: list[str], role: str) -> object:
+        for at, vectors in real(self, texts, role):  # type: ignore[arg-type]
+            yield at, vectors[:, ::-1] if self.token_budget else vectors
+
+    monkeypatch.setattr(SentenceEmbedder, "encode", worse)
+    row = agreement.batches("cpu", ["a walk", "a cat"])
+    assert row.state == "off"
+    assert "dtype=fp32" in row.advice
+
+
+def test_a_search_that_misses_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert agreement.exact("cpu", 16, 2_000).state == "ok"
+
+    def latest(self: ExactOnDevice, queries: Floats, visible: Ints, depth: int) -> Neighbours:
+        return [(np.arange(n)[-depth:], (self.vectors[:n] @ query)[-depth:]) for query, n in zip(queries, visible)]
+
+    monkeypatch.setattr(ExactOnDevice, "search", latest)
+    assert agreement.exact("cpu", 16, 2_000).state == "off"
+
+
+def test_token_vectors_lie_in_texts_and_have_unit_length() -> None:
+    stored = speed.random_token_vectors(0, 1_000, 8, "cpu")
+    assert stored.lengths.sum() == 1_000
+    assert np.allclose(np.linalg.norm(stored.blocks[0].vectors.astype(np.float32), axis=1), 1, atol=1e-2)
+
+
+def test_only_full_sizes_are_judged_by_another_library() -> None:
+    def row(sizes: speed.Sizes, rate: float) -> Row:
+        return speed._compared(sizes, "a", rate, "texts/s", 0.5, 100.0, "another", "do this")
+
+    assert [row(speed.REAL, 89).state, row(speed.REAL, 91).state, row(speed.SMALL, 10).state] == ["off", "ok", "ok"]
+    assert row(speed.REAL, 50).beside == "another: 100 texts/s, memlab 0.50 times that"
+
+
+def test_a_row_is_printed_on_a_line_with_its_advice_below() -> None:
+    row = Row("speed", "encoding", "5 texts/s", "off", "3%", "another: 9 texts/s", "do this")
+    assert gpu.line(row).split("\n") == [
+        "    off  encoding" + " " * 36 + "  5 texts/s; 3% of the device's rate; another: 9 texts/s",
+        "         -> do this"]
