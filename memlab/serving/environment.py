@@ -99,19 +99,32 @@ def gpus() -> list[int]:
 
     The driver's own command counts them, since memlab's torch may be a CPU build.
     """
+    return _of_gpus("memory.total")
+
+
+def free_memory() -> list[int]:
+    """Return the memory in MiB of each of the ``gpus`` that no process holds."""
+    return _of_gpus("memory.free")
+
+
+def _of_gpus(field: str) -> list[int]:
+    """Return a number of each visible GPU, in the order in which a process sees them."""
     command = shutil.which("nvidia-smi")
     if command is None:
         return []
-    query = [command, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    query = [command, f"--query-gpu={field}", "--format=csv,noheader,nounits"]
     try:
         output = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return []
-    memory = [int(line) for line in output.split() if line.isdigit()]
+    numbers = [int(line) for line in output.split() if line.isdigit()]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
-        return memory
-    return memory[: len([one for one in visible.split(",") if one.strip() not in {"", "-1"}])]
+        return numbers
+    named = [one.strip() for one in visible.split(",") if one.strip() not in {"", "-1"}]
+    if all(one.isdigit() and int(one) < len(numbers) for one in named):
+        return [numbers[int(one)] for one in named]
+    return numbers[: len(named)]  # by their long names
 
 
 def _packages(folder: Path, pattern: str) -> list[Path]:
