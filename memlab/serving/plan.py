@@ -226,7 +226,7 @@ def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
                               f"{room:.1f} GB",
                               fix=f"--max-len N, --gpu-memory SHARE, or {_smaller(settings, gpus)}")
         return
-    weights = folder_gb(Path(settings.model)) if is_folder(settings.model) else 2 * (settings.weights_gb or 0)
+    weights = _folder_gb(Path(settings.model)) if is_folder(settings.model) else 2 * (settings.weights_gb or 0)
     if settings.dtype in {"bfloat16", "float16"}:
         weights /= 2
     needed, free = weights + settings.kv_cache * 2**30 / 1e9 + 1.5, psutil.virtual_memory().available / 1e9
@@ -244,7 +244,7 @@ def _smaller(settings: Settings, gpus: Sequence[int]) -> str:
     """Return the forms of a model that these GPUs hold, as words for a message."""
     ways = [f"memlab serve {name}" for name, form in smaller_forms(settings.model).items()
             if form.tensor_parallel <= len(gpus) and form.needed_gb() <= _room(form, gpus)]
-    if not settings.quantization and replace(settings, quantization="fp8").needed_gb() <= _room(settings, gpus):
+    if settings.can_be_quantised() and replace(settings, quantization="fp8").needed_gb() <= _room(settings, gpus):
         ways.append("--quantization fp8 (half the size)")
     return ", or ".join([*ways, "a smaller model"])
 
@@ -254,7 +254,7 @@ def is_folder(model: str) -> bool:
     return Path(model).is_dir()
 
 
-def folder_gb(folder: Path) -> float:
+def _folder_gb(folder: Path) -> float:
     """Return the size of a folder's weights in float32, in GB."""
     files = [*folder.glob("*.safetensors")] or [*folder.glob("*.bin")]
     try:

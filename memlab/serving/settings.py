@@ -41,6 +41,7 @@ SHARES: dict[str, float] = {"fp8": 0.57, "fp8_per_tensor": 0.57, "fp8_per_block"
 FOLDER = shipped("conf") / "serve"
 """The folder of the files of settings."""
 
+_IN_FEW_BITS = re.compile("awq|gptq|int[48]|fp[48]|gpt-oss", re.IGNORECASE)
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
 
@@ -88,6 +89,14 @@ class Settings:
     def loaded_gb(self) -> float:
         """Return the GB of weights in the GPUs' memory; 0 if unknown."""
         return (self.weights_gb or 0.0) * SHARES.get(self.quantization or "", 1.0)
+
+    def can_be_quantised(self) -> bool:
+        """Return whether the weights are published in 16 bits, so that vLLM can load them in 8.
+
+        >>> settings("qwen2.5-7b").can_be_quantised(), settings("qwen2.5-72b-awq").can_be_quantised()
+        (True, False)
+        """
+        return self.quantization is None and not _IN_FEW_BITS.search(self.model)
 
     def needed_gb(self) -> float:
         """Return the GB of one copy on all its GPUs: weights, the cache of a full window, vLLM's own; 0 if unknown."""
@@ -138,6 +147,15 @@ def smaller_forms(model: str) -> dict[str, Settings]:
     names = served_names()
     stems = [name for name in names if _read(name).model == model]
     return {name: _read(name) for name in names if any(name.startswith(f"{stem}-") for stem in stems)}
+
+
+def short_name(model: str) -> str:
+    """Return the name of a model's file of settings; without one its own name.
+
+    >>> short_name("Qwen/Qwen2.5-7B-Instruct"), short_name("someone/a-model")
+    ('qwen2.5-7b', 'someone/a-model')
+    """
+    return next((name for name in served_names() if _read(name).model == model), model)
 
 
 def settings(name: str) -> Settings:

@@ -141,8 +141,9 @@ def test_the_cache_of_a_window_and_vllms_own_memory_are_counted(monkeypatch: pyt
     """15.2 GB of weights fit into 0.75 of 24 GB; vLLM would load them and end, since no window's cache fits."""
     small = [round(22.5 * 1024)]  # an L4: 24.2 GB
     whole = made(["qwen2.5-7b"], small, monkeypatch, tmp_path)
-    with pytest.raises(MemlabError, match=r"the weights take 15\.2 GB, the attention cache of 32,768 tokens 1\.9 GB, vLLM "
-                                          r"itself 1\.5 GB; 1 GPU\(s\) give 18\.1 GB.*--quantization fp8"):
+    with pytest.raises(MemlabError, match=r"the weights take 15\.2 GB, the attention cache of 32,768 tokens "
+                                          r"1\.9 GB, vLLM itself 1\.5 GB; 1 GPU\(s\) give 18\.1 GB.*"
+                                          "--quantization fp8"):
         plan.check_room(whole.settings, "gpu", small)
     for words in (["--max-len", "8192"], ["--quantization", "fp8"], ["--gpu-memory", "0.9"]):
         fitting = made(["qwen2.5-7b", *words], small, monkeypatch, tmp_path)
