@@ -145,8 +145,8 @@ def test_the_profile_for_gpus_runs_with_small_models_and_a_served_reader(tmp_pat
     server = ChatServer(lambda _: "Oslo")
     server.start()
     try:
-        compared = run(tmp_path, "+profile=gpu", "search/dense=ivf", "data.pool=true", "search.dense.index.exact_below=0",
-                       "track=none", f"chat.url={server.url}")
+        compared = run(tmp_path, "+profile=gpu", "search/dense=ivf", "search.dense.index.exact_below=0",
+                       "data.pool=true", "track=none", f"chat.url={server.url}")
     finally:
         server.stop()
     (arm,) = compared["arms"].values()

@@ -149,7 +149,9 @@ def dimensions(embedder: Any) -> int | None:
 def gigabytes(gb: float) -> str:
     """Return a size in GB, or in MB if it is small.
 
-    >>> gigabytes(12.34), gigabytes(0.0567)
-    ('12.3 GB', '57 MB')
+    >>> gigabytes(12.34), gigabytes(0.0567), gigabytes(1e-5)
+    ('12.3 GB', '57 MB', 'under 1 MB')
     """
+    if gb < 0.001:
+        return "under 1 MB"
     return f"{gb:,.1f} GB" if gb >= 1 else f"{1000 * gb:,.0f} MB"
