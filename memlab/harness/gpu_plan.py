@@ -1,4 +1,4 @@
-"""Which models of a sweep and which of its servers share a GPU's memory, and whether they fit.
+"""Layout of the models of a sweep and of its servers on GPUs, and a refusal of what does not fit.
 
 Sizes are in GB (1e9 bytes). Weights and widths are read from the models' files, or for models that are not on this
 machine from ``conf/serve``; the rest of a process's memory is estimated from the constants below.
@@ -84,7 +84,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Layout:
+class CardLayout:
     """What lies where. rows: (card, what, GB or None where that is not known)."""
 
     cards: tuple[float, ...]
@@ -198,7 +198,7 @@ def forms(one: Served) -> Iterator[tuple[Settings, tuple[str, ...]]]:
 
 
 def lay_out(models: Sequence[Loaded], servers: Sequence[Served], cards: Sequence[float], search_gb: float = 0.0,
-            held: Sequence[tuple[str, float]] = ()) -> Layout:
+            held: Sequence[tuple[str, float]] = ()) -> CardLayout:
     """Place the models of a run and its servers on cards of so many GB.
 
     The run has the first card, and those that no server needs. A server has cards of its own where there are enough,
@@ -213,45 +213,57 @@ def lay_out(models: Sequence[Loaded], servers: Sequence[Served], cards: Sequence
             is sent there piece by piece for each search.
     """
     plain = _lay_out(models, servers, cards, search_gb, ())
+    if not held:
+        return plain
     with suppress(MemlabError):
         roomy = _lay_out(models, servers, cards, search_gb, held)
         if [one.options for one in roomy.servers] == [one.options for one in plain.servers]:
             return roomy
-    streamed = tuple((plain.run[0], f"{what}, sent in pieces", 0.0) for what, _ in held)
-    return replace(plain, rows=plain.rows + streamed)
+    return replace(plain, rows=(*plain.rows, *((0, f"{what}, sent in pieces", 0.0) for what, _ in held)))
 
 
 def _lay_out(models: Sequence[Loaded], servers: Sequence[Served], cards: Sequence[float], search_gb: float,
-             held: Sequence[tuple[str, float]]) -> Layout:
+             held: Sequence[tuple[str, float]]) -> CardLayout:
+    used = bool(models or search_gb or held)
+    rows, own = _process(on_card(models, 0), search_gb, held) if used else ([], 0.0)
     placed: list[Placed] = []
     taken = [0.0] * len(cards)
-    rows, own = _process(models, search_gb, held) if models else ([], 0.0)
-    if own > cards[0]:
-        raise MemlabError(f"the models of the run need {own:.1f} GB ({_listed(rows)}), and have a card of "
-                          f"{cards[0]:g} GB", where="gpus", fix=_smaller_batches(models))
     for number, one in enumerate(servers):
         found = _place(one, cards, taken, own, len(servers) - number)
         if found is None:
             least = min(form.needed_gb() for form, _ in forms(one))
+            beside = f", and the models of the run {own:.1f} GB ({_listed(rows)})" if own else ""
             raise MemlabError(
-                f"the server of {short_name(one.settings.model)} needs {least:.1f} GB in its smallest form, and the "
-                f"models of the run {own:.1f} GB ({_listed(rows)}); {_cards(cards)} cannot hold both",
-                where="gpus", fix="a smaller model (chat=NAME), its server on another machine (chat.url=URL), more "
-                                  f"cards (gpus=[80,80]), or {_smaller_batches(models)}")
+                f"the server of {short_name(one.settings.model)} needs {least:.1f} GB in its smallest form{beside}; "
+                f"{_cards(cards)} cannot hold that",
+                where="gpus", fix="a smaller model (chat=NAME), its server on another machine (chat.url=URL), or more "
+                                  f"cards (gpus=[80,80]){_smaller_batches(models)}")
         placed.append(found)
         for card in found.cards:
             taken[card] += found.share * cards[card]
     shared = {card for server in placed for card in server.cards}
-    run = tuple(card for card in range(len(cards)) if card == 0 or card not in shared) if models else ()
+    run = tuple(card for card in range(len(cards)) if card == 0 or card not in shared) if used else ()
     where: list[tuple[int, str, float | None]] = []
     for position, card in enumerate(run):
-        here = [model for model in models if model.device in ("auto", f"cuda:{position}")
-                or (model.device == "cuda" and not position)]
         first = position == 0
-        where += [(card, what, gb) for what, gb in _process(here, search_gb * first, held if first else ())[0]]
+        rows, needed = _process(on_card(models, position), search_gb * first, held if first else ())
+        if needed + taken[card] > cards[card]:
+            raise MemlabError(f"the models of the run need {needed:.1f} GB ({_listed(rows)}), and have a card of "
+                              f"{cards[card]:g} GB", where="gpus", fix=f"a larger card{_smaller_batches(models)}")
+        where += [(card, what, gb) for what, gb in rows]
+    for model in models:
+        if (number := int(model.device.partition(":")[2] or 0)) >= len(run):
+            raise MemlabError(f"{model.label} is to run on cuda:{number}, and the run has {len(run)} of "
+                              f"{len(cards)} card(s)", where="gpus", fix="device=auto, or more cards")
     where += [(card, server.contents(cards[card]), server.share * cards[card])
               for server in placed for card in server.cards]
-    return Layout(tuple(cards), run, tuple(placed), tuple(where))
+    return CardLayout(tuple(cards), run, tuple(placed), tuple(where))
+
+
+def on_card(models: Sequence[Loaded], position: int) -> list[Loaded]:
+    """Return the models that are loaded on one of the cards that a run sees."""
+    return [model for model in models if model.device in ("auto", f"cuda:{position}")
+            or (model.device == "cuda" and not position)]
 
 
 def _process(models: Sequence[Loaded], search_gb: float, held: Sequence[tuple[str, float]]
@@ -280,15 +292,16 @@ def _place(one: Served, cards: Sequence[float], taken: Sequence[float], own: flo
             alone = len(free) >= number
             group = free[-number:] if alone else list(range(len(cards)))[-number:]
             room = [min(MOST_SHARE * cards[card], cards[card] - taken[card] - own * (card == 0)) for card in group]
-            need = shape.needed_gb() / number
-            if min(room) <= 0 or need > min(room):
+            most, smallest = min(gb / cards[card] for gb, card in zip(room, group)), min(cards[card] for card in group)
+            least = shape.needed_gb() / number / smallest
+            if most <= 0 or least > most:
                 continue
-            most = min(room) if alone or waiting == 1 else max(need, min(room) / waiting)
-            smallest = min(cards[card] for card in group)
+            if not alone:
+                most = max(least, most / waiting)
             if form.gpu_memory is not None:
-                most = min(most, max(need, form.gpu_memory * smallest))
+                most = min(most, max(least, form.gpu_memory))
             parallel = ("--tensor-parallel", str(number)) if number != form.tensor_parallel else ()
-            return Placed(one, shape, tuple(group), _down(most / smallest, need / smallest), (*options, *parallel))
+            return Placed(one, shape, tuple(group), _down(most, least), (*options, *parallel))
     return None
 
 
@@ -309,4 +322,5 @@ def _cards(cards: Sequence[float]) -> str:
 
 def _smaller_batches(models: Sequence[Loaded]) -> str:
     options = dict.fromkeys(model.option.removesuffix(".path") for model in models)
-    return f"smaller batches ({' '.join(f'{option}.token_budget=16384' for option in options)})"
+    words = " ".join(f"{option}.token_budget=16384" for option in options)
+    return f", or smaller batches ({words})" if words else ""

@@ -15,7 +15,18 @@ from rich.table import Column, Table
 
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm
-from memlab.harness.gpu_plan import Layout, Loaded, Placed, Served, forms, lay_out, least_gb, loaded, served
+from memlab.harness.gpu_plan import (
+    CardLayout,
+    Loaded,
+    Placed,
+    Served,
+    forms,
+    lay_out,
+    least_gb,
+    loaded,
+    on_card,
+    served,
+)
 from memlab.harness.gpu_searches import Search, gigabytes, searches
 from memlab.models.local.torch_build import gpu_count
 from memlab.runtime.console import Console
@@ -75,7 +86,7 @@ def print_cards(settings: DictConfig, arms: Sequence[tuple[Arm, Tables | None]],
 
 
 def _laid_out(models: Sequence[Loaded], servers: Sequence[Served], cards: Sequence[float], found: Sequence[Search]
-              ) -> Layout:
+              ) -> CardLayout:
     held = {what: gb for what, gb in sorted(one.held for one in found if one.held)}  # the largest of each
     try:
         return lay_out(models, servers, cards, max((one.working_gb for one in found), default=0.0), [*held.items()])
@@ -95,7 +106,7 @@ def _needs(models: Sequence[Loaded], servers: Sequence[Served]) -> str:
     return text
 
 
-def _table(layout: Layout) -> Table:
+def _table(layout: CardLayout) -> Table:
     table = Table(Column("card", no_wrap=True), Column("what it holds", overflow="fold"),
                   Column("GB", justify="right", no_wrap=True), show_edge=False)
     for card, size in enumerate(layout.cards):
@@ -105,7 +116,7 @@ def _table(layout: Layout) -> Table:
     return table
 
 
-def commands(layout: Layout, arm: Arm) -> list[str]:
+def commands(layout: CardLayout, arm: Arm) -> list[str]:
     """Return the lines that start the servers, and then the run."""
     several = len(layout.cards) > 1
     lines = []
@@ -145,8 +156,7 @@ def check_cards(settings: DictConfig, arms: Sequence[Arm]) -> None:
         return
     faults = []
     for number, mib in enumerate(free):
-        here = [model for model in models if model.device in ("auto", f"cuda:{number}")
-                or (model.device == "cuda" and not number)]
+        here = on_card(models, number)
         needed, gb = least_gb(here), mib * 2**20 / 1e9
         if here and needed > gb:
             faults.append(

@@ -1,4 +1,4 @@
-"""What each search of an arm does on a GPU or on the CPU, the number that decides, and the memory and disk it takes."""
+"""Places of the searches of an arm, on a GPU or on the CPU: the number that decides, and their memory and disk."""
 
 from __future__ import annotations
 

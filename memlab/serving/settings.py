@@ -29,7 +29,7 @@ MOST_SHARE, LEAST_SHARE = 0.9, 0.5
 """Bounds of the share of a card that a server takes by default. The rest of 0.9 is for what vLLM does not count."""
 
 LEFT_GB = 6.0
-"""GB that a server leaves on a card that a run needs too: the models of ``+profile=gpu`` and their largest batches (5.6
+"""GB that a server leaves on a card that a run needs too: the models of ``+profile=gpu`` and their largest batches (5.5
 GB, ``memlab.harness.gpu_plan``). Estimated, not measured."""
 
 OWN_GB = 1.5

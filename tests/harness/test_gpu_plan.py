@@ -15,7 +15,7 @@ from memlab.harness import gpu_print
 from memlab.harness.gpu_plan import (
     ACTIVATIONS,
     CUDA_GB,
-    Layout,
+    CardLayout,
     Loaded,
     Served,
     lay_out,
@@ -31,7 +31,7 @@ from memlab.models.local import base
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.run import main
 from memlab.runtime.home import bundled_encoder
-from memlab.serving.settings import settings
+from memlab.serving.settings import LEFT_GB, settings
 from tests.small import LIVES
 
 BATCH = 2 * 65_536 * ACTIVATIONS * 1024 * 2 / 1e9
@@ -54,7 +54,7 @@ def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     size.cache_clear()
 
 
-def on(layout: Layout, card: int) -> dict[str, float | None]:
+def on(layout: CardLayout, card: int) -> dict[str, float | None]:
     return {what.partition(":")[0]: gb for at, what, gb in layout.rows if at == card}
 
 
@@ -93,6 +93,29 @@ def test_a_pinned_encoder_is_on_its_card_alone() -> None:
     pinned = [Loaded("e", 2., 1., .1, "cuda:1", "embedder.path"), Loaded("r", 3., 1., .1, "cuda", "cross_encoder.path")]
     layout = lay_out(pinned, [], [24, 24])
     assert [("e" in on(layout, card), "r" in on(layout, card)) for card in (0, 1)] == [(False, True), (True, False)]
+
+
+def test_a_card_that_the_run_does_not_have_is_refused() -> None:
+    pinned = [Loaded("encoder e", 2., 1., .1, "cuda:1", "embedder.path")]
+    with pytest.raises(MemlabError, match=r"encoder e is to run on cuda:1, and the run has 1 of 1 card"):
+        lay_out(pinned, [], [24])
+    with pytest.raises(MemlabError, match=r"has 1 of 2 card"):
+        lay_out(pinned, [READER], [24, 24])
+
+
+def test_each_card_of_a_run_must_hold_its_models() -> None:
+    with pytest.raises(MemlabError, match=r"need 5\.5 GB .* card of 4 GB"):
+        lay_out(MODELS, [], [24, 4])
+
+
+def test_a_search_on_the_card_needs_no_model_there() -> None:
+    layout = lay_out([], [READER], [80], 2., [("vectors searched exactly", 1.)])
+    assert on(layout, 0) == {"vectors searched exactly": 1., "largest batches": 2., "CUDA of the run": CUDA_GB,
+                             "server of qwen2.5-7b": .9 * 80}
+
+
+def test_a_server_alone_leaves_what_a_run_of_the_profile_takes() -> None:
+    assert OWN <= LEFT_GB
 
 
 def test_a_large_reader_takes_more_cards_or_its_published_smaller_form() -> None:
