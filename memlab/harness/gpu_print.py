@@ -81,7 +81,8 @@ def print_cards(settings: DictConfig, arms: Sequence[tuple[Arm, Tables | None]],
         out.print("the searches of some arms are not known before a model has made their memories")
     if cards:
         out.print("to type, in this order:")
-        for line in commands(layout, arms[0][0]):
+        names = environment.visible_names(len(cards)) if given is None else [str(card) for card in range(len(cards))]
+        for line in commands(layout, arms[0][0], names):
             out.print(f"  {escape(line)}")
 
 
@@ -116,13 +117,13 @@ def _table(layout: CardLayout) -> Table:
     return table
 
 
-def commands(layout: CardLayout, arm: Arm) -> list[str]:
-    """Return the lines that start the servers, and then the run."""
+def commands(layout: CardLayout, arm: Arm, names: Sequence[str]) -> list[str]:
+    """Return the lines that start the servers, and then the run; ``names`` are those of the cards."""
     several = len(layout.cards) > 1
     lines = []
     extra: list[str] = []
     for server in layout.servers:
-        on = f"CUDA_VISIBLE_DEVICES={','.join(map(str, server.cards))} " * several
+        on = f"CUDA_VISIBLE_DEVICES={','.join(names[card] for card in server.cards)} " * several
         lines.append(f"{on}memlab serve {short_name(server.settings.model)} --detach --gpu-memory {server.share:g}"
                      + "".join(f" {option}" for option in server.options))
         if server.settings.model != server.served.settings.model:  # a published form of its own name
@@ -130,7 +131,7 @@ def commands(layout: CardLayout, arm: Arm) -> list[str]:
     words = [word for word in shlex.split(arm.command)[3:] if not word.startswith(("plan=", "gpus="))]
     keys = [word.partition("=")[0] for word in extra]
     words = [*(word for word in words if word.partition("=")[0] not in keys), *extra]
-    on = f"CUDA_VISIBLE_DEVICES={','.join(map(str, layout.run))} " * (several and bool(layout.run))
+    on = f"CUDA_VISIBLE_DEVICES={','.join(names[card] for card in layout.run)} " * (several and bool(layout.run))
     return [*lines, f"{on}memlab run {shlex.join(words)}".rstrip()]
 
 

@@ -107,6 +107,18 @@ def free_memory() -> list[int]:
     return _of_gpus("memory.free")
 
 
+def visible_names(count: int) -> list[str]:
+    """Return the names by which CUDA_VISIBLE_DEVICES can choose among the first ``count`` visible GPUs."""
+    named = _named()
+    return [str(number) for number in range(count)] if named is None else named[:count]
+
+
+def _named() -> list[str] | None:
+    """Return the GPUs that CUDA_VISIBLE_DEVICES names; None if it is not set."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return None if visible is None else [one.strip() for one in visible.split(",") if one.strip() not in {"", "-1"}]
+
+
 def _of_gpus(field: str) -> list[int]:
     """Return a number of each visible GPU, in the order in which a process sees them."""
     command = shutil.which("nvidia-smi")
@@ -118,10 +130,9 @@ def _of_gpus(field: str) -> list[int]:
     except (OSError, subprocess.SubprocessError):
         return []
     numbers = [int(line) for line in output.split() if line.isdigit()]
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
+    named = _named()
+    if named is None:
         return numbers
-    named = [one.strip() for one in visible.split(",") if one.strip() not in {"", "-1"}]
     if all(one.isdigit() and int(one) < len(numbers) for one in named):
         return [numbers[int(one)] for one in named]
     return numbers[: len(named)]  # by their long names

@@ -31,7 +31,7 @@ INSIDE = Path(__file__).with_name("inside")
 AUTO = 0
 """The value of ``--data-parallel auto``."""
 
-_OVERRIDES = ("revision", "runner", "dtype", "tensor_parallel", "data_parallel", "gpu_memory", "kv_cache",
+_OVERRIDES = ("revision", "runner", "dtype", "max_len", "tensor_parallel", "data_parallel", "gpu_memory", "kv_cache",
               "quantization")
 _RECORDED = ("--host", "--port", "--api-key")  # set and recorded by memlab
 _OWN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # of memlab's environment, wrong for another
@@ -102,7 +102,7 @@ class Plan:
             return ""
         taken = self.settings.tensor_parallel * self.settings.data_parallel
         share, card = self.settings.share(self.gpus), min(self.gpus) * 2**20 / 1e9
-        free = ",".join(str(number) for number in range(taken, len(self.gpus)))
+        free = ",".join(environment.visible_names(len(self.gpus))[taken:])
         beside = f"; a run on the other cards: CUDA_VISIBLE_DEVICES={free}" if free else " for the models of a run"
         return (f"takes {share:g} of {taken} card(s), {share * card:.1f} GB of each, and leaves "
                 f"{(1 - share) * card:.1f} GB{beside}; another share: --gpu-memory SHARE")
@@ -125,11 +125,11 @@ def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: C
     extra, quantization = _own_quantization(extra)
     if quantization:
         overrides["quantization"] = quantization
+    if args.max_len is not None:
+        overrides["cache_gb"] = model_settings.cache_of(args.max_len)
     if args.data_parallel == AUTO:
         del overrides["data_parallel"]
     try:
-        if args.max_len is not None:
-            model_settings = model_settings.with_window(args.max_len)
         model_settings = replace(model_settings, **overrides)
     except ValidationError as error:
         raise Faults(f"--{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}"
@@ -219,8 +219,8 @@ def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
                               f"{settings.tensor_parallel} GPU(s) give {room:.0f} GB",
                               fix=f"--tensor-parallel N or --gpu-memory SHARE, or {_smaller(settings, gpus)}")
         if settings.needed_gb() > room:
-            cache = f"the attention cache of {settings.max_len:,} tokens {settings.cache_gb:.1f} GB, " * bool(
-                settings.cache_gb)
+            cache = (f"the attention cache of {settings.max_len or 0:,} tokens {settings.cache_gb:.1f} GB, "
+                     if settings.cache_gb else "")
             raise MemlabError(f"the weights take {settings.loaded_gb():.1f} GB, {cache}vLLM itself "
                               f"{OWN_GB * settings.tensor_parallel:.1f} GB; {settings.tensor_parallel} GPU(s) give "
                               f"{room:.1f} GB",

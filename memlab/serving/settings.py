@@ -110,8 +110,11 @@ class Settings:
         >>> Settings(model="m", max_len=1000, cache_gb=3.0).with_window(500).cache_gb
         1.5
         """
-        cache = self.cache_gb and self.max_len and self.cache_gb * tokens / self.max_len
-        return replace(self, max_len=tokens, cache_gb=cache or None)
+        return replace(self, max_len=tokens, cache_gb=self.cache_of(tokens))
+
+    def cache_of(self, tokens: int) -> float | None:
+        """Return the GB of the attention cache of so many tokens; None if unknown."""
+        return self.cache_gb * tokens / self.max_len if self.cache_gb and self.max_len else None
 
     def share(self, gpus: Sequence[int]) -> float:
         """Return the share of each GPU's memory to take on a machine with these GPUs (MiB each).

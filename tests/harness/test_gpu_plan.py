@@ -29,6 +29,7 @@ from memlab.harness.gpu_print import check_cards
 from memlab.harness.sweep import read
 from memlab.models.local import base
 from memlab.models.local.embedder import SentenceEmbedder
+from memlab.models.local.files import token_width, weight_count
 from memlab.run import main
 from memlab.runtime.home import bundled_encoder
 from memlab.serving.settings import LEFT_GB, settings
@@ -227,6 +228,26 @@ def test_the_plan_of_the_profile_says_what_to_type(gpus: str, lines: list[str], 
     assert "exact on the card from 1.0e+09 multiply-adds, the largest search has" in told
 
 
+def test_the_cards_of_this_machine_are_named_as_they_are_visible(capsys: pytest.CaptureFixture[str],
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_print, "seen", lambda: [80., 80.])
+    monkeypatch.setattr(gpu_print, "gpu_count", lambda: 2)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,6")
+    told = plan(["+profile=gpu"], capsys)
+    assert "CUDA_VISIBLE_DEVICES=6 memlab serve" in told
+    assert "CUDA_VISIBLE_DEVICES=3 memlab run" in told
+
+
+def test_a_build_for_cpus_leaves_the_cards_to_servers(capsys: pytest.CaptureFixture[str],
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_print, "seen", lambda: [80.])
+    monkeypatch.setattr(gpu_print, "gpu_count", lambda: 0)
+    told = plan(["+profile=gpu"], capsys)
+    assert "this memlab's PyTorch is a build for CPUs" in told
+    assert "encoder bge-m3" not in told.partition("cards\n")[2]
+    assert "vectors x 1,024; exact, on the CPU" in told
+
+
 def test_a_published_smaller_form_is_asked_for_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     told = plan(["+profile=gpu", "gpus=80", "chat.model=Qwen/Qwen2.5-72B-Instruct"], capsys)
     assert "memlab serve qwen2.5-72b-awq --detach" in told
@@ -288,3 +309,16 @@ def test_a_value_that_names_no_cards_is_a_fault(value: str) -> None:
     with pytest.raises(Faults, match="gpus: .* neither auto nor the GB of a card"):
         read([*LIVES, "track=none", f"gpus={value}"])
     assert setting_fault([24, 80.5]) == ""
+
+
+@pytest.mark.parametrize("content", [
+    b"", b"\xff" * 9, (3).to_bytes(8, "little") + b"[1]", (2).to_bytes(8, "little") + b"{}"])
+def test_weights_that_cannot_be_counted_are_of_unknown_size(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(content)
+    assert weight_count(tmp_path) is None
+    assert weight_count(tmp_path / "absent") is None
+    for text in ("[1]", "{", '{"hidden_size": {}}', "{}"):
+        (tmp_path / "config.json").write_text(text)
+        assert token_width(tmp_path) is None
+    (tmp_path / "config.json").write_text('{"text_config": {"hidden_size": 768}}')
+    assert token_width(tmp_path) == 768

@@ -131,6 +131,8 @@ def test_the_only_card_is_left_in_part_to_the_models_of_a_run(monkeypatch: pytes
     beside = made(["qwen2.5-7b"], [CARD24] * 3, monkeypatch, tmp_path)
     assert option(beside.line(9), "--gpu-memory-utilization") == "0.9"
     assert "leaves 2.6 GB; a run on the other cards: CUDA_VISIBLE_DEVICES=1,2;" in beside.memory()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5,7")
+    assert "CUDA_VISIBLE_DEVICES=5,7;" in beside.memory()
     given = made(["qwen2.5-7b", "--gpu-memory", "0.8"], [CARD24], monkeypatch, tmp_path)
     assert option(given.line(9), "--gpu-memory-utilization") == "0.8"
     assert made(["qwen2.5-7b", "--device", "cpu"], [], monkeypatch, tmp_path).memory() == ""
@@ -145,6 +147,8 @@ def test_the_cache_of_a_window_and_vllms_own_memory_are_counted(monkeypatch: pyt
                                           r"1\.9 GB, vLLM itself 1\.5 GB; 1 GPU\(s\) give 18\.1 GB.*"
                                           "--quantization fp8"):
         plan.check_room(whole.settings, "gpu", small)
+    with pytest.raises(MemlabError, match=r"the weights take 0\.1 GB, vLLM itself 1\.5 GB; 1 GPU\(s\) give 0\.4 GB"):
+        plan.check_room(settings("minilm"), "gpu", [4096])
     for words in (["--max-len", "8192"], ["--quantization", "fp8"], ["--gpu-memory", "0.9"]):
         fitting = made(["qwen2.5-7b", *words], small, monkeypatch, tmp_path)
         plan.check_room(fitting.settings, "gpu", small)
