@@ -88,9 +88,9 @@ def _exact(found: Sequence[VisiblePool], dim: int, on_card: bool) -> Search:
     number, numbers, asked = products[most], sent[most], len(found[most].queries)
     milliseconds = 1000 * (number / CPU_RATE / asked + CPU_START)
     rule = f"exact on the card from {least_products(numbers):.1e} multiply-adds, the largest search has {number:.1e}"
-    cpu = f"on the CPU, about {milliseconds:.1f} ms a question"
+    cpu = f"left to the CPU, which takes about {milliseconds:.1f} ms a question"
     if not on_card:
-        return Search(f"exact, {cpu}")
+        return Search(f"exact on the CPU, about {milliseconds:.1f} ms a question")
     if not any(there):
         return Search(f"{rule}: {cpu}")
     where = "on the card" if all(there) else f"{sum(there):,} on the card, {len(there) - sum(there):,} on the CPU"

@@ -41,8 +41,8 @@ def dense(index, cards: bool = True) -> Search:
 
 @pytest.mark.parametrize(("least", "sent", "where"), [
     (1200, 0, "1 on the card, 1 on the CPU"),  # (4 + 8) x 100 products in the first pool, 2 x 100 in the second
-    (1201, 0, "on the CPU, about 0.1 ms a question"), (200, 0, "on the card"), (0, 1, "on the card"),
-    (401, 1, "on the CPU, about 0.1 ms a question")])  # 8 x 100 numbers are sent
+    (1201, 0, "left to the CPU, which takes about 0.1 ms a question"), (200, 0, "on the card"), (0, 1, "on the card"),
+    (401, 1, "left to the CPU, which takes about 0.1 ms a question")])  # 8 x 100 numbers are sent
 def test_the_plan_decides_as_the_search_does(least: int, sent: int, where: str, monkeypatch: pytest.MonkeyPatch
                                              ) -> None:
     monkeypatch.setattr(exact, "GPU_PAYS", least)
@@ -51,7 +51,7 @@ def test_the_plan_decides_as_the_search_does(least: int, sent: int, where: str, 
     assert told.text == (f"dense (Flat): 2 pools of up to 8 vectors x 100; exact on the card from "
                          f"{least + 800 * sent:.1e} multiply-adds, the largest search has 1.2e+03: {where}")
     assert told.held == (("vectors searched exactly", 8 * 100 * 4 / 1e9) if "on the card" in where else None)
-    assert dense(Flat(device="cpu")).text.endswith("; exact, on the CPU, about 0.1 ms a question")
+    assert dense(Flat(device="cpu")).text.endswith("; exact on the CPU, about 0.1 ms a question")
     assert dense(Flat(), cards=False).held is None
 
 
