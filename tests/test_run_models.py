@@ -134,8 +134,8 @@ def test_the_profile_for_gpus_composes_alone_and_under_an_experiment() -> None:
         assert made is not None
         arm = made.arms[0]
         assert (arm.embedder.path, arm.cross_encoder.path) == ("BAAI/bge-m3", "BAAI/bge-reranker-v2-m3")
-        index = "HNSW" if "search/dense=hnsw" in words else "IVF"
-        assert arm.search.dense.index._target_ == f"memlab.search.faiss_index.{index}"
+        index = "faiss_index.HNSW" if "search/dense=hnsw" in words else "exact.Flat"
+        assert arm.search.dense.index._target_ == f"memlab.search.{index}"
         assert arm.rank.rerank.name == "cross_encoder"
         assert (arm.chat.model, arm.chat.url) == ("Qwen/Qwen2.5-7B-Instruct", "auto")
 
@@ -145,8 +145,8 @@ def test_the_profile_for_gpus_runs_with_small_models_and_a_served_reader(tmp_pat
     server = ChatServer(lambda _: "Oslo")
     server.start()
     try:
-        compared = run(tmp_path, "+profile=gpu", "data.pool=true", "search.dense.index.exact_below=0", "track=none",
-                       f"chat.url={server.url}")
+        compared = run(tmp_path, "+profile=gpu", "search/dense=ivf", "search.dense.index.exact_below=0",
+                       "data.pool=true", "track=none", f"chat.url={server.url}")
     finally:
         server.stop()
     (arm,) = compared["arms"].values()

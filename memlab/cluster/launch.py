@@ -13,9 +13,10 @@ from memlab.cluster import shards
 from memlab.cluster.local import Local
 from memlab.cluster.slurm import Slurm
 from memlab.cluster.submit import run_local, submit, wait
-from memlab.errors import MemlabError
+from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import load
-from memlab.harness.plan import print_plan
+from memlab.harness.gpu_print import check_cards
+from memlab.harness.plan import Cost, cost, print_plan
 from memlab.harness.runner import run_arm
 from memlab.harness.sweep import Sweep, read
 from memlab.report.inputs import reported_runs
@@ -50,8 +51,10 @@ def _run(sweep: Sweep, words: list[str], out: Console) -> int:
         names = ", ".join(name for name, reason in sweep.left_out.items() if reason == why)
         out.print(f"  [dim]left out: {escape(names)} ({escape(why)})[/dim]")
     settings = sweep.settings
-    if sweep.launcher is None and ready < len(sweep.arms):
-        _check_data(sweep)
+    if ready < len(sweep.arms):
+        _check_cards(sweep)
+        if sweep.launcher is None:
+            _check_data(sweep)
     arguments = (sweep.arms, words, settings.store, settings.shards, out)
     built: list[Path] = []
     if isinstance(sweep.launcher, Slurm):
@@ -82,6 +85,17 @@ def _check_data(sweep: Sweep) -> None:
         raise MemlabError("there are no questions, so nothing can be measured", where=dataset.name,
                           fix="write questions.jsonl (memlab questions FOLDER proposes some), or use memlab ask, which "
                               "needs none")
+
+
+def _check_cards(sweep: Sweep) -> None:
+    """Raise Faults if what the arms still have to make needs models that cannot fit the cards."""
+    todo = [arm for arm in sweep.arms if not arm.finished()]
+    try:
+        check_cards(sweep.settings, todo)
+    except Faults:
+        store = store_at(sweep.settings.store)
+        if any(cost(arm, store, set()) != Cost() for arm in todo):  # else no model is loaded
+            raise
 
 
 def _report(sweep: Sweep, out: Console, before: Sequence[Path] = ()) -> None:

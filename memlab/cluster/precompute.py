@@ -55,7 +55,7 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
             if isinstance(stage, WeightedLate):
                 for role, texts in _texts_of_part(stage, tables, part, of):
                     if texts.height:
-                        precision = stage.precision if role == "document" else "fp32"
+                        precision = stage.number_format() if role == "document" else "fp32"
                         store.token_vectors(stage.matcher, texts, role, precision)
 
 

@@ -18,6 +18,7 @@ from rich.table import Column, Table
 
 from memlab.evaluate.attribution import Attribution
 from memlab.harness.arm import Arm, load
+from memlab.harness.gpu_print import print_cards
 from memlab.harness.planned_contrasts import print_contrasts
 from memlab.harness.sweep import Sweep
 from memlab.models.chat.protocol import Chat
@@ -47,12 +48,18 @@ class Cost:
     replies: int = 0
 
 
-def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
-    """Count the texts and pairs that are not in the store; texts counted for an earlier arm count once."""
+def before_search(arm: Arm, store: Store) -> Tables:
+    """Return the tables that an arm's searches see, but for what models add to them."""
     tables = load(arm.dataset)
     for slot, stage in arm.pipeline.stages():
         if slot in CHEAP and not any(models_in(stage)):
             tables = tables.updated(apply(stage, tables, store))
+    return tables
+
+
+def cost(arm: Arm, store: Store, counted: set[tuple[str, str]]) -> Cost:
+    """Count the texts and pairs that are not in the store; texts counted for an earlier arm count once."""
+    tables = before_search(arm, store)
     if chats(arm.pipeline.context) or chats(arm.pipeline.extract):  # the model's replies decide the keys
         return replace(_cost(arm, tables, store, set()), texts=int(tables["memories"].height))
     return _cost(arm, tables, store, counted)
@@ -181,9 +188,17 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
     out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "
               f"{total.characters // 4:,} tokens), at most {total.pairs:,} pairs and {total.replies:,} replies")
     out.print(_time(total, rates(Path(str(sweep.settings.out)))))
+    todo = [arm for arm in sweep.arms if arm.name in sweep.unready or not arm.finished()]
+    print_cards(sweep.settings, [(arm, None if _made_by_models(arm) else before_search(arm, store)) for arm in todo],
+                out)
     if sweep.contrasts:
         for dataset in {arm.dataset.name: arm.dataset for arm in sweep.arms}.values():
             print_contrasts(sweep.contrasts, dataset, out)
+
+
+def _made_by_models(arm: Arm) -> bool:
+    """Return whether a model makes the memories of an arm, so that they are not known before it has run."""
+    return any(any(models_in(getattr(arm.pipeline, slot))) for slot in ("chunk", "extract", "context"))
 
 
 def _time(total: Cost, rate: dict[str, float]) -> str:

@@ -26,6 +26,7 @@ from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curve_contrast import is_curve
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.build import PLACES, build
+from memlab.harness.gpu_plan import setting_fault
 from memlab.runtime.garbage import no_collection
 from memlab.runtime.paths import path_refusal
 from memlab.runtime.redaction import redact, redact_tree
@@ -42,7 +43,7 @@ NOT_IN_NAMES = (
 IN_FOLDER = ("data.grow", "data.pool")
 """Overrides that the data set's name tells: arms of several sizes have one name, and a folder for each size."""
 
-OF_RUNS = ("name", "contrasts", "plan", "out", "shards", "track", "judge", "judge_chat", "attribute", "hydra")
+OF_RUNS = ("name", "contrasts", "plan", "gpus", "out", "shards", "track", "judge", "judge_chat", "attribute", "hydra")
 """Places that say how arms are run, judged and reported: a command that runs none does not read them."""
 
 MOST_SHARDS = 10_000
@@ -114,6 +115,8 @@ def read(words: Sequence[str], multirun: bool = False, without: Sequence[str] = 
         faults.append(f"shards: {base.shards:,} parts, the limit is {MOST_SHARDS:,}")
     elif type(base.shards) is int and base.shards > 1:
         faults += dict.fromkeys(f"shards: {why}" for arm in arms if (why := refusal(arm.pipeline)))
+    gpus: Any = OmegaConf.to_container(base.gpus) if isinstance(base.gpus, ListConfig) else base.gpus
+    faults += [fault] if (fault := setting_fault(gpus)) else []
     unready: dict[str, str] = {}
     if not faults:
         unready = _without_files(arms, faults)

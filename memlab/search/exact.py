@@ -13,12 +13,17 @@ from pydantic import Field
 
 from memlab.models.local.backend import free_bytes, to_device
 from memlab.models.local.batching import attempt
+from memlab.models.local.torch_build import gpu_count
 from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import Scores, topk_candidates
 from memlab.stage import stage
 
-GPU_PAYS = 1e11
-"""Multiply-adds above which exact search is worth a copy to a GPU (some seconds of a CPU)."""
+GPU_PAYS = 1e9
+"""Multiply-adds from which a search in vectors that are on the GPU is faster there. Estimated, not measured: two cores
+take 100 ms for them and for the choice of the best, sixteen some 15, a GPU one or two, which is its start."""
+
+SENT = 50
+"""Multiply-adds more for each number that has to be sent first. Estimated, not measured: 4 bytes at 8 GB/s."""
 
 GPU = "cuda"
 """The device of exact search where it pays: the first GPU."""
@@ -65,6 +70,22 @@ class Index(Protocol):
     def open(self, vectors: Vectors, folder: Path | None) -> Searcher:
         """Return a searcher of vectors (n, d) of unit length; the index is kept in ``folder``, unless it is None."""
         ...
+
+
+def gpu_pays(products: float, sent: int) -> bool:
+    """Return whether a search of so many multiply-adds is faster on a GPU, to which ``sent`` numbers must go first.
+
+    >>> gpu_pays(600 * 200 * 1024, 600 * 1024)  # a conversation of LoCoMo: 600 vectors, 200 questions
+    False
+    >>> gpu_pays(250_000 * 500 * 1024, 250_000 * 1024)  # LongMemEval-S in one pool
+    True
+    """
+    return products >= least_products(sent)
+
+
+def least_products(sent: int) -> float:
+    """Return the multiply-adds from which a search is faster on a GPU, to which ``sent`` numbers must go first."""
+    return GPU_PAYS + SENT * sent
 
 
 @cache
@@ -159,6 +180,10 @@ class ExactOnDevice:
                     best[some], where[some] = merged.values, both.gather(1, merged.indices)
             return best.cpu().numpy(), where.cpu().numpy()
 
+    def holds_all(self) -> bool:
+        """Return whether all vectors are on the device already."""
+        return "_resident" in vars(self) and self._resident is not None
+
     def _part(self, start: int, end: int) -> Any:
         """Return vectors start to end on the device."""
         return self._send(start, end) if self._resident is None else self._resident[start:end]
@@ -203,13 +228,22 @@ class _FlatSearcher:
     device: str
 
     def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
-        large = float(visible.sum()) * queries.shape[-1] > GPU_PAYS
-        if self.device == "auto" and large and _has_gpu():
+        if self._pays(float(visible.sum()) * queries.shape[-1], queries.shape[-1]):
             neighbours = attempt(partial(self._on_gpu.search, queries, visible, depth))
             if neighbours is not None:
                 return neighbours
             note("exact search runs on the CPU: the GPU ran out of memory")
         return Exact(self.vectors, self.block).search(queries, visible, depth)
+
+    def _pays(self, products: float, dim: int) -> bool:
+        """Return whether to search on the GPU; log the rule the first time that it decides either way."""
+        if self.device == "cpu" or not products or not _has_gpu():
+            return False
+        sent = 0 if "_on_gpu" in vars(self) and self._on_gpu.holds_all() else len(self.vectors) * dim
+        pays = gpu_pays(products, sent)
+        note(f"exact search {'runs on the GPU' if pays else 'stays on the CPU'} where a search has "
+             f"{'at least' if pays else 'fewer than'} {GPU_PAYS:.0e} multiply-adds and {SENT} more per number sent")
+        return pays
 
     @cached_property
     def _on_gpu(self) -> ExactOnDevice:
@@ -225,6 +259,4 @@ def _merged(one: tuple[Ints, Scores], two: tuple[Ints, Scores], depth: int) -> t
 
 
 def _has_gpu() -> bool:
-    import torch
-
-    return bool(torch.cuda.is_available())
+    return bool(gpu_count())

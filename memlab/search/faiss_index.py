@@ -14,7 +14,7 @@ from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.cores import usable_cores
 from memlab.search import faiss_gpu
-from memlab.search.exact import Exact, Neighbours, Searcher, Vectors, note
+from memlab.search.exact import Flat, Neighbours, Searcher, Vectors, note
 from memlab.stage import stage
 from memlab.store.faiss_file import read_index, write_index
 from memlab.store.vectors import BATCH, digest
@@ -64,10 +64,11 @@ class Approximate:
 
         Raises MemlabError if FAISS is not installed or a parameter does not fit the vectors.
         """
+        exact = Flat(device=self.device).open(vectors, None)
         if len(vectors) < self.exact_below:
             note(f"{type(self).__name__}: a pool under {self.exact_below} vectors is searched exactly, "
                  "an index cannot pay there")
-            return Exact(vectors)
+            return exact
         faiss = _faiss()
         gpu = self._gpus(faiss)
         key = {**self.built_from(), "faiss": faiss.__version__, **({"built_on": "gpu"} if gpu else {})}
@@ -80,7 +81,7 @@ class Approximate:
                 index = read_index(faiss, path)
         faiss.omp_set_num_threads(self.threads or usable_cores())
         on_gpus = faiss_gpu.GpuSearch(faiss, index, getattr(self, "nprobe", 1), type(self).__name__) if gpu else None
-        return _FaissSearcher(self, faiss, index, vectors, on_gpus)
+        return _FaissSearcher(self, faiss, index, vectors, exact, on_gpus)
 
     def _gpus(self, faiss: Any) -> bool:
         """Return whether the index goes on GPUs; log what keeps it from them."""
@@ -238,6 +239,7 @@ class _FaissSearcher:
     faiss: Any
     index: Any
     vectors: Vectors
+    exact: Searcher
     gpu: faiss_gpu.GpuSearch | None
 
     def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
@@ -252,7 +254,7 @@ class _FaissSearcher:
                     exact.append(row)  # the index ran out of lists or links
                 else:
                     neighbours[row] = at, self.vectors[at] @ queries[row]
-        for row, result in zip(exact, Exact(self.vectors).search(queries[exact], visible[exact], depth)):
+        for row, result in zip(exact, self.exact.search(queries[exact], visible[exact], depth)):
             neighbours[row] = result
         return neighbours
 

@@ -50,7 +50,8 @@ class LateIndex(WeightedLate):
 
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store
                 ) -> Iterator[tuple[int, str, Ints, Floats]]:
-        settings = (self.matcher.token_identity("document"), self.precision, pool.rows.kind, self.centroids, self.seed)
+        settings = (self.matcher.token_identity("document"), self.number_format(), pool.rows.kind, self.centroids,
+                    self.seed)
         name = f"late index {settings}"
         lists = store.kept(name, lambda: self._lists(store.token_codes(name)))
         if int(pool.texts.lengths.sum()) < self.exact_below or lists is None and len(queries) < self.exact_queries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -17,9 +18,9 @@ from memlab.search.as_of import VisiblePool, of_kinds, pools, visible_pools
 from memlab.search.hits import HitsBuilder, digits_of
 from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weighted_sums
 from memlab.search.token_pools import KeptTokenPools, TokenPool, token_pools
-from memlab.stage import Names, stage
+from memlab.stage import Names, name_of, spec, stage
 from memlab.store import Store
-from memlab.store.token_vectors import Precision, TokenVectors
+from memlab.store.token_vectors import Precision, TokenVectors, usual_precision
 from memlab.tables import Tables, distinct_texts, empty
 
 MAX_PAIRS, GPU_MAX_PAIRS = 2_000_000, 20_000_000
@@ -128,9 +129,21 @@ class WeightedLate:
     kinds: Names | None = None  # kinds of memories to search; null: all
     depth: Annotated[int, Field(ge=1)] = 1000
     # number format of stored token vectors: fp32; fp16, half the bytes; int8, a quarter; 4bit, an eighth; 2bit, a
-    # sixteenth. int8 and below have one scale per vector more
-    precision: Precision = "fp32"
+    # sixteenth. int8 and below have one scale per vector more. auto: fp16 for encoders of more than 512 numbers a
+    # token, as bge-m3; fp32 for smaller ones, as MiniLM
+    precision: Literal["auto"] | Precision = "auto"
     name: str = "late"
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings with the number format that auto stands for."""
+        settings = {field.name: spec(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        return {"is": name_of(type(self)), **settings, "precision": self.number_format()}
+
+    def number_format(self) -> Precision:
+        """Return the number format of stored token vectors."""
+        if self.precision != "auto":
+            return self.precision
+        return usual_precision(self.matcher.token_width() if hasattr(self.matcher, "token_width") else None)
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the best ``depth`` memories of every lane for every query."""
@@ -150,9 +163,9 @@ class WeightedLate:
 
     def _pools(self, tables: Tables, store: Store) -> list[TokenPool]:
         def encode(keys: pl.DataFrame) -> TokenVectors:
-            return store.token_vectors(self.matcher, keys, "document", self.precision)
+            return store.token_vectors(self.matcher, keys, "document", self.number_format())
 
-        settings = (self.matcher.token_identity("document"), self.precision, self.kinds)
+        settings = (self.matcher.token_identity("document"), self.number_format(), self.kinds)
         kept = store.kept(f"token pools {settings}", KeptTokenPools)
         return kept.pools(tables, self.kinds, encode) if kept else token_pools(tables, self.kinds, encode)
 
@@ -184,13 +197,13 @@ class WeightedLate:
 
     def encode(self, tables: Tables, store: Store) -> None:
         """Store the token vectors of the memories that a search will need."""
-        store.token_vectors(self.matcher, self._keys(tables), "document", self.precision)
+        store.token_vectors(self.matcher, self._keys(tables), "document", self.number_format())
 
     def to_encode(self, tables: Tables, store: Store) -> tuple[int, int]:
         """Return the number of distinct texts whose token vectors are not stored, and of their characters."""
         asked, _ = distinct_texts(tables["texts"], tables["queries"]["text_id"])
         keys = self._keys(tables)
-        missing = pl.concat([keys[store.missing_tokens(self.matcher, keys, "document", self.precision)],
+        missing = pl.concat([keys[store.missing_tokens(self.matcher, keys, "document", self.number_format())],
                              asked[store.missing_tokens(self.matcher, asked, "query", "fp32")]])
         return missing.height, int(missing["text"].str.len_chars().sum())
 

@@ -99,19 +99,43 @@ def gpus() -> list[int]:
 
     The driver's own command counts them, since memlab's torch may be a CPU build.
     """
+    return _of_gpus("memory.total")
+
+
+def free_memory() -> list[int]:
+    """Return the memory in MiB of each of the ``gpus`` that no process holds."""
+    return _of_gpus("memory.free")
+
+
+def visible_names(count: int) -> list[str]:
+    """Return the names by which CUDA_VISIBLE_DEVICES can choose among the first ``count`` visible GPUs."""
+    named = _named()
+    return [str(number) for number in range(count)] if named is None else named[:count]
+
+
+def _named() -> list[str] | None:
+    """Return the GPUs that CUDA_VISIBLE_DEVICES names; None if it is not set."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return None if visible is None else [one.strip() for one in visible.split(",") if one.strip() not in {"", "-1"}]
+
+
+def _of_gpus(field: str) -> list[int]:
+    """Return a number of each visible GPU, in the order in which a process sees them."""
     command = shutil.which("nvidia-smi")
     if command is None:
         return []
-    query = [command, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    query = [command, f"--query-gpu={field}", "--format=csv,noheader,nounits"]
     try:
         output = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return []
-    memory = [int(line) for line in output.split() if line.isdigit()]
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        return memory
-    return memory[: len([one for one in visible.split(",") if one.strip() not in {"", "-1"}])]
+    numbers = [int(line) for line in output.split() if line.isdigit()]
+    named = _named()
+    if named is None:
+        return numbers
+    if all(one.isdigit() and int(one) < len(numbers) for one in named):
+        return [numbers[int(one)] for one in named]
+    return numbers[: len(named)]  # by their long names
 
 
 def _packages(folder: Path, pattern: str) -> list[Path]:

@@ -18,7 +18,7 @@ from memlab.runtime.home import bundled_encoder
 from memlab.servers import node, records
 from memlab.serving import bundled, environment
 from memlab.serving.environment import Device
-from memlab.serving.settings import SHARES, Settings, served_names, settings, smaller_forms
+from memlab.serving.settings import OWN_GB, SHARES, Settings, served_names, settings, smaller_forms
 
 DeviceChoice = Literal["auto", "cpu", "gpu"]
 
@@ -69,7 +69,7 @@ class Plan:
             line += ["--dtype", "float32" if settings.dtype == "auto" else settings.dtype]
             line += ["--enforce-eager"]  # compiling takes minutes and does not help on a CPU
         else:
-            line += ["--dtype", settings.dtype, "--gpu-memory-utilization", str(settings.gpu_memory)]
+            line += ["--dtype", settings.dtype, "--gpu-memory-utilization", str(settings.share(self.gpus))]
         if settings.max_len:
             line += ["--max-model-len", str(settings.max_len)]
         elif self.device == "cpu" and settings.runner == "generate":
@@ -96,6 +96,17 @@ class Plan:
                        "OMP_NUM_THREADS": str(self.threads)}
         return result
 
+    def memory(self) -> str:
+        """Return what the server takes of the GPUs and what it leaves, as a sentence; empty for a CPU."""
+        if self.device == "cpu" or not self.gpus:
+            return ""
+        taken = self.settings.tensor_parallel * self.settings.data_parallel
+        share, card = self.settings.share(self.gpus), min(self.gpus) * 2**20 / 1e9
+        free = ",".join(environment.visible_names(len(self.gpus))[taken:])
+        beside = f"; a run on the other cards: CUDA_VISIBLE_DEVICES={free}" if free else " for the models of a run"
+        return (f"takes {share:g} of {taken} card(s), {share * card:.1f} GB of each, and leaves "
+                f"{(1 - share) * card:.1f} GB{beside}; another share: --gpu-memory SHARE")
+
     def record(self, port: int) -> tuple[str, ...]:
         """Return variables and command line as one command, to be recorded and shown."""
         return *(f"{name}={value}" for name, value in self.variables().items()), *self.line(port)
@@ -114,6 +125,8 @@ def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: C
     extra, quantization = _own_quantization(extra)
     if quantization:
         overrides["quantization"] = quantization
+    if args.max_len is not None:
+        overrides["cache_gb"] = model_settings.cache_of(args.max_len)
     if args.data_parallel == AUTO:
         del overrides["data_parallel"]
     try:
@@ -158,7 +171,7 @@ def choose_device(choice: DeviceChoice, build: Device | None, gpus: Sequence[int
 
 def for_cpu(settings: Settings) -> Settings:
     """Limit the window to what a CPU can serve."""
-    return replace(settings, max_len=settings.max_len and min(settings.max_len, CPU_WINDOW))
+    return settings.with_window(min(settings.max_len, CPU_WINDOW)) if settings.max_len else settings
 
 
 def for_gpus(settings: Settings, gpus: Sequence[int]) -> Settings:
@@ -205,6 +218,13 @@ def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
             raise MemlabError(f"the weights take {settings.loaded_gb():.0f} GB{form}; "
                               f"{settings.tensor_parallel} GPU(s) give {room:.0f} GB",
                               fix=f"--tensor-parallel N or --gpu-memory SHARE, or {_smaller(settings, gpus)}")
+        if settings.needed_gb() > room:
+            cache = (f"the attention cache of {settings.max_len or 0:,} tokens {settings.cache_gb:.1f} GB, "
+                     if settings.cache_gb else "")
+            raise MemlabError(f"the weights take {settings.loaded_gb():.1f} GB, {cache}vLLM itself "
+                              f"{OWN_GB * settings.tensor_parallel:.1f} GB; {settings.tensor_parallel} GPU(s) give "
+                              f"{room:.1f} GB",
+                              fix=f"--max-len N, --gpu-memory SHARE, or {_smaller(settings, gpus)}")
         return
     weights = _folder_gb(Path(settings.model)) if is_folder(settings.model) else 2 * (settings.weights_gb or 0)
     if settings.dtype in {"bfloat16", "float16"}:
@@ -216,15 +236,15 @@ def check_room(settings: Settings, device: Device, gpus: Sequence[int]) -> None:
 
 
 def _room(settings: Settings, gpus: Sequence[int]) -> float:
-    """Return the GB that one copy of the weights may take on these GPUs (MiB each)."""
-    return sum(sorted(gpus)[-settings.tensor_parallel:]) * 2**20 / 1e9 * settings.gpu_memory
+    """Return the GB that one copy of a model may take on these GPUs (MiB each)."""
+    return sum(sorted(gpus)[-settings.tensor_parallel:]) * 2**20 / 1e9 * settings.share(gpus)
 
 
 def _smaller(settings: Settings, gpus: Sequence[int]) -> str:
     """Return the forms of a model that these GPUs hold, as words for a message."""
     ways = [f"memlab serve {name}" for name, form in smaller_forms(settings.model).items()
-            if form.tensor_parallel <= len(gpus) and form.loaded_gb() <= _room(form, gpus)]
-    if not settings.quantization and (settings.weights_gb or 0) * SHARES["fp8"] <= _room(settings, gpus):
+            if form.tensor_parallel <= len(gpus) and form.needed_gb() <= _room(form, gpus)]
+    if settings.can_be_quantised() and replace(settings, quantization="fp8").needed_gb() <= _room(settings, gpus):
         ways.append("--quantization fp8 (half the size)")
     return ", or ".join([*ways, "a smaller model"])
 

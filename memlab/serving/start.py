@@ -52,6 +52,8 @@ def start(plan: Plan, *, port: int, timeout: float,
     key = secrets.token_urlsafe(32)
     log = records.folder() / f"{records.file_stem(plan.name, node.name(), port)}.log"
     echo(f"starting {plan.name} on {plan.device}: {shlex.join(plan.record(port))}")
+    if memory := plan.memory():
+        echo(f"{plan.name} {memory}")
     begin = time.monotonic()
     variables = outer_variables(os.environ) | plan.variables() | {"VLLM_API_KEY": key}
     leader = process.launch(plan.line(port), variables, log)

@@ -53,12 +53,11 @@ class Counted:
 @pytest.fixture
 def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose GPU is the CPU, and where every search is worth a copy to it."""
-    import torch
-
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.Tensor, "cuda", lambda tensor: tensor, raising=False)
-    monkeypatch.setattr(exact, "GPU", "cpu", raising=False)
+    monkeypatch.setattr(exact, "_has_gpu", lambda: True)
+    monkeypatch.setattr(exact, "GPU", "cpu")
     monkeypatch.setattr(exact, "GPU_PAYS", 0)
+    monkeypatch.setattr(exact, "SENT", 0)
+    exact.note.cache_clear()
 
 
 def test_on_a_gpu_every_vector_is_sent_once_however_many_queries_there_are(fake_gpu: None) -> None:
@@ -121,6 +120,56 @@ def test_a_gpu_without_memory_leaves_the_search_to_the_cpu(
         found = Flat().open(vectors, None).search(vectors, np.full(30, 30), 1)
     assert [at[scores.argmax()] for at, scores in found] == list(range(30))
     assert "exact search runs on the CPU: the GPU ran out of memory" in caplog.text
+
+
+def searched_on(vectors: np.ndarray, rounds: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The device of each of some searches of five queries; those on the GPU keep its vectors there."""
+    where: list[str] = []
+    for cls, device in ((Exact, "cpu"), (exact.ExactOnDevice, "gpu")):
+        real = cls.search
+        monkeypatch.setattr(cls, "search", lambda self, *a, real=real, device=device: (where.append(device),
+                                                                                       real(self, *a))[1])
+    monkeypatch.setattr(exact, "free_bytes", lambda device: 10**9)
+    searcher = Flat().open(vectors, None)
+    for _ in range(rounds):
+        searcher.search(vectors[:5], np.full(5, len(vectors)), 3)
+    return where
+
+
+@pytest.mark.parametrize(("least", "sent", "devices"), [
+    (5 * 100 * 8, 0, ["gpu", "gpu"]),      # multiply-adds of the search: 5 queries x 100 vectors x 8 numbers
+    (5 * 100 * 8 + 1, 0, ["cpu", "cpu"]),
+    (0, 5, ["gpu", "gpu"]),                # 5 for each of 100 x 8 numbers
+    (1, 5, ["cpu", "cpu"])])
+def test_the_gpu_is_used_from_so_many_products(fake_gpu: None, least: int, sent: int, devices: list[str],
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "GPU_PAYS", least)
+    monkeypatch.setattr(exact, "SENT", sent)
+    vectors = np.random.default_rng(0).standard_normal((100, 8)).astype(np.float32)
+    assert searched_on(vectors, 2, monkeypatch) == devices
+
+
+def test_vectors_that_are_on_the_gpu_are_not_counted_as_sent(fake_gpu: None, monkeypatch: pytest.MonkeyPatch,
+                                                             caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(exact, "SENT", 5)
+    monkeypatch.setattr(exact, "free_bytes", lambda device: 10**9)
+    vectors = np.random.default_rng(0).standard_normal((100, 8)).astype(np.float32)
+    searcher = Flat().open(vectors, None)
+    assert not searcher._pays(3 * 100 * 8, 8)  # type: ignore[attr-defined]
+    searcher.search(vectors[:5], np.full(5, 100), 3)
+    assert searcher._pays(3 * 100 * 8, 8)  # type: ignore[attr-defined]
+
+
+def test_where_a_search_ran_is_noted_once_for_a_run(fake_gpu: None, monkeypatch: pytest.MonkeyPatch,
+                                                    caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(exact, "GPU_PAYS", 1e6)
+    vectors = np.eye(30, dtype=np.float32)
+    with caplog.at_level("WARNING", "memlab"):
+        for _ in range(3):
+            Flat().open(vectors, None).search(vectors, np.full(30, 30), 1)
+        Flat(device="cpu").open(vectors, None).search(vectors, np.full(30, 30), 1)
+    assert caplog.messages == ["exact search stays on the CPU where a search has fewer than 1e+06 multiply-adds and 0 "
+                               "more per number sent"]
 
 
 def test_filters_by_date_stay_on_the_device(fake_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:

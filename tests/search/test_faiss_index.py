@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from memlab.errors import MemlabError
+from memlab.search import exact
 from memlab.search.dense import Dense
 from memlab.search.exact import Exact, Index, Neighbours, note
 from memlab.search.faiss_index import HNSW, IVF, IVFPQ, SQ8, Approximate
@@ -108,9 +109,31 @@ def test_small_pools_are_searched_exactly_and_a_note_says_so(caplog: pytest.LogC
     with caplog.at_level("WARNING", "memlab"):
         searcher = IVF().open(vectors, None)
         IVF().open(vectors, None)
-    assert isinstance(searcher, Exact)
+    found, wanted = (one.search(queries, np.full(len(queries), len(vectors)), 5) for one in (searcher, Exact(vectors)))
+    assert [sorted(at.tolist()) for at, _ in found] == [sorted(at.tolist()) for at, _ in wanted]
     assert [r.message for r in caplog.records] == [
         "IVF: a pool under 20000 vectors is searched exactly, an index cannot pay there"]
+
+
+@pytest.mark.parametrize("exact_below", [20_000, 0])
+def test_what_an_index_leaves_to_exact_search_may_go_to_a_gpu(exact_below: int, monkeypatch: pytest.MonkeyPatch
+                                                              ) -> None:
+    """Small pools, and queries for which the lists hold too little, were searched on the CPU in any case."""
+    vectors, queries = data()
+    monkeypatch.setattr(exact, "_has_gpu", lambda: True)
+    monkeypatch.setattr(exact, "GPU", "cpu")
+    monkeypatch.setattr(exact, "gpu_pays", lambda products, sent: True)
+    searched: list[int] = []
+    real = exact.ExactOnDevice.search
+    monkeypatch.setattr(exact.ExactOnDevice, "search",
+                        lambda self, rows, *rest: (searched.append(len(rows)), real(self, rows, *rest))[1])
+    searcher = IVF(exact_below=exact_below, nlist=60, nprobe=1).open(vectors, None)
+    searcher.search(queries, np.full(len(queries), len(vectors)), 1000)  # more than one list holds
+    assert searched == [len(queries)]
+    searched.clear()
+    IVF(exact_below=exact_below, nlist=60, nprobe=1, device="cpu").open(vectors, None).search(
+        queries, np.full(len(queries), len(vectors)), 1000)
+    assert searched == []
 
 
 def test_dense_with_an_index_ranks_like_flat() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memlab.models.local.embedder import SentenceEmbedder
+from memlab.models.local.late_interaction import LateInteraction
 from memlab.models.protocols import Floats, Ints, Role, TokenMatcher
+from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate, best_in_session, best_in_window, idf_weights
+from memlab.stage import spec
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
+from tests.token_words import TokenWords
 
 WORDS = ["the", "cat", "sat", "dog", "ran"]
 
@@ -124,3 +131,43 @@ def test_best_in_window_looks_at_neighbours_of_the_session_only(rows: list[tuple
         session = [j for j in range(len(rows)) if place[j] == home]
         at = session.index(i)
         assert best[i, 0] == max(values[j, 0] for j in session[max(0, at - reach):at + reach + 1])
+
+
+@dataclass(frozen=True)
+class Wide(TokenWords):
+    """A matcher that says how many numbers its vectors have."""
+
+    width: int = 1024
+
+    def token_width(self) -> int:
+        return self.width
+
+
+@pytest.mark.parametrize(("matcher", "kept"), [
+    (Wide(width=384), "fp32"), (Wide(width=1024), "fp16"), (TokenWords(), "fp32")])
+@pytest.mark.parametrize("kind", [WeightedLate, LateIndex])
+def test_token_vectors_of_large_encoders_are_kept_in_half_the_bytes(kind: type[WeightedLate], matcher: TokenWords,
+                                                                    kept: str, tmp_path: Path) -> None:
+    late = kind(matcher=matcher)
+    assert late.number_format() == kept
+    assert kind(matcher=matcher, precision="int8").number_format() == "int8"
+    tables, store = world([(0, "the cat sat", 1), (0, "the dog ran", 2)], "cat"), Store(tmp_path)
+    late.run(tables, store)
+    missing = {precision: len(store.missing_tokens(matcher, tables["texts"][:2], "document", precision))
+               for precision in ("fp32", "fp16")}
+    assert missing == {"fp32": 0, "fp16": 2} if kept == "fp32" else {"fp32": 2, "fp16": 0}
+
+
+def test_the_default_is_the_identity_of_what_it_stands_for() -> None:
+    """Finished runs and kept indexes are found by it: those of MiniLM were made with precision fp32."""
+    for matcher, kept in ((Wide(width=384), "fp32"), (Wide(width=1024), "fp16")):
+        auto, stated = WeightedLate(matcher=matcher), WeightedLate(matcher=matcher, precision=kept)  # type: ignore[arg-type]
+        assert spec(auto) == spec(stated) == {
+            "is": "memlab.WeightedLate", "matcher": {"is": "TokenWords"}, "weighting": "idf", "window": 2,
+            "sessions": True, "kinds": None, "depth": 1000, "precision": kept, "name": "late"}
+
+
+def test_minilm_is_narrow_and_says_so() -> None:
+    minilm = LateInteraction(embedder=SentenceEmbedder())
+    assert minilm.token_width() == 384
+    assert WeightedLate(matcher=minilm).number_format() == "fp32"

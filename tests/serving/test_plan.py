@@ -17,7 +17,7 @@ from memlab.serving.settings import Settings, settings
 from tests.serving.fakes import model_folder
 
 PYTHON = Path("/env/bin/python")
-GIB80, H200 = 81_920, 143_771  # MiB
+CARD24, GIB80, H200 = 24_564, 81_920, 143_771  # MiB
 
 
 def build(given: Settings, names: list[str], python: Path, port: int, device: Device, extra: Sequence[str] = (),
@@ -116,7 +116,42 @@ def test_copies_of_the_weights_fill_the_gpus() -> None:
     assert plan.for_gpus(settings("llama-3.3-70b"), []).data_parallel == 1
 
 
+def made(words: list[str], gpus: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
+    monkeypatch.setattr(plan.environment, "gpus", lambda: gpus)
+    monkeypatch.setattr(plan.environment, "interpreter", lambda env: PYTHON)
+    return plan.make_plan(arguments(words), tmp_path, [], print)
 
+
+def test_the_only_card_is_left_in_part_to_the_models_of_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It took 90 % of a card of 24 GB, and the encoder and the reranker of the run did not fit into the rest."""
+    alone = made(["qwen2.5-14b-awq"], [CARD24], monkeypatch, tmp_path)
+    assert option(alone.line(9), "--gpu-memory-utilization") == "0.76"
+    assert alone.memory() == ("takes 0.76 of 1 card(s), 19.6 GB of each, and leaves 6.2 GB for the models of a run; "
+                              "another share: --gpu-memory SHARE")
+    beside = made(["qwen2.5-7b"], [CARD24] * 3, monkeypatch, tmp_path)
+    assert option(beside.line(9), "--gpu-memory-utilization") == "0.9"
+    assert "leaves 2.6 GB; a run on the other cards: CUDA_VISIBLE_DEVICES=1,2;" in beside.memory()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5,7")
+    assert "CUDA_VISIBLE_DEVICES=5,7;" in beside.memory()
+    given = made(["qwen2.5-7b", "--gpu-memory", "0.8"], [CARD24], monkeypatch, tmp_path)
+    assert option(given.line(9), "--gpu-memory-utilization") == "0.8"
+    assert made(["qwen2.5-7b", "--device", "cpu"], [], monkeypatch, tmp_path).memory() == ""
+
+
+def test_the_cache_of_a_window_and_vllms_own_memory_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+                                                                 ) -> None:
+    """15.2 GB of weights fit into 0.75 of 24 GB; vLLM would load them and end, since no window's cache fits."""
+    small = [round(22.5 * 1024)]  # an L4: 24.2 GB
+    whole = made(["qwen2.5-7b"], small, monkeypatch, tmp_path)
+    with pytest.raises(MemlabError, match=r"the weights take 15\.2 GB, the attention cache of 32,768 tokens "
+                                          r"1\.9 GB, vLLM itself 1\.5 GB; 1 GPU\(s\) give 18\.1 GB.*"
+                                          "--quantization fp8"):
+        plan.check_room(whole.settings, "gpu", small)
+    with pytest.raises(MemlabError, match=r"the weights take 0\.1 GB, vLLM itself 1\.5 GB; 1 GPU\(s\) give 0\.4 GB"):
+        plan.check_room(settings("minilm"), "gpu", [4096])
+    for words in (["--max-len", "8192"], ["--quantization", "fp8"], ["--gpu-memory", "0.9"]):
+        fitting = made(["qwen2.5-7b", *words], small, monkeypatch, tmp_path)
+        plan.check_room(fitting.settings, "gpu", small)
 
 
 def test_quantised_weights_are_counted_as_they_will_be() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from memlab.errors import Faults, MemlabError
 from memlab.serving import settings as rooms
 from memlab.serving.plan import check_room
-from memlab.serving.settings import Settings, served_names, settings
+from memlab.serving.settings import LEFT_GB, Settings, served_names, settings
 from tests.serving.fakes import model_folder
 
 
@@ -19,7 +20,9 @@ def test_every_file_of_settings_is_read_and_says_where_the_model_is() -> None:
         assert found.weights_gb, name
         assert "/" in found.model or name in {"embedded", "minilm"}, name
         # on the GPUs that the comments name, what is left beside the weights holds a window's cache
-        assert found.weights_gb < found.gpu_gb * found.gpu_memory * found.tensor_parallel, name
+        cards = [{24: 23_034, 80: 81_559, 141: 143_771}[round(found.gpu_gb)]] * found.tensor_parallel  # L4, H100, H200
+        check_room(replace(found, data_parallel=1), "gpu", cards)
+        assert bool(found.cache_gb) == (found.runner == "generate"), name
         assert found.gpu_gb == 80 or name.endswith(("-int8", "-fp8", "-awq")), name
 
 
@@ -65,8 +68,36 @@ def test_presets_for_one_card_hold_weights_and_a_full_window(name: str, card: st
     assert found.tensor_parallel == 1
     assert found.weights_gb is not None
     room = mib * 2**20 / 1e9
-    assert found.weights_gb + cache_gb + 1.5 < room * found.gpu_memory
-    assert room * (1 - found.gpu_memory) > 5  # for the encoder and the reranker beside it
+    assert found.cache_gb == cache_gb
+    assert found.weights_gb + cache_gb + 1.5 < room * found.share([mib])
+    assert room * (1 - found.share([mib])) > LEFT_GB  # for the encoder and the reranker beside it
+
+
+@pytest.mark.parametrize(("gpus", "share"), [
+    ([24_564], .76),              # 25.76 GB: 6 of them are 0.233
+    ([CARDS["one of 80 GB"]], .9), ([CARDS["one of 141 GB"]], .9),
+    ([12_288], .53), ([8_192], .5),  # half at least
+    ([24_564] * 2, .9),           # the run has the other card
+    ([81_559, 24_564], .9), ([], .9)])
+def test_a_server_leaves_room_for_a_run_where_it_takes_every_card(gpus: list[int], share: float) -> None:
+    assert settings("qwen2.5-7b").share(gpus) == share
+    assert replace(settings("qwen2.5-7b"), gpu_memory=.3).share(gpus) == .3
+
+
+def test_copies_and_parts_of_a_model_take_cards_too() -> None:
+    two = [24_564] * 2
+    assert replace(settings("qwen2.5-7b"), data_parallel=2).share(two) == .76
+    assert replace(settings("qwen2.5-7b"), tensor_parallel=2).share(two) == .76
+    assert replace(settings("qwen2.5-7b"), tensor_parallel=2).share([*two, 8_192]) == .9
+
+
+def test_the_cache_follows_the_window() -> None:
+    """28 layers x 4 key-value heads x 128 numbers x 2 (keys, values) x 2 bytes for each of 32,768 tokens."""
+    found = settings("qwen2.5-7b")
+    assert found.cache_gb == round(28 * 4 * 128 * 2 * 2 * 32_768 / 1e9, 1) == 1.9
+    assert found.needed_gb() == pytest.approx(15.2 + 1.9 + 1.5)
+    assert found.with_window(8192).needed_gb() == pytest.approx(15.2 + 1.9 / 4 + 1.5)
+    assert Settings(model="un/known", cache_gb=3.).needed_gb() == 0
 
 
 def test_the_hub_name_of_a_model_means_its_own_weights() -> None:

@@ -9,7 +9,15 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from memlab.models.local.backend import Attention, Backend, Device, Dtype, Runtime, resolve
-from memlab.models.local.files import check_path, files_digest, hub_commit, is_local, model_folder
+from memlab.models.local.files import (
+    check_path,
+    files_digest,
+    hub_commit,
+    is_local,
+    model_folder,
+    token_width,
+    weight_count,
+)
 from memlab.models.local.loading import LoadedModels, load_on_devices
 from memlab.models.local.remote_code import check_pinned, trusted_code
 from memlab.stage import LocalPath, stage
@@ -48,6 +56,18 @@ class ModelFiles:
     def first_device(self) -> str:
         """Return the device that the model runs on, the first one if there are several."""
         return self._runtime().devices[0]
+
+    def token_width(self) -> int | None:
+        """Return the numbers of a token's vector; None if the model's own configuration does not say."""
+        return token_width(self._folder())
+
+    def size(self) -> tuple[int | None, int | None]:
+        """Return the number of weights, and the numbers of a token's vector, as far as the files say.
+
+        Raises MissingFiles if they are not on this machine.
+        """
+        folder = self._folder()
+        return weight_count(folder), token_width(folder)
 
     def _runtime(self) -> Runtime:
         return resolve(self.device, self.dtype, "torch", self._folder())

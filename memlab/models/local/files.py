@@ -6,7 +6,10 @@ A local folder and the same model from the hub have the same digest, so that vec
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import re
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from textwrap import shorten
@@ -58,6 +61,31 @@ def model_folder(path: str | Path, revision: str | None, option: str) -> Path:
 def hub_commit(folder: Path) -> str | None:
     """Return the hub commit of a fetched folder; None for any other folder."""
     return folder.name if folder.parent.name == "snapshots" else None
+
+
+def token_width(folder: Path) -> int | None:
+    """Return the numbers of a token's vector as the model's own configuration says; None if it does not."""
+    for file in (folder / "config.json", folder / "0_Transformer" / "config.json"):
+        with suppress(OSError, ValueError, TypeError, AttributeError):  # a file of another form
+            config = json.loads(file.read_text(encoding="utf-8"))
+            text = config.get("text_config") or {}
+            width = config.get("hidden_size") or config.get("dim") or config.get("d_model") or text.get("hidden_size")
+            return int(width) if width else None
+    return None
+
+
+def weight_count(folder: Path) -> int | None:
+    """Return the number of weights of a folder's models, from the heads of their files; None without such files."""
+    total = 0
+    for file in sorted(folder.rglob("*.safetensors")):
+        try:
+            with file.open("rb") as handle:
+                size = int.from_bytes(handle.read(8), "little")
+                head = json.loads(handle.read(min(size, file.stat().st_size)))
+            total += sum(math.prod(tensor["shape"]) for name, tensor in head.items() if name != "__metadata__")
+        except (OSError, ValueError, TypeError, AttributeError, KeyError):  # loading it says what is wrong
+            return None
+    return total or None
 
 
 @lru_cache(maxsize=32)

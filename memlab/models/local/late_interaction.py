@@ -49,6 +49,10 @@ class LateInteraction:
         """Return the device that stored token vectors are matched on, and the number format of their products."""
         return (self.embedder.first_device(), self._products()) if self.on_gpu() else ("cpu", "fp32")
 
+    def token_width(self) -> int | None:
+        """Return the numbers of a token's vector; None if the encoder's own configuration does not say."""
+        return self.embedder.token_width()
+
     def origin(self) -> dict[str, Any]:
         """Return where the encoder came from."""
         return self.embedder.origin()
