@@ -161,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--data-parallel", type=_count_or_auto, metavar="N", help="copies of the weights, each on its own GPUs; "
                                                                   "`auto`: as many as the GPUs hold")
     add("--gpu-memory", type=float, metavar="SHARE", help="share of each GPU's memory, 0 to 1")
-    add("--quantization", choices=sorted(SHARES), help="on a GPU: 8 or 4 bits made of 16-bit weights while they load")
+    add("--quantization", choices=sorted(SHARES), help="on a GPU: 8 bits made of 16-bit weights while they load")
     add("--kv-cache", type=_count, metavar="GIB", help="attention cache on a CPU")
     add("--threads", type=_count, metavar="N", help="on a CPU; default: every core")
     add("--revision", metavar="COMMIT", help="of a hub model")

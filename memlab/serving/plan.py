@@ -25,6 +25,9 @@ DeviceChoice = Literal["auto", "cpu", "gpu"]
 CPU_WINDOW = 8192
 """Tokens; a CPU reads longer prompts for minutes, and the attention cache does not hold them."""
 
+MODULE = "vllm.entrypoints.launchers.api_server.entry"
+"""What starts a server in both builds; the ``vllm`` command does not recognise the distribution of the CPU build."""
+
 INSIDE = Path(__file__).with_name("inside")
 """The code that the server's own Python imports besides its packages."""
 
@@ -56,12 +59,9 @@ class Plan:
     address: node.Address = node.Address()
 
     def line(self, port: int) -> list[str]:
-        """Return the command line for a port, without the key: any user of a machine can read command lines.
-
-        It starts the module, since the ``vllm`` command does not recognise the distribution of the CPU build.
-        """
+        """Return the command line for a port, without the key: any user of a machine can read command lines."""
         settings = self.settings
-        line = [str(self.python), "-m", "vllm.entrypoints.openai.api_server", "--model", settings.model,
+        line = [str(self.python), "-m", MODULE, "--model", settings.model,
                 "--host", self.address.listen, "--port", str(port), "--served-model-name", *self.names,
                 "--runner", settings.runner, "--middleware", "key_guard.KeyGuard",
                 "--uvicorn-log-level", "warning"]  # one line per request would fill the log
@@ -224,8 +224,8 @@ def _smaller(settings: Settings, gpus: Sequence[int]) -> str:
     """Return the forms of a model that these GPUs hold, as words for a message."""
     ways = [f"memlab serve {name}" for name, form in smaller_forms(settings.model).items()
             if form.tensor_parallel <= len(gpus) and form.loaded_gb() <= _room(form, gpus)]
-    if not settings.quantization and (settings.weights_gb or 0) * SHARES["fp8"] <= _room(settings, gpus):
-        ways.append("--quantization fp8 (half the size)")
+    if not settings.quantization and (settings.weights_gb or 0) * SHARES["fp8_per_tensor"] <= _room(settings, gpus):
+        ways.append("--quantization fp8_per_tensor (half the size)")
     return ", or ".join([*ways, "a smaller model"])
 
 

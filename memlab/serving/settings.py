@@ -19,10 +19,10 @@ from memlab.runtime.home import shipped
 from memlab.runtime.paths import expand
 
 Runner = Literal["generate", "pooling"]
-Quantization = Literal["fp8", "fp8_per_tensor", "fp8_per_block", "bitsandbytes"]
+Quantization = Literal["fp8_per_tensor", "fp8_per_block", "fp8_per_channel"]
 ServedType = Literal["auto", "float32", "float16", "bfloat16"]
 
-SHARES: dict[str, float] = {"fp8": 0.57, "fp8_per_tensor": 0.57, "fp8_per_block": 0.57, "bitsandbytes": 0.37}
+SHARES: dict[str, float] = {"fp8_per_tensor": 0.57, "fp8_per_block": 0.57, "fp8_per_channel": 0.57}
 """Share of 16-bit weights that remains after vLLM has quantised them; embeddings stay in 16 bits (8B .57, 72B .52)."""
 
 FOLDER = shipped("conf") / "serve"

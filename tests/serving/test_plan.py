@@ -17,6 +17,7 @@ from memlab.serving.settings import Settings, settings
 from tests.serving.fakes import model_folder
 
 PYTHON = Path("/env/bin/python")
+FP8 = "fp8_per_tensor"
 GIB80, H200 = 81_920, 143_771  # MiB
 
 
@@ -35,7 +36,7 @@ def option(line: list[str], name: str) -> str | None:
 
 def test_a_large_model_on_gpus() -> None:
     line = build(replace(settings("llama-3.3-70b"), revision="abc"), ["llama-3.3-70b", "m/L"], PYTHON, 9, "gpu")
-    assert line[:5] == ["/env/bin/python", "-m", "vllm.entrypoints.openai.api_server", "--model",
+    assert line[:5] == ["/env/bin/python", "-m", "vllm.entrypoints.launchers.api_server.entry", "--model",
                         "meta-llama/Llama-3.3-70B-Instruct"]
     said = {name: option(line, name) for name in ("--tensor-parallel-size", "--max-model-len", "--dtype", "--revision",
                                                   "--gpu-memory-utilization", "--host", "--port", "--runner")}
@@ -120,9 +121,9 @@ def test_copies_of_the_weights_fill_the_gpus() -> None:
 
 
 def test_quantised_weights_are_counted_as_they_will_be() -> None:
-    """The README's line for one H200 was refused in every form: by bf16's size, also with --quantization fp8."""
+    """The README's line for one H200 was refused in every form: by bf16's size, also with a quantisation to 8 bits."""
     large = replace(settings("qwen2.5-72b"), tensor_parallel=1)
-    with pytest.raises(MemlabError, match=r"weights take 145 GB.*--quantization fp8"):
+    with pytest.raises(MemlabError, match=r"weights take 145 GB.*--quantization fp8_per_tensor"):
         plan.check_room(large, "gpu", [H200])
     smaller = replace(large, quantization="fp8_per_tensor")
     plan.check_room(smaller, "gpu", [H200])
@@ -147,8 +148,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     return _parser().parse_args(words)
 
 
-@pytest.mark.parametrize("words", [["--quantization", "fp8"], ["--", "--quantization", "fp8"],
-                                   ["--", "--quantization=fp8"], ["--", "-q", "fp8"]])
+@pytest.mark.parametrize("words", [["--quantization", FP8], ["--", "--quantization", FP8],
+                                   ["--", f"--quantization={FP8}"], ["--", "-q", FP8]])
 def test_quantisation_is_known_wherever_it_stands(
     words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -157,7 +158,7 @@ def test_quantisation_is_known_wherever_it_stands(
     at = words.index("--") if "--" in words else len(words)
     made = plan.make_plan(arguments(["qwen2.5-72b", "--tensor-parallel", "1", *words[:at]]), tmp_path, words[at + 1:],
                           print)
-    assert made.settings.quantization == "fp8"
+    assert made.settings.quantization == FP8
     assert made.line(9).count("--quantization") == 1
     plan.check_room(made.settings, made.device, made.gpus)
 
@@ -173,5 +174,5 @@ def test_another_quantisation_of_vllms_is_passed_on(monkeypatch: pytest.MonkeyPa
 def test_a_cpu_does_not_quantise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(plan.environment, "gpus", lambda: [])
     monkeypatch.setattr(plan.environment, "interpreter", lambda env: PYTHON)
-    with pytest.raises(MemlabError, match="quantization fp8 needs a GPU"):
-        plan.make_plan(arguments(["qwen2.5-7b", "--device", "cpu", "--quantization", "fp8"]), tmp_path, [], print)
+    with pytest.raises(MemlabError, match="quantization fp8_per_tensor needs a GPU"):
+        plan.make_plan(arguments(["qwen2.5-7b", "--device", "cpu", "--quantization", FP8]), tmp_path, [], print)

@@ -132,7 +132,6 @@ def test_one_text_that_does_not_fit_is_an_error_with_a_remedy() -> None:
 
 
 def test_the_device_is_emptied_before_the_halves_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-
     model, freed = Model(room=17), []
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: freed.append(len(model.tried)))
     batches_of(LONG[:4], 32, [model], run)
