@@ -30,6 +30,10 @@ FAISS = re.compile(r"Gpu|gpu|^Index(?!Binary)|Shards|Clustering|Kmeans|SearchPar
 """Names of FAISS that a search may use."""
 
 
+REQUESTS = ("/v1/chat/completions", "/v1/embeddings", "/v1/rerank", "/v1/score")
+"""Paths of vLLM whose fields are listed: it takes and ignores fields that it does not know."""
+
+
 class Wheel:
     """A wheel as syntax trees."""
 
@@ -62,14 +66,17 @@ def vllm(wheel: Wheel) -> dict[str, Any]:
               if "linear=" in ast.unparse(value)]
     served = {file: wheel.tree(file) for file in wheel.files if file.startswith("vllm/entrypoints/")}
     mains = [file.removesuffix(".py").replace("/", ".") for file, tree in served.items() if _runs(tree)]
-    routes = {call.args[0].value for tree in served.values() for call in _calls(tree, "post", "get")
-              if call.args and isinstance(call.args[0], ast.Constant) and str(call.args[0].value).startswith("/")}
+    routes = {call.args[0].value: function for tree in served.values() for function in ast.walk(tree)
+              if isinstance(function, ast.AsyncFunctionDef | ast.FunctionDef) for mark in function.decorator_list
+              for call in _calls(mark, "post", "get") if call.args and isinstance(call.args[0], ast.Constant)}
+    protocols = _classes_and_unions(served)
     environment = wheel.tree("vllm/envs.py")
     variables = {call.args[0].value for call in _calls(environment, "getenv", "get", "maybe_convert_bool")
                  if call.args and isinstance(call.args[0], ast.Constant)}
     variables |= {key.value for node in ast.walk(environment) if isinstance(node, ast.Dict) for key in node.keys
                   if isinstance(key, ast.Constant) and re.fullmatch(r"[A-Z][A-Z0-9_]+", str(key.value))}
     return {"entry_points": mains, "options": options, "deprecated_options": deprecated,
+            "requests": {path: sorted(_request_fields(protocols, routes[path].args)) for path in REQUESTS},
             "quantization": sorted({*literals["QuantizationMethods"]} - {*literals["DEPRECATED_QUANTIZATION_METHODS"]}),
             "quantization_while_loading": sorted(online), "routes": sorted(routes),
             "variables": sorted(str(name) for name in variables if re.fullmatch(r"[A-Z][A-Z0-9_]+", str(name)))}
@@ -180,6 +187,30 @@ def _options(wheel: Wheel, literals: dict[str, list[str]]) -> tuple[dict[str, st
             if "deprecat" in re.sub("allow.deprecated", "", ast.unparse(call).lower()):
                 deprecated += names
     return dict(sorted(options.items())), sorted(deprecated)
+
+
+def _classes_and_unions(trees: dict[str, ast.Module]) -> dict[str, ast.ClassDef | ast.expr]:
+    """Return the classes of some modules, and the names that stand for several of them."""
+    found: dict[str, ast.ClassDef | ast.expr] = {}
+    for node in (node for tree in trees.values() for node in tree.body):
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, ast.AnnAssign) and node.value and "TypeAlias" in ast.unparse(node.annotation):
+            found[ast.unparse(node.target)] = node.value
+    return found
+
+
+def _request_fields(known: dict[str, ast.ClassDef | ast.expr], arguments: ast.arguments) -> set[str]:
+    """Return the fields of a request, which is the first argument of what answers it."""
+    classes = {name: node for name, node in known.items() if isinstance(node, ast.ClassDef)}
+    fields, ahead = set[str](), [arguments.args[0].annotation]
+    while ahead:
+        for name in (node.id for node in ast.walk(ahead.pop() or ast.Constant(None)) if isinstance(node, ast.Name)):
+            if name in classes:
+                fields |= {*_fields(classes, name)}
+            elif isinstance(union := known.get(name), ast.expr):
+                ahead.append(union)
+    return fields
 
 
 def _fields(classes: dict[str, ast.ClassDef], name: str) -> dict[str, ast.expr]:

@@ -231,6 +231,19 @@ def _root(name: str | None) -> str:
     return (name or "").partition(".")[0]
 
 
+def fields_of_bodies(source: str) -> set[str]:
+    """Return the fields of the requests that a module writes out: with a model, or into a dictionary named body."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Dict):
+            keys = {str(key.value) for key in node.keys if isinstance(key, ast.Constant)}
+            found |= keys if "model" in keys and "is" not in keys else set()
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "body":
+            parts = [part.value for part in ast.walk(node.slice) if isinstance(part, ast.Constant)]
+            found |= {part for part in parts if isinstance(part, str) and part != "voyage"}
+    return found
+
+
 def faiss_faults(source: str, faiss: dict[str, Any]) -> list[str]:
     """Return what a module takes from FAISS, or sets on FAISS's objects, that a listed build does not have."""
     tree, faults = ast.parse(source), []

@@ -20,7 +20,16 @@ from memlab.serving import ready, settings
 from memlab.serving.environment import STEPS, Device
 from memlab.serving.inside import key_guard
 from memlab.serving.plan import Plan
-from tests.foreign import ROOT, Strict, call_faults, faiss_faults, listed, option_faults, pinned
+from tests.foreign import (
+    ROOT,
+    Strict,
+    call_faults,
+    faiss_faults,
+    fields_of_bodies,
+    listed,
+    option_faults,
+    pinned,
+)
 
 VLLM, FAISS, FLAG = listed("vllm"), listed("faiss_gpu_cuvs"), listed("flagembedding")
 MODULES = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8")
@@ -64,6 +73,23 @@ def test_vllm_has_every_option_and_every_value_that_a_server_is_started_with() -
 def test_vllm_has_the_paths_that_requests_are_sent_to() -> None:
     probes = {f"/v1{path}" for tasks in ready.PROBES.values() for path, _, _ in tasks.values()}
     assert probes | {"/v1/models", "/v1/rerank"} | key_guard.OPEN <= {*VLLM["routes"]}
+
+
+@pytest.mark.parametrize(("module", "path"), [
+    ("memlab/models/chat/client.py", "/v1/chat/completions"), ("memlab/models/http/embedder.py", "/v1/embeddings"),
+    ("memlab/models/http/reranker.py", "/v1/rerank")])
+def test_vllm_reads_every_field_that_is_sent(module: str, path: str) -> None:
+    """It would take one that it does not know, and ignore it."""
+    of_voyage = {"input_type", "output_dimension"} if path == "/v1/embeddings" else set()
+    fields = fields_of_bodies(MODULES[module])
+    assert len(fields) > 2
+    assert fields - of_voyage <= {*VLLM["requests"][path]}
+    assert fields_of_bodies('service.post({"model": 1, "prompts": 2})') - {*VLLM["requests"][path]} == {"prompts"}
+
+
+def test_vllm_reads_every_field_that_shows_whether_a_server_is_ready() -> None:
+    for path, body, _ in (probe for tasks in ready.PROBES.values() for probe in tasks.values()):
+        assert {"model", *body} <= {*VLLM["requests"][f"/v1{path}"]}
 
 
 def test_faiss_for_gpus_has_what_memlab_uses_of_faiss() -> None:
