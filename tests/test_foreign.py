@@ -66,8 +66,11 @@ def test_vllm_has_every_option_and_every_value_that_a_server_is_started_with() -
         assert (dash, module in VLLM["entry_points"]) == ("-m", True), module
         assert option_faults(words, VLLM["options"], VLLM["deprecated_options"]) == []
         assert {*plan.variables()} <= {*VLLM["variables"]} | OTHERS
-    assert {*get_args(settings.Quantization)} == {*settings.SHARES} <= {*VLLM["quantization_while_loading"]}
     assert "VLLM_API_KEY" in VLLM["variables"]  # memlab.serving.start sets it
+
+
+def test_vllm_makes_every_quantisation_that_is_offered_while_it_loads_weights_of_16_bits() -> None:
+    assert {*get_args(settings.Quantization)} == {*settings.SHARES} <= {*VLLM["quantization_while_loading"]}
 
 
 def test_vllm_has_the_paths_that_requests_are_sent_to() -> None:
