@@ -254,6 +254,8 @@ def faiss_faults(source: str, faiss: dict[str, Any]) -> list[str]:
             faults += [] if node.attr in names else [f"there is no {node.attr}"]
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) != "self":
             faults += [] if node.attr in fields else [f"nothing has a field {node.attr}"]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in faiss["classes"]:
+            faults += [f"{node.func.attr} has no {part.arg}" for part in node.keywords if part.arg not in fields]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and (
                 takes := faiss["functions"].get(node.func.attr)):
             words = [part.arg for part in node.keywords if part.arg not in takes]

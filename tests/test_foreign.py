@@ -203,12 +203,15 @@ def test_a_wrong_call_is_found(module: str, right: str, wrong: str, fault: str) 
     assert fault in call_faults(MODULES[module].replace(right, wrong), METHODS)
 
 
-@pytest.mark.parametrize(("right", "wrong", "fault"), [
-    ("useFloat16", "useFloat8", "nothing has a field useFloat8"),
-    ("faiss.index_cpu_to_gpu(", "faiss.index_to_gpu(", "there is no index_to_gpu"),
-    ("index_gpu_to_cpu(on_gpu)", "index_gpu_to_cpu(on_gpu, 0)", "index_gpu_to_cpu takes gpu_index")])
-def test_a_wrong_name_of_faiss_for_gpus_is_found(right: str, wrong: str, fault: str) -> None:
-    text = MODULES["memlab/search/faiss_gpu.py"]
+@pytest.mark.parametrize(("module", "right", "wrong", "fault"), [
+    ("faiss_gpu", "useFloat16", "useFloat8", "nothing has a field useFloat8"),
+    ("faiss_gpu", "faiss.index_cpu_to_gpu(", "faiss.index_to_gpu(", "there is no index_to_gpu"),
+    ("faiss_gpu", "index_gpu_to_cpu(on_gpu)", "index_gpu_to_cpu(on_gpu, 0)", "index_gpu_to_cpu takes gpu_index"),
+    ("faiss_index", "efSearch=", "ef=", "SearchParametersHNSW has no ef"),
+    ("faiss_index", "efConstruction =", "breadth =", "nothing has a field breadth"),
+    ("centroids", "niter=", "rounds_of_k_means=", "Kmeans has no rounds_of_k_means")])
+def test_a_wrong_name_of_faiss_for_gpus_is_found(module: str, right: str, wrong: str, fault: str) -> None:
+    text = MODULES[f"memlab/search/{module}.py"]
     assert right in text
     assert fault in faiss_faults(text.replace(right, wrong), FAISS)
 
