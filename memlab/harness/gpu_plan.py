@@ -20,7 +20,16 @@ from memlab.models.chat.router import AUTO
 from memlab.models.local.backend import GPU_BUDGET
 from memlab.models.local.base import ModelFiles
 from memlab.models.protocols import Embedder, PairScorer, models_in
-from memlab.serving.settings import MOST_SHARE, OWN_GB, Settings, served_names, settings, short_name, smaller_forms
+from memlab.serving.settings import (
+    EIGHT_BITS,
+    MOST_SHARE,
+    OWN_GB,
+    Settings,
+    served_names,
+    settings,
+    short_name,
+    smaller_forms,
+)
 
 CUDA_GB = 0.6
 """What CUDA, its libraries and PyTorch take of a card in each process, without any tensor. Estimated, not measured."""
@@ -189,9 +198,9 @@ def _settings(name: str) -> Settings:
 def forms(one: Served) -> Iterator[tuple[Settings, tuple[str, ...]]]:
     """Yield the forms in which a model can be served, with the options for each, the one that changes least first."""
     published = [one.settings]
-    eight_bits = [replace(one.settings, quantization="fp8")] if one.settings.can_be_quantised() else []
+    eight_bits = [replace(one.settings, quantization=EIGHT_BITS)] if one.settings.can_be_quantised() else []
     for form in (*published, *eight_bits, *smaller_forms(one.settings.model).values()):
-        options = ("--quantization", "fp8") if form.quantization == "fp8" else ()
+        options = ("--quantization", EIGHT_BITS) if form.quantization == EIGHT_BITS else ()
         yield form, options
         if one.window and form.max_len and one.window < form.max_len:
             yield form.with_window(one.window), (*options, "--max-len", str(one.window))

@@ -27,8 +27,8 @@ COMMIT = "commit.json"
 """A file beside a copy of memlab's source that names the copied commit."""
 
 LIBRARIES = ("memlab", "numpy", "scipy", "polars", "torch", "transformers", "sentence-transformers", "tokenizers",
-             "faiss-cpu", "faiss-gpu", "faiss-gpu-cuvs", "PyStemmer", "hydra-core", "pydantic", "wandb",
-             "FlagEmbedding", "lightgbm")
+             "faiss-cpu", "faiss-gpu", "faiss-gpu-cu12", "faiss-gpu-cuvs", "PyStemmer", "hydra-core", "pydantic",
+             "wandb", "FlagEmbedding", "lightgbm")
 
 
 def sources(*parts: Any) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,8 +11,8 @@ from memlab.errors import MemlabError
 OF_A_RUN = "take fewer questions (data.limit=100), or rank the corpora in parts (shards=8)"
 """What makes a run smaller."""
 
-_TORCH = "DefaultCPUAllocator: can't allocate memory"
-"""Part of torch's RuntimeError, which has no class of its own on CPUs."""
+_TORCH = re.compile(r"DefaultCPUAllocator: can't allocate memory|backend out of memory|STATUS_ALLOC_FAILED")
+"""Parts of torch's RuntimeErrors that have no class of their own: of CPUs, of Apple's GPUs and of CUDA's libraries."""
 
 
 @contextmanager
@@ -36,4 +37,5 @@ def is_lack(error: BaseException) -> bool:
     >>> is_lack(MemoryError()), is_lack(RuntimeError("no such file"))
     (True, False)
     """
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or _TORCH in str(error)
+    named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return named or isinstance(error, RuntimeError) and bool(_TORCH.search(str(error)))

@@ -168,7 +168,10 @@ def _sample(texts: TokenVectors, tokens: int, seed: int) -> Floats:
 def _faiss() -> Any:
     try:
         import faiss
-    except ImportError:
+    except ModuleNotFoundError:
         raise MemlabError("an index over token vectors needs FAISS, which is not installed", where="search.late",
                           fix="pip install 'memlab[cpu]', or search.late.exact_below=1000000000") from None
+    except (ImportError, RuntimeError) as error:  # FAISS for GPUs looks for CUDA's libraries
+        raise MemlabError(f"FAISS cannot be loaded ({error})", where="search.late",
+                          fix="pip install -c constraints-gpu.txt -e '.[gpu]'   (in memlab's folder)") from error
     return faiss

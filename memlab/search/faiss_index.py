@@ -273,7 +273,10 @@ class _FaissSearcher:
 def _faiss() -> Any:
     try:
         import faiss
-    except ImportError:
+    except ModuleNotFoundError:
         raise MemlabError("this index needs FAISS, which is not installed", where="search.dense.index",
                           fix="pip install 'memlab[cpu]'") from None
+    except (ImportError, RuntimeError) as error:  # FAISS for GPUs looks for CUDA's libraries
+        raise MemlabError(f"FAISS cannot be loaded ({error})", where="search.dense.index",
+                          fix="pip install -c constraints-gpu.txt -e '.[gpu]'   (in memlab's folder)") from error
     return faiss

@@ -18,12 +18,15 @@ from memlab.runtime.home import bundled_encoder
 from memlab.servers import node, records
 from memlab.serving import bundled, environment
 from memlab.serving.environment import Device
-from memlab.serving.settings import OWN_GB, SHARES, Settings, served_names, settings, smaller_forms
+from memlab.serving.settings import EIGHT_BITS, OWN_GB, SHARES, Settings, served_names, settings, smaller_forms
 
 DeviceChoice = Literal["auto", "cpu", "gpu"]
 
 CPU_WINDOW = 8192
 """Tokens; a CPU reads longer prompts for minutes, and the attention cache does not hold them."""
+
+MODULE = "vllm.entrypoints.launchers.api_server.entry"
+"""What starts a server in both builds; the ``vllm`` command does not recognise the distribution of the CPU build."""
 
 INSIDE = Path(__file__).with_name("inside")
 """The code that the server's own Python imports besides its packages."""
@@ -56,12 +59,9 @@ class Plan:
     address: node.Address = node.Address()
 
     def line(self, port: int) -> list[str]:
-        """Return the command line for a port, without the key: any user of a machine can read command lines.
-
-        It starts the module, since the ``vllm`` command does not recognise the distribution of the CPU build.
-        """
+        """Return the command line for a port, without the key: any user of a machine can read command lines."""
         settings = self.settings
-        line = [str(self.python), "-m", "vllm.entrypoints.openai.api_server", "--model", settings.model,
+        line = [str(self.python), "-m", MODULE, "--model", settings.model,
                 "--host", self.address.listen, "--port", str(port), "--served-model-name", *self.names,
                 "--runner", settings.runner, "--middleware", "key_guard.KeyGuard",
                 "--uvicorn-log-level", "warning"]  # one line per request would fill the log
@@ -244,8 +244,8 @@ def _smaller(settings: Settings, gpus: Sequence[int]) -> str:
     """Return the forms of a model that these GPUs hold, as words for a message."""
     ways = [f"memlab serve {name}" for name, form in smaller_forms(settings.model).items()
             if form.tensor_parallel <= len(gpus) and form.needed_gb() <= _room(form, gpus)]
-    if settings.can_be_quantised() and replace(settings, quantization="fp8").needed_gb() <= _room(settings, gpus):
-        ways.append("--quantization fp8 (half the size)")
+    if settings.can_be_quantised() and replace(settings, quantization=EIGHT_BITS).needed_gb() <= _room(settings, gpus):
+        ways.append(f"--quantization {EIGHT_BITS} (half the size)")
     return ", or ".join([*ways, "a smaller model"])
 
 

@@ -22,7 +22,7 @@ from memlab.runtime.home import shipped
 from memlab.runtime.paths import expand
 
 Runner = Literal["generate", "pooling"]
-Quantization = Literal["fp8", "fp8_per_tensor", "fp8_per_block", "bitsandbytes"]
+Quantization = Literal["fp8_per_tensor", "fp8_per_block", "fp8_per_channel"]
 ServedType = Literal["auto", "float32", "float16", "bfloat16"]
 
 MOST_SHARE, LEAST_SHARE = 0.9, 0.5
@@ -35,7 +35,10 @@ GB, ``memlab.harness.gpu_plan``). Estimated, not measured."""
 OWN_GB = 1.5
 """GB that vLLM takes on each card beside weights and attention cache: CUDA, its graphs, one batch. Estimated."""
 
-SHARES: dict[str, float] = {"fp8": 0.57, "fp8_per_tensor": 0.57, "fp8_per_block": 0.57, "bitsandbytes": 0.37}
+EIGHT_BITS: Quantization = "fp8_per_tensor"
+"""What a plan proposes for 16-bit weights that do not fit."""
+
+SHARES: dict[str, float] = {"fp8_per_tensor": 0.57, "fp8_per_block": 0.57, "fp8_per_channel": 0.57}
 """Share of 16-bit weights that remains after vLLM has quantised them; embeddings stay in 16 bits (8B .57, 72B .52)."""
 
 FOLDER = shipped("conf") / "serve"

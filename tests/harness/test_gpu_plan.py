@@ -70,7 +70,7 @@ def test_a_card_of_80_gb_holds_a_run_and_its_reader() -> None:
 def test_on_a_card_of_24_gb_the_reader_is_served_in_8_bits() -> None:
     assert 24 - OWN < 18.6
     server = lay_out(MODELS, [READER], [24]).servers[0]
-    assert server.options == ("--quantization", "fp8")
+    assert server.options == ("--quantization", "fp8_per_tensor")
     assert server.share == int(100 * (24 - OWN) / 24) / 100
     assert server.share * 24 > 15.2 * .57 + 1.9 + 1.5
     alone = lay_out([], [READER], [24]).servers[0]
@@ -122,7 +122,8 @@ def test_a_server_alone_leaves_what_a_run_of_the_profile_takes() -> None:
 def test_a_large_reader_takes_more_cards_or_its_published_smaller_form() -> None:
     """72B: 145.4 GB in 16 bits; 82.9 in 8 bits; 41.5 as published in 4 bits; a cache of 10.7."""
     large = Served(settings("qwen2.5-72b"), ("answer",), 32_768)
-    assert lay_out(MODELS, [large], [141]).servers[0].options == ("--quantization", "fp8", "--tensor-parallel", "1")
+    assert lay_out(MODELS, [large], [141]).servers[0].options == (
+        "--quantization", "fp8_per_tensor", "--tensor-parallel", "1")
     small = lay_out(MODELS, [large], [80]).servers[0]
     assert small.settings.model == "Qwen/Qwen2.5-72B-Instruct-AWQ"
     four = lay_out(MODELS, [large], [80] * 5)
@@ -214,7 +215,8 @@ def plan(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize(("gpus", "lines"), [
-    ("24", ["memlab serve qwen2.5-7b --detach --gpu-memory 0.77 --quantization fp8", "memlab run +profile=gpu"]),
+    ("24", ["memlab serve qwen2.5-7b --detach --gpu-memory 0.77 --quantization fp8_per_tensor",
+            "memlab run +profile=gpu"]),
     ("80", ["memlab serve qwen2.5-7b --detach --gpu-memory 0.9", "memlab run +profile=gpu"]),
     ("141", ["memlab serve qwen2.5-7b --detach --gpu-memory 0.9", "memlab run +profile=gpu"]),
     ("[80,80]", ["CUDA_VISIBLE_DEVICES=1 memlab serve qwen2.5-7b --detach --gpu-memory 0.9",

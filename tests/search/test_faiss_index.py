@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.search import exact
+from memlab.search import centroids, exact, faiss_index
 from memlab.search.dense import Dense
 from memlab.search.exact import Exact, Index, Neighbours, note
 from memlab.search.faiss_index import HNSW, IVF, IVFPQ, SQ8, Approximate
@@ -159,6 +159,17 @@ def test_without_faiss_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(MemlabError, match=r"pip install 'memlab\[cpu\]'"):
         SQ8(exact_below=0).open(data()[0], None)
+
+
+@pytest.mark.parametrize("error", ["RuntimeError('the CUDA 13 runtime wheels are missing')",
+                                   "ImportError('libcublas.so.13: cannot open shared object file')"])
+def test_a_faiss_without_its_libraries_is_told(error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "faiss.py").write_text(f"raise {error}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "faiss", raising=False)
+    for load in (faiss_index._faiss, centroids._faiss):
+        with pytest.raises(MemlabError, match=r"FAISS cannot be loaded \(.*\)\. Fix: .*constraints-gpu\.txt"):
+            load()
 
 
 @each_index

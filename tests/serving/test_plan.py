@@ -18,6 +18,7 @@ from tests.serving.fakes import model_folder
 
 PYTHON = Path("/env/bin/python")
 CARD24, GIB80, H200 = 24_564, 81_920, 143_771  # MiB
+FP8 = "fp8_per_tensor"
 
 
 def build(given: Settings, names: list[str], python: Path, port: int, device: Device, extra: Sequence[str] = (),
@@ -35,7 +36,7 @@ def option(line: list[str], name: str) -> str | None:
 
 def test_a_large_model_on_gpus() -> None:
     line = build(replace(settings("llama-3.3-70b"), revision="abc"), ["llama-3.3-70b", "m/L"], PYTHON, 9, "gpu")
-    assert line[:5] == ["/env/bin/python", "-m", "vllm.entrypoints.openai.api_server", "--model",
+    assert line[:5] == ["/env/bin/python", "-m", "vllm.entrypoints.launchers.api_server.entry", "--model",
                         "meta-llama/Llama-3.3-70B-Instruct"]
     said = {name: option(line, name) for name in ("--tensor-parallel-size", "--max-model-len", "--dtype", "--revision",
                                                   "--gpu-memory-utilization", "--host", "--port", "--runner")}
@@ -145,19 +146,19 @@ def test_the_cache_of_a_window_and_vllms_own_memory_are_counted(monkeypatch: pyt
     whole = made(["qwen2.5-7b"], small, monkeypatch, tmp_path)
     with pytest.raises(MemlabError, match=r"the weights take 15\.2 GB, the attention cache of 32,768 tokens "
                                           r"1\.9 GB, vLLM itself 1\.5 GB; 1 GPU\(s\) give 18\.1 GB.*"
-                                          "--quantization fp8"):
+                                          "--quantization fp8_per_tensor"):
         plan.check_room(whole.settings, "gpu", small)
     with pytest.raises(MemlabError, match=r"the weights take 0\.1 GB, vLLM itself 1\.5 GB; 1 GPU\(s\) give 0\.4 GB"):
         plan.check_room(settings("minilm"), "gpu", [4096])
-    for words in (["--max-len", "8192"], ["--quantization", "fp8"], ["--gpu-memory", "0.9"]):
+    for words in (["--max-len", "8192"], ["--quantization", FP8], ["--gpu-memory", "0.9"]):
         fitting = made(["qwen2.5-7b", *words], small, monkeypatch, tmp_path)
         plan.check_room(fitting.settings, "gpu", small)
 
 
 def test_quantised_weights_are_counted_as_they_will_be() -> None:
-    """The README's line for one H200 was refused in every form: by bf16's size, also with --quantization fp8."""
+    """The README's line for one H200 was refused in every form: by bf16's size, also with a quantisation to 8 bits."""
     large = replace(settings("qwen2.5-72b"), tensor_parallel=1)
-    with pytest.raises(MemlabError, match=r"weights take 145 GB.*--quantization fp8"):
+    with pytest.raises(MemlabError, match=r"weights take 145 GB.*--quantization fp8_per_tensor"):
         plan.check_room(large, "gpu", [H200])
     smaller = replace(large, quantization="fp8_per_tensor")
     plan.check_room(smaller, "gpu", [H200])
@@ -182,8 +183,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     return _parser().parse_args(words)
 
 
-@pytest.mark.parametrize("words", [["--quantization", "fp8"], ["--", "--quantization", "fp8"],
-                                   ["--", "--quantization=fp8"], ["--", "-q", "fp8"]])
+@pytest.mark.parametrize("words", [["--quantization", FP8], ["--", "--quantization", FP8],
+                                   ["--", f"--quantization={FP8}"], ["--", "-q", FP8]])
 def test_quantisation_is_known_wherever_it_stands(
     words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -192,7 +193,7 @@ def test_quantisation_is_known_wherever_it_stands(
     at = words.index("--") if "--" in words else len(words)
     made = plan.make_plan(arguments(["qwen2.5-72b", "--tensor-parallel", "1", *words[:at]]), tmp_path, words[at + 1:],
                           print)
-    assert made.settings.quantization == "fp8"
+    assert made.settings.quantization == FP8
     assert made.line(9).count("--quantization") == 1
     plan.check_room(made.settings, made.device, made.gpus)
 
@@ -208,5 +209,5 @@ def test_another_quantisation_of_vllms_is_passed_on(monkeypatch: pytest.MonkeyPa
 def test_a_cpu_does_not_quantise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(plan.environment, "gpus", lambda: [])
     monkeypatch.setattr(plan.environment, "interpreter", lambda env: PYTHON)
-    with pytest.raises(MemlabError, match="quantization fp8 needs a GPU"):
-        plan.make_plan(arguments(["qwen2.5-7b", "--device", "cpu", "--quantization", "fp8"]), tmp_path, [], print)
+    with pytest.raises(MemlabError, match="quantization fp8_per_tensor needs a GPU"):
+        plan.make_plan(arguments(["qwen2.5-7b", "--device", "cpu", "--quantization", FP8]), tmp_path, [], print)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
-from memlab.models.flagembedding.loading import BLOCK, FlagModel, by_length
+from memlab.models.flagembedding.loading import BLOCK, FlagModel, by_length, run_smaller
 from memlab.models.local.batching import spread, tokenise
 from memlab.models.local.maxsim import Block, choose_products, mean_matches
 from memlab.models.protocols import Floats, Ints, Role
@@ -48,7 +48,8 @@ class M3Embedder(FlagModel):
         del role
 
         def work(model: Any, block: Ints) -> Floats:
-            out = model.encode([texts[i] for i in block], batch_size=self.batch, max_length=self.max_length)
+            out = run_smaller(lambda batch: model.encode([texts[i] for i in block], batch_size=batch,
+                                                         max_length=self.max_length), self.batch)
             vectors = np.asarray(out["dense_vecs"], np.float32)
             unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)  # fp16 norms are off by 1e-3
             return unit
@@ -122,8 +123,9 @@ class M3Scorer(FlagModel):
 
     def _encode(self, model: Any, texts: list[str]) -> list[Any]:
         sparse = self.mode == "sparse"
-        out = model.encode(texts, batch_size=self.batch, max_length=self.max_length, return_dense=False,
-                           return_sparse=sparse, return_colbert_vecs=not sparse)
+        out = run_smaller(lambda batch: model.encode(texts, batch_size=batch, max_length=self.max_length,
+                                                     return_dense=False, return_sparse=sparse,
+                                                     return_colbert_vecs=not sparse), self.batch)
         encoded: list[Any] = out["lexical_weights" if sparse else "colbert_vecs"]
         return encoded
 

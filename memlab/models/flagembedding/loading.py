@@ -1,18 +1,19 @@
 """The base of models that FlagEmbedding runs: loading, one copy per device, and the digest of the weights.
 
 FlagEmbedding is an extra (``pip install 'memlab[flag]'``) and is imported when a model loads. It runs the first batch
-of every call twice, to find a batch size that fits, so each call gets a long block of texts sorted by length.
+of every call twice, to find a batch size that fits, so each call gets a long block of texts sorted by length. It takes
+any RuntimeError for a lack of memory and shrinks the batch down to no text at all, so each model is guarded.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -20,15 +21,20 @@ from pydantic import Field
 from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, disable_progress_bars
 from memlab.models.local.base import ModelFiles
+from memlab.models.local.batching import attempt
 from memlab.models.local.files import files_digest
 from memlab.models.protocols import Ints
+from memlab.runtime.memory_limit import is_lack
 from memlab.stage import stage
 
 FlagDtype = Literal["auto", "fp32", "fp16"]
 Batch = Annotated[int, Field(ge=1)]
+Result = TypeVar("Result")
 
 BLOCK = 16
 """Batches per call: running one of 16 batches twice costs 6 %, and results are still stored often."""
+
+_DEVICE = "device=cpu tells whether it is the device; else check the model's files"
 
 _WITH_BARS = ("FlagEmbedding.inference.embedder.encoder_only.m3", "FlagEmbedding.inference.reranker.encoder_only.base",
               "FlagEmbedding.inference.reranker.decoder_only.base")
@@ -52,7 +58,55 @@ def load(kind: str, folder: Path, devices: tuple[str, ...], dtype: str) -> tuple
     make = getattr(flag_embedding(), kind)
     disable_progress_bars()
     brain_float = {"use_bf16": True} if dtype == "bf16" else {}
-    return tuple(make(str(folder), use_fp16=dtype == "fp16", **brain_float, devices=[device]) for device in devices)
+    models = tuple(make(str(folder), use_fp16=dtype == "fp16", **brain_float, devices=[device]) for device in devices)
+    for one in models:
+        guard(one.model, str(folder))
+    return models
+
+
+def guard(module: Any, where: str) -> None:
+    """Let FlagEmbedding see no other error of a PyTorch module than a lack of memory for several texts.
+
+    Its forward pass raises ``torch.OutOfMemoryError`` for that, and MemlabError for every other RuntimeError.
+    """
+    import torch
+
+    forward = module.forward
+
+    def guarded(*arguments: Any, **inputs: Any) -> Any:
+        try:
+            return forward(*arguments, **inputs)
+        except RuntimeError as error:
+            if not is_lack(error):
+                raise MemlabError(f"the model failed: {error}", where=where, fix=_DEVICE) from error
+            texts = len((arguments[0] if arguments else inputs)["input_ids"])
+            if texts == 1:
+                raise _too_large() from error
+            raise torch.OutOfMemoryError(str(error)) from error
+
+    module.forward = guarded
+
+
+def run_smaller(call: Callable[[int], Result], batch: int) -> Result:
+    """Return ``call(batch)`` of FlagEmbedding, with half the batch where memory runs out.
+
+    Raises MemlabError if one text does not fit, or if the call fails: an error of the device comes up anywhere in it.
+    """
+    try:
+        while (result := attempt(partial(call, batch))) is None:
+            if batch == 1:
+                raise _too_large()
+            batch //= 2
+    except MemlabError:
+        raise
+    except Exception as error:
+        raise MemlabError(f"FlagEmbedding failed: {type(error).__name__}: {error}", fix=_DEVICE) from error
+    return result
+
+
+def _too_large() -> MemlabError:
+    return MemlabError("one text alone does not fit into the device's memory",
+                       fix="a smaller max_length, or device=cpu; or end what else runs on this device")
 
 
 @lru_cache(maxsize=8)
@@ -70,7 +124,7 @@ class FlagModel(ModelFiles):
     """A model that FlagEmbedding runs."""
 
     max_length: Annotated[int, Field(ge=8)] = 8192  # tokens; the model's own limit
-    batch: Batch = 16  # texts per batch; FlagEmbedding makes it smaller when memory runs out
+    batch: Batch = 16  # texts per batch; made smaller where memory runs out
     # fp32 on a CPU; on a GPU fp16, or bf16 (encoders: fp32) if the model's own files ask for its range
     dtype: FlagDtype = "auto"
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from memlab.models.flagembedding.loading import BLOCK, Batch, FlagModel, by_length
+from memlab.models.flagembedding.loading import BLOCK, Batch, FlagModel, by_length, run_smaller
 from memlab.models.local.batching import spread
 from memlab.models.protocols import Floats, Ints
 from memlab.stage import stage
@@ -29,7 +29,7 @@ class FlagPairScorer(FlagModel):
     kind: Literal["encoder", "llm"] = "encoder"
     # tokens per pair: a question and a turn; the model was trained up to 1,024
     max_length: Annotated[int, Field(ge=8)] = 512
-    batch: Batch = 32  # pairs per batch; FlagEmbedding makes it smaller when memory runs out
+    batch: Batch = 32  # pairs per batch; made smaller where memory runs out
 
     def identity(self) -> dict[str, Any]:
         """Return all that can change a score."""
@@ -42,8 +42,9 @@ class FlagPairScorer(FlagModel):
 
         def work(model: Any, block: Ints) -> Floats:
             texts = [(queries[q], passages[p]) for q, p in pairs[block]]
-            return np.asarray(model.compute_score(texts, batch_size=self.batch, max_length=self.max_length,
-                                                  normalize=False), np.float32).reshape(-1)
+            scores = run_smaller(lambda batch: model.compute_score(texts, batch_size=batch, max_length=self.max_length,
+                                                                   normalize=False), self.batch)
+            return np.asarray(scores, np.float32).reshape(-1)
 
         both = [queries[q] + passages[p] for q, p in pairs]
         yield from spread(by_length(both, BLOCK * self.batch), [partial(work, model) for model in self._models()])

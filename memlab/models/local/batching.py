@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Ints
+from memlab.runtime.memory_limit import is_lack
 
 CHUNK = 1024
 """Texts per call of the tokenizer: enough for its threads, and short enough for another thread to wait for."""
@@ -174,9 +175,10 @@ def attempt(call: Callable[[], Result]) -> Result | None:
 
     try:
         return call()
-    except torch.OutOfMemoryError:
-        pass  # the error holds the tensors of the call until it is gone, so nothing is freed before this line
-    torch.cuda.empty_cache()
+    except Exception as error:
+        if not is_lack(error):
+            raise
+    torch.cuda.empty_cache()  # the error held the tensors of the call, so nothing was freed before this line
     return None
 
 

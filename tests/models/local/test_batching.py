@@ -7,6 +7,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from memlab.errors import MemlabError
 from memlab.models.local import batching
 from memlab.models.local.batching import InputWindow, join, pack, padding_share, run_batches, spread, window_slices
 
+OUT = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 LENGTHS = st.lists(st.integers(0, 40), max_size=60).map(lambda x: np.array(x, np.int64))
 
 
@@ -88,8 +90,8 @@ def test_spread_passes_a_failure_on() -> None:
 class Model:
     """A device that holds so many padded tokens, and forgets what it was asked beyond that."""
 
-    def __init__(self, room: int) -> None:
-        self.room = room
+    def __init__(self, room: int, error: Exception = OUT) -> None:
+        self.room, self.error = room, error
         self.tried: list[int] = []
 
 
@@ -103,17 +105,18 @@ def batches_of(lengths: np.ndarray, budget: int, models: list, work: Callable[..
 
 
 def run(model: Model, batch: np.ndarray) -> np.ndarray:
-    import torch
-
     size = len(batch) * int(LONG[batch].max())
     model.tried.append(size)
     if size > model.room:
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        raise model.error
     return LONG[batch] * 10
 
 
-def test_a_batch_that_does_not_fit_is_halved_and_the_size_is_remembered() -> None:
-    model = Model(room=17)
+@pytest.mark.parametrize("error", [
+    OUT, RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:128] . DefaultCPUAllocator: can't allocate memory: you tried to")])
+def test_a_batch_that_does_not_fit_is_halved_and_the_size_is_remembered(error: Exception) -> None:
+    model = Model(room=17, error=error)
     results = batches_of(LONG, 32, [model], run)
     assert sorted(i for batch, _ in results for i in batch) == list(range(8))
     assert all((result == LONG[batch] * 10).all() for batch, result in results)
@@ -129,8 +132,6 @@ def test_one_text_that_does_not_fit_is_an_error_with_a_remedy() -> None:
 
 
 def test_the_device_is_emptied_before_the_halves_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
     model, freed = Model(room=17), []
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: freed.append(len(model.tried)))
     batches_of(LONG[:4], 32, [model], run)

