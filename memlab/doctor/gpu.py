@@ -31,7 +31,7 @@ WORDS = {"device": "auto", "size": "auto", "out": "doctor-gpu.json"}
 """Names of the words and their defaults."""
 
 PACKAGES = ("torch", "transformers", "sentence-transformers", "FlagEmbedding", "flash-attn", "faiss-cpu", "faiss-gpu",
-            "faiss-gpu-cuvs", "numpy")
+            "faiss-gpu-cu12", "faiss-gpu-cuvs", "numpy")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

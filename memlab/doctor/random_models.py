@@ -50,7 +50,7 @@ class Shape:
 LARGE = Shape(hidden=1024, layers=24, heads=16, inner=4096)
 """bge-m3 and bge-reranker-v2-m3."""
 
-TINY = Shape(hidden=64, layers=2, heads=4, inner=128, vocabulary=30_522, positions=514)
+TINY = Shape(hidden=64, layers=2, heads=4, inner=128, vocabulary=30_522)
 """For a check of the code on a CPU."""
 
 

@@ -37,7 +37,7 @@ BESIDE_BATCHES = (32, 256)
 """Batch sizes that sentence-transformers is given, its default and a large one; the faster one counts."""
 
 FLAG_BATCH, FLAG_SHARE = 256, 8
-"""The batch size of FlagEmbedding, its default, and the part of the texts that it gets: one in so many."""
+"""The batch size of FlagEmbedding, its default, and the part of the pairs that it gets: one in so many."""
 
 
 @dataclass(frozen=True)
@@ -130,21 +130,21 @@ class Work:
         number: Texts or pairs.
         tokens: (n,) tokens of each.
         seconds: Time for all of them.
-        peak_gb: The most memory of the GPU that tensors took; 0 on a CPU.
+        working_gb: The most memory of the GPU that tensors took beside the model; 0 on a CPU.
     """
 
     number: int
     tokens: Ints
     seconds: float
-    peak_gb: float
+    working_gb: float
 
 
 def encode(folder: Path, device: str, texts: Sequence[str], budget: int | None = None) -> Work:
     """Measure memlab's encoder; ``budget`` is the number of padded tokens per batch."""
     model = SentenceEmbedder(path=str(folder), name="random weights", device=device, token_budget=budget)
     tokens = tokenise(random_models.tokenizer(), texts, model.token_limit()).lengths
-    taken, peak = timed(lambda: list(model.encode(texts, "document")), device)
-    return Work(len(texts), tokens, taken, peak)
+    taken, working = timed(lambda: list(model.encode(texts, "document")), device)
+    return Work(len(texts), tokens, taken, working)
 
 
 def rerank(folder: Path, device: str, questions: Sequence[str], turns: Sequence[str],
@@ -153,8 +153,8 @@ def rerank(folder: Path, device: str, questions: Sequence[str], turns: Sequence[
     pairs = np.stack(np.divmod(np.arange(len(questions) * len(turns)), len(turns)), axis=1)
     model = CrossEncoderScorer(path=str(folder), name="random weights", device=device, token_budget=budget)
     lengths = [tokenise(random_models.tokenizer(), some, 10_000, special=False).lengths for some in (questions, turns)]
-    taken, peak = timed(lambda: list(model.score(questions, turns, pairs)), device)
-    return Work(len(pairs), lengths[0][pairs[:, 0]] + lengths[1][pairs[:, 1]] + 3, taken, peak)
+    taken, working = timed(lambda: list(model.score(questions, turns, pairs)), device)
+    return Work(len(pairs), lengths[0][pairs[:, 0]] + lengths[1][pairs[:, 1]] + 3, taken, working)
 
 
 def encoding(folder: Path, device: str, sizes: Sizes, rates: Rates, whole_sessions: bool) -> Row:
@@ -202,7 +202,7 @@ def late_interaction(device: str, sizes: Sizes, rates: Rates) -> Row:
     stored = random_token_vectors(5, sizes.tokens, sizes.shape.hidden, device)
     query = unit(6, 32, sizes.shape.hidden, device)
     placed = place(stored, device, "fp32" if device == "cpu" else "fp16")
-    taken, peak = timed(lambda: best_matches(query, placed), device, 10)
+    taken, working = timed(lambda: best_matches(query, placed), device, 10)
     wide = torch.from_numpy(stored.blocks[0].vectors).to(device, _dtype(device))
     documents = list(torch.split(wide, stored.lengths.tolist()))
     asked = torch.from_numpy(query).to(device, _dtype(device))
@@ -212,7 +212,7 @@ def late_interaction(device: str, sizes: Sizes, rates: Rates) -> Row:
     return _compared(sizes, f"late interaction, {sizes.tokens:,} token vectors", products / taken, "products/s",
                      read / taken / rates.copied, products / other, "sentence-transformers' maxsim",
                      "a card with more memory, or search.late.precision=fp16, so that all vectors stay on it",
-                     peak_gb=peak)
+                     working_gb=working)
 
 
 def exact_search(device: str, sizes: Sizes, rates: Rates) -> Row:
@@ -224,14 +224,14 @@ def exact_search(device: str, sizes: Sizes, rates: Rates) -> Row:
                         for i, number in enumerate((sizes.vectors, sizes.queries)))
     searcher = ExactOnDevice(vectors, 1 << 16, device)
     visible = np.full(len(queries), len(vectors))
-    taken, peak = timed(lambda: searcher.search(queries, visible, 100), device)
+    taken, working = timed(lambda: searcher.search(queries, visible, 100), device)
     one = seconds(lambda: searcher.search(queries[:1], visible[:1], 100), device, 10)
     there, asked = (torch.from_numpy(some).to(device) for some in (vectors, queries))
     other = seconds(lambda: semantic_search(asked, there, top_k=100, corpus_chunk_size=1 << 18), device)
     share = 2.0 * vectors.size * len(queries) / taken / rates.flops
     return _compared(sizes, f"exact search, {len(vectors):,} vectors, {len(queries)} queries", len(queries) / taken,
                      "queries/s", share, len(queries) / other, "sentence-transformers' semantic_search",
-                     "more queries at a time", peak_gb=peak, one_query_s=one)
+                     "more queries at a time", working_gb=working, one_query_s=one)
 
 
 def flag_rate(kind: Literal["encoder", "reranker"], folder: Path, device: str, sizes: Sizes) -> Row:
@@ -242,7 +242,7 @@ def flag_rate(kind: Literal["encoder", "reranker"], folder: Path, device: str, s
     except MemlabError as error:
         return Row("speed", name, error.what, "skipped", advice=error.fix)
     if kind == "encoder":
-        texts = encoder_texts(sizes, whole_sessions=False)[::FLAG_SHARE]
+        texts = encoder_texts(sizes, whole_sessions=False)
         encoder = package.BGEM3FlagModel(str(folder), use_fp16=half, devices=[device])
         number, taken = len(texts), seconds(
             lambda: encoder.encode(texts, batch_size=FLAG_BATCH, max_length=512), device, 1)
@@ -257,13 +257,16 @@ def flag_rate(kind: Literal["encoder", "reranker"], folder: Path, device: str, s
 
 
 def timed(call: Callable[[], Any], device: str, repeats: int = 3) -> tuple[float, float]:
-    """Return the median seconds of a call, and the most GB of a GPU that tensors took; 0 on a CPU."""
+    """Return the median seconds of a call, and the GB of a GPU that its tensors took beside those of before; CPU: 0."""
     import torch
 
+    call()
     if device == "cpu":
-        return seconds(call, device, repeats), 0.0
+        return seconds(call, device, repeats, warm=False), 0.0
+    before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
-    return seconds(call, device, repeats), torch.cuda.max_memory_allocated(device) / 1e9
+    taken = seconds(call, device, repeats, warm=False)
+    return taken, (torch.cuda.max_memory_allocated(device) - before) / 1e9
 
 
 def unit(seed: int, rows: int, width: int, device: str) -> Floats:
@@ -299,13 +302,12 @@ def _compared_work(sizes: Sizes, name: str, work: Work, unit: str, rates: Rates,
     share = sizes.shape.flops(work.tokens) / work.seconds / rates.flops
     return _compared(sizes, name, work.number / work.seconds, unit, share, work.number / other, "sentence-transformers",
                      f"{advice}, and pip install flash-attn", tokens_per_s=float(work.tokens.sum()) / work.seconds,
-                     peak_gb=work.peak_gb)
+                     working_gb=work.working_gb)
 
 
 def _fastest(call: Callable[[int], Any], device: str) -> float:
     """Return the seconds of a call with the better batch size."""
-    call(BESIDE_BATCHES[0])
-    return min(seconds(partial(call, batch), device, 1, warm=False) for batch in BESIDE_BATCHES)
+    return min(seconds(partial(call, batch), device, 1) for batch in BESIDE_BATCHES)
 
 
 def _dtype(device: str) -> Any:

@@ -34,10 +34,11 @@ from memlab.serving.settings import (
 CUDA_GB = 0.6
 """What CUDA, its libraries and PyTorch take of a card in each process, without any tensor. Estimated, not measured."""
 
-ACTIVATIONS, BATCHES = 10, 2
+ACTIVATIONS, BATCHES = 11.5, 2
 """Arrays of (padded tokens, width) that a batch has in memory at its peak, and batches under way on a card. An encoder
 in fp16 with the inner layer 4 times as wide holds its input, that layer before and after its function, and one more.
-Estimated, not measured."""
+Measured on an H200 at the size of bge-m3, two batches of 65,536 tokens: 2.2 GB with turns, 3.1 GB with whole sessions,
+which are 8 and 11.4 such arrays."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

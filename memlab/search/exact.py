@@ -19,11 +19,12 @@ from memlab.search.hits import Scores, topk_candidates
 from memlab.stage import stage
 
 GPU_PAYS = 1e9
-"""Multiply-adds from which a search in vectors that are on the GPU is faster there. Estimated, not measured: two cores
-take 100 ms for them and for the choice of the best, sixteen some 15, a GPU one or two, which is its start."""
+"""Multiply-adds from which a search in vectors that are on the GPU is faster there. Measured, 16 cores and an H200: 1e9
+take 18 and 15 ms for 256 questions in 5,000 vectors of 1,024 numbers, 44 and 1.5 ms for one in a million vectors."""
 
-SENT = 50
-"""Multiply-adds more for each number that has to be sent first. Estimated, not measured: 4 bytes at 8 GB/s."""
+SENT = 20
+"""Multiply-adds more for each number that has to be sent first, measured there: 16 questions in 300,000 or a million
+vectors take as long on both (48 and 45 ms, 130 and 136 ms), 256 in 100,000 vectors 228 and 62 ms."""
 
 GPU = "cuda"
 """The device of exact search where it pays: the first GPU."""

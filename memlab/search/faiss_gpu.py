@@ -8,8 +8,11 @@ without an error, and would return memories that were said after the question.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,9 +30,36 @@ CODE_BYTES = frozenset({1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 9
 """Lengths of product-quantised codes that FAISS's GPU code reads."""
 
 
+TRIAL = """
+import faiss, numpy
+vectors = numpy.eye(64, dtype="float32")
+for gpu in range(faiss.get_num_gpus()):
+    index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), gpu, faiss.IndexFlatIP(64))
+    index.add(vectors)
+    assert (index.search(vectors, 1)[1][:, 0] == numpy.arange(64)).all(), "a search found the wrong vectors"
+"""
+"""A search on every GPU."""
+
+
 def count_gpus(faiss: Any) -> int:
     """Return the number of GPUs that FAISS sees; 0 for a build without GPU code."""
     return int(getattr(faiss, "get_num_gpus", lambda: 0)())
+
+
+@cache
+def failure(trial: str = TRIAL) -> str:
+    """Return why FAISS cannot search on this machine's GPUs; "" if it can.
+
+    It is tried in a process of its own, once: a build without code for a card (FAISS's wheel for CUDA 12 of 2026-03 on
+    an H200) raises nothing, it ends its process.
+    """
+    try:
+        ended = subprocess.run([sys.executable, "-c", trial], capture_output=True, text=True,  # noqa: S603
+                               errors="replace", timeout=120, check=False)
+    except subprocess.TimeoutExpired:
+        return "a search of 64 vectors took more than two minutes"
+    lines = ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"]
+    return "" if not ended.returncode else lines[-1].rpartition("details: ")[2][:160]
 
 
 def build(faiss: Any, index: Any, sample: Floats, blocks: Iterable[Floats]) -> Any:

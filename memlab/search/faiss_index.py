@@ -88,6 +88,7 @@ class Approximate:
         obstacle = self.gpu_obstacle()
         if self.device == "cpu" or obstacle == "" or not faiss_gpu.count_gpus(faiss):
             return False
+        obstacle = obstacle or faiss_gpu.failure()
         if obstacle:
             note(f"{type(self).__name__} runs on the CPU: {obstacle}")
         return not obstacle

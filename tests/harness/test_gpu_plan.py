@@ -105,7 +105,7 @@ def test_a_card_that_the_run_does_not_have_is_refused() -> None:
 
 
 def test_each_card_of_a_run_must_hold_its_models() -> None:
-    with pytest.raises(MemlabError, match=r"need 5\.5 GB .* card of 4 GB"):
+    with pytest.raises(MemlabError, match=r"need 5\.9 GB .* card of 4 GB"):
         lay_out(MODELS, [], [24, 4])
 
 
@@ -150,7 +150,7 @@ def test_two_servers_share_what_is_left_of_a_card() -> None:
 
 @pytest.mark.parametrize(("models", "servers", "cards", "told"), [
     (MODELS, [READER], [16], "server of qwen2.5-7b needs 12.1 GB in its smallest form, and the models of the run"),
-    (MODELS, [], [5], "the models of the run need 5.5 GB .* have a card of 5 GB.*embedder.token_budget=16384"),
+    (MODELS, [], [5], "the models of the run need 5.9 GB .* have a card of 5 GB.*embedder.token_budget=16384"),
     (MODELS, [Served(settings("qwen2.5-72b"))], [24, 24], "needs 53.7 GB in its smallest.*cards of 24, 24 GB")])
 def test_what_cannot_fit_is_refused(models: list[Loaded], servers: list[Served], cards: list[float], told: str) -> None:
     with pytest.raises(MemlabError, match=told):
@@ -215,7 +215,7 @@ def plan(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.parametrize(("gpus", "lines"), [
-    ("24", ["memlab serve qwen2.5-7b --detach --gpu-memory 0.77 --quantization fp8_per_tensor",
+    ("24", ["memlab serve qwen2.5-7b --detach --gpu-memory 0.75 --quantization fp8_per_tensor",
             "memlab run +profile=gpu"]),
     ("80", ["memlab serve qwen2.5-7b --detach --gpu-memory 0.9", "memlab run +profile=gpu"]),
     ("141", ["memlab serve qwen2.5-7b --detach --gpu-memory 0.9", "memlab run +profile=gpu"]),
@@ -261,7 +261,7 @@ def test_without_a_card_the_profile_says_what_it_needs(capsys: pytest.CaptureFix
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_print, "seen", list)
     told = plan(["+profile=gpu"], capsys)
-    assert ("On a card the run takes 5.5 GB, and a server of qwen2.5-7b on the same or another card 18.6 GB "
+    assert ("On a card the run takes 5.9 GB, and a server of qwen2.5-7b on the same or another card 18.6 GB "
             "(12.1 GB in its smallest form)") in told
     assert "cards:" not in plan([], capsys)
     assert "vectors x 384; exact on the CPU" in plan(["+profile=gpu", "embedder=minilm"], capsys)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memlab.search import faiss_gpu
 from memlab.search.exact import Exact, note
 from memlab.search.faiss_index import HNSW, IVF, IVFPQ, SQ8, Approximate
 
@@ -130,6 +131,7 @@ def bed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Bed:
                         "index_gpu_to_cpu": lambda index: index.index,
                         "downcast_index": lambda i: i if isinstance(i, GpuIndex | Shards) else real(i)}.items():
         monkeypatch.setattr(faiss, name, value, raising=False)
+    monkeypatch.setattr(faiss_gpu, "failure", lambda: "")
     note.cache_clear()
     return bed
 
@@ -210,6 +212,26 @@ def test_what_a_gpu_cannot_hold_is_searched_on_the_cpu_and_said(
     assert bed.clones == 0
     assert [f"{type(index).__name__} runs on the CPU" in r.message and reason in r.message for r in caplog.records] == \
         [True]
+
+
+@pytest.mark.parametrize(("trial", "reason"), [
+    ("import faiss", ""), ("raise SystemExit(3)", "exit status 3"),
+    ("import os, sys; print('failed in runL2Norm; details: CUDA error 209', file=sys.stderr); os.abort()",
+     "CUDA error 209"),
+    ("assert False, 'a search found the wrong vectors'", "AssertionError: a search found the wrong vectors")])
+def test_a_faiss_that_ends_its_process_on_a_gpu_is_found_out_in_another_process(trial: str, reason: str) -> None:
+    assert faiss_gpu.failure(trial) == reason
+
+
+def test_where_faiss_cannot_use_the_gpu_its_index_stays_on_the_cpu(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(faiss_gpu, "failure", lambda: "no kernel image is available")
+    vectors, queries, seen = data()
+    with caplog.at_level("WARNING", "memlab"):
+        same(IVF_, IVF_.open(vectors, None).search(queries, seen, 10), 10)
+    assert bed.clones == 0
+    assert "IVF runs on the CPU: no kernel image is available" in caplog.text
 
 
 def test_code_lengths_that_gpus_lack_are_known() -> None:
