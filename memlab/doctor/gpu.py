@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import platform
+import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +49,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     small = words["size"] == "small" or words["size"] == "auto" and device == "cpu"
     machine = describe(device)
-    print(f"{machine['device']}, {'small' if small else 'full'} sizes; the models of speed have random weights")
+    print("; ".join(filter(None, [
+        f"{machine['device']}, driver {machine['driver']}, CUDA {machine['cuda']}" if device != "cpu" else "cpu",
+        ", ".join(f"{name} {version}" for name, version in machine["packages"].items()),
+        f"{'small' if small else 'full'} sizes, random weights where speed is measured"])))
     begin, rows, spent = time.perf_counter(), list[Row](), list[float]()
     for row in examine(device, speed.SMALL if small else speed.REAL):
         rows.append(row)
@@ -122,7 +127,7 @@ def describe(device: str) -> dict[str, Any]:
         properties = torch.cuda.get_device_properties(device)
         described |= {"device": properties.name, "memory_gb": round(properties.total_memory / 1e9, 1),
                       "capability": f"{properties.major}.{properties.minor}",
-                      "multiprocessors": properties.multi_processor_count}
+                      "multiprocessors": properties.multi_processor_count, "driver": _driver()}
     return described
 
 
@@ -143,6 +148,16 @@ def _words(given: Sequence[str]) -> dict[str, str]:
     if words["size"] not in ("auto", "real", "small"):
         raise MemlabError(f"size={words['size']} is none of auto, real, small", fix="size=small")
     return words
+
+
+def _driver() -> str:
+    """Return the version of the driver; "" if its command does not tell it."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return ""
+    query = [command, "--query-gpu=driver_version", "--format=csv,noheader"]
+    found = subprocess.run(query, capture_output=True, text=True, check=False).stdout.split()  # noqa: S603
+    return found[0] if found else ""
 
 
 def _version(package: str) -> str:
