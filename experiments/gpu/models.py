@@ -27,7 +27,7 @@ def main() -> None:
     device = resolve("auto", "auto", "auto").devices[0]
     sizes = speed.SMALL if "small" in sys.argv[1:] else replace(
         speed.REAL, turns=(8_192, (5, 200)), sessions=(256, (500, 4_000)), pairs=8_192)
-    peak = speed.device_rates(device, sizes).flops
+    peak = speed.device_rates(device, sizes).half
     turns, sessions = (speed.encoder_texts(sizes, whole) for whole in (False, True))
     questions, passages = speed.reranker_texts(sizes)
     with tempfile.TemporaryDirectory() as folder:

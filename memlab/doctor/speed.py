@@ -46,10 +46,10 @@ class Sizes:
 
     Attributes:
         shape: Of the encoder and the reranker.
-        texts: (number, fewest and most tokens of each) of turns, and of whole sessions.
-        pairs: Of a question of 12 tokens and a turn.
-        tokens: Token vectors that are matched, and vectors that are searched.
-        queries: Of the exact search.
+        turns, sessions: Texts to encode: their number, and the fewest and most tokens of each.
+        pairs: Number of pairs of a question of 12 tokens and a turn.
+        tokens: Token vectors that are matched.
+        vectors, queries: Of the exact search.
         square: Rows and columns of the matrix product.
         copied: Bytes of the copy.
     """
@@ -71,18 +71,27 @@ SMALL = Sizes(TINY, (256, (5, 60)), (8, (100, 250)), 128, 20_000, 20_000, 64, 51
 
 @dataclass(frozen=True)
 class Rates:
-    """What the device does at most, as measured: FLOP/s, bytes/s read and written, bytes/s sent to it."""
+    """What the device does at most, as measured.
 
-    flops: float
+    Attributes:
+        half: FLOP/s of a matrix product in fp16; on a CPU fp32.
+        single: FLOP/s in fp32.
+        copied: Bytes/s read and written.
+        sent: Bytes/s sent to the device.
+    """
+
+    half: float
+    single: float
     copied: float
     sent: float
 
     def row(self) -> Row:
         """Return the rates as a line of the table."""
+        products = f"{rate(self.half, 'FLOP/s')}, in fp32 {rate(self.single, 'FLOP/s')}"
         return Row("rates", "matrix product, copy, sending",
-                   f"{rate(self.flops, 'FLOP/s')}, {rate(self.copied, 'B/s')}, {rate(self.sent, 'B/s')}",
-                   numbers={"flop_per_s": self.flops, "copied_bytes_per_s": self.copied,
-                            "sent_bytes_per_s": self.sent})
+                   f"{products}, {rate(self.copied, 'B/s')}, {rate(self.sent, 'B/s')}",
+                   numbers={"flop_per_s": self.half, "fp32_flop_per_s": self.single,
+                            "copied_bytes_per_s": self.copied, "sent_bytes_per_s": self.sent})
 
 
 def seconds(call: Callable[[], Any], device: str, repeats: int = 3, *, warm: bool = True) -> float:
@@ -108,18 +117,19 @@ def synchronise(device: str) -> None:
 
 
 def device_rates(device: str, sizes: Sizes) -> Rates:
-    """Measure the device: a square product in half precision (on a CPU fp32), a copy, and a copy from main memory."""
+    """Measure the device: square products in fp32 and in half precision, a copy, and a copy from main memory."""
     import torch
 
-    kind = torch.float32 if device == "cpu" else torch.float16
-    one, two = (torch.randn(sizes.square, sizes.square, device=device, dtype=kind) for _ in range(2))
-    product = seconds(lambda: one @ two, device, 10)
+    one, two = (torch.randn(sizes.square, sizes.square, device=device) for _ in range(2))
+    single = seconds(lambda: one @ two, device, 5)
+    one, two = one.to(_dtype(device)), two.to(_dtype(device))
+    half = seconds(lambda: one @ two, device, 10)
     source = torch.randint(0, 100, (sizes.copied,), device=device, dtype=torch.uint8)
     target = torch.empty_like(source)
     copy = seconds(lambda: target.copy_(source), device, 10)
     here = torch.empty(sizes.copied // 4, dtype=torch.uint8, pin_memory=device != "cpu")
     send = seconds(lambda: target[:len(here)].copy_(here), device, 5)
-    return Rates(2 * sizes.square**3 / product, 2 * sizes.copied / copy, len(here) / send)
+    return Rates(2 * sizes.square**3 / half, 2 * sizes.square**3 / single, 2 * sizes.copied / copy, len(here) / send)
 
 
 @dataclass(frozen=True)
@@ -228,7 +238,7 @@ def exact_search(device: str, sizes: Sizes, rates: Rates) -> Row:
     one = seconds(lambda: searcher.search(queries[:1], visible[:1], 100), device, 10)
     there, asked = (torch.from_numpy(some).to(device) for some in (vectors, queries))
     other = seconds(lambda: semantic_search(asked, there, top_k=100, corpus_chunk_size=1 << 18), device)
-    share = 2.0 * vectors.size * len(queries) / taken / rates.flops
+    share = 2.0 * vectors.size * len(queries) / taken / rates.single
     return _compared(sizes, f"exact search, {len(vectors):,} vectors, {len(queries)} queries", len(queries) / taken,
                      "queries/s", share, len(queries) / other, "sentence-transformers' semantic_search",
                      "more queries at a time", working_gb=working, one_query_s=one)
@@ -299,7 +309,7 @@ def _compared(sizes: Sizes, name: str, speed: float, unit: str, share: float, ot
 
 def _compared_work(sizes: Sizes, name: str, work: Work, unit: str, rates: Rates, other: float, advice: str) -> Row:
     """Compare work with sentence-transformers' seconds for it."""
-    share = sizes.shape.flops(work.tokens) / work.seconds / rates.flops
+    share = sizes.shape.flops(work.tokens) / work.seconds / rates.half
     return _compared(sizes, name, work.number / work.seconds, unit, share, work.number / other, "sentence-transformers",
                      f"{advice}, and pip install flash-attn", tokens_per_s=float(work.tokens.sum()) / work.seconds,
                      working_gb=work.working_gb)
