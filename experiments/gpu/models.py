@@ -19,7 +19,7 @@ from memlab.doctor import random_models, speed
 from memlab.doctor.rows import rate
 from memlab.models.local.backend import resolve
 
-BUDGETS = (16_384, 65_536, 262_144)
+BUDGETS = (8_192, 65_536, 262_144)
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
             for name, work in (("turns", speed.encode(encoder, device, turns, budget)),
                                ("sessions", speed.encode(encoder, device, sessions, budget)),
                                ("pairs", speed.rerank(reranker, device, questions, passages, budget))):
-                share = sizes.shape.flops(work.tokens) / work.seconds / peak
+                share = work.share(sizes.shape, peak)
                 speeds = (rate(work.number / work.seconds, f"{name}/s"),
                           rate(work.tokens.sum() / work.seconds, "tokens/s"))
                 print(f"{budget:>7} padded tokens  {speeds[0]:<18}  {speeds[1]:<18}  {share:4.0%}  "

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from memlab.doctor.agreement import recall
 from memlab.doctor.speed import random_token_vectors, seconds, unit
 from memlab.models.local.backend import resolve
 from memlab.search import faiss_gpu
@@ -65,19 +66,16 @@ def inverted_lists(vectors: np.ndarray, device: str) -> None:
     print(f"inverted lists, FAISS {faiss.__version__} on {faiss_gpu.count_gpus(faiss)} GPUs")
     queries = vectors[::len(vectors) // 256][:256]
     visible = np.full(len(queries), len(vectors))
-    best = [set(at[np.argsort(-scores)][:10].tolist())
-            for at, scores in ExactOnDevice(vectors, BLOCK, device).search(queries, visible, 10)]
-    for where in ("auto", "cpu"):
+    best = ExactOnDevice(vectors, BLOCK, device).search(queries, visible, 10)
+    for where in ("auto", "cpu") if faiss_gpu.count_gpus(faiss) else ("cpu",):
         index = IVF(exact_below=0, device=where)
         begin = time.perf_counter()
         searcher = index.open(vectors, None)
         build = time.perf_counter() - begin
-        found = searcher.search(queries, visible, DEPTH)
-        recall = np.mean([len(want & set(at[np.argsort(-scores)][:10].tolist())) / 10
-                          for want, (at, scores) in zip(best, found)])
+        share = recall(searcher.search(queries, visible, DEPTH), best)
         taken = seconds(partial(searcher.search, queries, visible, DEPTH), device)
-        print(f"  device={where:<5} build {build:.2f} s, {len(queries)} questions {taken:.4f} s, "
-              f"recall@10 {recall:.3f}", flush=True)
+        print(f"  device={where:<5} build {build:.2f} s, {len(queries)} questions {taken:.4f} s, recall@10 {share:.3f}",
+              flush=True)
 
 
 def token_vectors(device: str, number: int) -> None:

@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 
 from memlab.doctor import random_models
-from memlab.doctor.rows import Row, judged
+from memlab.doctor.rows import Row, agreement_row
 from memlab.doctor.speed import random_token_vectors, unit
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.maxsim import choose_products
 from memlab.models.protocols import Floats, Ints
 from memlab.search import faiss_gpu
-from memlab.search.exact import Exact, ExactOnDevice
+from memlab.search.exact import Exact, ExactOnDevice, Neighbours
 from memlab.search.faiss_index import IVF
 from memlab.search.maxsim import best_matches
 from memlab.search.placed_tokens import PlacedTokens, place
@@ -32,6 +32,8 @@ NUMBERS = {"fp32": 1e-5, "fp16": 3e-3, "bf16": 3e-2}
 FP32 = "embedder.dtype=fp32 cross_encoder.dtype=fp32, and report it with the output of `memlab doctor`"
 
 NO_FAISS = "FAISS cannot be imported"
+GPU_FAISS = ("pip uninstall -y faiss-cpu faiss-gpu faiss-gpu-cu12 && "
+             "pip install -c constraints-gpu.txt -e '.[gpu]'   (in memlab's folder)")
 
 
 def vectors(folder: Path | None, device: str, texts: list[str]) -> Row:
@@ -40,7 +42,7 @@ def vectors(folder: Path | None, device: str, texts: list[str]) -> Row:
     here, there = (_embedder(folder, one) for one in (device, "cpu"))
     cosine = (_vectors(here, texts) * _vectors(there, texts)).sum(axis=1)
     kind = here.identity()["dtype"]
-    return judged("agreement", f"vectors, {name}", f"least cosine {cosine.min():.6f} over {len(texts)} texts ({kind})",
+    return agreement_row(f"vectors, {name}", f"least cosine {cosine.min():.6f} over {len(texts)} texts ({kind})",
                   bool(cosine.min() >= COSINE[kind]), FP32, least_cosine=float(cosine.min()))
 
 
@@ -48,11 +50,12 @@ def batches(device: str, texts: list[str]) -> Row:
     """Compare vectors of the same texts in small and large batches, and in the opposite order."""
     usual = _vectors(_embedder(None, device), texts)
     kind = _embedder(None, device).identity()["dtype"]
-    most = 0.0
+    moved = []
     for budget in (256, 4096, 131_072):
         other = _vectors(_embedder(None, device, budget), texts[::-1])[::-1]
-        most = max(most, float(np.abs(usual - other).max()))
-    return judged("agreement", "batches of any size and order", f"numbers move by {most:.1e} at most ({kind})",
+        moved.append(np.abs(usual - other).max())
+    most = float(np.max(moved))  # a number that is none stays one, where Python's max would pass over it
+    return agreement_row("batches of any size and order", f"numbers move by {most:.1e} at most ({kind})",
                   most <= NUMBERS[kind], FP32, largest_difference=most)
 
 
@@ -64,22 +67,24 @@ def matches(device: str, width: int, tokens: int) -> Row:
     wide = stored.blocks[0].vectors.astype(np.float64) @ query.T.astype(np.float64)
     want = np.maximum.reduceat(wide, stored.begins, axis=0)
     streamed = best_matches(query, PlacedTokens(stored, device, products))  # piece by piece, as where memory is short
-    most = float(max(np.abs(got - want).max(), np.abs(streamed - want).max()))
-    return judged("agreement", "late interaction (MaxSim)", f"products move by {most:.1e} at most ({products})",
-                  most <= NUMBERS[products], "cross_encoder.products=fp32", largest_difference=most)
+    most = float(np.max([np.abs(got - want), np.abs(streamed - want)]))
+    return agreement_row("late interaction (MaxSim)", f"products move by {most:.1e} at most ({products})",
+                  most <= NUMBERS[products], FP32, largest_difference=most)
 
 
 def exact(device: str, width: int, number: int) -> Row:
-    """Compare the best of an exact search, each query with a limit of its own, with numpy's."""
+    """Compare the best of an exact search, each question with a last day of its own, with numpy's."""
     stored, queries = unit(8, number, width, device), unit(9, 64, width, device)
     visible: Ints = np.random.default_rng(8).integers(1, number + 1, len(queries))
-    depth = 100
-    here = ExactOnDevice(stored, 1 << 14, device).search(queries, visible, depth)
+    depth, wrong = 100, 0
     there = Exact(stored).search(queries, visible, depth)
-    wrong = sum(not np.allclose(_highest(a, depth), _highest(b, depth), atol=1e-6) or bool((a[0] >= limit).any())
-                for a, b, limit in zip(here, there, visible))
-    return judged("agreement", "exact search with dates", f"{len(queries) - wrong} of {len(queries)} questions alike",
-                  wrong == 0, "search.dense.index.device=cpu, and report it", questions_off=wrong)
+    for resident in (True, False):
+        here = ExactOnDevice(stored, 1 << 14, device, resident).search(queries, visible, depth)
+        wrong += sum(not np.allclose(_highest(a, depth), _highest(b, depth), atol=1e-6) or bool((a[0] >= limit).any())
+                     for a, b, limit in zip(here, there, visible))
+    return agreement_row("exact search with dates", f"{2 * len(queries) - wrong} of {2 * len(queries)} searches alike, "
+                         "vectors held or sent", wrong == 0, "search.dense.index.device=cpu, and report it",
+                         searches_off=wrong)
 
 
 def inverted_lists(device: str, width: int, number: int) -> Row:
@@ -87,27 +92,26 @@ def inverted_lists(device: str, width: int, number: int) -> Row:
     name = "inverted lists (FAISS)"
     faiss = _faiss()
     if faiss is None:
-        return Row("agreement", name, NO_FAISS, "skipped", advice="pip install 'memlab[gpu]'")
+        return Row("agreement", name, NO_FAISS, "skipped", advice=GPU_FAISS)
     if device != "cpu" and not faiss_gpu.count_gpus(faiss):
         return Row("agreement", name, f"faiss {faiss.__version__} sees no GPU", "skipped",
-                   advice="pip uninstall -y faiss-cpu && pip install 'memlab[gpu]'")
+                   advice=GPU_FAISS)
     if device != "cpu" and (problem := faiss_gpu.failure()):
         return Row("agreement", name, f"faiss {faiss.__version__}: {problem}", "off",
-                   advice="pip install -c constraints-gpu.txt 'memlab[gpu]': its FAISS has code for newer cards")
+                   advice=GPU_FAISS)
     centre = np.random.default_rng(10).integers(0, 64, number)
     stored = unit(10, number, width, device) + 2 * unit(11, 64, width, device)[centre]
     stored /= np.linalg.norm(stored, axis=1, keepdims=True)
     queries = stored[:64]
     everything = np.full(len(queries), number)
-    best = [set(_order(found)[:10]) for found in Exact(stored).search(queries, everything, 10)]
-    recall = {}
+    best, recalls = Exact(stored).search(queries, everything, 10), dict[str, float]()
     for one in dict.fromkeys([device, "cpu"]):
         index = IVF(exact_below=0, nlist=number // 100, nprobe=8, device="cpu" if one == "cpu" else "auto")
         found = index.open(stored, None).search(queries, everything, 10)
-        recall[one] = float(np.mean([len(want & set(_order(got)[:10])) / 10 for want, got in zip(best, found)]))
-    return judged("agreement", name, f"recall@10 {recall[device]:.3f} (CPU {recall['cpu']:.3f})",
-                  recall[device] >= recall["cpu"] - 0.03, "search.dense.index.device=cpu, and report it",
-                  recall=recall[device], recall_on_cpu=recall["cpu"])
+        recalls[one] = recall(found, best)
+    return agreement_row(name, f"recall@10 {recalls[device]:.3f} (CPU {recalls['cpu']:.3f})",
+                  recalls[device] >= recalls["cpu"] - 0.03, "search.dense.index.device=cpu, and report it",
+                  recall=recalls[device], recall_on_cpu=recalls["cpu"])
 
 
 def rerank_order(folder: Path, device: str) -> Row:
@@ -117,9 +121,9 @@ def rerank_order(folder: Path, device: str) -> Row:
     questions, turns = random_models.texts(4, (8, 16), seed=10), random_models.texts(32, (5, 60), seed=11)
     pairs = np.stack(np.divmod(np.arange(len(questions) * len(turns)), len(turns)), axis=1)
     here, there = (_scores(folder, one, questions, turns, pairs).reshape(len(questions), -1) for one in (device, "cpu"))
-    worst = min(float(spearmanr(a, b).statistic) for a, b in zip(here, there))
+    worst = float(np.min([spearmanr(a, b).statistic for a, b in zip(here, there)]))
     first = float(np.mean(here.argmax(axis=1) == there.argmax(axis=1)))
-    return judged("agreement", "order of a reranking", f"rank correlation {worst:.4f} at least, the first of "
+    return agreement_row("order of a reranking", f"rank correlation {worst:.4f} at least, the first of "
                   f"{first:.0%} alike", worst >= 0.99, FP32, least_rank_correlation=worst, same_first=first)
 
 
@@ -130,7 +134,7 @@ def late_index(device: str, lives: int) -> Row:
     from memlab.store import Store
 
     if _faiss() is None:
-        return Row("agreement", "late index, texts to hits", NO_FAISS, "skipped", advice="pip install 'memlab[gpu]'")
+        return Row("agreement", "late index, texts to hits", NO_FAISS, "skipped", advice=GPU_FAISS)
     tables, first = Synthetic(lives=lives, questions=8).load(), {}
     for one in dict.fromkeys([device, "cpu"]):
         pipeline = preset("search/late=index", "search.late.exact_below=0", "search.late.exact_queries=0",
@@ -141,7 +145,7 @@ def late_index(device: str, lives: int) -> Row:
         first[one] = best.select("query", "lane", "memory")
     here, there = first[device], first["cpu"]
     alike = here.join(there, on=here.columns, how="semi").height / max(1, there.height)
-    return judged("agreement", "late index, texts to hits", f"{alike:.1%} of the first ten alike", alike >= 0.97, FP32,
+    return agreement_row("late index, texts to hits", f"{alike:.1%} of the first ten alike", alike >= 0.97, FP32,
                   share_alike=alike)
 
 
@@ -178,6 +182,11 @@ def _highest(found: tuple[Ints, Any], depth: int) -> Floats:
     return np.sort(found[1])[::-1][:depth].astype(np.float32)
 
 
-def _order(found: tuple[Ints, Any]) -> list[int]:
+def recall(found: Neighbours, best: Neighbours, k: int = 10) -> float:
+    """Return the mean share of the k best vectors that were found among the first k."""
+    return float(np.mean([len(_first(want, k) & _first(got, k)) / k for got, want in zip(found, best)]))
+
+
+def _first(found: tuple[Ints, Any], k: int) -> set[int]:
     at, scores = found
-    return [int(one) for one in at[np.argsort(-scores, kind="stable")]]
+    return {int(one) for one in at[np.argsort(-scores, kind="stable")][:k]}

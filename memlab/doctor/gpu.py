@@ -1,19 +1,21 @@
-"""Check of a card: ``memlab doctor gpu [device=auto|cpu|cuda:0] [size=auto|real|small] [out=FILE]``.
+"""Check of a card: ``memlab doctor gpu [device=auto|cpu|cuda:0] [size=auto|real|small] [out=doctor-gpu.json]``.
 
 It compares what the device computes with what the CPU computes, and measures its speed beside that of other libraries:
-about five minutes on a card. Models of full size have random weights, so nothing is fetched. Results are printed as a
+three to six minutes on a card. Models of full size have random weights, so nothing is fetched. Results are printed as a
 table and written as JSON. The exit status is 1 if a result is off.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import platform
+import re
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from importlib import metadata
@@ -22,15 +24,15 @@ from typing import Any
 
 from memlab import __version__
 from memlab.doctor import agreement, random_models, speed
-from memlab.doctor.rows import Row, attempted
+from memlab.doctor.rows import Row, row_of
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.local.backend import resolve
-from memlab.runtime.files import write_json
+from memlab.runtime.files import os_errors, write_json
 from memlab.runtime.paths import expand
 from memlab.runtime.terminal import print
 
 WORDS = {"device": "auto", "size": "auto", "out": "doctor-gpu.json"}
-"""Names of the words and their defaults."""
+"""Names of the words and their defaults; a file lies in the current folder."""
 
 PACKAGES = ("torch", "transformers", "sentence-transformers", "FlagEmbedding", "flash-attn", "faiss-cpu", "faiss-gpu",
             "faiss-gpu-cu12", "faiss-gpu-cuvs", "numpy")
@@ -43,7 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("words", nargs="*", metavar="NAME=VALUE", help="device=, size= and out=, as above")
     try:
         words = _words(parser.parse_args(argv).words)
-        device = resolve(words["device"], "auto", "auto").devices[0]  # type: ignore[arg-type]
+        device = resolve(words["device"], "auto", "auto").devices[0]
+        out = expand(words["out"])
+        with os_errors("the results cannot be written", out, fix="out=FILE, in a folder of yours"):
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.open("a").close()  # before minutes of work
     except MemlabError as error:
         print(f"memlab doctor gpu: {error}")
         return 2
@@ -60,10 +66,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(line(row), flush=True)
     taken = time.perf_counter() - begin
     off = [row for row in rows if row.state == "off"]
-    out = expand(words["out"])
     write_json(out, {**machine, "size": "small" if small else "real", "seconds": round(taken, 1),
-                     "rows": [{**asdict(row), "ended_at_s": end} for row, end in zip(rows, spent)]})
-    print(f"\n{len(rows) - len(off)} of {len(rows)} rows are as they should be; {taken:.0f} s; {out}")
+                     "rows": [{**asdict(row), "numbers": finite(row.numbers), "ended_at_s": end}
+                              for row, end in zip(rows, spent)]})
+    counts = ", ".join(f"{sum(row.state == state for row in rows)} {state}" for state in ("ok", "off", "skipped"))
+    print(f"\n{counts}; {taken:.0f} s; {out}")
     for row in off:
         print(f"  {row.name}: {row.advice or 'report it with this file'}")
     return 1 if off else 0
@@ -73,7 +80,7 @@ def examine(device: str, sizes: speed.Sizes) -> Iterator[Row]:
     """Yield the rows of a device, each when it is ready."""
     with tempfile.TemporaryDirectory(prefix="memlab-doctor-") as folder:
         encoder, reranker = Path(folder) / "encoder", Path(folder) / "reranker"
-        made = attempted("speed", "random models", partial(_save_models, encoder, reranker, sizes, device))
+        made = row_of("speed", "random models", partial(_save_models, encoder, reranker, sizes, device))
         if made.state != "ok":
             yield made
             return
@@ -88,14 +95,14 @@ def examine(device: str, sizes: speed.Sizes) -> Iterator[Row]:
             ("order of a reranking", partial(agreement.rerank_order, reranker, device)),
             ("late index", partial(agreement.late_index, device, 8 if large else 1))]
         for name, check in checks:
-            yield attempted("agreement", name, check)
+            yield row_of("agreement", name, check)
         rates: list[speed.Rates] = []
 
-        def measured() -> Row:
+        def measure_rates() -> Row:
             rates.append(speed.device_rates(device, sizes))
             return rates[0].row()
 
-        yield attempted("rates", "rates of the device", measured)
+        yield row_of("rates", "rates of the device", measure_rates)
         if not rates:
             return
         measures: list[tuple[str, Callable[[], Row]]] = [
@@ -107,13 +114,18 @@ def examine(device: str, sizes: speed.Sizes) -> Iterator[Row]:
             ("late interaction", partial(speed.late_interaction, device, sizes, rates[0])),
             ("exact search", partial(speed.exact_search, device, sizes, rates[0]))]
         for name, measure in measures:
-            yield attempted("speed", name, measure)
+            yield row_of("speed", name, measure)
 
 
 def line(row: Row) -> str:
     """Return a row as it is printed."""
-    rest = "; ".join(filter(None, [row.result, row.share and f"{row.share} of the device's rate", row.beside]))
+    rest = "; ".join(filter(None, [row.result, row.share, row.beside]))
     return f"{row.state:>7}  {row.name:<44}  {rest}" + (f"\n{'':>7}  -> {row.advice}" if row.advice else "")
+
+
+def finite(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    """Return numbers as JSON holds them: None for one that is not finite."""
+    return {name: number if math.isfinite(number) else None for name, number in numbers.items()}
 
 
 def describe(device: str) -> dict[str, Any]:
@@ -142,9 +154,13 @@ def _words(given: Sequence[str]) -> dict[str, str]:
     words = dict(WORDS)
     for word in given:
         name, equals, value = word.partition("=")
-        if name not in WORDS or not equals or not value:
+        if name not in WORDS:
             raise MemlabError(f"there is no word '{word}'", fix=did_you_mean(name, WORDS))
+        if not equals or not value:
+            raise MemlabError(f"'{word}' has no value", fix=f"{name}={WORDS[name]}")
         words[name] = value
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", words["device"]):
+        raise MemlabError(f"device={words['device']} is none of auto, cpu, cuda, cuda:0", fix="device=auto")
     if words["size"] not in ("auto", "real", "small"):
         raise MemlabError(f"size={words['size']} is none of auto, real, small", fix="size=small")
     return words

@@ -11,6 +11,8 @@ from memlab.errors import MemlabError
 State = Literal["ok", "off", "skipped"]
 Part = Literal["rates", "agreement", "speed"]
 
+PREFIXES = {"T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3}
+
 
 @dataclass(frozen=True)
 class Row:
@@ -37,12 +39,12 @@ class Row:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
 
-def judged(part: Part, name: str, result: str, right: bool, advice: str, **numbers: float) -> Row:
+def agreement_row(name: str, result: str, right: bool, advice: str, **numbers: float) -> Row:
     """Return a row that is ok, or off with what to do."""
-    return Row(part, name, result, "ok" if right else "off", advice="" if right else advice, numbers=numbers)
+    return Row("agreement", name, result, "ok" if right else "off", advice="" if right else advice, numbers=numbers)
 
 
-def attempted(part: Part, name: str, check: Callable[[], Row]) -> Row:
+def row_of(part: Part, name: str, check: Callable[[], Row]) -> Row:
     """Return the row of a check; one that fails is off and says how, so that the other rows are still made."""
     import torch
 
@@ -60,12 +62,14 @@ def attempted(part: Part, name: str, check: Callable[[], Row]) -> Row:
 
 
 def rate(number: float, unit: str) -> str:
-    """Return a rate with three digits and a prefix.
+    """Return a rate: units of computers with a prefix, things in numbers.
 
-    >>> rate(1234567.0, "products/s"), rate(12.345, "pairs/s"), rate(7.9e14, "FLOP/s")
-    ('1.23 M products/s', '12.3 pairs/s', '790 T FLOP/s')
+    >>> rate(1.5e9, "products/s"), rate(7467.2, "texts/s"), rate(7.9e14, "FLOP/s"), rate(4.24e12, "B/s")
+    ('1.5 billion products/s', '7,467 texts/s', '790 TFLOP/s', '4.24 TB/s')
     """
-    for prefix, size in (("P ", 1e15), ("T ", 1e12), ("G ", 1e9), ("M ", 1e6), ("k ", 1e3)):
-        if number >= size:
-            return f"{number / size:.3g} {prefix}{unit}"
-    return f"{number:.3g} {unit}"
+    if unit in ("FLOP/s", "B/s"):
+        size, prefix = next(((size, prefix) for prefix, size in PREFIXES.items() if number >= size), (1.0, ""))
+        return f"{number / size:.3g} {prefix}{unit}"
+    if number >= 1e9:
+        return f"{number / 1e9:.3g} billion {unit}"
+    return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"

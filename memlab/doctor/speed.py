@@ -74,7 +74,7 @@ class Rates:
     """What the device does at most, as measured.
 
     Attributes:
-        half: FLOP/s of a matrix product in fp16; on a CPU fp32.
+        half: FLOP/s of a matrix product in fp16; on a CPU in fp32.
         single: FLOP/s in fp32.
         copied: Bytes/s read and written.
         sent: Bytes/s sent to the device.
@@ -87,7 +87,8 @@ class Rates:
 
     def row(self) -> Row:
         """Return the rates as a line of the table."""
-        products = f"{rate(self.half, 'FLOP/s')}, in fp32 {rate(self.single, 'FLOP/s')}"
+        both = self.half != self.single
+        products = rate(self.half, "FLOP/s") + f" in fp16, {rate(self.single, 'FLOP/s')} in fp32" * both
         return Row("rates", "matrix product, copy, sending",
                    f"{products}, {rate(self.copied, 'B/s')}, {rate(self.sent, 'B/s')}",
                    numbers={"flop_per_s": self.half, "fp32_flop_per_s": self.single,
@@ -122,8 +123,10 @@ def device_rates(device: str, sizes: Sizes) -> Rates:
 
     one, two = (torch.randn(sizes.square, sizes.square, device=device) for _ in range(2))
     single = seconds(lambda: one @ two, device, 5)
-    one, two = one.to(_dtype(device)), two.to(_dtype(device))
-    half = seconds(lambda: one @ two, device, 10)
+    half = single
+    if device != "cpu":
+        one, two = one.half(), two.half()
+        half = seconds(lambda: one @ two, device, 10)
     source = torch.randint(0, 100, (sizes.copied,), device=device, dtype=torch.uint8)
     target = torch.empty_like(source)
     copy = seconds(lambda: target.copy_(source), device, 10)
@@ -148,12 +151,16 @@ class Work:
     seconds: float
     working_gb: float
 
+    def share(self, shape: Shape, flops: float) -> float:
+        """Return the share of a rate in FLOP/s that work on real tokens took."""
+        return shape.flops(self.tokens) / self.seconds / flops
+
 
 def encode(folder: Path, device: str, texts: Sequence[str], budget: int | None = None) -> Work:
     """Measure memlab's encoder; ``budget`` is the number of padded tokens per batch."""
     model = SentenceEmbedder(path=str(folder), name="random weights", device=device, token_budget=budget)
     tokens = tokenise(random_models.tokenizer(), texts, model.token_limit()).lengths
-    taken, working = timed(lambda: list(model.encode(texts, "document")), device)
+    taken, working = time_call(lambda: list(model.encode(texts, "document")), device)
     return Work(len(texts), tokens, taken, working)
 
 
@@ -163,7 +170,7 @@ def rerank(folder: Path, device: str, questions: Sequence[str], turns: Sequence[
     pairs = np.stack(np.divmod(np.arange(len(questions) * len(turns)), len(turns)), axis=1)
     model = CrossEncoderScorer(path=str(folder), name="random weights", device=device, token_budget=budget)
     lengths = [tokenise(random_models.tokenizer(), some, 10_000, special=False).lengths for some in (questions, turns)]
-    taken, working = timed(lambda: list(model.score(questions, turns, pairs)), device)
+    taken, working = time_call(lambda: list(model.score(questions, turns, pairs)), device)
     return Work(len(pairs), lengths[0][pairs[:, 0]] + lengths[1][pairs[:, 1]] + 3, taken, working)
 
 
@@ -177,7 +184,7 @@ def encoding(folder: Path, device: str, sizes: Sizes, rates: Rates, whole_sessio
     other = _fastest(lambda batch: beside.encode(texts, batch_size=batch, normalize_embeddings=True,
                                                  show_progress_bar=False), device)
     name = f"encoding, {'sessions' if whole_sessions else 'turns'} of {work.tokens.mean():.0f} tokens"
-    return _compared_work(sizes, name, work, "texts/s", rates, other, "embedder.token_budget=131072")
+    return _work_row(sizes, name, work, "texts/s", rates, other, "embedder.token_budget=131072")
 
 
 def reranking(folder: Path, device: str, sizes: Sizes, rates: Rates) -> Row:
@@ -190,7 +197,7 @@ def reranking(folder: Path, device: str, sizes: Sizes, rates: Rates) -> Row:
     both = [(question, turn) for question in questions for turn in turns]
     other = _fastest(lambda batch: beside.predict(both, batch_size=batch, show_progress_bar=False), device)
     name = f"reranking, pairs of {work.tokens.mean():.0f} tokens"
-    return _compared_work(sizes, name, work, "pairs/s", rates, other, "cross_encoder.token_budget=131072")
+    return _work_row(sizes, name, work, "pairs/s", rates, other, "cross_encoder.token_budget=131072")
 
 
 def encoder_texts(sizes: Sizes, whole_sessions: bool) -> list[str]:
@@ -212,15 +219,15 @@ def late_interaction(device: str, sizes: Sizes, rates: Rates) -> Row:
     stored = random_token_vectors(5, sizes.tokens, sizes.shape.hidden, device)
     query = unit(6, 32, sizes.shape.hidden, device)
     placed = place(stored, device, "fp32" if device == "cpu" else "fp16")
-    taken, working = timed(lambda: best_matches(query, placed), device, 10)
+    taken, working = time_call(lambda: best_matches(query, placed), device, 10)
     wide = torch.from_numpy(stored.blocks[0].vectors).to(device, _dtype(device))
     documents = list(torch.split(wide, stored.lengths.tolist()))
     asked = torch.from_numpy(query).to(device, _dtype(device))
     other = seconds(lambda: maxsim([asked], documents), device)
     products = float(sizes.tokens * len(query))
     read = sizes.tokens * sizes.shape.hidden * wide.element_size()
-    return _compared(sizes, f"late interaction, {sizes.tokens:,} token vectors", products / taken, "products/s",
-                     read / taken / rates.copied, products / other, "sentence-transformers' maxsim",
+    return _speed_row(sizes, f"late interaction, {sizes.tokens:,} token vectors", products / taken, "products/s",
+                     (read / taken / rates.copied, "the copy"), products / other, "sentence-transformers' maxsim",
                      "a card with more memory, or search.late.precision=fp16, so that all vectors stay on it",
                      working_gb=working)
 
@@ -234,14 +241,14 @@ def exact_search(device: str, sizes: Sizes, rates: Rates) -> Row:
                         for i, number in enumerate((sizes.vectors, sizes.queries)))
     searcher = ExactOnDevice(vectors, 1 << 16, device)
     visible = np.full(len(queries), len(vectors))
-    taken, working = timed(lambda: searcher.search(queries, visible, 100), device)
+    taken, working = time_call(lambda: searcher.search(queries, visible, 100), device)
     one = seconds(lambda: searcher.search(queries[:1], visible[:1], 100), device, 10)
     there, asked = (torch.from_numpy(some).to(device) for some in (vectors, queries))
     other = seconds(lambda: semantic_search(asked, there, top_k=100, corpus_chunk_size=1 << 18), device)
-    share = 2.0 * vectors.size * len(queries) / taken / rates.single
-    return _compared(sizes, f"exact search, {len(vectors):,} vectors, {len(queries)} queries", len(queries) / taken,
+    share = 2.0 * vectors.size * len(queries) / taken / rates.single, "the fp32 product"
+    return _speed_row(sizes, f"exact search, {len(vectors):,} vectors, {len(queries)} queries", len(queries) / taken,
                      "queries/s", share, len(queries) / other, "sentence-transformers' semantic_search",
-                     "more queries at a time", working_gb=working, one_query_s=one)
+                     "report it with the file", working_gb=working, one_query_s=one)
 
 
 def flag_rate(kind: Literal["encoder", "reranker"], folder: Path, device: str, sizes: Sizes) -> Row:
@@ -266,7 +273,7 @@ def flag_rate(kind: Literal["encoder", "reranker"], folder: Path, device: str, s
                numbers={"per_s": number / taken})
 
 
-def timed(call: Callable[[], Any], device: str, repeats: int = 3) -> tuple[float, float]:
+def time_call(call: Callable[[], Any], device: str, repeats: int = 3) -> tuple[float, float]:
     """Return the median seconds of a call, and the GB of a GPU that its tensors took beside those of before; CPU: 0."""
     import torch
 
@@ -299,20 +306,22 @@ def random_token_vectors(seed: int, tokens: int, width: int, device: str) -> Tok
     return TokenVectors((block,), np.zeros(len(lengths), np.int64), begins[:-1], lengths)
 
 
-def _compared(sizes: Sizes, name: str, speed: float, unit: str, share: float, other: float, library: str, advice: str,
-              **numbers: float) -> Row:
-    off = sizes is not SMALL and speed < SLOWER * other  # tiny models measure Python alone
-    return Row("speed", name, rate(speed, unit), "off" if off else "ok", f"{share:.0%}",
-               f"{library}: {rate(other, unit)}, memlab {speed / other:.2f} times that", advice if off else "",
-               {"per_s": speed, "share": share, "beside_per_s": other, **numbers})
+def _speed_row(sizes: Sizes, name: str, speed: float, unit: str, share: tuple[float, str], other: float,
+               library: str, advice: str, **numbers: float) -> Row:
+    small = sizes is SMALL  # tiny models measure Python alone
+    off = not small and not speed >= SLOWER * other
+    beside = f"{library}: {rate(other, unit)}, memlab {speed / other:.2f} times that"
+    return Row("speed", name, rate(speed, unit), "off" if off else "ok", f"{share[0]:.0%} of {share[1]}",
+               beside + " (not judged at small sizes)" * small, advice if off else "",
+               {"per_s": speed, "share": share[0], "beside_per_s": other, **numbers})
 
 
-def _compared_work(sizes: Sizes, name: str, work: Work, unit: str, rates: Rates, other: float, advice: str) -> Row:
+def _work_row(sizes: Sizes, name: str, work: Work, unit: str, rates: Rates, other: float, advice: str) -> Row:
     """Compare work with sentence-transformers' seconds for it."""
-    share = sizes.shape.flops(work.tokens) / work.seconds / rates.half
-    return _compared(sizes, name, work.number / work.seconds, unit, share, work.number / other, "sentence-transformers",
-                     f"{advice}, and pip install flash-attn", tokens_per_s=float(work.tokens.sum()) / work.seconds,
-                     working_gb=work.working_gb)
+    share = work.share(sizes.shape, rates.half), "the product"
+    return _speed_row(sizes, name, work.number / work.seconds, unit, share, work.number / other,
+                      "sentence-transformers", f"{advice}, and pip install flash-attn",
+                      tokens_per_s=float(work.tokens.sum()) / work.seconds, working_gb=work.working_gb)
 
 
 def _fastest(call: Callable[[int], Any], device: str) -> float:

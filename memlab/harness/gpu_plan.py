@@ -40,6 +40,9 @@ in fp16 with the inner layer 4 times as wide holds its input, that layer before 
 Measured on an H200 at the size of bge-m3, two batches of 65,536 tokens: 2.2 GB with turns, 3.1 GB with whole sessions,
 which are 8 and 11.4 such arrays."""
 
+UNKNOWN_GB = 2.0
+"""What a model counts for whose size neither its files nor ``conf/serve`` tell: a billion weights in fp16."""
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 PARALLEL = (1, 2, 4, 8)
@@ -53,7 +56,7 @@ class Loaded:
     """A model that the process of a run loads.
 
     gb: Its weights on a GPU; None: unknown. batch_gb, least_gb: Working memory of its largest batches, and of one text.
-    device: As it is configured. option: The override that sets its folder.
+    device: As it is configured. smaller: The override that makes its batches a quarter of the usual ones.
     """
 
     label: str
@@ -61,7 +64,7 @@ class Loaded:
     batch_gb: float
     least_gb: float
     device: str
-    option: str
+    smaller: str
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ def parts(thing: Any, kind: type[Kind]) -> Iterator[Kind]:
         yield from parts(list(thing.values()), kind)
 
 
-def loaded(arms: Sequence[Arm]) -> list[Loaded]:
+def run_models(arms: Sequence[Arm]) -> list[Loaded]:
     """Return the models that the arms load in their own process and may put on a GPU, each once."""
     found: dict[tuple[Any, ...], Loaded] = {}
     for arm in arms:
@@ -145,20 +148,22 @@ def loaded(arms: Sequence[Arm]) -> list[Loaded]:
             for model in parts(stage, ModelFiles):
                 key = (type(model), str(model.path), model.revision, model.dtype, model.device)
                 if model.device != "cpu" and key not in found:
-                    found[key] = _loaded(model)
+                    found[key] = _run_model(model)
     return list(found.values())
 
 
-def _loaded(model: ModelFiles) -> Loaded:
+def _run_model(model: ModelFiles) -> Loaded:
     kind = "encoder" if isinstance(model, Embedder) else "reranker" if isinstance(model, PairScorer) else "model"
     gb, width = size(model)
     itemsize, longest = (4 if model.dtype == "fp32" else 2), int(getattr(model, "max_length", None) or 512)
+    place = model.path_option.removesuffix(".path")
+    smaller = f"{place}.token_budget={GPU_BUDGET // 4}"
     if texts := getattr(model, "batch", None):  # FlagEmbedding counts texts, and has one batch under way
-        most = texts * longest
+        most, smaller = texts * longest, f"{place}.batch={max(1, texts // 4)}"
     else:
         most = BATCHES * int(getattr(model, "token_budget", None) or GPU_BUDGET)
     per_token = ACTIVATIONS * (width or 0) * itemsize / 1e9
-    return Loaded(f"{kind} {model.name}", gb, most * per_token, longest * per_token, model.device, model.path_option)
+    return Loaded(f"{kind} {model.name}", gb, most * per_token, longest * per_token, model.device, smaller)
 
 
 @lru_cache(maxsize=64)
@@ -173,7 +178,7 @@ def size(model: ModelFiles) -> tuple[float | None, int | None]:
     return (None if weights is None else weights * itemsize / 1e9), width
 
 
-def served(arms: Sequence[Arm]) -> list[Served]:
+def server_models(arms: Sequence[Arm]) -> list[Served]:
     """Return the models that the arms ask of servers on this machine, each once."""
     found: dict[str, Served] = {}
     for arm in arms:
@@ -242,12 +247,16 @@ def _lay_out(models: Sequence[Loaded], servers: Sequence[Served], cards: Sequenc
         found = _place(one, cards, taken, own, len(servers) - number)
         if found is None:
             least = min(form.needed_gb() for form, _ in forms(one))
-            beside = f", and the models of the run {own:.1f} GB ({_listed(rows)})" if own else ""
+            beside = f", the models of the run {own:.1f} GB ({_list_rows(rows)})" if own else ""
+            for other in placed:
+                beside += f", the server of {short_name(other.settings.model)} {other.settings.needed_gb():.1f} GB"
+            apart = "run the arms of each server by themselves, " if placed else ""
+            smaller = _smaller_batches(models, max(cards) - sum(taken) - least)
             raise MemlabError(
                 f"the server of {short_name(one.settings.model)} needs {least:.1f} GB in its smallest form{beside}; "
                 f"{_cards(cards)} cannot hold that",
-                where="gpus", fix="a smaller model (chat=NAME), its server on another machine (chat.url=URL), or more "
-                                  f"cards (gpus=[80,80]){_smaller_batches(models)}")
+                where="gpus", fix=f"{apart}a smaller model (chat=NAME), its server on another machine (chat.url=URL), "
+                                  f"or more cards (gpus=[80,80]){smaller}")
         placed.append(found)
         for card in found.cards:
             taken[card] += found.share * cards[card]
@@ -258,8 +267,9 @@ def _lay_out(models: Sequence[Loaded], servers: Sequence[Served], cards: Sequenc
         first = position == 0
         rows, needed = _process(on_card(models, position), search_gb * first, held if first else ())
         if needed + taken[card] > cards[card]:
-            raise MemlabError(f"the models of the run need {needed:.1f} GB ({_listed(rows)}), and have a card of "
-                              f"{cards[card]:g} GB", where="gpus", fix=f"a larger card{_smaller_batches(models)}")
+            raise MemlabError(f"the models of the run need {needed:.1f} GB ({_list_rows(rows)}), and have a card of "
+                              f"{cards[card]:g} GB", where="gpus",
+                              fix=f"a larger card{_smaller_batches(models, cards[card] - taken[card])}")
         where += [(card, what, gb) for what, gb in rows]
     for model in models:
         if (number := int(model.device.partition(":")[2] or 0)) >= len(run):
@@ -283,14 +293,20 @@ def _process(models: Sequence[Loaded], search_gb: float, held: Sequence[tuple[st
     What is held takes at most half of what is free, and the memory of batches is free while it is searched.
     """
     working = max([search_gb, *(model.batch_gb for model in models)])
-    rows: list[tuple[str, float | None]] = [*((model.label, model.gb) for model in models), *held,
+    rows: list[tuple[str, float | None]] = [*map(_weights, models), *held,
                                             ("largest batches", working), ("CUDA of the run", CUDA_GB)]
     return rows, sum(gb or 0.0 for _, gb in rows) + sum(max(0.0, gb - working) for _, gb in held)
 
 
+def _weights(model: Loaded) -> tuple[str, float]:
+    """Return what a model's weights are called and count."""
+    return (model.label, model.gb) if model.gb is not None else (f"{model.label} (size unknown, a guess)", UNKNOWN_GB)
+
+
 def least_gb(models: Sequence[Loaded]) -> float:
     """Return the GB without which a run cannot work: weights, CUDA, and a batch of one text."""
-    return CUDA_GB + sum(model.gb or 0.0 for model in models) + max((model.least_gb for model in models), default=0.0)
+    weights = sum(_weights(model)[1] for model in models)
+    return CUDA_GB + weights + max((model.least_gb for model in models), default=0.0)
 
 
 def _place(one: Served, cards: Sequence[float], taken: Sequence[float], own: float, waiting: int) -> Placed | None:
@@ -321,7 +337,7 @@ def _down(share: float, least: float) -> float:
     return rounded if rounded >= least else int(share * 1000 + 1e-9) / 1000
 
 
-def _listed(rows: Sequence[tuple[str, float | None]]) -> str:
+def _list_rows(rows: Sequence[tuple[str, float | None]]) -> str:
     return ", ".join(f"{what} {'of unknown size' if gb is None else f'{gb:.1f}'}" for what, gb in rows)
 
 
@@ -330,7 +346,9 @@ def _cards(cards: Sequence[float]) -> str:
     return f"{'a card' if len(cards) == 1 else 'cards'} of {sizes} GB"
 
 
-def _smaller_batches(models: Sequence[Loaded]) -> str:
-    options = dict.fromkeys(model.option.removesuffix(".path") for model in models)
-    words = " ".join(f"{option}.token_budget=16384" for option in options)
-    return f", or smaller batches ({words})" if words else ""
+def _smaller_batches(models: Sequence[Loaded], room: float) -> str:
+    """Return words for batches a quarter as large, where the models of a run then fit into so many GB."""
+    working = max((model.batch_gb for model in models), default=0.0) / 4
+    if not models or CUDA_GB + sum(_weights(model)[1] for model in models) + working > room:
+        return ""
+    return f", or smaller batches ({' '.join(dict.fromkeys(model.smaller for model in models))})"

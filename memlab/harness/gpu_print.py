@@ -16,6 +16,7 @@ from rich.table import Column, Table
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.gpu_plan import (
+    UNKNOWN_GB,
     CardLayout,
     Loaded,
     Placed,
@@ -23,9 +24,9 @@ from memlab.harness.gpu_plan import (
     forms,
     lay_out,
     least_gb,
-    loaded,
     on_card,
-    served,
+    run_models,
+    server_models,
 )
 from memlab.harness.gpu_searches import Search, gigabytes, searches
 from memlab.models.local.torch_build import gpu_count
@@ -35,7 +36,7 @@ from memlab.serving.settings import short_name
 from memlab.tables import Tables
 
 
-def named(settings: DictConfig) -> list[float] | None:
+def cards_of_setting(settings: DictConfig) -> list[float] | None:
     """Return the GB of the cards that the setting ``gpus`` names; None for auto."""
     value: Any = OmegaConf.select(settings, "gpus")
     if value is None or value == "auto":
@@ -43,7 +44,7 @@ def named(settings: DictConfig) -> list[float] | None:
     return [float(one) for one in ([value] if isinstance(value, int | float) else value)]
 
 
-def seen() -> list[float]:
+def visible_cards() -> list[float]:
     """Return the GB of the cards of this machine, also where this memlab's PyTorch cannot use them."""
     if count := gpu_count():
         import torch
@@ -57,11 +58,11 @@ def print_cards(settings: DictConfig, arms: Sequence[tuple[Arm, Tables | None]],
 
     Without a card it is printed for a profile alone, with the cards that it needs.
     """
-    models, servers = loaded([arm for arm, _ in arms]), served([arm for arm, _ in arms])
+    models, servers = run_models([arm for arm, _ in arms]), server_models([arm for arm, _ in arms])
     if not (models or servers):
         return
-    given = named(settings)
-    cards = seen() if given is None else given
+    given = cards_of_setting(settings)
+    cards = visible_cards() if given is None else given
     usable = given is not None or bool(gpu_count())
     if not cards and not OmegaConf.select(settings, "hydra.runtime.choices.profile"):
         return
@@ -70,7 +71,7 @@ def print_cards(settings: DictConfig, arms: Sequence[tuple[Arm, Tables | None]],
         if not usable:
             out.print("this memlab's PyTorch is a build for CPUs: its own models run there, and servers have the cards")
             models = []
-        layout = _laid_out(models, servers, cards, found if usable else [])
+        layout = _lay_out(models, servers, cards, found if usable else [])
         out.print(_table(layout))
     else:
         out.print(f"cards: none is seen here, so models run on the CPU. {_needs(models, servers)}. gpus=24 (GB of a "
@@ -86,7 +87,7 @@ def print_cards(settings: DictConfig, arms: Sequence[tuple[Arm, Tables | None]],
             out.print(f"  {escape(line)}")
 
 
-def _laid_out(models: Sequence[Loaded], servers: Sequence[Served], cards: Sequence[float], found: Sequence[Search]
+def _lay_out(models: Sequence[Loaded], servers: Sequence[Served], cards: Sequence[float], found: Sequence[Search]
               ) -> CardLayout:
     held = {what: gb for what, gb in sorted(one.held for one in found if one.held)}  # the largest of each
     try:
@@ -99,7 +100,8 @@ def _needs(models: Sequence[Loaded], servers: Sequence[Served]) -> str:
     batches = max((model.batch_gb for model in models), default=0.0)
     own = least_gb(models) + batches - max((model.least_gb for model in models), default=0.0)
     unknown = [model.label for model in models if model.gb is None]
-    text = f"On a card the run takes {own:.1f} GB" + (f" beside {', '.join(unknown)} (size unknown)" if unknown else "")
+    text = f"On a card the run takes {own:.1f} GB" + (
+        f", with {UNKNOWN_GB:g} for {', '.join(unknown)} (size unknown)" if unknown else "")
     for one in servers:
         whole, smallest = one.settings.needed_gb(), min(form.needed_gb() for form, _ in forms(one))
         text += (f", and a server of {short_name(one.settings.model)} on the same or another card "
@@ -148,9 +150,9 @@ def check_cards(settings: DictConfig, arms: Sequence[Arm]) -> None:
     Cards that are named must hold its servers too. On the cards of this machine that are free in part, a server may
     run already: the models need their weights and one text at a time, since larger batches are halved.
     """
-    models = loaded(arms)
-    if (cards := named(settings)) is not None:
-        _laid_out(models, served(arms), cards, [])
+    models = run_models(arms)
+    if (cards := cards_of_setting(settings)) is not None:
+        _lay_out(models, server_models(arms), cards, [])
         return
     free = environment.free_memory() if models and gpu_count() else []
     if not free or len(free) != gpu_count():  # a card cut in parts does not say how much of each is free

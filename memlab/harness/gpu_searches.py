@@ -28,6 +28,11 @@ CPU_RATE, CPU_START = 1e10, 1e-4
 20,000 vectors of 1,024 numbers took 130 ms, 200 in 600 vectors 39 ms."""
 
 
+PRODUCT_BYTES = 9
+"""Bytes for each product of an exact search on a card: itself in fp32, the mask of days, what the choice of the best
+takes. Measured on an H200: 2.2 GB beside the vectors for 2.7e8 products at a time, which is 8.1."""
+
+
 @dataclass(frozen=True)
 class Search:
     """One search.
@@ -95,8 +100,8 @@ def _exact(found: Sequence[VisiblePool], dim: int, on_card: bool) -> Search:
         return Search(f"{rule}: {cpu}")
     where = "on the card" if all(there) else f"{sum(there):,} on the card, {len(there) - sum(there):,} on the CPU"
     held = max(numbers for numbers, yes in zip(sent, there) if yes) * 4 / 1e9
-    products_gb = min(CELLS, max(len(pool.queries) * min(len(pool.memories), 1 << 16) for pool in found)) * 4 / 1e9
-    return Search(f"{rule}: {where}", ("vectors searched exactly", held), 2 * products_gb)
+    cells = min(CELLS, max(len(pool.queries) * len(pool.memories) for pool in found))
+    return Search(f"{rule}: {where}", ("vectors searched exactly", held), PRODUCT_BYTES * cells / 1e9)
 
 
 def _faiss(index: Approximate, found: Sequence[VisiblePool], on_card: bool) -> str:

@@ -185,6 +185,8 @@ def print_plan(sweep: Sweep, store: Store, out: Console) -> None:
            if arm.name not in sweep.unready and not arm.finished()):
         out.print("?: not known before a model has split the sessions (write/chunk); not counted below")
     out.print(f"folders: {', '.join(dict.fromkeys(str(arm.arms_folder()) for arm in sweep.arms))}/<arm>-<hash>")
+    if sweep.unready:
+        out.print("not counted below: the arms whose models are not here")
     out.print(f"in all: {total.texts:,} texts ({total.characters:,} characters, about "
               f"{total.characters // 4:,} tokens), at most {total.pairs:,} pairs and {total.replies:,} replies")
     out.print(_time(total, rates(Path(str(sweep.settings.out)))))

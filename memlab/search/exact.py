@@ -138,6 +138,7 @@ class ExactOnDevice:
     vectors: Vectors
     block: int
     device: str
+    resident: bool | None = None  # whether all vectors stay on the device; None: if half of its free memory holds them
 
     def search(self, queries: Floats, visible: Ints, depth: int) -> Neighbours:
         """Return the best vectors of each query, and some more."""
@@ -195,7 +196,7 @@ class ExactOnDevice:
         import torch
 
         n, dim = len(self.vectors), self.vectors[:0].shape[1]
-        if 8 * n * dim > free_bytes(self.device):
+        if not (8 * n * dim <= free_bytes(self.device) if self.resident is None else self.resident):
             return None
         held = torch.empty((n, dim), device=self.device)
         for start in range(0, n, self.block):

@@ -32,11 +32,46 @@ def test_a_cpu_agrees_with_itself_and_its_speed_is_measured(tmp_path: Path, caps
 @pytest.mark.parametrize(("words", "message"), [
     (["devise=cpu"], "there is no word 'devise=cpu'. Fix: did you mean 'device'?"),
     (["size=large"], "size=large is none of"), (["cpu"], "there is no word 'cpu'"),
-    (["device=cuda:99"], "this process sees")])
+    (["device=cuda:99"], "this process sees"), (["device=tpu"], "device=tpu is none of auto, cpu"),
+    (["device=cpu:x"], "device=cpu:x is none of"), (["size="], "'size=' has no value")])
 def test_wrong_words_are_named_before_anything_is_loaded(words: list[str], message: str,
                                                          capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(words) == 2
     assert message in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["", "below.json/d.json"])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(
+        place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "below.json").touch()
+    assert gpu.main(["device=cpu", f"out={tmp_path / place}"]) == 2
+    assert "the results cannot be written" in capsys.readouterr().out
+
+
+def test_numbers_that_are_none_are_off_and_are_null_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = SentenceEmbedder.encode
+
+    def broken(self: SentenceEmbedder, texts: list[str], role: str) -> object:
+        for at, vectors in real(self, texts, role):  # type: ignore[arg-type]
+            yield at, vectors * (np.nan if self.token_budget else 1)
+
+    monkeypatch.setattr(SentenceEmbedder, "encode", broken)
+    row = agreement.batches("cpu", ["a walk", "a cat"])
+    assert row.state == "off"
+    assert gpu.finite(row.numbers) == {"largest_difference": None}
+
+
+def test_scores_that_are_none_for_one_question_are_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def scores(folder: Path, device: str, questions: list[str], turns: list[str], pairs: Ints) -> Floats:
+        calls.append(len(pairs))
+        found = np.arange(len(pairs), dtype=np.float32)
+        found[-5:] = np.nan if len(calls) > 1 else 0
+        return found
+
+    monkeypatch.setattr(agreement, "_scores", scores)
+    assert agreement.rerank_order(tmp_path, "cpu").state == "off"
 
 
 def test_vectors_of_a_wrong_model_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,14 +105,14 @@ def test_token_vectors_lie_in_texts_and_have_unit_length() -> None:
 
 def test_only_full_sizes_are_judged_by_another_library() -> None:
     def row(sizes: speed.Sizes, rate: float) -> Row:
-        return speed._compared(sizes, "a", rate, "texts/s", 0.5, 100.0, "another", "do this")
+        return speed._speed_row(sizes, "a", rate, "texts/s", (0.5, "the product"), 100.0, "another", "do this")
 
     assert [row(speed.REAL, 89).state, row(speed.REAL, 91).state, row(speed.SMALL, 10).state] == ["off", "ok", "ok"]
     assert row(speed.REAL, 50).beside == "another: 100 texts/s, memlab 0.50 times that"
 
 
 def test_a_row_is_printed_on_a_line_with_its_advice_below() -> None:
-    row = Row("speed", "encoding", "5 texts/s", "off", "3%", "another: 9 texts/s", "do this")
+    row = Row("speed", "encoding", "5 texts/s", "off", "3% of the copy", "another: 9 texts/s", "do this")
     assert gpu.line(row).split("\n") == [
-        "    off  encoding" + " " * 36 + "  5 texts/s; 3% of the device's rate; another: 9 texts/s",
+        "    off  encoding" + " " * 36 + "  5 texts/s; 3% of the copy; another: 9 texts/s",
         "         -> do this"]

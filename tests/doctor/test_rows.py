@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from memlab.doctor.rows import Row, attempted, judged
+from memlab.doctor.rows import Row, agreement_row, row_of
 from memlab.errors import MemlabError
 
 
 def test_a_row_that_is_right_needs_no_advice() -> None:
-    assert judged("agreement", "a", "1", True, "do this", x=1.0) == Row("agreement", "a", "1", numbers={"x": 1.0})
-    assert judged("agreement", "a", "1", False, "do this").advice == "do this"
+    assert agreement_row("a", "1", True, "do this", x=1.0) == Row("agreement", "a", "1", numbers={"x": 1.0})
+    assert agreement_row("a", "1", False, "do this").advice == "do this"
 
 
 @pytest.mark.parametrize(("error", "result", "advice"), [
@@ -20,6 +20,6 @@ def test_a_check_that_fails_is_off_and_says_how(error: Exception, result: str, a
     def check() -> Row:
         raise error
 
-    row = attempted("speed", "a", check)
+    row = row_of("speed", "a", check)
     assert (row.state, row.result) == ("off", result)
     assert advice in row.advice

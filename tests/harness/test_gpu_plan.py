@@ -15,13 +15,14 @@ from memlab.harness import gpu_print
 from memlab.harness.gpu_plan import (
     ACTIVATIONS,
     CUDA_GB,
+    UNKNOWN_GB,
     CardLayout,
     Loaded,
     Served,
     lay_out,
     least_gb,
-    loaded,
-    served,
+    run_models,
+    server_models,
     setting_fault,
     size,
 )
@@ -39,8 +40,8 @@ BATCH = 2 * 65_536 * ACTIVATIONS * 1024 * 2 / 1e9
 """Two batches of 65,536 padded tokens, of so many arrays of 1,024 numbers in fp16."""
 
 OWN = 1.1 + 1.1 + BATCH + CUDA_GB
-MODELS = [Loaded("encoder bge-m3", 1.1, BATCH, .2, "auto", "embedder.path"),
-          Loaded("reranker r", 1.1, BATCH, .1, "auto", "cross_encoder.path")]
+MODELS = [Loaded("encoder bge-m3", 1.1, BATCH, .2, "auto", "embedder.token_budget=16384"),
+          Loaded("reranker r", 1.1, BATCH, .1, "auto", "cross_encoder.token_budget=16384")]
 READER = Served(settings("qwen2.5-7b"), ("answer",), 32_768)
 """15.2 GB of weights, 1.9 of cache, 1.5 of vLLM's own: 18.6; in 8 bits 15.2 x .57 + 3.4 = 12.1."""
 
@@ -91,13 +92,14 @@ def test_run_and_server_have_different_cards_where_there_are_two() -> None:
 
 
 def test_a_pinned_encoder_is_on_its_card_alone() -> None:
-    pinned = [Loaded("e", 2., 1., .1, "cuda:1", "embedder.path"), Loaded("r", 3., 1., .1, "cuda", "cross_encoder.path")]
+    pinned = [Loaded("e", 2., 1., .1, "cuda:1", "embedder.token_budget=16384"),
+              Loaded("r", 3., 1., .1, "cuda", "cross_encoder.token_budget=16384")]
     layout = lay_out(pinned, [], [24, 24])
     assert [("e" in on(layout, card), "r" in on(layout, card)) for card in (0, 1)] == [(False, True), (True, False)]
 
 
 def test_a_card_that_the_run_does_not_have_is_refused() -> None:
-    pinned = [Loaded("encoder e", 2., 1., .1, "cuda:1", "embedder.path")]
+    pinned = [Loaded("encoder e", 2., 1., .1, "cuda:1", "embedder.token_budget=16384")]
     with pytest.raises(MemlabError, match=r"encoder e is to run on cuda:1, and the run has 1 of 1 card"):
         lay_out(pinned, [], [24])
     with pytest.raises(MemlabError, match=r"has 1 of 2 card"):
@@ -149,12 +151,26 @@ def test_two_servers_share_what_is_left_of_a_card() -> None:
 
 
 @pytest.mark.parametrize(("models", "servers", "cards", "told"), [
-    (MODELS, [READER], [16], "server of qwen2.5-7b needs 12.1 GB in its smallest form, and the models of the run"),
+    (MODELS, [READER], [16], "server of qwen2.5-7b needs 12.1 GB in its smallest form, the models of the run 5.9 GB"),
     (MODELS, [], [5], "the models of the run need 5.9 GB .* have a card of 5 GB.*embedder.token_budget=16384"),
     (MODELS, [Served(settings("qwen2.5-72b"))], [24, 24], "needs 53.7 GB in its smallest.*cards of 24, 24 GB")])
 def test_what_cannot_fit_is_refused(models: list[Loaded], servers: list[Served], cards: list[float], told: str) -> None:
     with pytest.raises(MemlabError, match=told):
         lay_out(models, servers, cards)
+
+
+def test_smaller_batches_are_proposed_only_where_they_help() -> None:
+    for cards, helps in (([16], True), ([13], False)):  # 12.1 of the server, 2.8 of weights and CUDA, 3.1 / 4
+        with pytest.raises(MemlabError) as error:
+            lay_out(MODELS, [READER], cards)
+        assert ("token_budget" in error.value.fix) == helps
+    flag = run_models(arms("+profile=gpu", "embedder=bge_m3_flag", "cross_encoder=bge_reranker_v2_m3_flag"))
+    assert [model.smaller for model in flag] == ["embedder.batch=4", "cross_encoder.batch=8"]
+
+
+def test_servers_that_are_placed_already_are_named() -> None:
+    with pytest.raises(MemlabError, match=r"the server of qwen2\.5-7b 12\.1 GB.*run the arms of each server by"):
+        lay_out(MODELS, [READER, Served(settings("llama-3.1-8b"), ("judge",), 8192)], [24])
 
 
 def test_what_searches_hold_stays_on_the_card_if_no_server_shrinks_for_it() -> None:
@@ -169,8 +185,8 @@ def test_what_searches_hold_stays_on_the_card_if_no_server_shrinks_for_it() -> N
 
 
 def test_a_model_of_unknown_size_is_named_so() -> None:
-    layout = lay_out([Loaded("encoder e", None, 0., 0., "auto", "embedder.path")], [], [24])
-    assert on(layout, 0)["encoder e"] is None
+    layout = lay_out([Loaded("encoder e", None, 0., 0., "auto", "embedder.token_budget=16384")], [], [24])
+    assert on(layout, 0)["encoder e (size unknown, a guess)"] == UNKNOWN_GB
     layout = lay_out(MODELS, [Served(settings("someone/a-model"))], [24])
     assert "server of someone/a-model (size unknown)" in on(layout, 0)
 
@@ -199,13 +215,14 @@ def arms(*words: str):
 
 def test_the_models_of_the_profile() -> None:
     found = arms("+profile=gpu")
-    assert [(one.label, one.gb, one.batch_gb) for one in loaded(found)] == [
+    assert [(one.label, one.gb, one.batch_gb) for one in run_models(found)] == [
         ("encoder bge-m3", 1.1, BATCH), ("reranker bge-reranker-v2-m3", 1.1, BATCH)]
-    assert [one.settings.model for one in served(found)] == ["Qwen/Qwen2.5-7B-Instruct"]
-    assert served(arms("+profile=gpu", "read/answer=none", "judge=none")) == []
-    assert served(arms("+profile=gpu", "chat.url=https://elsewhere.net/v1")) == []
-    assert [one.label for one in loaded(arms("+profile=gpu", "embedder.device=cpu"))] == ["reranker bge-reranker-v2-m3"]
-    budget = loaded(arms("+profile=gpu", "embedder.token_budget=16384"))[0]
+    assert [one.settings.model for one in server_models(found)] == ["Qwen/Qwen2.5-7B-Instruct"]
+    assert server_models(arms("+profile=gpu", "read/answer=none", "judge=none")) == []
+    assert server_models(arms("+profile=gpu", "chat.url=https://elsewhere.net/v1")) == []
+    on_cpu = run_models(arms("+profile=gpu", "embedder.device=cpu"))
+    assert [one.label for one in on_cpu] == ["reranker bge-reranker-v2-m3"]
+    budget = run_models(arms("+profile=gpu", "embedder.token_budget=16384"))[0]
     assert budget.batch_gb == BATCH / 4
 
 
@@ -232,7 +249,7 @@ def test_the_plan_of_the_profile_says_what_to_type(gpus: str, lines: list[str], 
 
 def test_the_cards_of_this_machine_are_named_as_they_are_visible(capsys: pytest.CaptureFixture[str],
                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_print, "seen", lambda: [80., 80.])
+    monkeypatch.setattr(gpu_print, "visible_cards", lambda: [80., 80.])
     monkeypatch.setattr(gpu_print, "gpu_count", lambda: 2)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,6")
     told = plan(["+profile=gpu"], capsys)
@@ -242,7 +259,7 @@ def test_the_cards_of_this_machine_are_named_as_they_are_visible(capsys: pytest.
 
 def test_a_build_for_cpus_leaves_the_cards_to_servers(capsys: pytest.CaptureFixture[str],
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_print, "seen", lambda: [80.])
+    monkeypatch.setattr(gpu_print, "visible_cards", lambda: [80.])
     monkeypatch.setattr(gpu_print, "gpu_count", lambda: 0)
     told = plan(["+profile=gpu"], capsys)
     assert "this memlab's PyTorch is a build for CPUs" in told
@@ -259,7 +276,7 @@ def test_a_published_smaller_form_is_asked_for_by_its_name(capsys: pytest.Captur
 
 def test_without_a_card_the_profile_says_what_it_needs(capsys: pytest.CaptureFixture[str],
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_print, "seen", list)
+    monkeypatch.setattr(gpu_print, "visible_cards", list)
     told = plan(["+profile=gpu"], capsys)
     assert ("On a card the run takes 5.9 GB, and a server of qwen2.5-7b on the same or another card 18.6 GB "
             "(12.1 GB in its smallest form)") in told
@@ -286,7 +303,7 @@ def test_free_memory_of_this_machines_cards_is_checked(monkeypatch: pytest.Monke
     found = arms("+profile=gpu")
     sweep = read(["+profile=gpu", *LIVES, "track=none", "plan=true"]).settings
     monkeypatch.setattr(gpu_print, "gpu_count", lambda: 2)
-    models = loaded(found)  # of a text they read 8,192 tokens
+    models = run_models(found)  # of a text they read 8,192 tokens
     assert least_gb(models) == pytest.approx(2.2 + CUDA_GB + 8192 * ACTIVATIONS * 1024 * 2 / 1e9)
     enough, little = 4_000, round(least_gb(models) * 1e9 / 2**20) - 100
     monkeypatch.setattr(gpu_print.environment, "free_memory", lambda: [enough, enough])
