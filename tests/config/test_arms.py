@@ -54,7 +54,6 @@ def test_an_arm_is_chosen_with_and_without_its_experiment() -> None:
     assert list(arm.pipeline.dense.kinds) == ["turn.user"]
     (arm,) = read(["+exp=ann", "+arm/ann=flat", "search.dense.depth=7"]).arms
     assert (arm.pipeline.dense.depth, arm.name) == (7, "flat")
-    assert [one.name for one in read(["-m", "+arm/hybrid=rrf,minmax"]).arms] == ["rrf", "minmax"]
 
 
 def test_a_misspelt_arm_is_suggested() -> None:
