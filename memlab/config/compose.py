@@ -25,6 +25,7 @@ from yaml import YAMLError
 
 import memlab.config.empty  # noqa: F401  (it registers the choice none)
 from memlab.config import environment, folders, interpolation, plugins
+from memlab.config.arms import ARM, ARMS
 from memlab.config.defaults import class_defaults, find_class, with_defaults
 from memlab.config.instantiate import CONF
 from memlab.config.overrides import Fault, faults, groups, parse, try_parse, unknown_settings, valid_overrides
@@ -212,7 +213,7 @@ def overrides_of(config: DictConfig) -> list[str]:
 
 def _is_folder(key: str) -> bool:
     """Return whether a key is a slot, or a folder of slots."""
-    return (CONF / key).is_dir() or key in groups()
+    return (CONF / key).is_dir() or key == ARM or key in groups()
 
 
 def _for_hydra(override: Override) -> bool:
@@ -252,6 +253,8 @@ def _compose_files(choices: tuple[str, ...], stamps: tuple[folders.FileStamp, ..
             raise HydraException(f"the chosen files cannot be composed: {reason}") from error
     plain: Any = OmegaConf.to_container(config, resolve=False)
     with open_dict(config):
+        if ARMS in plain:  # of the experiment; each is a choice
+            del config[ARMS], plain[ARMS]
         for key, node in plain.items():
             if key != "hydra" and isinstance(node, dict):
                 config[key] = with_defaults(node)

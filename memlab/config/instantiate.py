@@ -104,13 +104,13 @@ def _references(node: Any, where: str) -> Iterator[tuple[str, str]]:
 
 
 def file_names(group: str) -> list[str]:
-    """List the files of a configuration folder, those of plug-ins and of ``conf_dir`` as well.
+    """List the files of a configuration folder, those of plug-ins and of ``conf_dir`` as well, or an experiment's arms.
 
     >>> "locomo" in file_names("data")
     True
     """
     own = (path.stem for path in (CONF / group).glob("*.yaml"))
-    more = (name.rpartition("/") for name in folders.more_files())
+    more = (name.rpartition("/") for name in (*folders.more_files(), *folders.all_arms(CONF)))
     return sorted([*own, *(name for place, _, name in more if place == group)])
 
 

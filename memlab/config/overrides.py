@@ -60,8 +60,9 @@ RUN_SETTINGS = (
 
 
 def groups() -> frozenset[str]:
-    """Return the slots: every configuration folder that holds files, as ``rank/select``."""
-    return folders.slots(CONF) | folders.more_slots()
+    """Return the slots: every configuration folder that holds files, as ``rank/select``, and ``arm/EXP``."""
+    declared = frozenset(name.rpartition("/")[0] for name in folders.all_arms(CONF))
+    return folders.slots(CONF) | folders.more_slots() | declared
 
 
 def _top_level() -> frozenset[str]:

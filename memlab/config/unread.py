@@ -16,6 +16,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from memlab.config import folders
+from memlab.config.arms import ARMS
 from memlab.config.defaults import find_class
 from memlab.config.instantiate import CONF, file_names
 from memlab.errors import did_you_mean
@@ -96,10 +97,9 @@ def origin(place: Place) -> Path | None:
     """Return the file beside memlab's own that sets a place, or the end of it; None if there is none."""
     for start in range(len(place)):
         for path in folders.more_files().values():
-            node: Any = plain_yaml.read(path)
-            for name in place[start:]:
-                node = node.get(name) if isinstance(node, Mapping) else None
-            if node is not None:
+            whole: Any = plain_yaml.read(path)
+            declared = whole.get(ARMS, {}) if isinstance(whole, Mapping) else {}
+            if any(_at(node, place[start:]) is not None for node in (whole, *declared.values())):
                 return path
     return None
 
@@ -111,7 +111,7 @@ def places_in_files(config: DictConfig) -> dict[Place, Path]:
         path = folders.more_files().get(f"{slot}/{config.hydra.runtime.choices.get(slot)}")
         content = plain_yaml.read(path) if path else None
         for name, node in content.items() if isinstance(content, dict) else ():
-            if path and name not in ("defaults", "hydra"):
+            if path and name not in ("defaults", "hydra", ARMS):
                 found |= {place: path for place, _ in _leaves(node, (str(name),))}
     return found
 

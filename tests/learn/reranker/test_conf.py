@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab.config.instantiate import CONF
+from memlab.config.instantiate import options
 from memlab.errors import Faults
 from memlab.harness.sweep import read
 from memlab.learn.reranker.record import write
@@ -16,7 +16,7 @@ from tests.learn.reranker.worlds import tiny
 
 pytestmark = pytest.mark.slow
 
-ARMS = sorted(p.stem for p in (CONF / "arm" / "rerank").glob("*.yaml"))
+ARMS = options("arm/rerank")
 
 
 def test_without_weights_the_experiment_has_two_arms() -> None:
