@@ -26,7 +26,7 @@ def test_a_cpu_agrees_with_itself_and_its_speed_is_measured(tmp_path: Path, caps
     assert [parts.count(part) for part in ("agreement", "rates", "speed")] == [8, 1, 7]
     shares = [row["numbers"]["share"] for row in found["rows"] if "share" in row["numbers"]]
     assert len(shares) == 5
-    assert all(0 < share < 2 for share in shares)  # a busy machine may measure its own rate too low
+    assert all(share > 0 for share in shares)  # above 1 where a busy machine measured its own rate too low
 
 
 @pytest.mark.parametrize(("words", "message"), [
