@@ -18,12 +18,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from memlab import __version__
 from memlab.doctor import agreement, random_models, speed
+from memlab.doctor.machine import package_version
 from memlab.doctor.rows import Row, row_of
 from memlab.errors import MemlabError, did_you_mean
 from memlab.models.local.backend import resolve
@@ -134,7 +134,7 @@ def describe(device: str) -> dict[str, Any]:
 
     described: dict[str, Any] = {"memlab": __version__, "python": platform.python_version(), "device": "cpu",
                                  "cuda": torch.version.cuda,
-                                 "packages": {name: _version(name) for name in PACKAGES if _version(name)}}
+                                 "packages": {name: version for name in PACKAGES if (version := package_version(name))}}
     if device != "cpu":
         properties = torch.cuda.get_device_properties(device)
         described |= {"device": properties.name, "memory_gb": round(properties.total_memory / 1e9, 1),
@@ -174,10 +174,3 @@ def _driver() -> str:
     query = [command, "--query-gpu=driver_version", "--format=csv,noheader"]
     found = subprocess.run(query, capture_output=True, text=True, check=False).stdout.split()  # noqa: S603
     return found[0] if found else ""
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""

