@@ -52,7 +52,7 @@ def main() -> int:
     args.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
         packages, model, faiss = (Path(work) / name for name in ("packages", "model", "faiss"))
-        install([pinned(name) for name in PACKAGES], packages)
+        install([requirement_of(name) for name in PACKAGES], packages)
         install(FROM_SOURCE, packages, from_source=True)
         install([ENCODER], model)
         halve(next(model.rglob("model.safetensors")))
@@ -73,7 +73,7 @@ def main() -> int:
     return int(any(packet.stat().st_size > LIMIT for packet in packets))
 
 
-def pinned(name: str) -> str:
+def requirement_of(name: str) -> str:
     """Return a requirement with the version of constraints.txt, if that names one."""
     lines = (Path(__file__).parents[2] / "constraints.txt").read_text().splitlines()
     return next((line for line in lines if line.partition("==")[0].lower().replace("_", "-") == name.lower()), name)

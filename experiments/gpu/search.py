@@ -1,4 +1,4 @@
-"""Where a card pays for search: exact search by size of pool and number of questions, inverted lists, token vectors.
+"""Speed of searches on a card and on the CPU: exact search, inverted lists, token vectors.
 
     python experiments/gpu/search.py [small]
 
