@@ -51,8 +51,7 @@ from memlab.slots import PER_SESSION
 from memlab.stage import Nothing, Stage
 from memlab.store import Store
 from memlab.tables import Tables, add_texts, frame
-from memlab.text.html_table import html_table, paragraphs
-from memlab.text.unicode import replace_surrogates
+from memlab.text.display import html_table, paragraphs, replace_surrogates
 
 __all__ = ["Answer", "Memory", "Session", "Turn"]
 

@@ -25,11 +25,11 @@ from memlab.errors import MemlabError
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.query.classify import Rules
 from memlab.query.original import Original
+from memlab.rank.boost import Forward
 from memlab.rank.score import Score
 from memlab.rank.select import Fixed
-from memlab.rank.time_window import Forward
-from memlab.read.pack.by_rank import ByRank
-from memlab.read.token_cost import TokenCost
+from memlab.read.pack import ByRank
+from memlab.read.tokens import TokenCost
 from memlab.runtime import leak_guard
 from memlab.search.bm25 import BM25
 from memlab.search.dense import Dense
@@ -38,7 +38,7 @@ from memlab.stage import STRICT, Hidden, Nothing, Stage, declaration, name_of, s
 from memlab.store import Store
 from memlab.tables import GOLD, OPTIONAL, Tables, as_of, empty
 from memlab.text.token_counter import TokenCounter, Words, counter, counting
-from memlab.write.chunk.turns import TurnChunker
+from memlab.write.chunk import TurnChunker
 
 OPENS_FILES_FOR = "itself"
 

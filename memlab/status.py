@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.table import Column, Table
 from rich.text import Text
 
-from memlab.cluster.slurm_states import JobState
+from memlab.cluster.slurm import JobState
 from memlab.cluster.snapshot import Snapshot, sweeps
 from memlab.cluster.status import ArmStatus, arm_statuses, job_states
 from memlab.errors import MemlabError, did_you_mean

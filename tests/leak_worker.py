@@ -17,14 +17,14 @@ from memlab import pipeline as pipelines
 from memlab.config.instantiate import CONF
 from memlab.harness.sweep import read
 from memlab.pipeline import Pipeline
-from memlab.query.shuffled import ShuffledQueries
+from memlab.query.original import ShuffledQueries
 from memlab.rank.rerank import Rerank
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, text_hash
-from memlab.write.chunk.turns import Levels, SessionChunker, TurnChunker
-from memlab.write.context.header import Header
+from memlab.write.chunk import Levels, SessionChunker, TurnChunker
+from memlab.write.context import Header
 from tests.peeks import Peek
 from tests.search.world import Overlap, WordEmbedder
 from tests.small import lexical

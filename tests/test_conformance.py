@@ -12,13 +12,13 @@ import polars as pl
 import pytest
 
 from memlab.data.longmemeval import LongMemEval
-from memlab.evaluate.averages import mean
-from memlab.evaluate.longmemeval import official_metrics
+from memlab.evaluate.retrieval import official_metrics
+from memlab.evaluate.statistics import mean
 from memlab.run import main
 from memlab.search.bm25 import BM25Okapi
 from memlab.store import Store
 from memlab.tables import Tables
-from memlab.write.chunk.turns import SessionChunker, TurnChunker
+from memlab.write.chunk import SessionChunker, TurnChunker
 from tests.small import lexical
 
 pytestmark = pytest.mark.slow

@@ -35,9 +35,8 @@ from memlab.search.dense import Dense
 from memlab.stage import Nothing, Stage
 from memlab.store import Store
 from memlab.tables import Tables, text_hash, texts_frame
-from memlab.write.chunk.length import Recursive, Tokens, Window
-from memlab.write.chunk.turns import Levels, RoundChunker, SessionChunker, TurnChunker
-from memlab.write.context.header import Header
+from memlab.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, Tokens, TurnChunker, Window
+from memlab.write.context import Header
 from tests.data.official_records import conversation, write
 from tests.small import LIVES, Given, arm, lexical, lives, on_lives, words
 from tests.store.worker import DigestEmbedder

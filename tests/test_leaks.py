@@ -22,12 +22,12 @@ from memlab.errors import MemlabError
 from memlab.harness.arm import load
 from memlab.harness.build import PLACES
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
-from memlab.oracle.select import OracleSelect
+from memlab.oracle.upper_bounds import OracleSelect
 from memlab.pipeline import HIDDEN, Pipeline
 from memlab.rank.baselines import LengthBaseline, RandomScore
 from memlab.rank.rerank import Rerank
-from memlab.rank.rollup import Rollup
 from memlab.rank.select import Fixed
+from memlab.rank.units import Rollup
 from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
@@ -35,9 +35,8 @@ from memlab.slots import AFTER_ANSWERS
 from memlab.stage import Declaration, Nothing, Stage, stage
 from memlab.store import Store
 from memlab.tables import GOLD, SCHEMAS, Tables
-from memlab.write.chunk.length import Recursive, Window
-from memlab.write.chunk.turns import Levels, RoundChunker, SessionChunker, TurnChunker
-from memlab.write.context.header import Header
+from memlab.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, TurnChunker, Window
+from memlab.write.context import Header
 from tests.data.official_records import record, write
 from tests.leak_worker import digests, in_a_fresh_process, of_technique, techniques
 from tests.peeks import ByNumber, Look, Peek
@@ -93,7 +92,7 @@ def test_no_technique_declares_gold(file: str, target: str) -> None:
     if not file.startswith(tuple(f"{slot}/" for slot in AFTER_ANSWERS)):
         sees = vars(cls).get("__declaration__", Declaration()).sees
         assert reads & GOLD <= frozenset().union(*(HIDDEN[what] for what in sees))
-    assert ("ids" in reads) == (target == "memlab.oracle.tainted.ShownIds")  # the one tainted arm
+    assert ("ids" in reads) == (target == "memlab.oracle.context.ShownIds")  # the one tainted arm
 
 
 @pytest.mark.slow

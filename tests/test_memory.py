@@ -19,36 +19,35 @@ from polars.testing import assert_frame_equal
 
 from memlab.data.build import Builder
 from memlab.errors import MemlabError
-from memlab.judge.f1 import TokenF1
+from memlab.judge.rules import TokenF1
 from memlab.live.results import SearchResult, results, without_judges
 from memlab.memory import Memory, Session, Turn
 from memlab.models.chat.protocol import Prompt
-from memlab.oracle.select import OracleSelect
+from memlab.oracle.upper_bounds import OracleSelect
 from memlab.pipeline import Pipeline
 from memlab.rank.rerank import Rerank
-from memlab.rank.rollup import Rollup
 from memlab.rank.score import Score
 from memlab.rank.select import Budget, ByType, Fixed, Gap, need
-from memlab.read.pack.by_session import BySession
+from memlab.rank.units import Rollup
+from memlab.read.pack import BySession
 from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
-from memlab.read.token_cost import TokenCost
+from memlab.read.tokens import TokenCost
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
 from memlab.stage import Nothing, Stage, stage
 from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
-from memlab.systems.rag_v1.graph_block import GraphBlock
+from memlab.systems.rag_v1 import GraphBlock
 from memlab.tables import Tables, add_texts, frame
 from memlab.write.anchor import ResolveDates
-from memlab.write.chunk.length import Recursive
-from memlab.write.chunk.turns import Levels, RoundChunker
-from memlab.write.chunk.turns import SessionChunker as Sessions
-from memlab.write.chunk.turns import TurnChunker as Turns
-from memlab.write.context.header import Header
-from memlab.write.extract.rules import RulesExtract
+from memlab.write.chunk import Levels, Recursive, RoundChunker
+from memlab.write.chunk import SessionChunker as Sessions
+from memlab.write.chunk import TurnChunker as Turns
+from memlab.write.context import Header
+from memlab.write.extract_rules import RulesExtract
 from memlab.write.prune import Age
-from memlab.write.relations.versioning import Versions
+from memlab.write.relations import Versions
 from tests.chats import ScriptedChat
 from tests.search.world import Overlap, WordEmbedder
 from tests.small import lexical, lives

@@ -13,17 +13,17 @@ from pydantic import ValidationError
 from memlab import pipeline
 from memlab import tables as tables_module
 from memlab.errors import MemlabError
-from memlab.judge.f1 import TokenF1
-from memlab.oracle.select import OracleSelect
+from memlab.judge.rules import TokenF1
+from memlab.oracle.upper_bounds import OracleSelect
 from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
 from memlab.rank.select import Fixed
-from memlab.read.pack.by_rank import ByRank
+from memlab.read.pack import ByRank
 from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.stage import Nothing, stage
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Notes, Tables
-from memlab.write.chunk.turns import TurnChunker
+from memlab.write.chunk import TurnChunker
 from tests.small import lexical, lives
 
 RUNS: Counter[str] = Counter()

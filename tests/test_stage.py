@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.learn.probability.selection import Marginal
 from memlab.learn.probability.stage import CrossFitProbability, LoadedProbability
-from memlab.oracle.select import OracleSelect
+from memlab.oracle.upper_bounds import OracleSelect
 from memlab.rank.select import Fixed
 from memlab.stage import (
     Declaration,

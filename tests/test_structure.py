@@ -109,17 +109,6 @@ def test_no_room_imports_a_system_and_no_system_another() -> None:
     assert not [(module, other) for module, other in inside if module.split(".")[2] != other.split(".")[2]]
 
 
-def test_a_module_of_a_system_draws_on_the_room_of_one_slot() -> None:
-    assert not [module for module in modules() if package_of(module) == "systems" and len(rooms(module)) > 1]
-
-
-def rooms(module: str) -> set[str]:
-    """Stage rooms that a module of a system imports, itself or by others of the system."""
-    known = imports(module) & modules().keys()
-    return {*STAGES} & {package_of(other) for other in known} | {
-        room for other in known if package_of(other) == "systems" for room in rooms(other)}
-
-
 def test_whoever_asks_a_chat_model_hands_over_notes() -> None:
     asking = [node for file in modules().values() for node in ast.walk(tree(file)) if isinstance(node, ast.Call)
               and isinstance(node.func, ast.Attribute) and node.func.attr == "completions"]
@@ -207,6 +196,6 @@ FENCED_ELSEWHERE = {
 def test_every_stage_that_asks_a_chat_model_fences_what_comes_from_data() -> None:
     asking = {module for module, file in modules().items() if package_of(module) in (*STAGES, "systems") for node in
               ast.walk(tree(file)) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Prompt"}
-    fencing = {module for module in asking if "memlab.text.fence" in imports(module)}
+    fencing = {module for module in asking if "memlab.text.transcript" in imports(module)}
     assert asking - fencing - FENCED_ELSEWHERE.keys() == set()
     assert len(asking) >= 8

@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 
 from memlab.query.classify import PatternClassifier
-from memlab.rank.rollup import Rollup
 from memlab.rank.score import Score
-from memlab.rank.signals.recency import Recency
+from memlab.rank.signals import Recency
+from memlab.rank.units import Rollup
 from memlab.store import Store
 from memlab.tables import empty, frame
-from memlab.write.relations.timeline import confidence
+from memlab.write.relations import confidence
 from tests.published import PRESETS, preset
 from tests.query.worlds import asked, done, searched
 from tests.rank.rankings import hits, world

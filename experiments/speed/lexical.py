@@ -24,7 +24,7 @@ from memlab.query.original import Original
 from memlab.search.bm25 import BM25
 from memlab.store import Store
 from memlab.tables import Tables, with_text
-from memlab.write.chunk.turns import SessionChunker
+from memlab.write.chunk import SessionChunker
 
 
 def tables(file: Path) -> Tables:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from memlab.evaluate.grouped_mean import degrees_of_freedom
+from memlab.evaluate.statistics import degrees_of_freedom
 
 SIZES = {4: (197, 105, 193, 260), 6: (197, 105, 193, 260, 158, 196),
          10: (197, 105, 193, 260, 158, 196, 197, 105, 193, 260), 20: (12,) * 20}

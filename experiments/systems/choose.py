@@ -12,8 +12,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from memlab.evaluate.averages import averages
-from memlab.evaluate.per_question import per_question
+from memlab.evaluate.summary import averages, per_question
 from memlab.harness.arm import load
 from memlab.harness.sweep import read
 from memlab.pipeline import Pipeline

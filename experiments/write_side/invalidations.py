@@ -24,8 +24,8 @@ from memlab.data.synthetic.dataset import Synthetic
 from memlab.store import Store
 from memlab.systems.memorystack.relations import MemoryStack
 from memlab.tables import Tables
-from memlab.write.chunk.turns import TurnChunker
-from memlab.write.relations.versioning import Versions
+from memlab.write.chunk import TurnChunker
+from memlab.write.relations import Versions
 
 PLACE = ["corpus", "session", "turn"]
 BY = ["corpus", "session_by", "turn_by"]

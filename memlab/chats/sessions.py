@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, tzinfo
 from memlab.chats.conversation import ChatMessage, Conversation, Tally
 from memlab.errors import MemlabError
 from memlab.runtime.clock import Clock
-from memlab.text.unicode import printable_line, replace_surrogates
+from memlab.text.display import printable_line, replace_surrogates
 
 NAME_WIDTH = 80
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.cluster.shards import load_part
 from memlab.harness.arm import Arm, load
-from memlab.harness.truncation import lane_embedders, truncated
+from memlab.harness.run_tables import lane_embedders, truncated
 from memlab.models.protocols import Embedder, Role, TokenMatcher, models_in
 from memlab.search.as_of import of_kinds
 from memlab.search.late_interaction import WeightedLate

@@ -12,7 +12,7 @@ import psutil
 
 from memlab.cluster import local, slurm
 from memlab.cluster.schedule import SHARED_TASKS
-from memlab.cluster.slurm_states import COMPLETED, LOST, OUT_OF_MEMORY, JobState, slurm_states
+from memlab.cluster.slurm import COMPLETED, LOST, OUT_OF_MEMORY, JobState, slurm_states
 from memlab.cluster.snapshot import Job, Snapshot
 from memlab.errors import MemlabError
 from memlab.harness.results import failure_file

@@ -13,8 +13,7 @@ from rich.markup import escape
 from memlab.cluster.local import Local
 from memlab.cluster.precompute import asks_before_search, shared_groups
 from memlab.cluster.schedule import SHARED_TASKS, Step, levels
-from memlab.cluster.slurm import Slurm
-from memlab.cluster.slurm_states import JobState, Unreachable
+from memlab.cluster.slurm import JobState, Slurm, Unreachable
 from memlab.cluster.snapshot import Job, Snapshot, sweeps, take_snapshot
 from memlab.cluster.status import ARM_TASKS, arm_statuses, job_states
 from memlab.harness.arm import Arm

@@ -19,7 +19,7 @@ from memlab.errors import MemlabError
 from memlab.runtime import json_limits
 from memlab.stage import LocalPath, stage
 from memlab.tables import Notes, Tables
-from memlab.text.unicode import replace_surrogates
+from memlab.text.display import replace_surrogates
 
 
 def add_document(build: Builder, corpus: int, session: int, name: str, title: str, text: str) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 from pydantic import Field
 
 from memlab.data.numbering import question_digests
-from memlab.evaluate.evidence_funnel import VIEWS, evidence_steps, reached
+from memlab.evaluate.evidence import VIEWS, evidence_steps, reached
 from memlab.stage import Stage, stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables, frame

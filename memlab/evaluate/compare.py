@@ -10,11 +10,17 @@ from typing import Any, NotRequired, TypedDict
 import polars as pl
 
 from memlab.evaluate.answers import judge_columns
-from memlab.evaluate.constant_k import CurvePoint
-from memlab.evaluate.contrast import ALPHA, Contrast, ContrastResult, measure
-from memlab.evaluate.curve_contrast import NAMES, RulePoint, curve_metric, is_curve, mean_points, with_heights
-from memlab.evaluate.curves import CONSTANT
-from memlab.evaluate.noop import OUTPUTS, identical
+from memlab.evaluate.contrast import ALPHA, OUTPUTS, Contrast, ContrastResult, identical, measure
+from memlab.evaluate.curves import (
+    CONSTANT,
+    NAMES,
+    CurvePoint,
+    RulePoint,
+    curve_metric,
+    is_curve,
+    mean_points,
+    with_heights,
+)
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import Estimate, headline, summary
 from memlab.evaluate.verbalise import grouping_in_words, sentence

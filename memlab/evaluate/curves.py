@@ -1,4 +1,4 @@
-"""Recall-token curves: the operating points of a selection rule, question by question, and the height between two.
+"""Recall-token curves: operating points of a selection rule, constant K, and contrasts of whole curves.
 
 A rule has one knob. Each setting of it is a point: the tokens and the recall of every question. The curve runs straight
 between the points' means, which is what a draw between two neighbouring settings gives.
@@ -8,16 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
-from memlab.evaluate.constant_k import LARGEST_K
-from memlab.evaluate.evidence_ranks import Level, at_level, holders, scored_evidence
-from memlab.evaluate.statistics import Values
+from memlab.evaluate.answers import ANSWER_WORDS
+from memlab.evaluate.contrast import Contrast
+from memlab.evaluate.evidence import within
+from memlab.evaluate.retrieval import Level, at_level, grain, holders, matrix, scored_evidence, unit_ranks
+from memlab.evaluate.statistics import Values, mean
 from memlab.tables import Tables
+
+LARGEST_K = 50
+
+
+class CurvePoint(TypedDict):
+    """One K: mean tokens of the first K units before any packing, and the mean of a ``selected/...`` metric."""
+
+    k: int
+    tokens: float
+    value: float | None
+
+
+def constant_k(tables: Tables, largest: int = LARGEST_K) -> dict[str, list[CurvePoint]]:
+    """Return metric -> points for K = 1 to ``largest`` on the table ``ranking``.
+
+    Tokens (column ``tokens``) are averaged over all questions, values over the questions that count. Raises
+    MemlabError where the ranking has no tokens.
+    """
+    ranking, questions = tables["ranking"], tables["questions"]["question"]
+    if "tokens" not in ranking.columns:
+        raise MemlabError("the ranking has no column tokens", where="constant-K curve", fix="run read/measure first")
+    evidence = scored_evidence(tables)
+    levels = ["session"] if grain(tables["units"]) == "session" else ["session", "turn"]
+    ranks = {level: matrix(unit_ranks(ranking, tables["units"], evidence, level), questions)  # type: ignore[arg-type]
+             for level in levels}
+    by_rank = ranking.filter(pl.col("rank") <= largest).group_by("rank").agg(pl.col("tokens").sum()).sort("rank")
+    tokens_at = dict(zip(by_rank["rank"], np.cumsum(by_rank["tokens"].to_numpy()) / max(len(questions), 1)))
+    curve: dict[str, list[CurvePoint]] = {}
+    tokens = 0.0
+    for k in range(1, largest + 1):
+        tokens = float(tokens_at.get(k, tokens))
+        for level in levels:
+            for name, values in within(ranks[level], k, f"selected/{level}").items():
+                value = mean(values[~np.isnan(values)])
+                curve.setdefault(name, []).append({"k": k, "tokens": tokens, "value": value})
+    return curve
+
 
 METRIC = "curve/"
 """Prefix of a contrast's metric that compares whole curves, such as ``curve/selected/turn/recall_all``."""
@@ -183,3 +223,67 @@ def _pieces(rows: pl.DataFrame, place: pl.DataFrame, units: pl.DataFrame, eviden
     of_piece = wanted.select("question").join(place, on="question", how="left", maintain_order="left")["place"]
     return _Pieces(held["row"].to_numpy().astype(np.int64), held["piece"].to_numpy().astype(np.int64),
                    of_piece.to_numpy().astype(np.int64), place.height)
+
+
+Range = tuple[float, float]
+NAMES = (CONSTANT, BY_CLASS)
+
+METRICS = (value_column("turn"), value_column("session"), ANSWER_WORDS)
+"""What a curve may show, the finest first."""
+
+
+def is_curve(metric: str) -> bool:
+    """Return whether a metric's name asks for a comparison of whole curves."""
+    return metric.startswith(METRIC)
+
+
+def curve_metric(curve: pl.DataFrame) -> str:
+    """Return the name of the finest comparison that an arm's curve allows."""
+    return METRIC + next(c for c in METRICS if c in curve.columns)
+
+
+class RulePoint(TypedDict):
+    """One setting of a rule's knob: its mean tokens, and the mean of a metric of ``METRICS``."""
+
+    tokens: float
+    value: float
+
+
+def mean_points(curve: pl.DataFrame) -> dict[str, list[RulePoint]]:
+    """Return metric -> the rule's mean points by tokens, over the questions that count."""
+    rows = curve.filter(pl.col("rule") == RULE)
+    metrics = [c for c in reversed(METRICS) if c in rows.columns]
+    means = rows.group_by("point").agg(pl.col("tokens").mean(), pl.col(metrics).drop_nans().mean()).sort("tokens")
+    return {metric: [{"tokens": tokens, "value": value} for tokens, value in means.select("tokens", metric).iter_rows()
+                     if value is not None] for metric in metrics}
+
+
+def with_heights(contrast: Contrast, questions: pl.DataFrame, curve: pl.DataFrame | None,
+                 other: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame, Range] | None:
+    """Return both sides' questions with the column of the contrast's metric, and the range of tokens compared.
+
+    ``curve`` is that of the arm, ``other`` that of the comparator, or None for constant K on the arm's own ranking. The
+    range is the contrast's, cut to what both curves cover; by default from the tokens of K = 3 to those of the largest
+    constant K. None where there is no such curve, or nothing in common.
+    """
+    metric = contrast.metric.removeprefix(METRIC)
+    if curve is None or metric not in curve.columns or (other is not None and metric not in other.columns):
+        return None
+    if other is None and curve.filter(pl.col("rule") == contrast.comparator).is_empty():
+        return None
+    defined = curve.filter(pl.col("rule") == CONSTANT, pl.col("point") == 0).drop_nulls(metric).drop_nans(metric)
+    rows = questions.join(defined.select("question"), on="question", how="semi").sort("question")
+    listed = rows["question"].to_list()
+
+    def drawn(frame: pl.DataFrame, rule: str) -> Curve:
+        return as_curve(frame.filter(pl.col("rule") == rule), metric, listed)
+
+    rule, constant = drawn(curve, RULE), drawn(curve, CONSTANT)
+    against = drawn(curve, contrast.comparator) if other is None else drawn(other, RULE)
+    low, high = shared_range((rule, against))
+    asked = contrast.tokens or (float(constant.tokens[SMALLEST_K - 1].mean()), constant.span()[1])
+    low, high = max(low, asked[0]), min(high, asked[1])
+    if low >= high:
+        return None
+    one, two = (rows.with_columns(pl.Series(contrast.metric, side.heights(low, high))) for side in (rule, against))
+    return one, two, (low, high)

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.evaluate.evidence_ranks import grain, holders, scored_evidence
-from memlab.evaluate.noop import KEPT_RANKS
+from memlab.evaluate.contrast import KEPT_RANKS
+from memlab.evaluate.retrieval import grain, holders, scored_evidence
 from memlab.tables import SCHEMAS, SESSION, Tables, with_text
 
 NOTHING = "(nothing)"

@@ -1,4 +1,4 @@
-"""An arm's figures with their intervals.
+"""An arm's figures: the rows per question, their averages, and the intervals.
 
 Where questions come in groups that are not independent, the interval is that of the mean over groups; else Wilson's for
 shares, that is 0/1 metrics, and BCa for graded ones and for amounts (tokens, K), whatever their values.
@@ -6,16 +6,151 @@ shares, that is 0/1 metrics, and BCa for graded ones and for amounts (tokens, K)
 
 from __future__ import annotations
 
-from typing import TypedDict
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import TypedDict, TypeVar
 
 import numpy as np
 import polars as pl
 
-from memlab.evaluate.answers import judge_columns
-from memlab.evaluate.averages import COSTS, averaged_name, macro_averages, mean, views
-from memlab.evaluate.grouped_mean import grouped_mean
-from memlab.evaluate.intervals import Interval, bca, wilson
-from memlab.evaluate.per_question import metric_names
+from memlab.data.groups import GroupBy, groups
+from memlab.evaluate.answers import answer_metrics, judge_columns
+from memlab.evaluate.evidence import selection
+from memlab.evaluate.retrieval import official_metrics, retrieval
+from memlab.evaluate.statistics import Interval, bca, grouped_mean, mean, wilson
+from memlab.tables import Tables, frame_digest, with_text
+
+T = TypeVar("T")
+
+READS = ("units", "evidence", "gold", "questions", "turns", "ids")
+"""Tables that such a measure may read besides the columns question, unit, rank and tokens of ``ranking``."""
+
+SIZE = 8
+"""Rankings whose measures are remembered; arms that share one run one after another."""
+
+
+def by_order(measure: Callable[[Tables], T]) -> Callable[[Tables], T]:
+    """Remember the result of a measure for each order; a result must not be changed in place."""
+    results: OrderedDict[str, T] = OrderedDict()
+
+    @wraps(measure)
+    def remembered(tables: Tables) -> T:
+        ranking = tables["ranking"]
+        order = ranking.select(c for c in ("question", "unit", "rank", "tokens") if c in ranking.columns)
+        key = f"{tables.digest(READS)} {frame_digest(order)}"
+        if key not in results:
+            results[key] = measure(tables.only(READS).updated({"ranking": ranking.with_columns(selected=False)}))
+            if len(results) > SIZE:
+                results.popitem(last=False)
+        return results[key]
+
+    return remembered
+
+
+ABOUT = ("question", "corpus", "group", "text", "answer", "category", "abstain", "scored", "label_error")
+"""Columns of a per-question frame that describe the question; all others are metrics."""
+
+_standard, _official = by_order(retrieval), by_order(official_metrics)
+
+
+def per_question(tables: Tables, by: GroupBy = "auto") -> pl.DataFrame:
+    """Return one row per question, by number: the columns of ``ABOUT``, then one Float64 column per metric.
+
+    ``by`` says which questions form a ``group``, that is, are not independent of each other.
+
+    A metric is null where it is undefined: the question does not count, or has no evidence at that level.
+    """
+    questions = tables["questions"]
+    rows = with_text(questions, tables["texts"]).join(tables["gold"], on="question", how="left").join(
+        groups(questions, tables["evidence"], tables["turns"], by), on="question", how="left").select(ABOUT)
+    for metrics in (_standard(tables), selection(tables), _official(tables), answer_metrics(tables)):
+        rows = rows.join(metrics, on="question", how="left")
+    return rows.sort("question")
+
+
+def metric_names(questions: pl.DataFrame) -> list[str]:
+    """Return the metric columns of a per-question frame, in its order."""
+    return [c for c in questions.columns if c not in ABOUT]
+
+
+COSTS = ("context/tokens", "selected/k", "answer/prompt_tokens", "answer/completion_tokens", "answer/dropped")
+"""Metrics that are amounts; their average is named ``..._mean``."""
+
+PRINTED = tuple(f"{level}/{metric}" for level in ("turn", "session")
+                for metric in ("ndcg@10", "recall@10", "mrr@10", "recall_any@1"))
+"""Metrics that other benchmarks print, and that have macro averages too; recall_any@1 is their hit@1."""
+
+
+def averaged_name(metric: str) -> str:
+    """Return the name of a metric's average.
+
+    >>> averaged_name("context/tokens"), averaged_name("session/mrr")
+    ('context/tokens_mean', 'session/mrr')
+    """
+    return f"{metric}_mean" if metric in COSTS else metric
+
+
+def views(questions: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield (prefix, rows): all questions, those of each type, and, where labels were audited, those without error."""
+    yield "", questions
+    for category in sorted(questions["category"].drop_nulls().unique()):
+        yield f"type={category}/", questions.filter(pl.col("category") == category)
+    if questions["label_error"].is_not_null().any():
+        yield "clean/", questions.filter(pl.col("label_error").is_null())
+
+
+def view(questions: pl.DataFrame, name: str) -> tuple[pl.DataFrame, str]:
+    """Return the rows and the column behind a name of metrics.json, such as ``type=multi-session/session/mrr``."""
+    if name.startswith("type="):
+        category, _, name = name.removeprefix("type=").partition("/")
+        questions = questions.filter(pl.col("category") == category)
+    elif name.startswith("clean/"):
+        name = name.removeprefix("clean/")
+        questions = questions.filter(pl.col("label_error").is_null())
+    return questions, name.removesuffix("_mean") if name.removesuffix("_mean") in COSTS else name
+
+
+def averages(questions: pl.DataFrame) -> dict[str, float]:
+    """Average a per-question frame: overall, ``type=.../`` and ``clean/``; metrics that no question has are left out.
+
+    ``questions`` counts the rows, ``questions/scored`` those that count in retrieval averages. The figures of
+    ``macro_averages`` are among them.
+    """
+    figures: dict[str, float] = {}
+    for prefix, rows in views(questions):
+        figures[f"{prefix}questions"] = rows.height
+        figures[f"{prefix}questions/scored"] = int(rows["scored"].sum())
+        for metric in metric_names(questions):
+            value = mean(rows[metric].drop_nulls())
+            if value is not None:
+                figures[prefix + averaged_name(metric)] = value
+    return figures | {name: value for name, (value, _) in macro_averages(questions).items()}
+
+
+def macro_averages(questions: pl.DataFrame) -> dict[str, tuple[float, int]]:
+    """Average the metrics of ``PRINTED`` in two steps: name -> (mean of the parts' means, questions that define it).
+
+    ``macro/type/...`` is the mean over question types, ``macro/corpus/...`` over conversations; each is left out where
+    there are fewer than two parts, or where every part has one question. The plain figure is the mean over questions,
+    called micro. The macro figures of MTEB's LMEB tasks (Zhao et al., arXiv 2603.12572) are those over types: a task
+    such as LoCoMo has one subset for each type, and the score of a task is the unweighted mean of its subsets.
+
+    >>> rows = pl.DataFrame({"category": ["a", "a", "b"], "corpus": [0, 1, 2], "turn/ndcg@10": [1.0, 0.0, 1.0]})
+    >>> macro_averages(rows)
+    {'macro/type/turn/ndcg@10': (0.75, 3)}
+    """
+    figures = {}
+    for part, column in (("type", "category"), ("corpus", "corpus")):
+        for metric in (m for m in PRINTED if m in questions.columns):
+            rows = questions.drop_nulls([column, metric])
+            parts = rows.partition_by(column)
+            if 1 < len(parts) < rows.height:
+                average = mean(value for one in parts if (value := mean(one[metric])) is not None)
+                if average is not None:
+                    figures[f"macro/{part}/{metric}"] = average, rows.height
+    return figures
+
 
 HEADLINE = (
     "session/recall_any@1", "session/recall_all@5", "session/recall_all@10", "session/recall@10", "session/ndcg@10",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.evaluate.averages import COSTS
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.curves import BY_CLASS, CONSTANT
+from memlab.evaluate.summary import COSTS
 
 
 def sentence(row: ContrastResult) -> str:

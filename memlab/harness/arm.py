@@ -17,22 +17,17 @@ from omegaconf import OmegaConf
 
 from memlab.data.dataset import Dataset
 from memlab.data.numbering import corpora_by_content, draws
-from memlab.evaluate.averages import averages
-from memlab.evaluate.calibration_error import calibration_error
-from memlab.evaluate.constant_k import constant_k
+from memlab.evaluate.contrast import KEPT_RANKS
+from memlab.evaluate.curves import constant_k
 from memlab.evaluate.export import write_answers, write_trec
-from memlab.evaluate.memo import by_order
-from memlab.evaluate.noop import KEPT_RANKS
-from memlab.evaluate.per_question import per_question
+from memlab.evaluate.predictions import calibration_error
+from memlab.evaluate.summary import averages, by_order, per_question
 from memlab.harness import manifest
-from memlab.harness.rule_curve import rule_curve
 from memlab.harness.run_files import describe_files, sealed
-from memlab.harness.shown_curve import Prunes, shown_curve
-from memlab.harness.snippets import snippets
-from memlab.harness.truncation import truncated_share
+from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share
 from memlab.models.protocols import origins
 from memlab.pipeline import Pipeline
-from memlab.rank.token_matched import TokenMatchedK, twin
+from memlab.rank.adaptive_k import TokenMatchedK, twin
 from memlab.runtime.files import atomic_dir, os_errors, sweep_leftovers, write_json
 from memlab.runtime.leak_guard import OutOfReach
 from memlab.runtime.redaction import redact, redact_tree

@@ -15,7 +15,7 @@ from memlab.runtime.clock import Clock
 from memlab.runtime.numbers import whole_number
 from memlab.store.store import store_at
 from memlab.tables import Tables, add_texts, frame, with_text
-from memlab.text.unicode import replace_surrogates
+from memlab.text.display import replace_surrogates
 
 MAX_RANKS = 20
 """Number of ranks that are returned."""

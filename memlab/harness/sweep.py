@@ -23,7 +23,7 @@ from memlab.config.plugins import one_line
 from memlab.config.unread import known_places, places_in_files, read_places, settings_of, slots_with
 from memlab.errors import Faults, MemlabError, MissingFiles
 from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.curve_contrast import is_curve
+from memlab.evaluate.curves import is_curve
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.build import PLACES, build
 from memlab.harness.gpu_plan import setting_fault

@@ -17,11 +17,10 @@ from typing import Any
 
 import polars as pl
 
-from memlab.judge import accuracy, command, hypotheses, llm
-from memlab.judge.calibration.agreement import kappa_of, sensitivity, specificity
-from memlab.judge.calibration.labelling_sheet import pair_with_labels, read_sheet, write_sheet
-from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
-from memlab.judge.cases import Case, cases
+from memlab.judge import accuracy, command, llm
+from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings
+from memlab.judge.calibrate import kappa_of, pair_with_labels, read_sheet, sensitivity, specificity, write_sheet
+from memlab.judge.cases import Case, cases, question_ids, read, with_answers
 from memlab.runtime.files import atomic_write, os_errors
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
@@ -48,12 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace, fields: dict[str, str]) -> int:
     judge = command.make_judge(args.judge, args.chat, fields, args.judge_fields)
     tables = command.load(args.data, args.path)
-    question_of = hypotheses.question_ids(tables)
-    file = hypotheses.read(args.file, question_of)
+    question_of = question_ids(tables)
+    file = read(args.file, question_of)
     _warn("ids that are not in the data set, skipped as the official script does", file.unknown)
     _warn("questions without a hypothesis, not counted", file.missing)
     labels = read_sheet(args.labels) if args.labels else None
-    answers = hypotheses.with_answers(tables, file.hypotheses)
+    answers = with_answers(tables, file.hypotheses)
     judged = cases(answers)
     if args.sheet:
         print(f"{write_sheet(args.sheet, judged)} rows to label: {sanitise(str(args.sheet))}")

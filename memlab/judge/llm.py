@@ -15,7 +15,7 @@ from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables
-from memlab.text.fence import fence as fence
+from memlab.text.transcript import fence as fence
 
 Kind = Literal["default", "temporal", "update", "preference", "abstention"]
 Tokens = Annotated[int, Field(ge=1)]

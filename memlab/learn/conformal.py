@@ -24,8 +24,8 @@ from pydantic import Field
 
 from memlab.data.groups import GroupBy, groups
 from memlab.learn.labels import EvidenceLevel, smallest_k
+from memlab.rank.adaptive_k import with_share
 from memlab.rank.select import POINTS, Count, cut
-from memlab.rank.top_p import with_share
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import DIGITS, Tables

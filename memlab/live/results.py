@@ -10,11 +10,11 @@ import polars as pl
 from memlab.errors import MemlabError
 from memlab.pipeline import Pipeline
 from memlab.rank.units import signals_of
-from memlab.read.render import Value, render_units
+from memlab.read.prompt import Value, render_units
 from memlab.slots import AFTER_ANSWERS
 from memlab.stage import Stage
 from memlab.tables import GOLD, SESSION, Tables, as_of, with_text
-from memlab.text.html_table import html_table, paragraphs
+from memlab.text.display import html_table, paragraphs
 
 RESULT = {"rank": pl.Int32, "score": pl.Float64, "selected": pl.Boolean, "said_on": pl.Datetime("us"),
           "session": pl.Int32, "turns": pl.List(pl.Int32), "text": pl.String}

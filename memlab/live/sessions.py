@@ -9,7 +9,7 @@ from typing import Any
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.clock import midnight, read_moment
-from memlab.text.unicode import replace_surrogates
+from memlab.text.display import replace_surrogates
 
 ROLES = ("user", "assistant")
 

@@ -6,17 +6,18 @@ from typing import ClassVar, Literal
 
 import polars as pl
 
-from memlab.read.pack.by_rank import (
+from memlab.read.pack import (
     CHRONOLOGICAL,
     PACK_READS,
     PACK_WRITES,
     MaxTokens,
     make_context,
     selected_texts,
+    session_texts,
+    visible_rows,
     within_budget,
 )
-from memlab.read.pack.full_context import session_texts, visible_rows
-from memlab.read.render import Value, render_units
+from memlab.read.prompt import Value, render_units
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Tables
@@ -96,3 +97,27 @@ def _beyond(rows: pl.DataFrame, evidence: pl.DataFrame, tables: Tables, alone: b
            .join(by_session, on=["question", "session"], how="left")
            .filter(pl.col("gold").is_null() & pl.col("whole").is_null()))
     return rows.join(new.select("question", "unit"), on=["question", "unit"], how="semi", maintain_order="left")
+
+
+@stage(sees=("ids",))
+class ShownIds:
+    """Show the selected units in rank order, each under its session's own id, as RAG Memory Provider v1 did.
+
+    An id that begins with ``answer_`` reveals evidence, so the gain of this arm over the same pack without ids is
+    leakage. Every report marks it as tainted. Fields as ``memlab.read.pack.ByRank``.
+    """
+
+    reads: ClassVar = (*PACK_READS, "ids")
+    writes: ClassVar = PACK_WRITES
+
+    value: Value = "unit"
+    max_tokens: MaxTokens = None  # a number: what does not fit into it is passed over, never cut
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the context and the texts that it needs."""
+        names = tables["ids"].filter(pl.col("kind") == "session").select("corpus", "session", "name")
+        rows = selected_texts(tables, self.value).join(names, on=SESSION, how="left", maintain_order="left")
+        named = pl.format("Session {}:\n{}", pl.col("name").fill_null("?"), "shown")
+        rows = rows.with_columns(named.alias("shown")).drop("name")
+        rows = rows.with_columns(count_tokens(pl.col("shown")).alias("tokens"))
+        return make_context(within_budget(rows, self.max_tokens), ["rank"], tables)

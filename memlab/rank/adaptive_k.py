@@ -1,4 +1,6 @@
-"""Adaptive-k as published: K from the shape of the sorted scores, by one of three strategies.
+"""Adaptive K: a cut in the sorted scores, as published, by clusters or top-p; its token-matched baseline.
+
+Adaptive-k as published: K from the shape of the sorted scores, by one of three strategies.
 
 Taguchi, Maekawa, Bhutani: Efficient Context Selection for Long-Context QA: No Tuning, No Iteration, Just Adaptive-k,
 EMNLP 2025; repository megagonlabs/adaptive-k-retrieval. With scores s(1) >= ... >= s(n), cuts in the last tenth are
@@ -11,12 +13,37 @@ barred, and ``buffer`` units are added behind the cut:
 
 The repository ranks all passages of a task. Here n is at most ``depth``, the ranks that are measured. It gives no
 value for the window. Differences are rounded to six decimals, so that machines agree on the cut.
+
+A cut between clusters of the scores, after CAR.
+
+Xu, Gupta, Aggarwal, Mahadevan, Krishnamachari: Cluster-based Adaptive Retrieval: Dynamic Context Selection for RAG
+Applications, arXiv 2511.14769. From the paper: the ordered distances between question and units are grouped into
+contiguous clusters, the silhouette chooses the clustering, and the cut lies at a gap between two clusters, by a score
+that knows the position, so that the list is not cut too early. Our own choice, because the paper's formulas were not
+found: the clusterings are the exact k-means partitions of the line (Wang and Song, Ckmeans.1d.dp, The R Journal 2011)
+into 2 to ``most_clusters`` clusters; the score of a boundary behind the i-th unit is its gap times log(1 + i); and
+``buffer``, as in Adaptive-k, draws the curve.
+
+With scores s(1) >= ... >= s(n) a distance is (s(1) - s(i)) / (s(1) - s(n)), so that the scale of a ranking's scores
+means nothing. Silhouettes and scores are rounded to six decimals, so that machines agree on the cut.
+
+Top-p selection: the most probable units that together hold a share p of the probability, the nucleus.
+
+Holtzman et al., The Curious Case of Neural Text Degeneration, ICLR 2020, for the tokens of a language model; over a
+ranking it is common practice. The probabilities are a softmax of the scores, or the ranking's calibrated ones.
+
+The token-matched baseline of an adaptive K: a constant K with the same mean context tokens.
+
+An adaptive arm that shows more text finds more evidence for that reason alone. Its twin shows floor(k) or floor(k) + 1
+units, drawn for each question, with k such that both arms show the same number of tokens on average.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
+from math import floor
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -24,7 +51,9 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.rank.select import Count, cut
+from memlab.data.numbering import draws
+from memlab.errors import MemlabError
+from memlab.rank.select import POINTS, Count, cut, need
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import DIGITS, Tables
@@ -103,3 +132,200 @@ class AdaptiveK:
             return second_difference(scores, self.tail)
         averaged = self.strategy == "moving_average" and len(scores) > self.window
         return largest_gap(scores, self.tail, self.window if averaged else 1)
+
+
+Line = NDArray[np.float64]
+
+
+def partitions(line: Line, most: int) -> list[list[int]]:
+    """Return the partitions of ascending numbers (n,) with the least sum of squares, into 2, 3, ... ``most`` clusters.
+
+    A partition is the list of its boundaries: i stands for one between the i-th number and the next, counted from 1.
+    There are never more clusters than distinct numbers.
+
+    >>> partitions(np.array([0.0, 0.1, 0.5, 0.6, 1.0]), 3)
+    [[2], [2, 4]]
+    """
+    n = len(line)
+    most = min(most, len(np.unique(line)))
+    sums, squares = (np.concatenate([[0.0], np.cumsum(values)]) for values in (line, line**2))
+    size = np.arange(n + 1)[None, :] - np.arange(n + 1)[:, None]
+    inside = squares[None, :] - squares[:, None] - (sums[None, :] - sums[:, None]) ** 2 / np.maximum(size, 1)
+    spread = np.where(size > 0, np.round(inside, 2 * DIGITS), np.inf)  # of numbers i + 1 to j, by (i, j)
+    best = spread[0]
+    starts: list[NDArray[np.intp]] = []
+    found: list[list[int]] = []
+    for _ in range(2, most + 1):
+        total = best[:, None] + spread
+        starts.append(total.argmin(axis=0))
+        best = total.min(axis=0)
+        bounds = [n]
+        for start in reversed(starts):
+            bounds.insert(0, int(start[bounds[0]]))
+        found.append(bounds[:-1])
+    return found
+
+
+def silhouette(line: Line, bounds: list[int]) -> float:
+    """Return the mean silhouette of a partition (Rousseeuw, 1987); a number alone in its cluster has 0.
+
+    >>> silhouette(np.array([0.0, 0.2, 1.0]), [2])  # (1 - .2) / 1, (.8 - .2) / .8 and 0
+    0.516667
+    """
+    cluster = np.searchsorted(bounds, np.arange(len(line)), side="right")
+    member = np.eye(len(bounds) + 1)[cluster]
+    size = member.sum(axis=0)
+    total = np.abs(line[:, None] - line[None, :]) @ member
+    own = total[np.arange(len(line)), cluster] / np.maximum(size[cluster] - 1, 1)
+    other = np.where(member > 0, np.inf, total / size).min(axis=1)
+    larger = np.maximum(own, other)
+    width = np.where((size[cluster] > 1) & (larger > 0), (other - own) / np.where(larger > 0, larger, 1), 0.0)
+    return round(float(width.mean()), DIGITS)
+
+
+def cluster_gap(scores: Line, most_clusters: int) -> int:
+    """Return how many of the scores (n,), sorted from high to low, lie before the cut; all where no cluster shows.
+
+    The clustering with the highest silhouette is taken, of equal ones that with the fewest clusters; of equal
+    boundaries the first.
+    """
+    if len(scores) < 3 or scores[0] <= scores[-1]:
+        return len(scores)
+    line = np.round((scores[0] - scores) / (scores[0] - scores[-1]), DIGITS)
+    bounds = max(partitions(line, most_clusters), key=lambda bounds: silhouette(line, bounds))
+    place = np.array(bounds)
+    score = np.round((line[place] - line[place - 1]) * np.log1p(place), DIGITS)
+    return int(place[score.argmax()])
+
+
+@lru_cache(maxsize=20_000)
+def _cached_cut(scores: bytes, most_clusters: int) -> int:
+    """Return the cut of these scores; each point of a curve asks for it again."""
+    return cluster_gap(np.frombuffer(scores), most_clusters)
+
+
+@stage
+class ClusterGap:
+    """Cut at the best gap between clusters of the scores, and show ``buffer`` more units."""
+
+    reads: ClassVar = ("ranking",)
+    writes: ClassVar = ("ranking",)
+    by_tokens: ClassVar = False
+    adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
+
+    buffer: Annotated[int, Field(ge=0)] = 0  # CAR has none
+    most_clusters: Annotated[int, Field(ge=2)] = 8  # our choice
+    depth: Count = 200  # the scores looked at; ranks beyond are never shown
+
+    def variations(self) -> Iterator[ClusterGap]:
+        """Yield the rule with a ``buffer`` from 0 to ``LARGEST_BUFFER``."""
+        for buffer in range(LARGEST_BUFFER + 1):
+            yield replace(self, buffer=buffer)
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``selected``."""
+        lists = tables["ranking"].filter(pl.col("rank") <= self.depth).sort("question", "rank").group_by(
+            "question", maintain_order=True).agg("score")
+        found = [_cached_cut(scores.to_numpy().tobytes(), self.most_clusters) for scores in lists["score"]]
+        k = [min(place + self.buffer, self.depth) for place in found]
+        return cut(tables["ranking"], lists.select("question", pl.Series("k", k, pl.Int32)))
+
+
+Over = Literal["score", "probability"]
+
+
+def with_share(ranking: pl.DataFrame, over: Over, temperature: float, depth: int) -> pl.DataFrame:
+    """Add ``share``, of sum 1 over the first ``depth`` units of each question; null beyond and without an estimate.
+
+    Over scores it is softmax(z / temperature), with z the standard scores of these units, so that a temperature means
+    the same on every ranking. Over ``probability`` it is proportional to that column.
+    """
+    near = ranking.with_columns(pl.when(pl.col("rank") <= depth).then(pl.col(over)).alias("share"))
+    value = pl.col("share")
+    if over == "score":
+        spread = value.std(ddof=0).over("question")
+        z = pl.when(spread > 0).then((value - value.max().over("question")) / spread).otherwise(value * 0.0)
+        value = (z / temperature).exp()
+    return near.with_columns((value / value.sum().over("question")).alias("share"))
+
+
+@stage
+class TopP:
+    """Select the fewest units whose shares sum to ``p``, in order of their share; at least one.
+
+    With ``over=probability`` units inside the ranking may be skipped. A unit without an estimate is not shown.
+    """
+
+    reads: ClassVar = ("ranking",)
+    writes: ClassVar = ("ranking",)
+    by_tokens: ClassVar = False
+    adaptive: ClassVar = True  # K differs by question: compared with a token-matched twin
+
+    p: Annotated[float, Field(gt=0, lt=1)] = 0.5
+    over: Over = "score"  # probability: the column that learn/probability adds
+    temperature: Annotated[float, Field(gt=0)] = 1.0  # over scores: lower values trust the first units more
+    depth: Count = 200  # units that share the probability; ranks beyond are never shown
+
+    def variations(self) -> Iterator[TopP]:
+        """Yield the rule with p from .02 to .998, evenly spaced in log-odds."""
+        for odds in np.exp(np.linspace(-4, 6.2, POINTS)):
+            yield replace(self, p=float(odds / (1 + odds)))
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``selected``."""
+        ranking = tables["ranking"]
+        need(ranking, self.over, "choose rank/select=top_p_calibrated, which adds it")
+        shares = with_share(ranking.with_row_index("row"), self.over, self.temperature, self.depth).drop_nulls("share")
+        before = (pl.col("share").cum_sum() - pl.col("share")).over("question").round(DIGITS)
+        kept = shares.sort("question", "share", "rank", descending=[False, True, False]).filter(before < self.p)
+        selected = np.zeros(ranking.height, bool)
+        selected[kept["row"].to_numpy()] = True
+        return Tables(ranking=ranking.with_columns(pl.Series("selected", selected)))
+
+
+@stage
+class TokenMatchedK:
+    """Select floor(k) units, and one more for a share k - floor(k) of the questions, drawn by ``seed``."""
+
+    reads: ClassVar = ("ranking", "questions", "turns")
+    writes: ClassVar = ("ranking",)
+
+    k: Annotated[float, Field(ge=0)] = 10.0
+    seed: int = 0
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``selected``."""
+        ranking = tables["ranking"]
+        whole, share = floor(self.k), self.k - floor(self.k)
+        drawn = draws(tables["questions"], tables["turns"], self.seed)
+        return cut(ranking, drawn.select("question", k=whole + (pl.col("draw") < share).cast(pl.Int32)))
+
+
+def mean_tokens(ranking: pl.DataFrame) -> float:
+    """Return the mean over questions of the tokens of their selected units."""
+    shown = pl.col("tokens").filter(pl.col("selected")).sum()
+    total = ranking.group_by("question").agg(shown)["tokens"].sum()
+    return float(total) / max(ranking["question"].n_unique(), 1)
+
+
+def twin(ranking: pl.DataFrame, drawn: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
+    """Return the constant K whose mean tokens come nearest to those of an arm's selection.
+
+    ``ranking`` is the arm's, with ``tokens`` and ``selected``; ``drawn`` is ``draws(questions, turns, seed)``. The
+    match is exact up to half of one unit's tokens in one question (well within .5 % for a hundred questions or more);
+    ``mean_tokens(match.run(...))`` states it.
+    """
+    need(ranking, "tokens", "run read/measure before the selection")
+    if not ranking.height:
+        raise MemlabError("an arm that ranked nothing has no token-matched twin", where="rank/twin")
+    target = float(ranking.filter("selected")["tokens"].sum())
+    rows = ranking.sort("question", "rank").with_columns(pl.col("tokens").fill_null(0.0))  # not measured that deep
+    by_rank = np.cumsum(rows.group_by("rank").agg(pl.col("tokens").sum()).sort("rank")["tokens"].to_numpy())
+    whole = int(np.searchsorted(by_rank, target, side="right"))  # units that all questions can have
+    below = float(by_rank[whole - 1]) if whole else 0.0
+    following = rows.filter(pl.col("rank") == whole + 1).join(drawn, on="question").sort("draw", "tokens")
+    reached = below + np.concatenate([[0.0], np.cumsum(following["tokens"].to_numpy())])
+    more = int(np.argmin(np.abs(reached - target)))  # how many questions get one unit more
+    edges = np.concatenate([[0.0], following["draw"].to_numpy(), [1.0]])
+    share = 0.0 if more == 0 else float(edges[more] + edges[more + 1]) / 2
+    return TokenMatchedK(k=whole + share, seed=seed)

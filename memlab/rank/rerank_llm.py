@@ -19,7 +19,7 @@ from memlab.rank.rerank import PoolReranker, passages_of
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import SESSION, Notes, Tables, with_text
-from memlab.text.fence import NOTE, fence_data, mark_for, without_items
+from memlab.text.transcript import NOTE, fence_data, mark_for, without_items
 
 _TASK = """You judge how useful memories of past conversations are for answering a question. Score from 0 to 10: \
 10 = holds the answer or a part of it, 7 = needed to work the answer out, 3 = the same subject but nothing that \

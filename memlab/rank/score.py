@@ -17,9 +17,8 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError
 from memlab.question_types import FALLBACK, first_of
 from memlab.rank.fusion import Each, Scorer, fits
-from memlab.rank.members import FROM, KeptMembers
-from memlab.rank.signals.helpers import known_classes
-from memlab.rank.units import Level, finest, memory_units, ranked, session_units, turn_units
+from memlab.rank.signals import known_classes
+from memlab.rank.units import FROM, KeptMembers, Level, finest, memory_units, ranked, session_units, turn_units
 from memlab.slots import LANES
 from memlab.stage import stage
 from memlab.store import Store

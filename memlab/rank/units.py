@@ -1,4 +1,4 @@
-"""Units of a ranking (memories, turns or sessions), and the order of rankings.
+"""Units of a ranking (memories, turns or sessions), their members, and the roll-up of small units to larger ones.
 
 A unit's number is the memory's id, or the row number of the turn (session) among all turns (sessions) sorted by corpus,
 session and turn, so that every stage can derive it from the tables.
@@ -6,12 +6,20 @@ session and turn, so that every stage can derive it from the tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 import polars as pl
+from pydantic import Field
 
-from memlab.tables import DIGITS, SCHEMAS, SESSION, empty
+from memlab.errors import MemlabError
+from memlab.models.protocols import Ints
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import DIGITS, SCHEMAS, SESSION, Tables, empty
 
 Level = Literal["auto", "turn", "session", "memory"]
 
@@ -85,3 +93,129 @@ def signals_of(ranking: pl.DataFrame) -> list[str]:
 
 MEASURED = frozenset({"tokens", "coverage", "unreachable", "probability", "value", "shown_from", "cut_cost"})
 """Columns of a ranking that describe a unit's cost or a cut, not its relevance."""
+
+
+Project = Callable[[pl.DataFrame, Tables], tuple[pl.DataFrame, pl.DataFrame]]
+"""Some memories, and all tables -> all units of a level, and the pairs (memory, unit) of these memories."""
+
+FROM = ("memories", "turns", "sessions")
+"""Tables from which units are made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """All units of a level, and those of each memory of some kinds.
+
+    memories: (n,) ids, ascending. begins: (n + 1,) where the units of each start in numbers. numbers: (m,) of units.
+    """
+
+    units: pl.DataFrame
+    memories: Ints
+    begins: Ints
+    numbers: Ints
+
+    @classmethod
+    def of(cls, units: pl.DataFrame, pairs: pl.DataFrame) -> Members:
+        """Take the pairs (memory, unit), in any order."""
+        ordered = pairs.sort("memory", "unit")
+        memories, lengths = np.unique(ordered["memory"].to_numpy(), return_counts=True)
+        return cls(units, memories, np.concatenate([[0], np.cumsum(lengths)]), ordered["unit"].to_numpy())
+
+    def by_unit(self, hits: pl.DataFrame) -> pl.DataFrame:
+        """Return the hits, which have ``memory``, with ``unit``: a row for each unit of each hit, as an inner join."""
+        asked = hits["memory"].to_numpy()
+        first, end = (np.searchsorted(self.memories, asked, side) for side in ("left", "right"))  # equal without units
+        begins, lengths = self.begins[first], self.begins[end] - self.begins[first]
+        ends = np.cumsum(lengths)
+        numbers = self.numbers[np.arange(lengths.sum()) + np.repeat(begins - ends + lengths, lengths)]
+        return hits[np.repeat(np.arange(len(asked)), lengths)].with_columns(pl.Series("unit", numbers))
+
+
+class KeptMembers:
+    """The members of the latest tables, by level and kinds. Searches may run side by side."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tables = ""  # their digest
+        self._memories: Ints = np.empty(0, np.int64)
+        self._kinds = pl.Series("kind", [], pl.String)  # of each memory
+        self._members: dict[tuple[str, tuple[str, ...]], Members] = {}
+
+    def members(self, level: str, project: Project, hit: pl.Series, tables: Tables) -> Members:
+        """Return the units of a level, and those of all memories of the kinds of some (their ids), made once."""
+        digest = tables.digest(FROM)
+        with self._lock:
+            if digest != self._tables:
+                memories = tables["memories"].sort("memory")
+                self._memories, self._kinds = memories["memory"].to_numpy(), memories["kind"].cast(pl.Categorical)
+                self._tables, self._members = digest, {}
+            of_hits = self._kinds.filter(np.isin(self._memories, hit.to_numpy()))
+            kinds = tuple(sorted(of_hits.unique().cast(pl.String)))
+            if (level, kinds) not in self._members:
+                some = tables["memories"].filter(pl.col("kind").is_in(kinds))
+                self._members[level, kinds] = Members.of(*project(some, tables))
+            return self._members[level, kinds]
+
+    def forget_other_texts(self, ids: pl.Series) -> None:  # noqa: ARG002  (all that is kept is made again)
+        """Forget the members."""
+        with self._lock:
+            self._tables, self._members = "", {}
+
+
+@stage
+class Rollup:
+    """Rank sessions (or turns) by the ranked units in them. With s a unit's score and r its rank for the question:
+
+    * ``max``: the best s, however many units match.
+    * ``dcg_sum``: sum of 1 / log2(r + 1) over its units among the first ``top_n`` (OltraMem's session score, over its
+      top 10 turns). Sessions without such a unit follow below 0, by their best unit:
+      1 / log2(r + 1) - 1 / log2(top_n + 1).
+    * ``mean_top``: mean of its ``top`` best s, or of all if it has fewer.
+    * ``logsumexp``: T log(sum of exp(s / T)), T the temperature.
+
+    Each signal of a session is the highest of its units.
+    """
+
+    reads: ClassVar = ("ranking", "units", "sessions", "turns")
+    writes: ClassVar = ("ranking", "units")
+
+    method: Literal["max", "dcg_sum", "mean_top", "logsumexp"] = "max"
+    to: Literal["session", "turn"] = "session"  # turn: for memories of several turns
+    top: Annotated[int, Field(ge=1)] = 3  # mean_top: units that count
+    # dcg_sum: ranks that count; null: all, which favours long sessions
+    top_n: Annotated[int, Field(ge=1)] | None = 10
+    temperature: Annotated[float, Field(gt=0)] = 1.0  # logsumexp: near max if small, near a count of units if large
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking of the wholes, and all wholes as ``units``."""
+        parts, ranking = tables["units"], tables["ranking"]
+        if self.to == "turn":
+            if parts["level"].eq("session").any():
+                raise MemlabError("sessions cannot be rolled up to turns", where="rank/rollup, to",
+                                  fix="write to: session, or rank at level turn or memory")
+            wholes = turn_units(tables["turns"])
+            inside = parts.explode("turns").join(
+                wholes.explode("turns"), on=[*SESSION, "turns"], suffix="_whole").select("unit", "unit_whole")
+        else:
+            wholes = session_units(tables["sessions"], tables["turns"])
+            inside = parts.join(wholes, on=SESSION, suffix="_whole").select("unit", "unit_whole")
+        members = ranking.join(inside, on="unit").sort("question", "rank")
+        rolled_up = members.group_by("question", pl.col("unit_whole").alias("unit"), maintain_order=True).agg(
+            self._score().alias("score"), pl.col(signals_of(ranking)).max())
+        return Tables(ranking=ranked(rolled_up), units=wholes)
+
+    def _score(self) -> pl.Expr:
+        score, rank = pl.col("score"), pl.col("rank").cast(pl.Float64)
+        if self.method == "max":
+            return score.max()
+        if self.method == "mean_top":  # members lie by rank
+            return score.head(self.top).mean()
+        if self.method == "logsumexp":
+            peak, t = score.max(), self.temperature
+            return peak + t * ((score - peak) / t).exp().sum().log()
+        gain = 1 / (rank + 1).log(2)
+        if self.top_n is None:
+            return gain.sum()
+        edge = 1 / (pl.lit(float(self.top_n)) + 1).log(2)
+        return pl.when(rank.min() <= self.top_n).then(
+            gain.filter(rank <= self.top_n).sum()).otherwise(gain.max() - edge)

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _not_ready() -> str | None:
     """Return what is missing here for a W&B Report, before anything is built or sent; None if nothing is."""
     from memlab.report.wandb_report import client
-    from memlab.track.sync import missing_key
+    from memlab.track.wandb import missing_key
 
     try:
         client()
@@ -65,7 +65,7 @@ def _publish(report: ReportFiles, entity: str, project: str) -> str:
     from memlab.harness.results import finished_arms
     from memlab.report.wandb_report import publish
     from memlab.track.record import find_record
-    from memlab.track.sync import sync
+    from memlab.track.wandb import sync
 
     folder = report.html.parent
     arms = finished_arms(folder, report.comparison["arms"]).arms

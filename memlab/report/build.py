@@ -20,11 +20,10 @@ from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compar
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun, finished_arms
-from memlab.judge.accuracy import remarks
-from memlab.judge.calibration.trust import CALIBRATION_FILE, judge_warnings
+from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings, remarks
 from memlab.judge.official import OfficialJudge
 from memlab.report import view_model
-from memlab.report.display_names import oracle_bases
+from memlab.report.arm_settings import oracle_bases
 from memlab.report.html import page
 from memlab.report.inputs import RECORD, reported_runs
 from memlab.report.markdown import document

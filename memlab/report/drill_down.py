@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from memlab.harness.results import ArmRun
-from memlab.report.learned import packed_reasons
+from memlab.report.sections import packed_reasons
 from memlab.text.display import clean, is_number, one_line
 
 BUDGET = 60_000_000
@@ -35,7 +35,7 @@ def drill_down(arms: Sequence[ArmRun], metrics: Sequence[str], budget: int = BUD
 
     Rankings are shared between arms: an arm's entry has the number of one, and its own selection as a string with a 0
     or 1 for each row. A row is [unit, session, date, tokens, score, gold, text number, signals...]. With learned fusion
-    an entry has the reasons of ``memlab.report.learned.packed_reasons``.
+    an entry has the reasons of ``memlab.report.sections.packed_reasons``.
     """
     signals = list(dict.fromkeys(c for arm in arms for c in arm.ranking.columns if c not in _FIXED))[:SIGNALS]
     units = _units(arms, signals)

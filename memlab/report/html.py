@@ -6,6 +6,8 @@ script only ever sets it as text. A content policy in the page forbids every req
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,22 +17,25 @@ from typing import Any
 from memlab.evaluate.compare import Comparison, finite
 from memlab.evaluate.contrast import ContrastResult
 from memlab.harness.results import ArmRun
-from memlab.report import (
-    attribution,
-    drill_down,
-    figures,
-    learned,
-    opening,
-    provenance,
-    question_types,
-    settings,
-    view_model,
-)
-from memlab.report.packed import pack
-from memlab.report.turn_metrics import COLUMNS as TURN_COLUMNS
-from memlab.report.turn_metrics import LEGEND, turn_metrics
-from memlab.text.display import clean, format_count, format_number, one_line
-from memlab.text.unicode import replace_surrogates
+from memlab.report import arm_settings, drill_down, figures, opening, sections, view_model
+from memlab.report.sections import COLUMNS as TURN_COLUMNS
+from memlab.report.sections import TURNS, turn_metrics
+from memlab.text.display import clean, format_count, format_number, one_line, replace_surrogates
+
+
+def pack(text: str) -> str:
+    """Return gzip of the UTF-8 text in base64: no character of it can end a script element. Same text, same result.
+
+    >>> unpack(pack("</script> grün"))
+    '</script> grün'
+    """
+    return base64.b64encode(gzip.compress(text.encode(), compresslevel=9, mtime=0)).decode("ascii")
+
+
+def unpack(packed: str) -> str:
+    """Return the text that ``pack`` packed."""
+    return gzip.decompress(base64.b64decode(packed)).decode()
+
 
 QUESTIONS = 5_500_000
 """Most characters of the packed questions; with plotly's 2 MB a page stays under 8 MB."""
@@ -59,22 +64,22 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = 
     heat = figures.heat_map(arms, columns)
     charts = {"heat": heat, "tokens": figures.recall_against_tokens(comparison, columns),
               "paired": figures.wins_and_losses(comparison["contrasts"] or comparison["exploratory"][:12]),
-              "reliability": figures.reliability(arms), "why": attribution.sankey(arms),
-              "settings": settings.parallel(comparison, arms)}
-    shared, differing = provenance.manifests(arms)
+              "reliability": figures.reliability(arms), "why": sections.sankey(arms),
+              "settings": arm_settings.parallel(comparison, arms)}
+    shared, differing = arm_settings.manifests(arms)
     first, second = next(((one_line(c["arm"]), one_line(c["comparator"])) for c in comparison["contrasts"]), ("", ""))
     return _environment().get_template("report.html.j2").render(
         c=comparison, pairing=view_model.pairing(comparison), columns=columns, older=older, kinds=kinds,
         rows=view_model.arm_rows(comparison), opening=opening.opening(comparison), tiers=opening.tiers(comparison),
         declared=list(zip(declared, forest(comparison["contrasts"]))),
-        classes=question_types.class_tables(arms), why=attribution.causes(arms), meanings=attribution.VIEW_MEANINGS,
-        importances=learned.importance_tables(arms), importance_legend=learned.LEGEND,
-        turns=turn_metrics(comparison), turn_columns=TURN_COLUMNS, turn_legend=LEGEND,
+        classes=sections.class_tables(arms), why=sections.causes(arms), meanings=sections.VIEW_MEANINGS,
+        importances=sections.importance_tables(arms), importance_legend=sections.GAINS,
+        turns=turn_metrics(comparison), turn_columns=TURN_COLUMNS, turn_legend=TURNS,
         exploratory=exploratory, charts=charts, compared=view_model.compared_arms(comparison),
         notices=view_model.notices(comparison), notes=view_model.notes(comparison),
         type_tables={m: list(zip([a.name for a in arms],
                                  view_model.by_type(arms, m, [k for k, _ in kinds]))) for m in heat},
-        shared=shared, differing=differing, commands=provenance.commands(arms), settings=settings.by_value(arms),
+        shared=shared, differing=differing, commands=arm_settings.commands(arms), settings=arm_settings.by_value(arms),
         configs=[(arm.name, arm.folder.name, arm.config) for arm in arms],
         chart_data=pack(_json(charts)), drill_data=_questions(arms, columns, first, second), plotly=_plotly(),
         css=_raw(_template("report.css")), script=_raw(_template("report.js")))

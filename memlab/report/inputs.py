@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from memlab.evaluate.contrast import Contrast
-from memlab.judge.calibration.trust import CALIBRATION_FILE
+from memlab.judge.accuracy import CALIBRATION_FILE
 from memlab.runtime.files import atomic_write, read_json, sweep_leftovers
 from memlab.runtime.source import own_source
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from memlab.evaluate.calibration_error import calibration_error
 from memlab.evaluate.compare import Comparison
-from memlab.evaluate.constant_k import CurvePoint
+from memlab.evaluate.curves import CurvePoint
+from memlab.evaluate.predictions import calibration_error
 from memlab.harness.results import ArmRun
-from memlab.report import attribution, learned, opening, provenance, question_types, settings, view_model
-from memlab.report.turn_metrics import COLUMNS as TURN_COLUMNS
-from memlab.report.turn_metrics import LEGEND, turn_metrics
+from memlab.report import arm_settings, opening, sections, view_model
+from memlab.report.sections import COLUMNS as TURN_COLUMNS
+from memlab.report.sections import TURNS, turn_metrics
 from memlab.text.display import EMPTY, format_count, format_number, is_number, one_line
 
 LISTED = 25
@@ -61,11 +61,11 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
                   _contrasts(comparison, "exploratory")]
     if turns := turn_metrics(comparison):
         parts += ["## Turns, as other benchmarks print them", table(
-            ["arm", *TURN_COLUMNS], [[escape(name), *cells] for name, cells in turns]) + "\n" + LEGEND]
+            ["arm", *TURN_COLUMNS], [[escape(name), *cells] for name, cells in turns]) + "\n" + TURNS]
     kinds = view_model.types(arms)
     if kinds:
         parts += ["## By question type", _types(comparison, arms, kinds)]
-    classes = question_types.class_tables(arms)
+    classes = sections.class_tables(arms)
     if classes:
         parts += ["## Question classes", *map(_classes, classes)]
     if comparison["constant_k"]:
@@ -78,18 +78,18 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
             ["arm", "estimated", "observed", "n"],
             [[escape(name), *(format_number(b.get(key)) for key in ("estimated", "observed", "n"))]
              for name, b in bins])]
-    importances = learned.importance_tables(arms)
+    importances = sections.importance_tables(arms)
     if importances:
-        parts += ["## Feature importances", *map(_importances, importances), learned.LEGEND]
-    if reason := learned.example(arms):
+        parts += ["## Feature importances", *map(_importances, importances), sections.GAINS]
+    if reason := sections.example(arms):
         parts.append(_reason(*reason))
-    causes = attribution.causes(arms)
+    causes = sections.causes(arms)
     if causes:
         parts += ["## Why answers are wrong", *map(_causes, causes)]
     differing = _questions(comparison, arms)
     if differing:
         parts += ["## Questions on which the arms differ", differing]
-    by_value = settings.by_value(arms)
+    by_value = arm_settings.by_value(arms)
     if by_value:
         parts += ["## Settings", "Those in which the arms differ:", table(
             ["setting", "values, and the arms that have them"],
@@ -99,25 +99,25 @@ def document(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
-def _classes(classes: question_types.ClassTable) -> str:
+def _classes(classes: sections.ClassTable) -> str:
     head = ["type", *classes.classes, "fits", "n"]
     return escape(classes.words) + ".\n\n" + table(head, [
         [escape(kind), *map(str, counts), EMPTY if fit is None else str(fit), str(n)]
         for kind, counts, fit, n in classes.rows])
 
 
-def _importances(importances: learned.ImportanceTable) -> str:
+def _importances(importances: sections.ImportanceTable) -> str:
     return escape(importances.arms) + ":\n\n" + table(
         ["feature", "share of the gain"], [[escape(name), share] for name, share, _ in importances.rows])
 
 
-def _reason(arm: str, question: str, reason: learned.Reason) -> str:
+def _reason(arm: str, question: str, reason: sections.Reason) -> str:
     head = ["feature", "in the first turn", "in the second", "adds to the lead"]
     return (f"For one question of {escape(arm)}, “{escape(question)}”: {escape(reason.words)}.\n\n"
-            + table(head, [[escape(cell) for cell in row] for row in learned.cells(reason)]))
+            + table(head, [[escape(cell) for cell in row] for row in sections.cells(reason)]))
 
 
-def _causes(causes: attribution.CauseTable) -> str:
+def _causes(causes: sections.CauseTable) -> str:
     head = ["cause", f"wrong answers, of {causes.wrong} sampled", f"right answers, of {causes.right} sampled"]
     return escape(causes.words) + ".\n\n" + table(head, [[escape(c), str(n), str(m)] for c, n, m in causes.rows])
 
@@ -196,8 +196,8 @@ def _questions(comparison: Comparison, arms: Sequence[ArmRun]) -> str:
 
 
 def _provenance(arms: Sequence[ArmRun], older: Sequence[str]) -> str:
-    shared, differing = provenance.manifests(arms)
-    parts = [f"Made by {', '.join(map(code, lines))}.\n" for lines in [provenance.commands(arms)] if lines]
+    shared, differing = arm_settings.manifests(arms)
+    parts = [f"Made by {', '.join(map(code, lines))}.\n" for lines in [arm_settings.commands(arms)] if lines]
     parts.append(table(["shared by all arms", ""], [[code(k), escape(v)] for k, v in shared.items()], 2))
     if differing:
         parts.append(table(["differing", *(escape(a.name) for a in arms)],

@@ -27,8 +27,7 @@ from memlab.report import view_model
 from memlab.report.build import comparison_of, declared_contrasts
 from memlab.report.console import print_comparison
 from memlab.report.opening import opening
-from memlab.text.display import format_count, format_interval, format_number
-from memlab.text.html_table import html_table, paragraphs
+from memlab.text.display import format_count, format_interval, format_number, html_table, paragraphs
 
 
 @dataclass(frozen=True, repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memlab.evaluate.compare import ArmSummary, Comparison
 from memlab.evaluate.verbalise import opponent
-from memlab.evaluate.winner import winner, winning_arm
+from memlab.evaluate.verdict import winner, winning_arm
 from memlab.text.display import format_count, format_number
 
 FAIR = 0.5

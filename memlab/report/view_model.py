@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from memlab.evaluate.answers import judge_columns
 from memlab.evaluate.compare import ArmSummary, Comparison, SameOutputs
-from memlab.evaluate.contrast import ALPHA, ContrastResult
-from memlab.evaluate.noop import OUTPUTS
+from memlab.evaluate.contrast import ALPHA, OUTPUTS, ContrastResult
 from memlab.evaluate.verbalise import agreement
 from memlab.harness.results import ArmRun
 from memlab.text.display import (

@@ -15,7 +15,7 @@ from typing import Any
 from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.harness.results import ArmRun
-from memlab.report import settings, view_model
+from memlab.report import arm_settings, view_model
 from memlab.report.markdown import document
 from memlab.runtime.files import write_json
 from memlab.text.display import one_line
@@ -113,9 +113,9 @@ def _pareto(api: Any, metrics: Sequence[str]) -> list[Any]:
 
 def _sweep(api: Any, arms: Sequence[ArmRun], metrics: Sequence[str]) -> list[Any]:
     column = api.ParallelCoordinatesPlotColumn
-    columns = [column(metric=api.Config(name), display_name=name) for name in settings.axes(arms)]
+    columns = [column(metric=api.Config(name), display_name=name) for name in arm_settings.axes(arms)]
     columns += [column(metric=api.SummaryMetric(name), display_name=name)
-                for name in [TOKENS, *metrics[:settings.RESULTS]]]
+                for name in [TOKENS, *metrics[:arm_settings.RESULTS]]]
     return [api.ParallelCoordinatesPlot(title="settings and results", columns=columns,
                                         layout=api.Layout(x=0, y=0, w=WIDTH, h=10)),
             api.RunComparer(diff_only="split", layout=api.Layout(x=0, y=10, w=WIDTH, h=12))]

@@ -27,7 +27,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.evaluate.export import NOTHING, UNJUDGED
-from memlab.text.unicode import replace_surrogates
+from memlab.text.display import replace_surrogates
 
 Format = Literal["TREC run", "MTEB predictions", "LongMemEval retrieval log", "ranked lists"]
 

@@ -19,8 +19,7 @@ from memlab.search.kept_words import KeptWords, Tokenise
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, empty
-from memlab.text.tokenize import LUCENE_STOP_WORDS, count, split, valid_pattern, words
-from memlab.text.word_forms import known_stemmer
+from memlab.text.tokenize import LUCENE_STOP_WORDS, count, known_stemmer, split, valid_pattern, words
 
 WITH_DELTA = ("bm25l", "bm25+")
 """Methods that add a least score for a word."""
@@ -34,7 +33,7 @@ class BM25:
     """Search by words. Each distinct text is tokenised once, however many corpora hold it.
 
     A memory that shares no word with the query is no hit, unless ``unmatched`` keeps it with score 0. Lanes are named
-    ``<name>:<kind>``. A query's ``weight`` is not applied here. ``memlab.text.word_forms`` says what a word is.
+    ``<name>:<kind>``. A query's ``weight`` is not applied here. ``memlab.text.tokenize`` says what a word is.
     """
 
     reads: ClassVar = ("queries", "questions", "memories", "texts")

@@ -17,8 +17,8 @@ from memlab.search.hits import HitsBuilder
 from memlab.stage import Names, Stage, stage
 from memlab.store import Store
 from memlab.tables import Notes, Tables, add_texts, frame, with_text
-from memlab.text.fence import NOTE, fence_data, mark_for
-from memlab.text.unicode import printable_line
+from memlab.text.display import printable_line
+from memlab.text.transcript import NOTE, fence_data, mark_for
 
 _SYSTEM = """You search a person's past conversations to gather everything that a question asks for: every item of a \
 count, every part of a list or a sum, both sides of a comparison. First think of the items that may exist, also those \

@@ -25,7 +25,7 @@ from memlab.runtime.files import open_plain, write_all
 from memlab.runtime.progress import progress
 from memlab.store.segments import store_errors, write_file, write_identity
 from memlab.store.writer import model_name
-from memlab.text.unicode import replace_surrogates
+from memlab.text.display import replace_surrogates
 
 SUFFIX = ".jsonl"
 _FIELDS = tuple(field.name for field in fields(Completion))

@@ -1,10 +1,38 @@
-"""Texts made safe for terminals and reports, and numbers formatted for them."""
+"""Texts made safe for terminals, notebooks and reports, and numbers formatted for them."""
 
 from __future__ import annotations
 
+import re
 import sys
 import unicodedata
+from collections.abc import Iterable, Sequence
+from html import escape
 from typing import Any, TypeGuard
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def replace_surrogates(text: str, replacement: str = "?") -> str:
+    """Replace lone surrogates, which JSON and PDF can contain, so that the text can be sent and stored.
+
+    >>> replace_surrogates("a\\x1b[31m\\ud83d")
+    'a\\x1b[31m?'
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub(replacement, text)
+    return text
+
+
+def printable_line(text: str) -> str:
+    """Return a text in one line, without control characters and lone surrogates.
+
+    >>> printable_line("Ann\\n moved\\x1b to\\ud83d  Rome.")
+    'Ann moved to Rome.'
+    """
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
 
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # controls, invisible formats (text direction), surrogates, separators
 
@@ -143,3 +171,28 @@ def format_duration(seconds: Any) -> str:
     if seconds >= 60:
         return f"{int(seconds) // 60:,} min {int(seconds) % 60:02d} s"
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds:.2f} s"
+
+
+def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
+    """Return a table of texts; markup in them is shown as it is written.
+
+    >>> html_table(["name"], [["<b>"]], "1 row")
+    '<table><caption>1 row</caption><tr><th>name</th></tr><tr><td>&lt;b&gt;</td></tr></table>'
+    """
+    head = "".join(f"<th>{_safe(name)}</th>" for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    title = f"<caption>{_safe(caption)}</caption>" if caption else ""
+    return f"<table>{title}<tr>{head}</tr>{body}</table>"
+
+
+def paragraphs(texts: Iterable[str]) -> str:
+    """Return one paragraph per text.
+
+    >>> paragraphs(["a < b"])
+    '<p>a &lt; b</p>'
+    """
+    return "".join(f"<p>{_safe(text)}</p>" for text in texts)
+
+
+def _safe(text: object) -> str:
+    return escape(one_line(text))

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import polars as pl
 
 from memlab.tables import SESSION, as_of
-from memlab.text.tokenize import LUCENE_STOP_WORDS
-from memlab.text.word_forms import characters
+from memlab.text.tokenize import LUCENE_STOP_WORDS, characters
 
 _WORD = re.compile(r"\w+")
 _COMMON = frozenset((*LUCENE_STOP_WORDS, "can", "did", "does", "from", "had", "has", "have", "her", "him", "his", "how",

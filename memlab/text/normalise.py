@@ -12,7 +12,7 @@ import unicodedata
 
 import Stemmer
 
-from memlab.text.word_forms import characters
+from memlab.text.tokenize import characters
 
 _UNITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
           "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")

@@ -15,8 +15,7 @@ from pathlib import Path
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 from memlab.track.record import find_records
-from memlab.track.sync import missing_key, pending, sync
-from memlab.track.wandb import WandbTrack
+from memlab.track.wandb import WandbTrack, missing_key, pending, sync
 
 
 def main(argv: Sequence[str] | None = None) -> int:

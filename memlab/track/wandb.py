@@ -1,23 +1,124 @@
-"""W&B runs filled from finished run folders: a view of the record, never the record.
+"""W&B runs and artifacts filled from finished run folders: a view of the record, never the record.
+
+W&B artifacts of an arm with their lineage: its outputs (rankings, answers) and its inputs (data set, models).
+
+Inputs are small files with the checksums and fingerprints of the manifest, not the data and weights themselves. A run
+is linked to them online; an offline run has them as metadata of its outputs, and gets the links when ``python -m
+memlab.track sync`` sends it.
 
 One run per arm. Its id comes from the arm's path and hash, so that an arm that is resumed, that failed before, or that
 is published twice is one run; a marker records what was published, so that a repeated experiment costs nothing here.
+
+``sync`` sends the run folder, not W&B's own offline file: the folder is the record, its id is the same, and online the
+run is linked to the data and the models that it used. Markers are rewritten one by one, so an interrupted sync
+continues where it stopped; W&B's own mark (``*.wandb.synced``) keeps ``wandb sync`` from sending the file again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import netrc
 import os
+import re
 import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from memlab.errors import MemlabError
 from memlab.harness.results import ArmRun, read_arm
+from memlab.runtime.paths import expand
 from memlab.stage import LocalPath, Names, stage
 from memlab.text.display import one_line
-from memlab.track import artifacts, contents
-from memlab.track.record import PublishRecord, failure_tail, find_record
+from memlab.track.record import PublishRecord, config, failure_tail, figures, find_record, find_records, tables
+
+OUTPUTS = {
+    "ranking": ("ranking.parquet", "context.parquet", "questions.parquet", "ids.parquet", "run.trec", "metrics.json",
+                "config.yaml", "manifest.json"),
+    "answers": ("answers.jsonl", "verdicts.jsonl", "attribution.parquet"),
+}
+"""Type of an artifact -> its files of the run folder; an artifact without any file is skipped."""
+
+LONGEST = 128
+"""Letters of an artifact's name that W&B accepts."""
+
+
+@dataclass(frozen=True)
+class ArtifactInput:
+    """An input of an arm: its type and name in W&B, and the facts that identify it."""
+
+    kind: str
+    name: str
+    facts: dict[str, Any]
+
+
+def inputs(manifest: dict[str, Any]) -> list[ArtifactInput]:
+    """Return the data set and every model of a manifest, each once.
+
+    >>> [i.name for i in inputs({"dataset": "locomo", "data": {"sha256": "1f"}, "pipeline": {
+    ...     "dense": {"is": "memlab.Dense", "embedder": {"is": "SentenceEmbedder", "weights": "78"}}}})]
+    ['data-locomo', 'model-SentenceEmbedder-ac3b9e']
+    """
+    data = {"dataset": manifest.get("dataset"), "data": manifest.get("data")}
+    by_name = {data_name(manifest): ArtifactInput("dataset", data_name(manifest), data)}
+    for model in _models(manifest.get("pipeline")):
+        digest = hashlib.blake2b(json.dumps(model, sort_keys=True, default=str).encode(), digest_size=3).hexdigest()
+        label = str(model.get("model") or model["is"]).rpartition("/")[2]
+        name = artifact_name("model", label, tail=digest)
+        by_name[name] = ArtifactInput("model", name, model)
+    return list(by_name.values())
+
+
+def data_name(manifest: dict[str, Any]) -> str:
+    """Return the name of the data set's artifact; other contents of that name are further versions."""
+    return artifact_name("data", str(manifest.get("dataset")))
+
+
+def artifact_name(*words: str, tail: str = "") -> str:
+    """Join words to a name that W&B accepts: letters, digits, ``-_.``, at most ``LONGEST``.
+
+    >>> artifact_name("model", "Qwen 3", tail="ab12")
+    'model-Qwen_3-ab12'
+    """
+    ending = f"-{tail}" if tail else ""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", "-".join(words))[:LONGEST - len(ending)] + ending
+
+
+def log(wandb: Any, run: Any, arm: ArmRun) -> None:
+    """Link the run to its inputs, where it is online, and add its outputs."""
+    used = inputs(arm.manifest)
+    if not run.offline:
+        for source in used:
+            artifact = wandb.Artifact(source.name, source.kind, metadata=source.facts)
+            with artifact.new_file("identity.json") as file:
+                json.dump(source.facts, file, indent=1, sort_keys=True, default=str)
+            run.use_artifact(artifact)
+    for kind, names in OUTPUTS.items():
+        files = [arm.folder / name for name in names if (arm.folder / name).is_file()]
+        if not files:
+            continue
+        artifact = wandb.Artifact(artifact_name(kind, arm.name, tail=run.id), kind, metadata={
+            "arm": arm.name, "digest": arm.digest, "used": {source.name: source.facts for source in used}})
+        for path in files:  # a finished folder does not change: the client need not copy it first
+            artifact.add_file(str(path), name=path.name, skip_cache=True, policy="immutable")
+        run.log_artifact(artifact)
+
+
+def _models(part: Any) -> Iterator[dict[str, Any]]:
+    """Yield the identities of models in a pipeline's description: their "is" names no package, unlike a stage's."""
+    if isinstance(part, dict):
+        if "." not in str(part.get("is", ".")) and ("weights" in part or "model" in part):
+            yield part
+        for inner in part.values():
+            yield from _models(inner)
+    elif isinstance(part, list | tuple):
+        for inner in part:
+            yield from _models(inner)
+
 
 NAME, TAG = 128, 64
 """Letters of a run's name and of a tag that W&B accepts."""
@@ -90,16 +191,16 @@ class WandbTrack:
         run = wandb.init(
             mode=self.mode, project=self.project, entity=self.entity, id=run_id(place), name=one_line(name)[:NAME],
             job_type="arm", group=(self.group or experiment)[:NAME], tags=tags, dir=str(root), notes=notes,
-            config=contents.config(arm) if arm else {"manifest": {"arm": name, "experiment": experiment}},
+            config=config(arm) if arm else {"manifest": {"arm": name, "experiment": experiment}},
             resume="allow" if self.mode == "online" else None, reinit="create_new", settings=_settings(wandb))
         status = 1
         try:
             if arm is None:
                 run.summary.update({"failure": notes})
             else:
-                run.summary.update(contents.figures(arm))
-                run.log(contents.tables(wandb, arm))
-                artifacts.log(wandb, run, arm)
+                run.summary.update(figures(arm))
+                run.log(tables(wandb, arm))
+                log(wandb, run, arm)
                 status = 0
         finally:
             run.finish(exit_code=status)
@@ -141,3 +242,52 @@ def _wandb() -> Any:
     except ImportError as error:
         raise MemlabError("wandb is not installed", fix="pip install wandb, or track=none") from error
     return wandb
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The result for one arm: where it was sent, or None; ``tried`` is false once the server is given up."""
+
+    folder: Path
+    where: str | None
+    tried: bool = True
+
+
+def missing_key() -> str | None:
+    """Return an error message where neither WANDB_API_KEY nor the login's netrc has a key, else None."""
+    host = urlsplit(os.environ.get("WANDB_BASE_URL") or "https://api.wandb.ai").hostname or ""
+    if os.environ.get("WANDB_API_KEY"):
+        return None
+    for path in (os.environ.get("NETRC"), "~/.netrc", "~/_netrc"):
+        with suppress(OSError, MemlabError, netrc.NetrcParseError):
+            if path and netrc.netrc(expand(path)).authenticators(host):
+                return None
+    return "there is no W&B account here, and nothing was sent. Fix: wandb login, or export WANDB_API_KEY=..."
+
+
+def pending(root: Path) -> list[PublishRecord]:
+    """Return the arms under a folder that were published offline and are not on a server yet."""
+    return [record for record in find_records(root) if record.published().get("mode") == "offline"]
+
+
+def sync(records: list[PublishRecord], project: str | None = None, entity: str | None = None) -> Iterator[Sent]:
+    """Send arms, with the project, entity, group and tags of their offline run unless others are given."""
+    reset_refusals()
+    for record in records:
+        if server_given_up():
+            yield Sent(record.folder, None, tried=False)
+            continue
+        before = record.published()
+        track = WandbTrack(mode="online", project=project or before.get("project") or "memlab",
+                           entity=entity or before.get("entity"), group=before.get("group"),
+                           tags=tuple(before.get("tags") or ()))
+        where = track.publish(record.folder)
+        if where and before:
+            _mark_synced(Path(before["where"]))
+        yield Sent(record.folder, where)
+
+
+def _mark_synced(offline: Path) -> None:
+    """Set the client's own mark that an offline run was sent; its folder may be gone by now."""
+    for file in offline.glob("*.wandb"):
+        file.with_suffix(".wandb.synced").touch()

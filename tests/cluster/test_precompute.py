@@ -13,8 +13,8 @@ from memlab.search.dense import Dense
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate
 from memlab.store import Store
-from memlab.write.chunk.turns import RoundChunker, TurnChunker
-from memlab.write.context.llm import LLMContext
+from memlab.write.chunk import RoundChunker, TurnChunker
+from memlab.write.context import LLMContext
 from tests.chats import ScriptedChat
 from tests.search.world import WordEmbedder
 from tests.small import arm, lexical

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memlab.cluster.schedule import Step
-from memlab.cluster.slurm_states import LOST, JobState
+from memlab.cluster.slurm import LOST, JobState
 from memlab.cluster.snapshot import Job, Snapshot
 from memlab.cluster.status import ArmStatus, arm_statuses
 from memlab.store import Store

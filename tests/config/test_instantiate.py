@@ -13,7 +13,7 @@ from memlab.errors import Faults
 from memlab.harness.build import PLACES, build
 from memlab.harness.sweep import read
 from memlab.rank.select import Fixed
-from memlab.write.chunk.turns import Levels
+from memlab.write.chunk import Levels
 
 FIXED = "memlab.rank.select.Fixed"
 
@@ -27,8 +27,8 @@ def faults_of(node: Any) -> list[str]:
 def test_an_object_and_its_parts_are_made() -> None:
     faults: list[str] = []
     assert construct({"_target_": FIXED, "k": 3}, "rank.select", faults) == Fixed(k=3)
-    nested = {"_target_": "memlab.write.chunk.turns.Levels", "chunkers": [
-        {"_target_": "memlab.write.chunk.turns.TurnChunker", "roles": ["user"], "speakers": True}]}
+    nested = {"_target_": "memlab.write.chunk.Levels", "chunkers": [
+        {"_target_": "memlab.write.chunk.TurnChunker", "roles": ["user"], "speakers": True}]}
     made = construct(nested, "write.chunk", faults)
     assert isinstance(made, Levels)
     assert made.chunkers[0].kind == "turn.user"
@@ -41,7 +41,7 @@ def test_an_object_and_its_parts_are_made() -> None:
     ({"_target_": FIXED, "k": "5"}, "rank.select.k: Input should be a valid integer (given: '5')"),
     ({"_target_": FIXED, "k": True}, "rank.select.k: Input should be a valid integer (given: True)"),
     ({"_target_": FIXED, "k": "???"}, "rank.select.k: a value is required, e.g. rank.select.k=..."),
-    ({"_target_": "memlab.rank.token_matched.TokenMatchedK", "k": "x" * 200}, "xxxx…)"),
+    ({"_target_": "memlab.rank.adaptive_k.TokenMatchedK", "k": "x" * 200}, "xxxx…)"),
     ({"_target_": "memlab.rank.select.Gap", "min_k": 9, "max_k": 3},
      "rank.select: min_k 9 is above max_k 3"),
     ({"_target_": "memlab.learn.coverage.stage.LoadedCoverage"}, "rank.select.path: Field required"),

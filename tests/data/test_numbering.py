@@ -16,15 +16,15 @@ from memlab.data import numbering
 from memlab.data.numbering import Numbering, corpora_by_content, draws
 from memlab.evaluate.attribution import Attribution
 from memlab.harness.arm import Arm, load
-from memlab.judge.f1 import TokenF1
+from memlab.judge.rules import TokenF1
 from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
 from memlab.learn.question_classifier import Centroids
-from memlab.query.decompose.base import RuleDecompose
-from memlab.query.shuffled import ShuffledQueries
+from memlab.query.decompose import RuleDecompose
+from memlab.query.original import ShuffledQueries
+from memlab.rank.adaptive_k import TokenMatchedK
 from memlab.rank.baselines import RandomScore
+from memlab.rank.boost import Forward
 from memlab.rank.select import Gap
-from memlab.rank.time_window import Forward
-from memlab.rank.token_matched import TokenMatchedK
 from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
 from memlab.search.dense import Dense

@@ -8,10 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from memlab.evaluate.answers import answer_metrics, judge_columns
-from memlab.evaluate.averages import averages
 from memlab.evaluate.export import write_answers
-from memlab.evaluate.per_question import per_question
-from memlab.evaluate.summary import summary
+from memlab.evaluate.summary import averages, per_question, summary
 from memlab.tables import Tables, frame, text_hash, texts_frame
 
 SAID = "It was <b>Rex</b>,\nnot \x1b[31mMax"

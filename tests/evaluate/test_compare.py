@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from memlab.data.groups import GroupBy
 from memlab.evaluate.compare import ArmResult, compare
 from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.per_question import per_question
 from memlab.evaluate.statistics import holm
+from memlab.evaluate.summary import per_question
 
 METRIC = "selected/turn/recall_all"
 SHAPE = {"arm", "comparator", "metric", "direction", "n", "difference", "low", "high", "test", "p", "p_adjusted",

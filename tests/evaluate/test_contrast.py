@@ -9,8 +9,7 @@ from scipy import stats
 
 from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast, measure
-from memlab.evaluate.grouped_mean import grouped_mean
-from memlab.evaluate.statistics import sign_flip
+from memlab.evaluate.statistics import grouped_mean, sign_flip
 
 
 def rows(values: list[float | None], groups: list[int] | None = None, metric: str = "session/recall_all@5",

@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.evaluate.constant_k import constant_k
 from memlab.evaluate.curves import (
     Curve,
     as_curve,
     class_points,
+    constant_k,
     constant_rankings,
     rule_points,
     shared_range,
     value_column,
 )
-from memlab.evaluate.grouped_mean import grouped_mean
-from memlab.evaluate.selection import selection
+from memlab.evaluate.evidence import selection
+from memlab.evaluate.statistics import grouped_mean
 
 TURNS = value_column("turn")
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import RR, P, R, Success, nDCG
 
-from memlab.evaluate.evidence_ranks import scored_evidence
 from memlab.evaluate.export import by_session, escape, unit_names, write_qrels, write_run, write_trec
-from memlab.evaluate.retrieval import KS, retrieval
+from memlab.evaluate.retrieval import KS, retrieval, scored_evidence
 from memlab.tables import frame
 
 

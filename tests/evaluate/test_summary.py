@@ -4,11 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.evaluate.averages import averages
-from memlab.evaluate.grouped_mean import grouped_mean
-from memlab.evaluate.intervals import bca, wilson
-from memlab.evaluate.per_question import per_question
-from memlab.evaluate.summary import MEAN_RESAMPLES, is_binary, summary
+from memlab.evaluate.statistics import bca, grouped_mean, wilson
+from memlab.evaluate.summary import MEAN_RESAMPLES, averages, is_binary, per_question, summary
 
 
 def test_values_are_those_of_metrics_json_and_intervals_fit_the_kind(make_random_world) -> None:

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.evaluate.compare import ArmResult, recommend
-from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.noop import KEPT_RANKS
+from memlab.evaluate.contrast import KEPT_RANKS, Contrast
 from memlab.evaluate.verdict import Recommendation
 
 METRIC = "selected/turn/recall_all"

@@ -13,28 +13,25 @@ from hypothesis import strategies as st
 
 from memlab.chats.whatsapp import _name_attachments
 from memlab.data.beam import _PLAN
-from memlab.judge import match
+from memlab.judge import rules
 from memlab.judge.llm import contains_yes, first_word
 from memlab.query.classify import Rules
-from memlab.query.decompose.rules import parts_of
-from memlab.query.expand.statement import statement
-from memlab.query.expand.synonyms import inject_synonyms, rewrites
+from memlab.query.decompose import parts_of
+from memlab.query.expand_rules import inject_synonyms, rewrites, statement
 from memlab.questions.propose import questions_of
-from memlab.read.pack import pruned
+from memlab.read import sentence_pruning
 from memlab.runtime.redaction import redact
 from memlab.runtime.terminal import shown
 from memlab.search.bm25 import StemmedWords
 from memlab.systems.memorystack import single_value
-from memlab.systems.oltramem.coreference import resolve_pronouns
-from memlab.text import display, fence, normalise
+from memlab.systems.oltramem import resolve_pronouns
+from memlab.text import display, normalise, transcript
+from memlab.text.display import replace_surrogates
 from memlab.text.temporal.question_window import window_of
 from memlab.text.temporal.resolve import find_expressions
-from memlab.text.unicode import replace_surrogates
+from memlab.write import contradiction, extract_rules, semantic_chunk
 from memlab.write.anchor import split_notes
-from memlab.write.chunk import semantic
-from memlab.write.context.llm import clean_reply
-from memlab.write.extract import entities, relations, slots
-from memlab.write.relations import attributes, contradiction
+from memlab.write.context import clean_reply
 from tests.fuzz.mutation import TEXTS, fuzz, outcome
 
 pytestmark = pytest.mark.slow
@@ -47,7 +44,7 @@ DATED = 5000
 
 READERS: dict[str, Callable[[str], Any]] = {
     "redact": redact, "shown": shown, "sanitise_lines": display.sanitise_lines, "clean": display.clean,
-    "without_items": fence.without_items, "fence": lambda text: fence.fence({"a": text}),
+    "without_items": transcript.without_items, "fence": lambda text: transcript.fence({"a": text}),
     "normalise_locomo": normalise.normalise_locomo, "answer_tokens": normalise.answer_tokens,
     "normalise_vote": normalise.normalise_vote, "accepted_answers": normalise.accepted_answers,
     "words": lambda text: StemmedWords(r"\b\w\w+\b", (), "english")(pl.Series([text])),
@@ -55,15 +52,17 @@ READERS: dict[str, Callable[[str], Any]] = {
     "find_expressions": lambda text: find_expressions(text[:DATED], datetime(2023, 5, 20)),
     "classify": Rules.classify, "parts_of": parts_of, "statement": statement,
     "rewrites": lambda text: rewrites(text, 3), "inject_synonyms": inject_synonyms, "questions_of": questions_of,
-    "contains_yes": contains_yes, "first_word": first_word, "abstains": match.abstains,
-    "same": lambda text: match.same(text, "blue"), "within": lambda text: match.within(text, "blue"),
-    "pruned": lambda text: pruned.split(text, frozenset()), "split_notes": split_notes, "blocks": semantic.blocks,
+    "contains_yes": contains_yes, "first_word": first_word, "abstains": rules.abstains,
+    "same": lambda text: rules.same(text, "blue"), "within": lambda text: rules.within(text, "blue"),
+    "pruned": lambda text: sentence_pruning.split(text, frozenset()), "split_notes": split_notes,
+    "blocks": semantic_chunk.blocks,
     "clean_reply": lambda text: clean_reply(text, 2, 50),
     "resolve_pronouns": lambda text: resolve_pronouns([("Ann", text), ("Bob", text)]),
-    "names": lambda text: entities.names([("Ann", text)], ["Ann"]),
-    "entities": lambda text: list(entities.spans(text)),
-    "links": lambda text: list(relations.links(text, "Ann", frozenset())),
-    "sentences": slots.sentences, "category": slots.category, "states": lambda text: list(attributes.states(text)),
+    "names": lambda text: extract_rules.names([("Ann", text)], ["Ann"]),
+    "entities": lambda text: list(extract_rules.spans(text)),
+    "links": lambda text: list(extract_rules.links(text, "Ann", frozenset())),
+    "sentences": extract_rules.sentences, "category": extract_rules.category,
+    "states": lambda text: list(contradiction.states(text)),
     "claims": lambda text: list(contradiction.claims(text)), "values": lambda text: list(single_value.values(text)),
     "attachments": _name_attachments, "plan": lambda text: _PLAN.sub("", text),
 }

@@ -14,19 +14,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.jsonl import SessionLine, TurnLine
-from memlab.judge.hypotheses import read as read_hypotheses
+from memlab.judge.cases import read as read_hypotheses
 from memlab.judge.llm import contains_yes, first_word
 from memlab.models.chat.connection import parse_completion
 from memlab.models.chat.protocol import MAX_TOKENS, Completion
-from memlab.query.decompose.llm import LLMDecompose
-from memlab.query.time_window.llm import LLMWindows
-from memlab.questions.by_model import propose_by_model
+from memlab.query.decompose import LLMDecompose
+from memlab.query.time_window import LLMWindows
+from memlab.questions.propose import propose_by_model
 from memlab.rank.rerank_llm import many_scores, one_score
 from memlab.store import completions
 from memlab.systems.memorystack.judge import MemoryStackJudge
 from memlab.systems.memorystack.rerank import array_scores
-from memlab.write.chunk.turns import TurnChunker
-from memlab.write.extract.llm import LLMExtract
+from memlab.write.chunk import TurnChunker
+from memlab.write.extract_llm import LLMExtract
 from tests.chats import ScriptedChat
 from tests.fuzz.mutation import TEXTS, as_json, as_lines, fuzz, mutated, outcome
 from tests.query.worlds import asked, done

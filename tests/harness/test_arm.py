@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 
 from memlab.data.locomo import LoCoMo
 from memlab.errors import MemlabError
-from memlab.evaluate.per_question import ABOUT
+from memlab.evaluate.summary import ABOUT
 from memlab.harness import arm as arms
 from memlab.harness import manifest
 from memlab.harness.arm import load, reliability
@@ -26,7 +26,7 @@ from memlab.search.dense import Dense
 from memlab.slots import SLOTS
 from memlab.store import Store
 from memlab.tables import SCHEMAS
-from memlab.write.chunk.turns import SessionChunker
+from memlab.write.chunk import SessionChunker
 from tests.data.official_records import conversation, write
 from tests.small import arm, lexical, lives
 from tests.store.worker import DigestEmbedder
@@ -156,7 +156,7 @@ def test_an_adaptive_arm_has_a_twin_of_the_same_mean_tokens(tmp_path: Path, stor
     assert counts.max() - counts.min() <= 1
     # the twin's configuration is its own, so that it can be run from it
     chosen = OmegaConf.load(twin / "config.yaml").rank.select
-    assert chosen == {"_target_": "memlab.rank.token_matched.TokenMatchedK",
+    assert chosen == {"_target_": "memlab.rank.adaptive_k.TokenMatchedK",
                       "k": of_twin["pipeline"]["select"]["k"], "seed": 0}
 
 

@@ -13,21 +13,20 @@ from memlab.evaluate.attribution import Attribution
 from memlab.harness.plan import Cost, cost, print_plan, rates
 from memlab.harness.sweep import Sweep
 from memlab.judge.cases import Judges
-from memlab.judge.f1 import TokenF1
 from memlab.judge.llm import LlmJudge
+from memlab.judge.rules import TokenF1
 from memlab.rank.rerank import Rerank
 from memlab.rank.rerank_llm import LlmRerank
 from memlab.rank.select import Fixed
 from memlab.read.prompt import PromptTemplate
-from memlab.read.reader import Reader
-from memlab.read.vote import SelfConsistency
+from memlab.read.reader import Reader, SelfConsistency
 from memlab.search.dense import Dense
 from memlab.search.late_interaction import Late
 from memlab.stage import Nothing
 from memlab.store import Store
-from memlab.write.chunk.semantic import Semantic
-from memlab.write.chunk.turns import Levels, TurnChunker
-from memlab.write.context.llm import LLMContext
+from memlab.write.chunk import Levels, TurnChunker
+from memlab.write.context import LLMContext
+from memlab.write.semantic_chunk import Semantic
 from tests.chats import ScriptedChat
 from tests.search.world import Overlap
 from tests.small import arm, lexical

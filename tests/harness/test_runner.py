@@ -12,7 +12,7 @@ from memlab.errors import MemlabError
 from memlab.harness.runner import keep_traceback
 from memlab.report.publish import publish, show
 from memlab.store import Store
-from memlab.track.off import Off
+from memlab.track.record import Off
 from tests.small import arm
 
 

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from memlab.judge import llm
 from memlab.judge.cases import Judges
-from memlab.judge.f1 import TokenF1
 from memlab.judge.llm import LlmJudge
+from memlab.judge.rules import TokenF1
 from memlab.store import Store
 from tests.judge.worlds import judged, one, says, world
 

@@ -12,11 +12,11 @@ import pytest
 from memlab.evaluate.contrast import paired_values
 from memlab.judge import accuracy
 from memlab.judge.__main__ import main
-from memlab.judge.calibration.calibrate import judge_answers
-from memlab.judge.calibration.calibrate import main as calibrate_main
-from memlab.judge.calibration.synthetic_answers import CalibrationSet, SyntheticAnswer
+from memlab.judge.calibrate import judge_answers
+from memlab.judge.calibrate import main as calibrate_main
 from memlab.judge.llm import LlmJudge
 from memlab.judge.official import OfficialJudge
+from memlab.judge.synthetic_answers import CalibrationSet, SyntheticAnswer
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Completion
 from memlab.report.build import verdict_counts

@@ -11,7 +11,7 @@ import pytest
 
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import Faults, MemlabError
-from memlab.judge import accuracy, hypotheses
+from memlab.judge import accuracy, cases
 from memlab.judge.__main__ import main
 from memlab.judge.command import make_judge
 from memlab.judge.official import OfficialJudge
@@ -152,14 +152,14 @@ def test_files_that_cannot_be_scored(tmp_path: Path, text: str, fault: str) -> N
     path = tmp_path / "h.jsonl"
     path.write_text(text)
     with pytest.raises(MemlabError, match=fault):
-        hypotheses.read(path, {"a1": 0})
+        cases.read(path, {"a1": 0})
     with pytest.raises(MemlabError, match="cannot be read"):
-        hypotheses.read(tmp_path / "absent", {"a1": 0})
+        cases.read(tmp_path / "absent", {"a1": 0})
 
 
 def test_a_json_list_is_read_and_further_fields_are_allowed(tmp_path: Path) -> None:
     path = write(tmp_path / "h.json", [{**said("a1", "x"), "model": "y"}])
-    assert hypotheses.read(path, {"a1": 4}).hypotheses == {4: "x"}
+    assert cases.read(path, {"a1": 4}).hypotheses == {4: "x"}
 
 
 def test_labels_by_hand(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +174,7 @@ def test_labels_by_hand(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_official_counts_by_hand(data: Path) -> None:
-    tables = hypotheses.with_answers(LongMemEval(variant="oracle", path=data).load(), {0: "x", 1: "x", 2: "x", 3: "x"})
+    tables = cases.with_answers(LongMemEval(variant="oracle", path=data).load(), {0: "x", 1: "x", 2: "x", 3: "x"})
     made = pl.DataFrame({"question": [0, 1, 2, 3], "score": [1.0, 0.0, 1.0, None],
                          "correct": [True, False, True, None]}, schema_overrides={"question": pl.Int32})
     rows = {row.name: row for row in accuracy.accuracy_table(tables, made)}
@@ -190,7 +190,7 @@ def test_ids_that_name_two_questions_are_refused() -> None:
                         "question": [0, 1], "name": ["q", "q"]},
                        schema_overrides=dict.fromkeys(("corpus", "session", "turn", "question"), pl.Int32))
     with pytest.raises(MemlabError, match="one id"):
-        hypotheses.question_ids(Tables(ids=ids))
+        cases.question_ids(Tables(ids=ids))
 
 
 @pytest.mark.usefixtures("script")

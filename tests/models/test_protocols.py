@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from memlab.models.protocols import models_in
 from memlab.rank.rerank import Rerank
 from memlab.search.dense import Dense
-from memlab.write.chunk.turns import Levels, TurnChunker
+from memlab.write.chunk import Levels, TurnChunker
 from tests.search.world import Overlap, WordEmbedder
 
 

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 
 from memlab.errors import MemlabError
 from memlab.rank.boost import Boost
-from memlab.rank.signals.importance import Importance
-from memlab.rank.signals.protocol import Signal
+from memlab.rank.signals import Importance, Signal
 from memlab.rank.units import ranked
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables

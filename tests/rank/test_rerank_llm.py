@@ -17,7 +17,7 @@ from memlab.rank.rerank_llm import KINDS, LlmRerank, ShownQuestion, fair, listwi
 from memlab.rank.units import memory_units, session_units, turn_units
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, frame
-from memlab.text.fence import NOTE, mark_for
+from memlab.text.transcript import NOTE, mark_for
 from tests.chats import ScriptedChat
 from tests.fences import inside
 from tests.rank.rankings import TURNS, body, ranking, world

@@ -13,7 +13,7 @@ from memlab.config.instantiate import construct
 from memlab.models.chat.openai import OpenAIChat
 from memlab.question_types import VOCABULARY
 from memlab.read.prompt import PromptRouter, PromptTemplate, RoutedPrompts
-from memlab.read.vote import Vote
+from memlab.read.reader import Vote
 from memlab.stage import Stage, declaration
 from memlab.text.token_counter import TokenCounter
 from tests.chats import ScriptedChat

@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Prompt
-from memlab.read.pack.by_rank import ByDate, ByRank
-from memlab.read.pack.by_session import BySession
-from memlab.read.pack.full_context import FullContext
+from memlab.read.pack import ByDate, ByRank, BySession, FullContext
 from memlab.read.prompt import PromptTemplate, RoutedPrompts
-from memlab.read.reader import INCOMPLETE, PER_MESSAGE, PER_PROMPT, Reader
-from memlab.read.vote import SelfConsistency
+from memlab.read.reader import INCOMPLETE, PER_MESSAGE, PER_PROMPT, Reader, SelfConsistency
 from memlab.stage import Nothing
 from memlab.store import Store
 from memlab.tables import GOLD, Tables

@@ -9,7 +9,7 @@ from pathlib import Path
 from tokenizers import Tokenizer, models
 
 from memlab.models.chat.openai import OpenAIChat
-from memlab.read.reader_tokenizer import ReaderTokens
+from memlab.read.tokens import ReaderTokens
 
 MERGES = [("\n", "u"), ("u", "s"), ("us", "e"), ("use", "r"), ("w", "o"), ("wo", "r"), ("wor", "d"), ("\n", "\n"),
           (" ", "[")]

@@ -17,7 +17,7 @@ from memlab.report.console import print_comparison
 from memlab.report.inputs import RECORD
 from memlab.report.publish import publish
 from memlab.store import store_at
-from memlab.track.off import Off
+from memlab.track.record import Off
 from tests.sealing import seal
 from tests.small import arm, lexical
 

@@ -16,8 +16,7 @@ from memlab.report import html as report_html
 from memlab.report import view_model
 from memlab.report.build import ReportFiles
 from memlab.report.console import print_comparison
-from memlab.report.html import _json, _questions, forest, page
-from memlab.report.packed import unpack
+from memlab.report.html import _json, _questions, forest, page, unpack
 
 
 class Reader(html.parser.HTMLParser):

@@ -17,7 +17,7 @@ from memlab.report.inputs import RECORD, inputs_digest, up_to_date
 from memlab.report.publish import publish
 from memlab.runtime.source import SourceTree
 from memlab.store import store_at
-from memlab.track.off import Off
+from memlab.track.record import Off
 from tests.small import arm
 
 ONE = Contrast("one", "two", "session/recall_all@5")

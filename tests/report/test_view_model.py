@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from memlab.evaluate.noop import OUTPUTS
+from memlab.evaluate.contrast import OUTPUTS
 from memlab.harness.results import ArmRun
 from memlab.report import view_model
 from memlab.report.build import ReportFiles

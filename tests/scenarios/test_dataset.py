@@ -10,8 +10,7 @@ from memlab.config.instantiate import make_dataset
 from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
 from memlab.scenarios.cases import CASES, CATEGORIES, Expect
-from memlab.scenarios.dataset import ASKED_ON, Scenarios
-from memlab.scenarios.distractors import NOTE_TEMPLATES
+from memlab.scenarios.dataset import ASKED_ON, NOTE_TEMPLATES, Scenarios
 from memlab.tables import GOLD, SCHEMAS, with_text
 from memlab.text.token_counter import count_tokens
 

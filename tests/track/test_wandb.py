@@ -14,8 +14,7 @@ from pydantic import ValidationError
 
 from memlab.config.instantiate import CONF
 from memlab.track.__main__ import main
-from memlab.track.off import Off
-from memlab.track.record import MARKER
+from memlab.track.record import MARKER, Off
 from memlab.track.wandb import WandbTrack, run_id
 from tests.sealing import seal
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.store import Store
-from memlab.systems.oltramem.pronouns import ResolveBoth, ResolvePronouns
+from memlab.systems.oltramem import ResolveBoth, ResolvePronouns
 from memlab.write.anchor import ResolveDates, split_notes
-from memlab.write.chunk.turns import Levels, RoundChunker, SessionChunker, TurnChunker
+from memlab.write.chunk import Levels, RoundChunker, SessionChunker, TurnChunker
 from tests.write.conversations import DAY, talk, written
 
 # DAY is Saturday, 20 May 2023, 9:30; each further session is a day later

@@ -16,8 +16,7 @@ from memlab.data.documents.blocks import Document, DocumentBlock, paragraphs
 from memlab.data.jsonl import QUESTIONS
 from memlab.errors import MemlabError
 from memlab.runtime.json_limits import MOST_BYTES
-from memlab.text.display import sanitise
-from memlab.text.unicode import replace_surrogates
+from memlab.text.display import replace_surrogates, sanitise
 
 _UNPACKED = 20  # times its limit that a docx may unpack to: text packs to a tenth, a bomb to a thousandth
 

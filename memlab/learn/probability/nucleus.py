@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from memlab.learn.probability.stage import CrossFitProbability, LoadedProbability
-from memlab.rank.top_p import TopP
+from memlab.rank.adaptive_k import TopP
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables

@@ -9,8 +9,7 @@ import polars as pl
 
 from memlab.learn.probability.stage import ADDED, CrossFitProbability, LoadedProbability, joined, labels
 from memlab.learn.probability.threshold import ValueChoice
-from memlab.rank.marginal import EachBudget, MeanBudget
-from memlab.rank.select import Count
+from memlab.rank.select import Count, EachBudget, MeanBudget
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables

@@ -15,7 +15,7 @@ from memlab.learn.reranker.examples import question_keys
 from memlab.learn.reranker.record import read
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.protocols import Floats, Ints, PairScorer
-from memlab.query.shuffled import ShuffledQueries
+from memlab.query.original import ShuffledQueries
 from memlab.rank.rerank import PoolReranker, Rerank
 from memlab.stage import LocalPath, stage
 from memlab.store import Store

@@ -15,8 +15,8 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Message
+from memlab.text.display import replace_surrogates
 from memlab.text.token_counter import words_and_marks
-from memlab.text.unicode import replace_surrogates
 
 PER_MESSAGE = 8
 """Tokens that a chat template adds to one message if the template itself is unknown; most add 3 to 6."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from memlab.query.classify import PatternClassifier, Patterns
-from memlab.query.time_words import TIME_WORDS
+from memlab.query.classify import TIME_WORDS, PatternClassifier, Patterns
 from memlab.stage import stage
 
 DETECTORS: Patterns = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.rank.signals.helpers import Classes, flagged, placed
+from memlab.rank.signals import Classes, flagged, placed
 from memlab.stage import stage
 from memlab.tables import Tables
 

@@ -12,9 +12,9 @@ from memlab.stage import stage
 from memlab.store import Store
 from memlab.systems.memorystack.single_value import values
 from memlab.tables import Tables
-from memlab.write.relations.contradiction import claims
-from memlab.write.relations.similarity import count_shared
-from memlab.write.relations.timeline import LEAST, READS, Count, Pairs, Share, Timeline, confidence
+from memlab.write.contradiction import claims
+from memlab.write.relations import LEAST, READS, Count, Pairs, Share, Timeline, confidence
+from memlab.write.similarity import count_shared
 
 
 @stage

@@ -10,7 +10,7 @@ from memlab.rank.rerank_llm import KINDS, ChatReranker, Judged, Pools, ShownQues
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Notes
-from memlab.text.fence import NOTE
+from memlab.text.transcript import NOTE
 
 _SYSTEM = """You are an expert in information retrieval. You rate how much each stored memory helps with a query: \
 1.0 for one that answers it, 0.0 for one that has nothing to do with it, and values between for partial relevance."""

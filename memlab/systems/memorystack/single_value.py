@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memlab.write.relations.contradiction import ADVERBS, WHO, claims, clauses, subject_of, terms_of
+from memlab.write.contradiction import ADVERBS, WHO, claims, clauses, subject_of, terms_of
 
 
 def _words(text: str) -> frozenset[str]:

@@ -11,7 +11,7 @@ from memlab.learn.probability.selection import Marginal
 from memlab.learn.probability.stage import CrossFitProbability
 from memlab.pipeline import Pipeline
 from memlab.rank.score import Score
-from memlab.read.token_cost import TokenCost
+from memlab.read.tokens import TokenCost
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.learn.ranker.worlds import learned, lives, searched

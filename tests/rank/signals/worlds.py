@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from memlab.rank.boost import Boost
-from memlab.rank.signals.protocol import Signal
+from memlab.rank.signals import Signal
 from memlab.rank.units import memory_units, session_units, turn_units
 from memlab.store import Store
 from memlab.tables import SCHEMAS, Tables, empty, frame

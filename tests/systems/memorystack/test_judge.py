@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab.judge.calibration.trust import judge_warnings
+from memlab.judge.accuracy import judge_warnings
 from memlab.store import Store
 from memlab.systems.memorystack.judge import MemoryStackJudge
 from tests.judge.worlds import judged, one, says

@@ -1,0 +1,195 @@
+"""Tables of a run beside its figures: curves of the rule and of what is shown, snippets, truncated keys.
+
+The curve of an arm whose pack prunes units: tokens and answer words of what is shown, beside constant K shown whole.
+
+Each unit is pruned on its own, so the context of any selection is read off one context of all units that may be shown.
+A text that two units share counts with the better one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from memlab.errors import MemlabError
+from memlab.evaluate.answers import ANSWER_WORDS, answer_words, wanted_words
+from memlab.evaluate.curves import BY_CLASS, CONSTANT, RULE, class_points, constant_rankings, rule_points
+from memlab.evaluate.retrieval import scored_evidence
+from memlab.models.protocols import Embedder, embedders_in
+from memlab.pipeline import Pipeline, apply
+from memlab.question_types import first_of
+from memlab.search.as_of import of_kinds
+from memlab.slots import LANES
+from memlab.stage import Stage
+from memlab.store import Store
+from memlab.tables import SCHEMAS, SESSION, Tables, with_text
+
+
+@runtime_checkable
+class OneKnob(Protocol):
+    """A selection rule with one knob, whose settings draw its curve."""
+
+    def variations(self) -> Iterator[Stage]:
+        """Yield the rule at other settings of its knob."""
+
+
+def rule_curve(select: Stage, tables: Tables, group_of: dict[int, int], store: Store) -> pl.DataFrame | None:
+    """Return (rule, question, point, tokens, values) of the rule and of constant K; None for a rule without a knob.
+
+    ``tables`` are those after the selection; ``group_of`` has the group of independent questions of each question.
+    """
+    ranking = tables["ranking"]
+    if not isinstance(select, OneKnob) or not ranking.height or scored_evidence(tables).is_empty():
+        return None
+    constant = rule_points(constant_rankings(ranking), tables)
+    curves = {RULE: rule_points((rule.run(tables, store)["ranking"] for rule in select.variations()), tables),
+              CONSTANT: constant, BY_CLASS: class_points(constant, first_of(tables["classes"]), group_of)}
+    return pl.concat([rows.select(pl.lit(name).alias("rule"), pl.all()) for name, rows in curves.items()])
+
+
+LARGEST_PRUNED_K = 200
+"""The largest K of a pruned constant K, so that its curve reaches the tokens of the largest constant K shown whole."""
+
+
+@runtime_checkable
+class Prunes(Protocol):
+    """A pack that shows parts of the selected units."""
+
+    def whole(self) -> Stage:
+        """Return the pack that shows them whole."""
+
+
+def shown_curve(select: Stage, pack: Prunes, tables: Tables, store: Store) -> pl.DataFrame | None:
+    """Return (rule, question, point, tokens, ``shown/answer_words``) of the arm and of constant K, shown whole.
+
+    The arm's settings are those of its selection's knob, or constant K pruned. Questions are those whose answer is said
+    in their evidence turns; None where there are none.
+    """
+    wanted = wanted_words(tables)
+    if wanted.is_empty():
+        return None
+    ranking = tables["ranking"]
+    knob = getattr(select, "variations", None)
+    rankings: Iterable[pl.DataFrame] = (
+        constant_rankings(ranking, LARGEST_PRUNED_K) if knob is None
+        else (rule.run(tables, store)["ranking"] for rule in knob()))
+    assert isinstance(pack, Stage)
+    curves = {RULE: (rankings, pack), CONSTANT: (constant_rankings(ranking), pack.whole())}
+    columns = "tokens", ANSWER_WORDS
+    return pl.concat([
+        points.select(pl.lit(name).alias("rule"), "question", pl.lit(i, pl.Int32).alias("point"), *columns)
+        for name, (some, by) in curves.items()
+        for i, points in enumerate(_points(some, by, wanted, tables, store))])
+
+
+def _points(rankings: Iterable[pl.DataFrame], pack: Stage, wanted: pl.DataFrame, tables: Tables, store: Store
+            ) -> Iterator[pl.DataFrame]:
+    """Yield (question, tokens, ``shown/answer_words``) of each selection."""
+    questions = wanted["question"].unique().sort()
+    place = pl.DataFrame({"question": questions}).with_row_index("place")
+    near = tables["ranking"].filter(pl.col("rank") <= LARGEST_PRUNED_K).select(list(SCHEMAS["ranking"])).with_columns(
+        pl.lit(0.0).alias("score"), pl.lit(True).alias("selected")).join(place, on="question", how="semi").sort(
+        "question", "rank")
+    packed = apply(pack, tables.updated({"ranking": near}), store)
+    context = with_text(packed["context"], packed["texts"]).select("question", "unit", "tokens", "text")
+    rows = near.join(context, on=["question", "unit"], how="left", maintain_order="left").join(
+        place, on="question", maintain_order="left").with_row_index("row")
+    held = answer_words(rows.drop_nulls("text").select("row", "question", "text"), wanted)
+    tokens, of_question = rows["tokens"].fill_null(0).to_numpy().astype(np.float64), rows["place"].to_numpy()
+    for ranking in rankings:
+        chosen = rows.select("question", "unit").join(
+            ranking.filter("selected").select("question", "unit", pl.lit(True).alias("shown")),
+            on=["question", "unit"], how="left", maintain_order="left")["shown"].fill_null(False).to_numpy()
+        yield pl.DataFrame({"question": questions, "tokens": np.bincount(of_question, tokens * chosen, len(questions)),
+                            ANSWER_WORDS: held.share(chosen)})
+
+
+SHOWN_RANKS = 20
+"""Ranks that the report's drill-down shows."""
+MAX_CHARACTERS = 400
+"""Length of a snippet."""
+
+
+def snippets(ranked: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Return (question, rank, unit, session, turns, said_on, text, gold, selected) for the first ranks.
+
+    ``ranked`` is a ranking with the columns session and turns of its units. The text of an unknown document of a
+    foreign run is its name.
+    """
+    top = ranked.filter(pl.col("rank") <= SHOWN_RANKS).join(
+        tables["units"].select("unit", "corpus"), on="unit").select(
+        "question", "rank", "unit", "corpus", "session", "turns", "selected")
+    dates = tables["sessions"].select("corpus", "session", "said_on")
+    unknown = tables["ids"].filter((pl.col("kind") == "session") & (pl.col("session") < 0)).select(
+        *SESSION, pl.format("no such document: {}", "name").alias("unknown"))
+    return (
+        top.join(_lines(top, tables), on="unit", how="left")
+        .join(_gold(top, tables["evidence"]), on=["question", "unit"], how="left")
+        .join(dates, on=SESSION, how="left")
+        .join(unknown, on=SESSION, how="left")
+        .select("question", "rank", "unit", "session", "turns", "said_on", pl.coalesce("text", "unknown").alias("text"),
+                pl.col("gold").fill_null(False), "selected")
+        .sort("question", "rank")
+    )
+
+
+def _lines(top: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    """Return (unit, text), with a line "speaker: text" for each turn."""
+    lines = with_text(tables["turns"], tables["texts"]).select(
+        "corpus", "session", "turn", (pl.coalesce("speaker", "role") + ": " + pl.col("text")).alias("line"))
+    return (
+        top.select("unit", "corpus", "session", "turns").unique("unit").explode("turns")
+        .join(lines, left_on=["corpus", "session", "turns"], right_on=["corpus", "session", "turn"])
+        .sort("unit", "turns")
+        .group_by("unit", maintain_order=True)
+        .agg(pl.col("line").str.join("\n").str.slice(0, MAX_CHARACTERS).alias("text"))
+    )
+
+
+def _gold(top: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
+    """Return (question, unit, gold); evidence without a turn makes every turn of its session gold."""
+    by_turn = evidence.filter(pl.col("turn").is_not_null()).with_columns(pl.lit(True).alias("gold"))
+    by_session = evidence.filter(pl.col("turn").is_null()).select("question", "session").unique().with_columns(
+        pl.lit(True).alias("gold_session"))
+    return (
+        top.select("question", "unit", "session", "turns").explode("turns")
+        .join(by_turn, left_on=["question", "session", "turns"], right_on=["question", "session", "turn"], how="left")
+        .join(by_session, on=["question", "session"], how="left")
+        .group_by("question", "unit").agg((pl.col("gold").any() | pl.col("gold_session").any()).alias("gold"))
+    )
+
+
+def truncated_share(pipeline: Pipeline, tables: Tables, store: Store) -> dict[str, float]:
+    """Return, for each kind of memory that is searched, the share of distinct keys that the embedder truncates.
+
+    The embedder is that of the first lane that has one; the result is empty where none has.
+    """
+    stage, embedder = next(lane_embedders(pipeline), (None, None))
+    if embedder is None:
+        return {}
+    shares: dict[str, float] = {}
+    memories = of_kinds(tables["memories"], getattr(stage, "kinds", None))
+    for (kind,), part in memories.select("kind", "key_id").unique().group_by(["kind"], maintain_order=True):
+        keys = tables["texts"].join(part, left_on="text_id", right_on="key_id", how="semi")
+        cut = truncated(embedder, keys, store)
+        shares[str(kind)] = round(float(cut.mean()), 4) if len(cut) else 0.0
+    return dict(sorted(shares.items()))
+
+
+def lane_embedders(pipeline: Pipeline) -> Iterator[tuple[Stage, Embedder]]:
+    """Yield (stage, embedder) for every lane that encodes keys and queries."""
+    for slot, stage in pipeline.stages():
+        if slot in LANES:
+            yield from ((stage, embedder) for embedder in embedders_in(stage))
+
+
+def truncated(embedder: Embedder, texts: pl.DataFrame, store: Store) -> NDArray[np.bool_]:
+    """Return for each document (n,) whether it is truncated; a store that cannot be written is no fault."""
+    try:
+        return store.truncated(embedder, texts, "document")
+    except MemlabError:  # a read-only store or a full disk is no reason to lose an arm
+        return embedder.truncated(texts["text"].to_list(), "document")

@@ -1,0 +1,343 @@
+"""Arms in a report: the names of their techniques, the settings in which they differ, and their manifests."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from memlab.config.defaults import with_defaults
+from memlab.evaluate.compare import Comparison
+from memlab.harness.arm import Arm
+from memlab.harness.results import ArmRun
+from memlab.report import view_model
+from memlab.report.figures import GREY, INK, Figure, escape_markup, layout, styles
+from memlab.runtime.home import shipped
+from memlab.slots import SLOTS
+from memlab.stage import name_of
+from memlab.text.display import EMPTY, format_count, format_number, one_line
+
+CONFIGURED = "_target_"
+MARKS = (CONFIGURED, "is")
+"""Keys that name the class of a part: in a configuration, and in the specification that a manifest holds."""
+
+EMPTY_SLOT = "none"
+"""The display name of a slot that does nothing, which is also how it is chosen: ``rank/rerank=none``."""
+
+
+def with_display_names(value: Any, key: str = "") -> Any:
+    """Replace each class in a configuration or a specification by its display name; ``key`` is the name of its place.
+
+    An empty slot keeps no settings.
+
+    >>> with_display_names({"select": {"is": "memlab.Fixed", "k": 5}})
+    {'select': {'is': 'fixed', 'k': 5}}
+    >>> with_display_names({"late": {"_target_": "memlab.stage.Nothing", "writes": ["hits"]}})
+    {'late': {'_target_': 'none'}}
+    """
+    if isinstance(value, list | tuple):
+        return [with_display_names(item, key) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    named = {str(k): with_display_names(v, str(k)) for k, v in value.items()}
+    for mark in MARKS:
+        if isinstance(value.get(mark), str):
+            name = display_name(value[mark], key, value if mark == CONFIGURED else None)
+            return {mark: name} if name == EMPTY_SLOT else {**named, mark: name}
+    return named
+
+
+def display_name(path: str, key: str = "", settings: Mapping[str, Any] | None = None) -> str:
+    """Return the display name of a class, given by its path or its name.
+
+    It is the name of the file in the folder ``key`` of ``conf`` that states this class. Of several it is the one that
+    differs from the settings least. A class is named by its words if it has no such file, or has several and
+    ``settings`` are not given: in a manifest models describe themselves by their weights.
+
+    >>> display_name("memlab.rank.select.ByType", "select"), display_name("memlab.stage.Nothing")
+    ('by_type', 'none')
+    >>> display_name("LateInteraction", "matcher"), display_name("HNSW", "an index"), display_name("flat", "index")
+    ('late interaction', 'HNSW', 'flat')
+    """
+    name = path.rpartition(".")[2]
+    if name == "Nothing":
+        return EMPTY_SLOT
+    files = _files().get((key, name), [])
+    if len(files) == 1:
+        return files[0].stem
+    gaps = {} if settings is None else {file.stem: _gap(_completed(file), settings) for file in files}
+    best = [stem for stem, gap in gaps.items() if gap == min(gaps.values())]
+    return best[0] if len(best) == 1 else _words(name)
+
+
+def slot_names(arm: ArmRun) -> dict[str, str]:
+    """Return slot -> display name of its technique, by the arm's configuration, or else by its manifest."""
+    names = {}
+    for slot in SLOTS:
+        key = slot.config.rpartition(".")[2]
+        spec = _slots(arm).get(slot.name, {})
+        node: Any = arm.settings
+        for part in slot.config.split("."):
+            node = node.get(part) if isinstance(node, Mapping) else None
+        if isinstance(node, Mapping) and CONFIGURED in node:
+            names[slot.name] = display_name(str(node[CONFIGURED]), key, node)
+        elif "is" in spec:
+            names[slot.name] = display_name(str(spec["is"]), key)
+    return names
+
+
+def oracle_bases(arms: Sequence[ArmRun]) -> dict[str, str]:
+    """Return arm that looks at gold -> the one other arm that differs from it in nothing but the slots that do so."""
+    systems = {arm.name: _slots(arm) for arm in arms
+               if not (arm.oracle or arm.tainted or arm.name.endswith(".twin"))}
+    bases = {}
+    for arm in arms:
+        kept = {slot: spec for slot, spec in _slots(arm).items() if slot not in arm.manifest.get("looks_at_gold", ())}
+        same = [name for name, slots in systems.items() if kept.items() <= slots.items()]
+        if arm.oracle and kept and len(same) == 1:
+            bases[arm.name] = same[0]
+    return bases
+
+
+def _slots(arm: ArmRun) -> dict[str, Any]:
+    return {slot: spec for slot, spec in arm.manifest["pipeline"].items() if isinstance(spec, dict)}
+
+
+@cache
+def _files() -> dict[tuple[str, str], list[Path]]:
+    """Return (last folder, class name) -> the files in ``conf`` that state this class."""
+    files: dict[tuple[str, str], list[Path]] = defaultdict(list)
+    for path in sorted(shipped("conf").rglob("*.yaml")):
+        if match := re.search(r"^_target_: *[\w.]*?(\w+) *$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            files[path.parent.name, match[1]].append(path)
+    return files
+
+
+@cache
+def _completed(file: Path) -> Any:
+    """Return the settings that a file states, completed with the defaults of its class."""
+    return with_defaults(OmegaConf.to_container(OmegaConf.load(file)))
+
+
+def _gap(stated: Any, settings: Any) -> int:
+    """Count the values that a file states and settings do not have; a reference stands for any value but none.
+
+    >>> _gap({"a": [{"_target_": "x.Y", "k": 1}], "b": "${c}", "d": 3}, {"a": [{"is": "x.Y", "k": 1}], "b": 2, "d": 4})
+    1
+    """
+    if isinstance(stated, Mapping) and isinstance(settings, Mapping):
+        names = [next((node[mark] for mark in MARKS if mark in node), None) for node in (stated, settings)]
+        return (names[0] not in (None, names[1])) + sum(
+            _gap(value, settings.get(key)) for key, value in stated.items() if key not in MARKS)
+    if isinstance(stated, list) and isinstance(settings, list | tuple) and len(stated) == len(settings):
+        return sum(map(_gap, stated, settings))
+    return int(settings is None if str(stated).startswith("${") else str(stated) != str(settings))
+
+
+def _words(name: str) -> str:
+    """Return the words of a class name in lower case, apart from abbreviations; other names stay as they are.
+
+    >>> _words("SentenceEmbedder"), _words("BM25Okapi"), _words("HNSW"), _words("V1Types"), _words("by_rank")
+    ('sentence embedder', 'BM25 okapi', 'HNSW', 'V1 types', 'by_rank')
+    """
+    if name.islower():
+        return name
+    words = re.findall(r"[A-Z][A-Z0-9]*(?![a-z])|[A-Z]?[a-z]+[0-9]*|[0-9]+|\w", name)
+    return " ".join(word if word.isupper() else word.lower() for word in words)
+
+
+SHOWN_ELSEWHERE = ("arm", "command", "notes", "reliability", "importances", "constant_k", "told", "looks_at_gold")
+"""Parts of a manifest that the report shows in a section of their own."""
+
+SLOT_PREFIX = "pipeline."
+"""Beginning of the names of a manifest's slots."""
+
+
+def flat(value: Any, prefix: str = "") -> dict[str, str]:
+    """Flatten a manifest to dotted names and short texts.
+
+    >>> flat({"versions": {"polars": "1.2"}, "seeds": [1, 2]})
+    {'versions.polars': '1.2', 'seeds': '1, 2'}
+    """
+    if isinstance(value, dict):
+        return {k: v for name, inner in value.items()
+                for k, v in flat(inner, f"{prefix}.{name}" if prefix else str(name)).items()}
+    if isinstance(value, list | tuple) and any(isinstance(v, dict | list) for v in value):
+        return {prefix: f"{len(value)} entries"}
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else _plain(value)
+    return {prefix: text if len(text) <= 300 else text[:297] + "..."}
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: EMPTY}[value]
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def transpose(tables: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Turn arm -> name -> value into name -> arm -> value; what an arm does not have is ``EMPTY``."""
+    names = dict.fromkeys(name for table in tables.values() for name in table)
+    return {name: {arm: table.get(name, EMPTY) for arm, table in tables.items()} for name in names}
+
+
+def manifests(arms: Sequence[ArmRun]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """Split the manifests into what all arms share and what differs: name -> value, name -> arm -> value.
+
+    A slot that is empty in all arms is left out.
+    """
+    rows = transpose({arm.name: _described(arm) for arm in arms})
+    shared = {name: next(iter(row.values())) for name, row in rows.items() if len(set(row.values())) == 1}
+    differing = {name: row for name, row in rows.items() if name not in shared}
+    shown = {name: text for name, text in shared.items() if text != EMPTY_SLOT or not name.startswith(SLOT_PREFIX)}
+    return shown, differing
+
+
+def _described(arm: ArmRun) -> dict[str, str]:
+    """Flatten the manifest of an arm; a technique stands under the name of its slot, by its display name."""
+    parts = with_display_names({k: v for k, v in arm.manifest.items() if k not in SHOWN_ELSEWHERE})
+    if isinstance(source := parts.get("source"), dict):  # of what all arms have in common; a note tells of the others
+        parts["source"] = source.get(name_of(Arm))
+    if isinstance(pipeline := parts.get("pipeline"), dict):
+        pipeline.pop("is", None)  # the same class in all runs
+        for slot, name in slot_names(arm).items():  # a manifest's models do not record which file describes them
+            if isinstance(pipeline.get(slot), dict):
+                pipeline[slot]["is"] = name
+    return {name.removesuffix(".is"): text for name, text in flat(parts).items()}
+
+
+def commands(arms: Sequence[ArmRun]) -> list[str]:
+    """Return the distinct lines that started the arms, in the arms' order; those of jobs have none."""
+    return list(dict.fromkeys(one_line(line) for arm in arms if (line := arm.manifest["command"])))
+
+
+ELSEWHERE = ("contrasts", "track", "name", "ablate", "out", "store")
+"""Parts of a configuration that do not describe the arm itself."""
+
+SHARED = ("embedder", "cross_encoder", "chat", "judge_chat", "learn")
+"""Parts that count only where a stage uses them, and are repeated there."""
+
+TECHNIQUE = "._target_"
+"""Suffix of a setting that is a slot's technique; its value is a display name."""
+
+AXES, RESULTS = 7, 3
+"""Settings and metrics that fit into parallel coordinates."""
+
+NUMBERS, WORDS = 6, 12
+"""Numbers and words up to which an axis labels every value; of more, only the ends are labelled."""
+
+
+def differing(arms: Sequence[ArmRun]) -> dict[str, dict[str, str]]:
+    """Return setting -> arm -> value for the settings that are not the same in all arms, in the order of config.yaml.
+
+    A setting that an arm does not have is ``EMPTY``.
+    """
+    rows = transpose({arm.name: flat(with_display_names({
+        k: v for k, v in arm.settings.items() if k not in ELSEWHERE + SHARED})) for arm in arms})
+    return {name: row for name, row in rows.items() if len(set(row.values())) > 1}
+
+
+def by_value(arms: Sequence[ArmRun]) -> dict[str, dict[str, list[str]]]:
+    """Return setting -> value -> the arms that have it."""
+    settings: dict[str, dict[str, list[str]]] = {}
+    for name, row in differing(arms).items():
+        values: dict[str, list[str]] = settings.setdefault(name.removesuffix(TECHNIQUE), {})
+        for arm, value in row.items():
+            if value != EMPTY:
+                values.setdefault(value, []).append(arm)
+        if EMPTY in row.values():
+            values[EMPTY] = ["all others"]
+    return settings
+
+
+def axes(arms: Sequence[ArmRun]) -> list[str]:
+    """Choose the settings for parallel coordinates: those with several values that most arms have.
+
+    Settings that all arms have come first, and numbers before words.
+    """
+    values = {name: [v for v in row.values() if v != EMPTY] for name, row in differing(arms).items()}
+    kept = [name for name, row in values.items() if 2 * len(row) > len(arms) and len(set(row)) > 1]
+    return sorted(kept, key=lambda name: (-len(values[name]), not _numeric(values[name])))[:AXES]
+
+
+def parallel(comparison: Comparison, arms: Sequence[ArmRun]) -> Figure | None:
+    """Draw a line per arm over its settings, mean K, tokens and the first metrics that differ; None without any.
+
+    Plain lines, since plotly's own parallel coordinates need WebGL and a page that may evaluate code.
+    """
+    rows = differing(arms)
+    columns = {name.removesuffix(TECHNIQUE): list(rows[name].values()) for name in axes(arms)}
+    if not columns:
+        return None
+    summaries = [comparison["arms"][arm.name] for arm in arms]
+    if any(arm["selected_k_mean"] is not None for arm in summaries):
+        columns["K"] = [format_number(arm["selected_k_mean"], 1) for arm in summaries]
+    columns["tokens"] = [format_count(arm["tokens_mean"]).replace(",", "") for arm in summaries]
+    results = {metric: [format_number(arm["metrics"][metric]["value"]) if metric in arm["metrics"] else EMPTY
+                        for arm in summaries] for metric in view_model.metric_columns(comparison)}
+    columns |= dict([(metric, values) for metric, values in results.items() if len(set(values)) > 1][:RESULTS])
+    labels = [_label(name) for name in columns]
+    heights = [_heights(values) for values in columns.values()]
+    looks = styles([arm.name for arm in arms]) | {arm.name: (INK, "diamond-open") for arm in arms if arm.oracle}
+    lines = [{
+        "type": "scatter", "mode": "lines+markers", "x": labels,
+        "name": one_line(arm.name + (f" ({view_model.gold_badge(summary)})" if arm.oracle else "")),
+        "y": [at.get(values[i]) for at, values in zip(heights, columns.values())],
+        "text": [escape_markup(one_line(values[i])) for values in columns.values()], "connectgaps": True,
+        "line": {"color": looks[arm.name][0], "width": 2}, "marker": {"symbol": looks[arm.name][1], "size": 8},
+        "hovertemplate": f"<b>{escape_markup(one_line(arm.name))}</b><br>%{{x}}<br>%{{text}}<extra></extra>"}
+        for i, (arm, summary) in enumerate(zip(arms, summaries))]
+    notes = [{"x": label, "y": y, "showarrow": False,
+              "text": escape_markup(value if _numeric([value]) else one_line(value))[:24],
+              "xanchor": "left", "xshift": 7, "bgcolor": "rgba(255,255,255,0.7)",
+              "font": {"size": 10, "color": "#57606a"}}
+             for label, at in zip(labels, heights) for value, y in _labelled(at).items()]
+    bars = [{"type": "line", "x0": label, "x1": label, "y0": 0, "y1": 1, "line": {"color": GREY, "width": 1}}
+            for label in labels]
+    return {"data": lines, "layout": layout(
+        460, annotations=notes, shapes=bars, margin={"r": 90}, hovermode="closest",
+        xaxis={"type": "category", "showgrid": False}, yaxis={"visible": False, "range": [-0.06, 1.06]})}
+
+
+def _label(name: str) -> str:
+    """Break a name at its dots and slashes, so that axes fit beside each other.
+
+    >>> _label("rank.select.k")
+    'rank.<br>select.<br>k'
+    """
+    return escape_markup(one_line(name)).replace(".", ".<br>").replace("/", "/<br>")
+
+
+def _heights(values: Sequence[str]) -> dict[str, float]:
+    """Place values on an axis of height 1: numbers to scale, words evenly; ``EMPTY`` has no place.
+
+    >>> _heights(["5", "10", "20"])
+    {'5': 0.0, '10': 0.3333333333333333, '20': 1.0}
+    >>> _heights(["gap", "budget", "–"])
+    {'gap': 0.0, 'budget': 1.0}
+    """
+    distinct = list(dict.fromkeys(v for v in values if v != EMPTY))
+    scale = [float(v) if _numeric(distinct) else i for i, v in enumerate(distinct)]
+    low, high = min(scale, default=0.0), max(scale, default=0.0)
+    return {v: (n - low) / (high - low) if high > low else 0.5 for v, n in zip(distinct, scale)}
+
+
+def _labelled(at: dict[str, float]) -> dict[str, float]:
+    """Return every value where there are few, else the lowest and the highest."""
+    if len(at) <= (NUMBERS if _numeric(list(at)) else WORDS):
+        return at
+    ends = (min(at, key=at.__getitem__), max(at, key=at.__getitem__))
+    return {value: at[value] for value in ends}
+
+
+def _numeric(values: Sequence[str]) -> bool:
+    """Return whether all values but ``EMPTY`` are finite numbers."""
+    try:
+        return all(isfinite(float(value)) for value in values if value != EMPTY)
+    except ValueError:
+        return False

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+from pydantic import ValidationError
+
+from memlab.config.instantiate import CONF, construct
+from memlab.errors import MemlabError
+from memlab.read.reader import SelfConsistency, Single, Vote
+from memlab.text.normalise import normalise_vote
+
+
+def test_one_reply_counts() -> None:
+    assert (Single().samples, Single().temperature, Single().decide(["x"])) == (1, None, 0)
+    assert isinstance(Single(), Vote)
+    assert isinstance(SelfConsistency(), Vote)
+
+
+@pytest.mark.parametrize(("answers", "winner"), [
+    (["2", "3", "3"], 1), (["The cat.", "a CAT", "dog"], 0), (["a", "b", "b", "a"], 0), (["x", "y", "z"], 0),
+    (["", "", "two"], 2), (["", " "], 0), (["3.5", "35", "35"], 1), (["1,000", "1000", "2"], 0), (["2", "1"], 0)])
+def test_the_majority_wins_and_the_earliest_breaks_ties(answers: list[str], winner: int) -> None:
+    assert SelfConsistency(samples=max(len(answers), 2)).decide(answers) == winner
+
+
+@given(st.lists(st.sampled_from(["two cats", "Two cats!", "three", "", "4"]), min_size=1, max_size=9))
+def test_no_answer_is_more_frequent_than_the_winner(answers: list[str]) -> None:
+    forms = [normalise_vote(a) for a in answers]
+    winner = forms[SelfConsistency().decide(answers)]
+    if winner:
+        assert forms.count(winner) == max(forms.count(f) for f in forms if f)
+    else:
+        assert not any(forms)
+
+
+@pytest.mark.parametrize("wrong", [{"samples": 1}, {"temperature": 0}, {"temperature": True}, {"temperatures": [0.7]},
+                                   {"temperatures": [0.0, 1.0]}, {"classes": ["countin"]}])
+def test_settings_that_make_no_vote_are_refused(wrong: dict) -> None:
+    with pytest.raises((ValidationError, MemlabError)):
+        SelfConsistency(**wrong)
+
+
+def test_oltramem_votes_over_three_temperatures_for_counting_questions_alone() -> None:
+    vote = construct(OmegaConf.to_container(OmegaConf.load(CONF / "read" / "vote" / "counting.yaml")), "read.vote", [])
+    for kind in ("counting", "multi_session"):
+        assert len(set(vote.schedule(kind))) == 3
+    for kind in ("temporal", "factual", ""):
+        assert vote.schedule(kind) == (None,)
+    assert SelfConsistency().schedule("factual") == (0.7,) * 5
+    assert Single().schedule("counting") == (None,)

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from memlab.config.instantiate import CONF, construct
+from memlab.data.locomo import LoCoMo
+from memlab.errors import MemlabError
+from memlab.store import Store
+from memlab.systems.elizaos import FirstSeparator
+from memlab.write.chunk import Recursive, transcripts
+from tests.write.conversations import talk, written
+
+LONG = " ".join(f"This is sentence {i}." for i in range(80))
+CHAT = talk([("user", "Hi"), ("assistant", LONG), ("user", "Thanks"), ("user", "Bye")])
+MARKS = ("\n\n", "\n", ". ", " ")
+
+
+def made(stage):
+    return CHAT.updated(stage.run(CHAT, Store()))
+
+
+def split(text: str, size: int, overlap: int):
+    return FirstSeparator(size=size, overlap=overlap, separators=MARKS).cut(text)
+
+
+def of_conf(name: str):
+    faults: list[str] = []
+    node = OmegaConf.load(CONF / "write" / "chunk" / f"{name}.yaml")
+    stage = construct(OmegaConf.to_container(node), "chunk", faults)
+    assert faults == []
+    return stage
+
+
+def test_the_published_splitter_leaves_a_long_paragraph_whole_and_the_corrected_one_does_not():
+    flawed, mended = of_conf("elizaos"), of_conf("elizaos_corrected")
+    assert flawed == FirstSeparator()
+    assert mended == Recursive(separators=MARKS)
+    out = made(flawed)
+    assert written(out) == ["user: Hi", f"user: Hi\n\nassistant: {LONG}", f"{LONG[-200:]}\n\nuser: Thanks\n\nuser: Bye"]
+    assert len(f"assistant: {LONG}") > 1000
+    assert out["memories"]["turns"].to_list() == [[0], [0, 1], [1, 2, 3]]
+    assert set(out["memories"]["kind"]) == {"elizaos"}
+    pieces = written(made(mended))
+    assert max(map(len, pieces)) <= 1000
+    assert len(pieces) > 3
+
+
+def transcription(text: str, size: int, overlap: int) -> list[str]:
+    """Cut a text by the published algorithm, with strings in place of positions."""
+    for separator in MARKS:
+        if len(text) <= size:
+            return [text] if text.strip() else []
+        closed: list[str] = []
+        open_piece = ""
+        for segment in text.split(separator):
+            candidate = open_piece + separator + segment if open_piece else segment
+            if len(candidate) <= size or not open_piece:
+                open_piece = candidate
+            else:
+                closed.append(open_piece)
+                open_piece = open_piece[max(len(open_piece) - overlap, 0):] + separator + segment
+        closed += [open_piece] if open_piece else []
+        if closed:
+            return [piece for piece in closed if piece.strip()]
+    return []
+
+
+def test_every_piece_of_locomo_is_that_of_the_published_algorithm(shared_data: Path):
+    data = LoCoMo(path=shared_data / "locomo10.dev.json").load()
+    _, whole = transcripts(data, ("user", "assistant"), True)
+    expected = [piece for text in whole["text"] for piece in transcription(text, 1000, 200)]
+    assert len(expected) == 691
+    assert written(data.updated(of_conf("elizaos").run(data, Store()))) == expected
+
+
+def test_only_the_first_separator_has_a_say():
+    assert made(FirstSeparator(separators=["\n\n"]))["memories"].equals(made(FirstSeparator())["memories"])
+    text = "one. two. three"
+    assert split(text, 4, 0) == [(0, len(text))]  # it has no blank line, and still it is returned
+    assert split(" \n\n ", 4, 0) == []
+
+
+def test_a_piece_begins_with_the_last_characters_of_the_one_before_even_inside_a_word():
+    text = "aaa\n\nbbb\n\nccc\n\nddd"
+    assert split(text, 10, 0) == [(0, 8), (8, 18)]
+    assert split(text, 10, 1) == [(0, 8), (7, 13), (12, 18)]
+    long = "a" * 8 + "\n\n" + "b" * 30
+    assert split(long, 10, 3) == [(0, 8), (5, 40)]  # whatever size that makes
+
+
+def test_settings_that_cannot_be_are_refused():
+    with pytest.raises(MemlabError, match="not smaller"):
+        FirstSeparator(size=10, overlap=10)
+    with pytest.raises(ValueError, match="at least 1"):
+        FirstSeparator(separators=[""])
+
+
+@given(st.text(alphabet="ab. \n", max_size=80), st.integers(1, 20), st.data())
+def test_pieces_are_those_of_the_published_algorithm(text, size, data):
+    overlap = data.draw(st.integers(0, size - 1))
+    spans = split(text, size, overlap)
+    assert [text[a:b] for a, b in spans] == transcription(text, size, overlap)
+    assert {i for a, b in spans for i in range(a, b)} >= {i for i, char in enumerate(text) if char.strip()}

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from memlab.config.instantiate import CONF
+from memlab.errors import MemlabError
+from memlab.models.protocols import Embedder
+from memlab.store import Store
+from memlab.tables import text_hash
+from memlab.write.semantic_chunk import Semantic, TextBlock, blocks, similarities, valleys
+from tests.write.conversations import talk, written
+
+
+@dataclass(frozen=True)
+class Themes:
+    """An embedder with a rule: one axis a theme, by the words that it knows, and one for all else."""
+
+    words: tuple[str, ...] = ("cat", "train", "soup")
+
+    def identity(self) -> dict[str, Any]:
+        return {"is": "themes", "words": self.words}
+
+    def dim(self) -> int:
+        return len(self.words) + 1
+
+    def encode(self, texts: Sequence[str], role: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        counts = np.array([[t.count(w) for w in self.words] + [0.1] for t in texts], np.float32)
+        yield np.arange(len(texts)), counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+    def truncated(self, texts: Sequence[str], role: str) -> np.ndarray:
+        return np.zeros(len(texts), bool)
+
+
+CATS = "My cat sleeps. A cat purrs. The cat eats."
+TRAINS = "The train was late. Every train is. I like the train."
+SOUP = "Then I made soup. Good soup."
+
+
+def chunk(*turns: tuple[str, str], **fields: Any):
+    tables = talk(list(turns))
+    return tables.updated(Semantic(embedder=Themes(), **fields).run(tables, Store()))
+
+
+def test_pieces_begin_where_the_subject_changes_and_name_their_turns():
+    assert isinstance(Themes(), Embedder)
+    out = chunk(("user", f"{CATS} {TRAINS}"), ("assistant", SOUP), least=1)
+    assert written(out) == [f"user: {CATS}", TRAINS, f"assistant: {SOUP}"]
+    assert out["memories"]["turns"].to_list() == [[0], [0], [1]]
+    assert set(out["memories"]["kind"]) == {"semantic"}
+    alone = chunk(("user", f"{CATS} {TRAINS}"), ("assistant", SOUP), least=1, roles=["assistant"])
+    assert written(alone) == [f"assistant: {SOUP}"]
+
+
+def test_similarity_is_the_cosine_of_the_sums_on_both_sides():
+    found = [TextBlock(i, i + 1, "sentence") for i in range(4)]
+    v = np.array([[1, 0], [0.6, 0.8], [0.6, 0.8], [0, 1]], np.float32)
+    left, right = v[0] + v[1], v[2] + v[3]
+    expected = float(left @ right / np.linalg.norm(left) / np.linalg.norm(right))
+    assert similarities(found, v, 2)[1] == pytest.approx(expected, abs=1e-6)
+    assert similarities(found, v, 1).tolist() == pytest.approx([0.6, 1.0, 0.8], abs=1e-6)
+
+
+def test_a_valley_is_judged_by_its_depth_on_both_sides():
+    similar = np.array([0.9, 0.2, 0.8, 0.7, 0.75, 0.1])
+    # depths by hand: 0, .7 + .6, .0, .1 + .05, 0, .65 + 0; mean .35, deviation .487
+    assert valleys(similar, 0.5) == [1, 5]
+    assert valleys(similar, 1.0) == [1]
+    assert valleys(similar, -0.5) == [1, 3, 5]
+    assert valleys(np.array([]), 0.5) == []
+    assert valleys(np.array([0.5, 0.5]), 0.5) == []  # nothing dips
+
+
+def test_a_header_begins_a_piece_and_stays_with_what_it_heads():
+    text = "# Cats\nMy cat.\n## More\nMore cat.\n"
+    out = chunk(("user", text), least=500)
+    assert written(out) == ["user: # Cats\nMy cat.", "## More\nMore cat."]
+    other = chunk(("user", "A cat. My cat.\n# The train\nMy soup. More soup. Hot soup."), least=1, around=1)
+    assert written(other) == ["user: A cat. My cat.", "# The train\nMy soup. More soup. Hot soup."]
+
+
+def turned(*degrees: float) -> tuple[str, list[TextBlock], np.ndarray]:
+    """A text of ten-letter sentences whose vectors stand at these angles."""
+    angles = np.radians(np.array(degrees))
+    found = [TextBlock(10 * i, 10 * i + 10, "sentence") for i in range(len(degrees))]
+    return "aaaaaaaa. " * len(degrees), found, np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+
+
+def test_the_middle_joins_the_side_to_which_it_is_nearer():
+    stage = Semantic(embedder=Themes(), least=25, around=1)  # two valleys: 60 and 50 degrees, 20 letters between them
+    assert stage.cut(*turned(0, 0, 0, 60, 60, 110, 110, 110)) == [(0, 30), (30, 80)]
+    assert stage.cut(*turned(0, 0, 0, 50, 50, 110, 110, 110)) == [(0, 50), (50, 80)]
+    tight = Semantic(embedder=Themes(), least=25, around=1, size=40)  # neither side has room for it
+    assert tight.cut(*turned(0, 0, 0, 60, 60, 110, 110, 110)) == [(0, 30), (30, 50), (50, 80)]
+
+
+def test_what_is_long_is_cut_at_its_least_similar_gap():
+    angles = (0, 10, 20, 50, 60, 70, 80, 90)
+    assert Semantic(embedder=Themes(), least=1, around=1, size=80, cutoff=9.0).cut(*turned(*angles)) == [(0, 80)]
+    stage = Semantic(embedder=Themes(), least=1, around=1, size=50, cutoff=9.0)
+    assert stage.cut(*turned(*angles)) == [(0, 30), (30, 80)]
+
+
+def test_what_is_short_joins_the_more_similar_side():
+    text = f"{CATS} A cat on a train. {TRAINS}"
+    found = blocks(text)
+    vectors = next(Themes().encode([text[b.start:b.stop] for b in found], "document"))[1]
+    cut = [text[a:b] for a, b in Semantic(embedder=Themes(), least=30, around=1).cut(text, found, vectors)]
+    assert len(cut) == 2
+    assert min(map(len, cut)) >= 30
+
+
+def test_code_stays_whole_unless_it_is_longer_than_a_piece():
+    code = "```\n" + "line. of code\n" * 8 + "```"
+    assert code in written(chunk(("user", f"{CATS}\n\n{code}\n\n{TRAINS}"), least=1))
+    pieces = written(chunk(("user", f"{CATS}\n\n{code}\n\n{TRAINS}"), least=1, size=60))
+    assert max(map(len, pieces)) <= 60
+
+
+def test_every_sentence_is_encoded_once_and_its_vectors_lie_in_the_store():
+    store, tables = Store(), talk([("user", CATS)], [("user", CATS), ("user", TRAINS)])
+    Semantic(embedder=Themes()).run(tables, store)
+    assert store.made["vectors"] == 6  # three sentences of cats, once, and three of trains
+    Semantic(embedder=Themes(), cutoff=0.0).run(tables, store)
+    assert store.made["vectors"] == 6
+
+
+def test_the_configuration_is_the_class_with_its_defaults():
+    node = OmegaConf.load(CONF / "write" / "chunk" / "semantic.yaml")
+    fields = {k: v for k, v in OmegaConf.to_container(node, resolve=False).items() if k not in ("_target_", "embedder")}
+    assert Semantic(embedder=Themes(), **fields) == Semantic(embedder=Themes())
+    assert set(fields) | {"embedder"} <= {f.name for f in dataclasses.fields(Semantic)}
+
+
+def test_a_least_size_above_the_size_is_refused_and_nothing_gives_nothing():
+    with pytest.raises(MemlabError, match="above the size"):
+        Semantic(embedder=Themes(), size=10, least=11)
+    assert chunk(("user", " "))["memories"].is_empty()
+
+
+@given(st.lists(st.sampled_from(["# Head\n", "```\n", "A cat. ", "A train! ", "soup\n", "\n\n", "x" * 30, " "])),
+       st.integers(5, 60), st.sampled_from([-0.5, 0.5, 2.0]), st.integers(1, 3))
+def test_spans_tile_any_text_within_the_size(parts, size, cutoff, around):
+    text = "".join(parts)
+    found = blocks(text)
+    vectors = next(Themes().encode([text[b.start:b.stop] for b in found] or ["x"], "document"))[1][: len(found)]
+    stage = Semantic(embedder=Themes(), size=size, least=min(10, size), cutoff=cutoff, around=around)
+    spans = stage.cut(text, found, vectors)
+    assert "".join(text[a:b] for a, b in spans) == text
+    assert all(0 < b - a <= size for a, b in spans)
+
+
+@given(st.lists(st.sampled_from([CATS, TRAINS, SOUP, "# T\nx"]), min_size=1, max_size=4), st.integers(20, 120))
+def test_provenance_names_the_turns_that_a_piece_repeats(said, size):
+    tables = talk([("user", text) for text in said])
+    out = tables.updated(Semantic(embedder=Themes(), size=size, least=1).run(tables, Store()))
+    texts = dict(tables["texts"].iter_rows())
+    turns = {t: texts[h] for t, h in tables["turns"].select("turn", "text_id").iter_rows()}
+    for piece, named in zip(written(out), out["memories"]["turns"]):
+        assert all(any(part in f"user: {turns[t]}" for t in named) for part in piece.split("\n\n"))
+    assert {t for named in out["memories"]["turns"] for t in named} == set(turns)
+    assert set(out["memories"]["key_id"]) <= {text_hash(t) for t in out["texts"]["text"]}
