@@ -310,6 +310,32 @@ def unpinned(report: Path) -> list[str]:
             and re.sub(r"[-_.]+", "-", f"{one['name']}=={one['version']}".lower()) not in pinned]
 
 
+def as_json(content: dict[str, Any]) -> str:
+    """Return a list as JSON, with a line for each class, function, option or name.
+
+    >>> print(as_json({"version": "1.2", "classes": {"A": {"names": ["b", "c"]}}, "routes": ["/v1"]}), end="")
+    {
+    "classes": {
+    "A": {"names": ["b", "c"]}
+    },
+    "routes": [
+    "/v1"
+    ],
+    "version": "1.2"
+    }
+    """
+    def section(value: Any) -> str:
+        if isinstance(value, list):
+            return "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
+        return rows({name: json.dumps(one, sort_keys=True) for name, one in value.items()}) if isinstance(
+            value, dict) else json.dumps(value)
+
+    def rows(values: dict[str, str]) -> str:
+        return "{\n" + ",\n".join(f"{json.dumps(name)}: {values[name]}" for name in sorted(values)) + "\n}"
+
+    return rows({name: section(value) for name, value in content.items()}) + "\n"
+
+
 def main(*words: str) -> int:
     """Write the lists, or compare them; return 1 if something is not as it should be."""
     if words == ("--requirements",):
@@ -321,7 +347,7 @@ def main(*words: str) -> int:
         return int(bool(faults))
     differ = 0
     for name, content in read(Path(words[0])).items():
-        file, text = LISTS / f"{name}.json", json.dumps(content, indent=0, sort_keys=True) + "\n"
+        file, text = LISTS / f"{name}.json", as_json(content)
         if words[1:] != ("--check",):
             LISTS.mkdir(exist_ok=True)
             file.write_text(text, encoding="utf-8")

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from memlab import pipeline as pipelines
-from memlab.config.instantiate import CONF
+from memlab.config.instantiate import stated
 from memlab.harness.sweep import read
 from memlab.pipeline import Pipeline
 from memlab.query.original import ShuffledQueries
@@ -25,6 +25,7 @@ from memlab.store import Store
 from memlab.tables import GOLD, Tables, text_hash
 from memlab.write.chunk import Levels, SessionChunker, TurnChunker
 from memlab.write.context import Header
+from tests.choices import choices_of, comment
 from tests.peeks import Peek
 from tests.search.world import Overlap, WordEmbedder
 from tests.small import lexical
@@ -41,10 +42,9 @@ Digests = dict[str, dict[str, str]]
 def techniques(slot: str) -> list[tuple[str, Pipeline]]:
     """All techniques of a slot that load no model and may not see gold, each in a pipeline of its own."""
     names = []
-    for path in sorted(CONF.joinpath(*slot.split("/")).glob("*.yaml")):
-        text = path.read_text()
-        if not any(word in text for word in NEEDS):
-            names.append(path.stem)
+    for choice in choices_of(slot):
+        if not any(word in f"{comment(choice)}{stated(choice)}" for word in NEEDS):
+            names.append(choice.rpartition("/")[2])
     made = []
     for name in names:
         pipeline = of_technique(slot, name)

@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 import pytest
-from omegaconf import OmegaConf
 
 from memlab import pipeline as pipelines
-from memlab.config.instantiate import CONF
+from memlab.config.instantiate import stated
 from memlab.data import numbering
 from memlab.data.longmemeval import LongMemEval
 from memlab.errors import MemlabError
@@ -37,6 +36,7 @@ from memlab.store import Store
 from memlab.tables import GOLD, SCHEMAS, Tables
 from memlab.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, TurnChunker, Window
 from memlab.write.context import Header
+from tests.choices import choices_of
 from tests.data.official_records import record, write
 from tests.leak_worker import digests, in_a_fresh_process, of_technique, techniques
 from tests.peeks import ByNumber, Look, Peek
@@ -75,9 +75,8 @@ def targets() -> Iterator[tuple[str, str]]:
             yield from of(value, name)
 
     for place in PLACES.values():
-        folder = CONF.joinpath(*place.split("."))
-        for path in sorted(folder.glob("*.yaml")):
-            yield from of(OmegaConf.to_container(OmegaConf.load(path)), path.relative_to(CONF).as_posix())
+        for choice in choices_of(place.replace(".", "/")):
+            yield from of(stated(choice), choice)
 
 
 @pytest.mark.parametrize(("file", "target"), sorted(set(targets())))

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from memlab.cluster.precompute import LAST_WRITTEN
 from memlab.config.ablation import PARTS
-from memlab.config.empty import EMPTY
+from memlab.config.choices import EMPTY
 from memlab.config.instantiate import CONF, construct, options
 from memlab.harness.build import PLACES
 from memlab.harness.plan import CHEAP
@@ -43,7 +43,7 @@ for name, source in (("slots", slots), ("pipeline", pipeline)):
     exec(compile(source, f"{name}.py", "exec"), module.__dict__)
 from memlab import slots
 from memlab.config.ablation import PARTS
-from memlab.config.empty import EMPTY
+from memlab.config.choices import EMPTY
 from memlab.harness.build import PLACES
 from memlab.harness.plan import CHEAP
 from memlab.live.working_set import ENCODING

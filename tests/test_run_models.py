@@ -11,7 +11,7 @@ import yaml
 
 from experiments.encoders import small_models
 from memlab.config.compose import compose
-from memlab.config.instantiate import CONF, options
+from memlab.config.instantiate import CONF, options, stated
 from memlab.memory import Memory, Session
 from memlab.models.local.sparse import SparseTermEncoder
 from memlab.pipeline import Pipeline
@@ -59,7 +59,7 @@ def test_each_large_model_of_the_experiments_has_a_small_one(hub: Path) -> None:
     encoders = set(named["embedder"].split(",")) - {"minilm"}
     for group, names in (("embedder", {*encoders, "bge_m3", "arctic_embed_s"}), ("cross_encoder", arms)):
         for name in names:
-            path = yaml.safe_load((CONF / group / f"{name}.yaml").read_text(encoding="utf-8"))["path"]
+            path = stated(f"{group}/{name}")["path"]
             assert (hub / path / "config.json").is_file() or (hub / path / "modules.json").is_file(), path
 
 

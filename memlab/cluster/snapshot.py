@@ -21,7 +21,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from memlab.cluster.schedule import Step, parse_step
-from memlab.config import folders, plugins
+from memlab.config import choices, plugins
 from memlab.config.instantiate import CONF
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm
@@ -177,10 +177,11 @@ def _copy_plugins(snapshot: Snapshot) -> None:
             shutil.copy2(plugin.place, goal)
         else:
             shutil.copytree(plugin.place, goal, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, path in folders.more_files().items():
-        goal = snapshot.source / "more_conf" / f"{name}.yaml"
-        goal.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, goal)
+    for name, choice in choices.more_choices().items():
+        if choice.settings is None:  # a file, which holds its entries
+            goal = snapshot.source / "more_conf" / f"{name}.yaml"
+            goal.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(choice.path, goal)
 
 
 def _write_arms(snapshot: Snapshot, arms: Sequence[Arm], metadata: dict[str, Any]) -> None:

@@ -7,40 +7,33 @@ class: a setting can be overridden even if no file states it, and all faults are
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import product
 from typing import Any
 
 import hydra
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-import memlab.config.empty  # noqa: F401  (it registers the choice none)
-from memlab.config import environment, folders, interpolation, plugins
-from memlab.config.arms import ARM, ARMS
-from memlab.config.defaults import class_defaults, find_class, with_defaults
-from memlab.config.instantiate import CONF
-from memlab.config.overrides import Fault, faults, groups, parse, try_parse, unknown_settings, valid_overrides
+from memlab.config import choices, interpolation, plugins
+from memlab.config.choices import ARM, ARMS, FileStamp
+from memlab.config.instantiate import CONF, class_defaults, find_class, with_defaults
+from memlab.config.overrides import Fault, faults, groups, jobs, parse, try_parse, unknown_settings, valid_overrides
 from memlab.config.unread import Place, origin, unknown
 from memlab.runtime.paths import expand, path_refusal, refusal_message
 
-environment.install()
+interpolation.remember_environment()
 
 CONFIG = "config"
 """Name of the file of all defaults in ``conf``."""
 
 LAUNCHER = "hydra.launcher"
-
-MOST_ARMS = 1000
-"""Arms of one command line; each takes some milliseconds to compose."""
 
 FOREIGN = ("plugins", "conf_dir")
 """Settings that decide what else is read, before anything is composed: only the command line sets them."""
@@ -94,14 +87,10 @@ def _read_foreign(words: Sequence[str]) -> list[Fault]:
         names = []
     bad += [(word, fault) for fault in plugins.activate(names)]
     word, place = given.get("conf_dir", ("", None))
-    if place is not None and not isinstance(place, str):
-        bad.append((word, "expected a folder"))
-        place = None
-    if place and (refusal := path_refusal(place)):
-        bad.append((word, refusal))
-        place = None
-    own = [expand(place).resolve()] if place else []
-    bad += [(word, fault) for fault in folders.use([*plugins.conf_folders(), *own], CONF)]
+    refusal = path_refusal(place or "") if isinstance(place, str | None) else "expected a folder"
+    bad += [(word, refusal)] if refusal else []
+    own = [expand(place).resolve()] if place and not refusal else []
+    bad += [(word, fault) for fault in choices.use([*plugins.conf_folders(), *own], CONF)]
     return bad
 
 
@@ -122,10 +111,10 @@ def _compose_arms(words: list[str], multirun: bool, bad: list[Fault]) -> ArmConf
     swept = sorted({_key(word).lstrip("+") for word in [*params, *(word for word in words if word not in single)]})
     if swept and not multirun:
         bad.append(("", f"{', '.join(swept)} has several values; add -m to run one arm each"))
-    jobs = _jobs([*params, *words])
+    arms = jobs([*params, *words])
     composed = [compose_arm([f"{key}={value}" for key, value in job.items()] if swept or multirun else words)
-                for job in jobs]
-    bad += _merge_faults([*params, *words], jobs, [wrong for _, wrong in composed])
+                for job in arms]
+    bad += _merge_faults([*params, *words], arms, [wrong for _, wrong in composed])
     return ArmConfigs([config for config, _ in composed], swept, multirun)
 
 
@@ -138,10 +127,10 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
         HydraException: The chosen files cannot be composed.
     """
     values = [word for word in words if not _for_hydra(parse(word))]
-    choices = (*folders.search_path(), *(word for word in words if word not in values))
-    config = copy.deepcopy(_compose_files(choices, folders.stamps()))
+    chosen = (*choices.search_path(), *(word for word in words if word not in values))
+    config = copy.deepcopy(_compose_files(chosen, choices.stamps()))
     plain: Any = OmegaConf.to_container(config, resolve=False)
-    wrong = dict(unknown_settings(values, plain))
+    wrong = unknown_settings(values, plain)
     for word in values:
         if word not in wrong:
             try:
@@ -213,7 +202,7 @@ def overrides_of(config: DictConfig) -> list[str]:
 
 def _is_folder(key: str) -> bool:
     """Return whether a key is a slot, or a folder of slots."""
-    return (CONF / key).is_dir() or key == ARM or key in groups()
+    return key == ARM or any(f"{group}/".startswith(f"{key}/") for group in groups())
 
 
 def _for_hydra(override: Override) -> bool:
@@ -236,7 +225,7 @@ def _hydra_alone() -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _compose_files(choices: tuple[str, ...], stamps: tuple[folders.FileStamp, ...]  # noqa: ARG001  (the key)
+def _compose_files(chosen: tuple[str, ...], stamps: tuple[FileStamp, ...]  # noqa: ARG001  (the key)
                    ) -> DictConfig:
     """Return the files of these stamps as Hydra composes them, with the defaults of every class.
 
@@ -245,7 +234,7 @@ def _compose_files(choices: tuple[str, ...], stamps: tuple[folders.FileStamp, ..
     GlobalHydra.instance().clear()
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         try:
-            config = hydra.compose(CONFIG, [*choices], return_hydra_config=True)
+            config = hydra.compose(CONFIG, [*chosen], return_hydra_config=True)
         except OSError as error:  # a name in a list of defaults that no file can have
             raise HydraException(f"the chosen files cannot be composed: {refusal_message(error)}") from error
         except (ValueError, TypeError, AssertionError) as error:  # a choice or a list of defaults of another form
@@ -297,32 +286,6 @@ def _delete_setting(node: DictConfig, name: str, override: Override) -> None:
         del node[name]
         if cls:
             node[name] = default
-
-
-def _jobs(words: Iterable[str]) -> list[dict[str, str]]:
-    """Return for each arm the value of each key; of several overrides of one key the last counts.
-
-    >>> _jobs(["rank/select=gap,fixed", "seed=1", "seed=2"])
-    [{'rank/select': 'gap', 'seed': '2'}, {'rank/select': 'fixed', 'seed': '2'}]
-    """
-    last = {override.key_or_group: override for override in map(parse, words)}
-    values = {override.get_key_element(): override for override in last.values()}
-    arms = math.prod(map(_arms, values.values()))
-    if arms > MOST_ARMS:
-        raise HydraException(f"this line asks for {arms:,.0f} arms, the limit is {MOST_ARMS:,}. Fix: sweep fewer "
-                             "values")
-    lists = [list(override.sweep_string_iterator()) if override.is_sweep_override()
-             else [override.get_value_element_as_str()] for override in values.values()]
-    return [dict(zip(values, combination, strict=True)) for combination in product(*lists)]
-
-
-def _arms(override: Override) -> float:
-    """Return the number of values of an override, without unfolding them."""
-    value: Any = override.value()
-    if isinstance(value, RangeSweep):
-        span = float(value.stop or 0) - float(value.start or 0)
-        return max(0, math.ceil(span / value.step)) if value.step and math.isfinite(span) else math.inf
-    return len(value.list) if isinstance(value, ChoiceSweep) else 1
 
 
 def _merge_faults(words: Sequence[str], jobs: list[dict[str, str]], by_arm: list[dict[str, str]]) -> list[Fault]:

@@ -1,23 +1,26 @@
-"""Objects from configuration; all faults are reported at once.
+"""Objects from configuration, with the defaults of their classes; all faults are reported at once.
 
 ``_target_`` may name only classes of memlab and of the plug-ins that the command line names. For an unknown key the
-nearest setting of the class is suggested.
+nearest setting of the class is suggested. Files state only what differs from the defaults of a class.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
 
-from memlab.config import folders, plugins
-from memlab.config.defaults import find_class, with_defaults
-from memlab.config.empty import EMPTY
+from memlab.config import choices, plugins
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.home import shipped
 from memlab.runtime.paths import refusal_message
@@ -25,6 +28,9 @@ from memlab.text.display import sanitise
 
 CONF = shipped("conf")
 """The configuration folder: beside the package in a clone, inside it when memlab was installed from a wheel."""
+
+with suppress(MemlabError):  # whoever composes tells it
+    choices.use([], CONF)
 
 
 def construct(node: Any, where: str, faults: list[str]) -> Any:
@@ -103,25 +109,99 @@ def _references(node: Any, where: str) -> Iterator[tuple[str, str]]:
         yield from _references(value, place)
 
 
-def file_names(group: str) -> list[str]:
-    """List the files of a configuration folder, those of plug-ins and of ``conf_dir`` as well, or an experiment's arms.
+def with_defaults(node: Any) -> Any:
+    """Return a plain configuration node in which each part with a ``_target_`` has all settings of its class.
 
-    >>> "locomo" in file_names("data")
-    True
+    The settings are in the order of the class's fields. A setting that the class does not have, and a part whose class
+    cannot be found, stay as they are: constructing them raises the fault.
+
+    >>> with_defaults({"_target_": "memlab.rank.select.Fixed"})
+    {'_target_': 'memlab.rank.select.Fixed', 'k': 10}
     """
-    own = (path.stem for path in (CONF / group).glob("*.yaml"))
-    more = (name.rpartition("/") for name in (*folders.more_files(), *folders.all_arms(CONF)))
-    return sorted([*own, *(name for place, _, name in more if place == group)])
+    if isinstance(node, list):
+        return [with_defaults(item) for item in node]
+    if not isinstance(node, Mapping):
+        return node
+    cls = find_class(str(node["_target_"]), "", []) if "_target_" in node else None
+    if cls is None:
+        return {key: with_defaults(value) for key, value in node.items()}
+    defaults = class_defaults(cls)
+    stated = {key: _complete(defaults[key], value) if key in defaults else value for key, value in node.items()}
+    head = {"_target_": stated.pop("_target_")}
+    return {**head, **{key: with_defaults(value) for key, value in {**defaults, **stated}.items()}}
+
+
+@cache
+def class_defaults(cls: type) -> dict[str, Any]:
+    """Return the settings of a class with their defaults as plain values; objects become nodes with a ``_target_``."""
+    return {field.name: _plain(_default(field)) for field in dataclasses.fields(cls) if field.init}
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    value = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    if isinstance(value, FieldInfo):  # pydantic keeps the default there
+        value = value.get_default(call_default_factory=True)
+    return MISSING if value is dataclasses.MISSING or value is PydanticUndefined else value
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        cls = type(value)
+        return {"_target_": f"{cls.__module__}.{cls.__qualname__}",
+                **{f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value) if f.init}}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _complete(default: Any, stated: Any) -> Any:
+    """Complete a part that is stated without its class: it gets the class and the settings of the default."""
+    if isinstance(default, dict) and isinstance(stated, Mapping) and "_target_" in default and "_target_" not in stated:
+        return {**default, **{key: _complete(default.get(key), value) for key, value in stated.items()}}
+    return stated
+
+
+def find_class(target: str, where: str, faults: list[str]) -> Any:
+    """Return the class of memlab or of a named plug-in that a ``_target_`` names; append a fault if there is none."""
+    owner = plugins.owner(target)
+    if owner is None:
+        faults.append(f"{where}._target_: {plugins.refusal(target)}")
+        return None
+    try:
+        cls = plugins.load_class(target)
+    except (ImportError, AttributeError) as error:
+        faults.append(f"{where}._target_: '{target}' cannot be found ({error})")
+        return None
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls) and cls.__module__.partition(".")[0] == owner):
+        faults.append(f"{where}._target_: '{target}' is not a class of {owner} that is made from configuration")
+        return None
+    if owner != plugins.OWN:
+        try:
+            class_defaults(cls)
+        except Exception as error:
+            faults.append(f"{where}._target_: the defaults of '{target}' cannot be made ({plugins.one_line(error)})")
+            return None
+    return cls
 
 
 def options(slot: str) -> list[str]:
-    """List the techniques of a slot, ``rank.select`` or ``rank/select``: its files, and ``none`` if it may be empty.
+    """List the techniques of a slot, ``rank.select`` or ``rank/select``: memlab's, and those of further folders.
 
     >>> "fixed" in options("rank.select"), "none" in options("rank/select"), "none" in options("rank/rerank")
     (True, False, True)
     """
-    group = slot.replace(".", "/")
-    return sorted([*file_names(group), *(["none"] if group in EMPTY else [])])
+    return choices.names_in(slot.replace(".", "/"), choices.all_choices(CONF))
+
+
+def stated(choice: str) -> Any:
+    """Return what a choice states, as plain values.
+
+    >>> stated("rank/select/fixed_5")
+    {'defaults': ['fixed', '_self_'], 'k': 5}
+    """
+    return choices.stated(choice, CONF)
 
 
 def make_dataset(name: str, **fields: Any) -> Any:
@@ -130,10 +210,9 @@ def make_dataset(name: str, **fields: Any) -> Any:
     Raises:
         MemlabError: There is no data set of that name, or it has no such field.
     """
-    if name not in file_names("data"):
-        raise MemlabError(f"there is no dataset '{name}'", fix=did_you_mean(name, file_names("data")))
-    file = folders.more_files().get(f"data/{name}", CONF / "data" / f"{name}.yaml")
-    settings = with_defaults(OmegaConf.to_container(OmegaConf.load(file)))
+    if name not in options("data"):
+        raise MemlabError(f"there is no dataset '{name}'", fix=did_you_mean(name, options("data")))
+    settings = with_defaults(stated(f"data/{name}"))
     unknown = [field for field in fields if field not in settings]
     if unknown:
         raise MemlabError(f"dataset '{name}' has no option '{unknown[0]}'",

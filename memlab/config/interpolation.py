@@ -1,12 +1,29 @@
-"""Values that refer to others, ``${seed}`` or ``${oc.env:NAME}``: those that cannot be resolved."""
+"""Values that refer to others, ``${seed}`` or ``${oc.env:NAME}``.
+
+Those that cannot be resolved are faults; those from the environment are remembered as secrets.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Container
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from omegaconf.resolvers import oc
+
+from memlab.runtime.redaction import remember
+
+
+def remember_environment() -> None:
+    """Replace the resolver ``oc.env`` by one that returns the same values and remembers them."""
+    OmegaConf.register_new_resolver("oc.env", _env, replace=True)
+
+
+def _env(key: str, *default: str | None) -> str | None:
+    remember([os.environ[key]] if key in os.environ else [])
+    return oc.env(key, *default)
 
 
 def resolved(config: DictConfig, left_out: Container[str]) -> dict[str, Any]:
@@ -41,14 +58,13 @@ def _faults(holder: DictConfig | ListConfig, key: Any, place: str) -> list[str]:
     why = _why(lambda: holder.get(key))
     if not why:
         return []
-    written: Any = OmegaConf.to_container(holder, resolve=False)
     node = None if OmegaConf.is_interpolation(holder, key) else holder.get(key)
-    deeper: list[str] = []
     if isinstance(node, DictConfig):
-        deeper = [fault for name in node for fault in _faults(node, name, f"{place}.{name!s}")]
-    elif isinstance(node, ListConfig):
-        deeper = [fault for i in range(len(node)) for fault in _faults(node, i, f"{place}[{i}]")]
-    return deeper or [f"{place}: {written[key]!r:.200} cannot be resolved ({why})"]
+        return [fault for name in node for fault in _faults(node, name, f"{place}.{name!s}")]
+    if isinstance(node, ListConfig):
+        return [fault for i in range(len(node)) for fault in _faults(node, i, f"{place}[{i}]")]
+    written: Any = OmegaConf.to_container(holder, resolve=False)
+    return [f"{place}: {written[key]!r:.200} cannot be resolved ({why})"]
 
 
 def _why(read: Callable[[], Any]) -> str:

@@ -5,17 +5,19 @@ Hydra stops at the first bad override and suggests nothing; here all of them are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from types import NoneType
 from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import ChoiceSweep, Override, RangeSweep
 from hydra.errors import HydraException
 
-from memlab.config import folders, plugins
+from memlab.config import choices, plugins
 from memlab.config.instantiate import CONF, options
 from memlab.errors import did_you_mean
 
@@ -44,6 +46,9 @@ class RunSetting:
     in_name: bool = False
 
 
+MOST_ARMS = 1000
+"""Arms of one command line; each takes some milliseconds to compose."""
+
 FOLDER = "a folder"
 """What a setting expects that names one."""
 
@@ -60,9 +65,8 @@ RUN_SETTINGS = (
 
 
 def groups() -> frozenset[str]:
-    """Return the slots: every configuration folder that holds files, as ``rank/select``, and ``arm/EXP``."""
-    declared = frozenset(name.rpartition("/")[0] for name in folders.all_arms(CONF))
-    return folders.slots(CONF) | folders.more_slots() | declared
+    """Return the slots: all groups of choices, as ``rank/select``, and ``arm/EXP``."""
+    return choices.slots(CONF)
 
 
 def _top_level() -> frozenset[str]:
@@ -120,7 +124,7 @@ def _faults(word: str) -> list[str]:
         return [f"'{key}' holds several slots; name one: {', '.join(sorted(below))}"]
     if "/" in key or override.package:
         return [f"there is no slot '{key}'; {did_you_mean(key, slots)}"]
-    if not (folders.more_files() or key.split(".")[0] in {"hydra", *_top_level()}):  # files may have keys of their own
+    if not (choices.more_choices() or key.split(".")[0] in {"hydra", *_top_level()}):  # files may have own keys
         return [f"there is no setting '{key}'; {did_you_mean(key.split('.')[0], slots | _top_level())}"]
     return []
 
@@ -134,21 +138,22 @@ def _unknown_files(slot: str, override: Override) -> list[str]:
 
 
 def _offer(slot: str, name: str) -> str:
-    """Name the installed plug-in that has such a file; empty if none has."""
-    offers = plugins.offering(f"{slot}/{name}.yaml")
-    return f"an installed plug-in has it: add plugins=[{offers[0]}]" if offers else ""
+    """Name the installed plug-in that has such a choice; empty if none has."""
+    for plugin, folder in plugins.offered_folders().items():
+        if choices.holds(folder, slot, name):
+            return f"an installed plug-in has it: add plugins=[{plugin}]"
+    return ""
 
 
-def unknown_settings(words: Iterable[str], config: Mapping[str, Any]) -> list[Fault]:
-    """Return the overrides of settings that a composed configuration (plain values) does not have.
+def unknown_settings(words: Iterable[str], config: Mapping[str, Any]) -> dict[str, str]:
+    """Return override -> fault of settings that a composed configuration (plain values) does not have.
 
     >>> unknown_settings(["rank.select.kk=3"], {"rank": {"select": {"k": 10}}})
-    [('rank.select.kk=3', "rank.select has no setting 'kk'; did you mean 'k'? (known: k)")]
+    {'rank.select.kk=3': "rank.select has no setting 'kk'; did you mean 'k'? (known: k)"}
     """
-    overrides = [(word, override) for word in words if (override := try_parse(word))]
-    return [(word, fault) for word, override in overrides
-            if not override.is_add() and not override.is_force_add() and override.key_or_group not in groups()
-            and (fault := _unknown_setting(override.key_or_group.split("."), config))]
+    keys = {word: parse(word).key_or_group for word in words if not word.startswith("+")}
+    return {word: fault for word, key in keys.items()
+            if key not in groups() and (fault := _unknown_setting(key.split("."), config))}
 
 
 def _unknown_setting(path: Sequence[str], config: Mapping[str, Any]) -> str:
@@ -187,3 +192,29 @@ def try_parse(word: str) -> Override | None:
         return parse(word)
     except (HydraException, ValueError, RecursionError):  # numbers of thousands of digits, deep nesting
         return None
+
+
+def jobs(words: Iterable[str]) -> list[dict[str, str]]:
+    """Return for each arm the value of each key; of several overrides of one key the last counts.
+
+    >>> jobs(["rank/select=gap,fixed", "seed=1", "seed=2"])
+    [{'rank/select': 'gap', 'seed': '2'}, {'rank/select': 'fixed', 'seed': '2'}]
+    """
+    last = {override.key_or_group: override for override in map(parse, words)}
+    values = {override.get_key_element(): override for override in last.values()}
+    arms = math.prod(map(_arms, values.values()))
+    if arms > MOST_ARMS:
+        raise HydraException(f"this line asks for {arms:,.0f} arms, the limit is {MOST_ARMS:,}. Fix: sweep fewer "
+                             "values")
+    lists = [list(override.sweep_string_iterator()) if override.is_sweep_override()
+             else [override.get_value_element_as_str()] for override in values.values()]
+    return [dict(zip(values, combination, strict=True)) for combination in product(*lists)]
+
+
+def _arms(override: Override) -> float:
+    """Return the number of values of an override, without unfolding them."""
+    value: Any = override.value()
+    if isinstance(value, RangeSweep):
+        span = float(value.stop or 0) - float(value.start or 0)
+        return max(0, math.ceil(span / value.step)) if value.step and math.isfinite(span) else math.inf
+    return len(value.list) if isinstance(value, ChoiceSweep) else 1

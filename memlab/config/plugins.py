@@ -2,7 +2,7 @@
 
 A name is a module, or an entry point that an installed package declares in the group ``memlab.techniques``. Nothing is
 imported unless it is named. ``_target_`` may then name classes of the top-level package of that module. A folder
-``conf`` in the package holds its configuration files (``memlab.config.folders``).
+``conf`` in the package holds its configuration files (``memlab.config.choices``).
 """
 
 from __future__ import annotations
@@ -208,11 +208,10 @@ def load_class(target: str) -> Any:
     return getattr(_import(module) if foreign else importlib.import_module(module), name)
 
 
-def offering(file: str) -> list[str]:
-    """Return the installed plug-ins, not named yet, whose folder ``conf`` has this file; imports none of them."""
-    return sorted(name for name, point in installed().items()
-                  if (package := point.module.partition(".")[0]) not in _active and (spec := _spec(package))
-                  and spec.origin and (Path(spec.origin).parent / "conf" / file).is_file())
+def offered_folders() -> dict[str, Path]:
+    """Return the folder ``conf`` of each installed plug-in that is not named yet; imports none of them."""
+    return {name: Path(spec.origin).parent / "conf" for name, point in sorted(installed().items())
+            if (package := point.module.partition(".")[0]) not in _active and (spec := _spec(package)) and spec.origin}
 
 
 def used(*things: Any) -> dict[str, dict[str, str | None]]:

@@ -15,12 +15,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from memlab.config import folders
-from memlab.config.arms import ARMS
-from memlab.config.defaults import find_class
-from memlab.config.instantiate import CONF, file_names
+from memlab.config import choices
+from memlab.config.choices import ARMS, GLOBAL, FileStamp
+from memlab.config.instantiate import CONF, find_class, options, stated
 from memlab.errors import did_you_mean
-from memlab.runtime import plain_yaml
 
 Place = tuple[str, ...]
 
@@ -35,13 +33,8 @@ def known_places() -> tuple[frozenset[Place], frozenset[Place]]:
     """Return the places of all slots, and those of the settings that ``conf/config.yaml`` states itself."""
     whole: Any = OmegaConf.to_container(OmegaConf.load(CONF / "config.yaml"))
     chosen = [slot for entry in whole.pop("defaults") if isinstance(entry, dict) for slot in entry]
-    slots = frozenset(tuple(slot.split("/")) for slot in chosen if not _is_global(slot))
+    slots = frozenset(tuple(slot.split("/")) for slot in chosen if slot not in GLOBAL)
     return slots, frozenset(place for place, _ in _leaves(whole, ()))
-
-
-def _is_global(slot: str) -> bool:
-    """Return whether the files of a slot set places outside it, as those of ``system`` do."""
-    return any("@package _global_" in path.read_text(encoding="utf-8") for path in sorted((CONF / slot).glob("*.yaml")))
 
 
 def slots_with(technique: str) -> list[str]:
@@ -51,7 +44,7 @@ def slots_with(technique: str) -> list[str]:
     (['rank/select'], ['read/measure', 'write/chunk'])
     """
     slots = [*("/".join(slot) for slot in known_places()[0]), "system"]
-    return sorted(slot for slot in slots if technique in file_names(slot))
+    return sorted(slot for slot in slots if technique in options(slot))
 
 
 def settings_of(node: Any, place: Place = ()) -> Iterator[Place]:
@@ -70,7 +63,7 @@ def unknown(config: DictConfig, untouched: Mapping[str, Any]) -> dict[Place, str
     plain: Any = OmegaConf.to_container(config, resolve=False)
     hydra = plain.pop("hydra")
     slots, own = known_places()
-    read, faults = _follow(plain, [*slots, *own, *_references(folders.stamps())], slots)
+    read, faults = _follow(plain, [*slots, *own, *_references(choices.stamps())], slots)
     faults.update(_of_hydra(hydra, untouched))
     for place, _ in _leaves(plain, ()):
         if place not in read and not any(place[:n] in faults for n in range(1, len(place) + 1)):
@@ -86,7 +79,7 @@ def read_places(config: DictConfig, roots: Iterable[str]) -> set[Place]:
 
 
 @lru_cache(maxsize=8)
-def _references(stamps: tuple[folders.FileStamp, ...]) -> frozenset[Place]:
+def _references(stamps: tuple[FileStamp, ...]) -> frozenset[Place]:
     """Return the places that the files of these stamps refer to: a helper of an arm may stand in its experiment."""
     texts = (Path(path).read_text(encoding="utf-8", errors="replace") for path, *_ in stamps)
     return frozenset(tuple(name.strip(".").split(".")) for text in texts for part in text.split("${")[1:]
@@ -96,11 +89,9 @@ def _references(stamps: tuple[folders.FileStamp, ...]) -> frozenset[Place]:
 def origin(place: Place) -> Path | None:
     """Return the file beside memlab's own that sets a place, or the end of it; None if there is none."""
     for start in range(len(place)):
-        for path in folders.more_files().values():
-            whole: Any = plain_yaml.read(path)
-            declared = whole.get(ARMS, {}) if isinstance(whole, Mapping) else {}
-            if any(_at(node, place[start:]) is not None for node in (whole, *declared.values())):
-                return path
+        for name, choice in choices.more_choices().items():
+            if _at(stated(name), place[start:]) is not None:
+                return choice.path
     return None
 
 
@@ -108,11 +99,10 @@ def places_in_files(config: DictConfig) -> dict[Place, Path]:
     """Return place -> file of all values that the chosen experiment and system set, if their files are not memlab's."""
     found: dict[Place, Path] = {}
     for slot in ("exp", "system"):
-        path = folders.more_files().get(f"{slot}/{config.hydra.runtime.choices.get(slot)}")
-        content = plain_yaml.read(path) if path else None
-        for name, node in content.items() if isinstance(content, dict) else ():
-            if path and name not in ("defaults", "hydra", ARMS):
-                found |= {place: path for place, _ in _leaves(node, (str(name),))}
+        name = f"{slot}/{config.hydra.runtime.choices.get(slot)}"
+        if choice := choices.more_choices().get(name):
+            found |= {place: choice.path for key, node in stated(name).items() if key not in ("defaults", "hydra", ARMS)
+                      for place, _ in _leaves(node, (str(key),))}
     return found
 
 

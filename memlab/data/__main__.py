@@ -6,7 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from memlab.config.instantiate import file_names, make_dataset
+from memlab.config.instantiate import make_dataset
+from memlab.config.instantiate import options as choices_of
 from memlab.data import benchmarks
 from memlab.errors import MemlabError
 from memlab.runtime.clock import time_zone
@@ -56,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command has this signature
-    names = sorted({*file_names("data"), *benchmarks.FILES, *benchmarks.FOLDERS})
+    names = sorted({*choices_of("data"), *benchmarks.FILES, *benchmarks.FOLDERS})
     width = max(map(len, names))
     for name in names:
         if entry := benchmarks.FILES.get(name):

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from memlab.config.instantiate import file_names, make_dataset, options
+from memlab.config.instantiate import make_dataset, options, stated
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.runtime.flags import as_flags
 from memlab.runtime.memory_limit import enough_memory
@@ -28,7 +28,7 @@ _OWN = re.compile(r"^judge\.")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --data, --path, --judge, --chat and --store; :func:`split_fields` reads the fields of judge and chat."""
     parser.add_argument("--data", default="longmemeval_oracle", metavar="NAME",
-                        help=f"data set (default longmemeval_oracle); one of {', '.join(file_names('data'))}")
+                        help=f"data set (default longmemeval_oracle); one of {', '.join(options('data'))}")
     parser.add_argument("--path", type=path_argument, help="its file, if it is not where `memlab data fetch` puts it")
     parser.add_argument("--judge", default="official", metavar="NAME",
                         help=f"judge (default official); one of {', '.join(options('judge'))}. Its settings follow as "
@@ -85,7 +85,7 @@ def load(name: str, path: Path | None) -> Tables:
 
 
 def make_judge(name: str, chat: str | None, fields: Mapping[str, str], own: Mapping[str, str] | None = None) -> Stage:
-    """Make a judge from its file in ``conf/judge``: its ``own`` fields, and those of its chat model if it uses one."""
+    """Make a judge of its name: its ``own`` fields, and those of its chat model if it uses one."""
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
@@ -95,7 +95,7 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str], own: Mapp
 
     if name not in options("judge"):
         raise MemlabError(f"there is no judge '{name}'", fix=did_you_mean(name, options("judge")))
-    uses_chat = name in file_names("judge") and "${judge_chat}" in (CONF / "judge" / f"{name}.yaml").read_text("utf-8")
+    uses_chat = "${judge_chat}" in str(stated(f"judge/{name}"))
     if not uses_chat and (chat is not None or fields):
         raise MemlabError(f"judge '{name}' asks no chat model", fix="leave --chat and --chat.FIELD out")
     try:
@@ -107,7 +107,7 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str], own: Mapp
             OmegaConf.update(config, f"judge.{field}", OmegaConf.from_dotlist([f"value={value}"]).value)
         plain = OmegaConf.to_container(config, resolve=True)
     except (OmegaConfBaseException, HydraException) as fault:
-        raise MemlabError(str(fault).splitlines()[0], where=f"conf/judge/{name}.yaml") from fault
+        raise MemlabError(str(fault).splitlines()[0], where=f"judge={name}") from fault
     assert isinstance(plain, dict)
     faults: list[str] = []
     stage: Stage = construct(plain["judge"], "judge", faults)
@@ -118,7 +118,7 @@ def make_judge(name: str, chat: str | None, fields: Mapping[str, str], own: Mapp
 
 def _chat_override(name: str | None, fields: Mapping[str, str]) -> str:
     """Return the override that selects the chat model's file in ``conf/judge_chat``, or else in ``conf/chat``."""
-    judges, readers = file_names("judge_chat"), file_names("chat")
+    judges, readers = options("judge_chat"), options("chat")
     if name is None and not fields:
         raise MemlabError("this judge asks a chat model, and none is named", where="--chat",
                           fix=f"give --chat NAME ({', '.join(sorted({*judges, *readers}))}), or --chat.model and "

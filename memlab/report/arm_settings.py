@@ -7,18 +7,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from memlab.config.defaults import with_defaults
+from memlab.config.choices import own_choices
+from memlab.config.instantiate import CONF, stated, with_defaults
 from memlab.evaluate.compare import Comparison
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun
 from memlab.report import view_model
 from memlab.report.figures import GREY, INK, Figure, escape_markup, layout, styles
-from memlab.runtime.home import shipped
 from memlab.slots import SLOTS
 from memlab.stage import name_of
 from memlab.text.display import EMPTY, format_count, format_number, one_line
@@ -56,8 +53,8 @@ def with_display_names(value: Any, key: str = "") -> Any:
 def display_name(path: str, key: str = "", settings: Mapping[str, Any] | None = None) -> str:
     """Return the display name of a class, given by its path or its name.
 
-    It is the name of the file in the folder ``key`` of ``conf`` that states this class. Of several it is the one that
-    differs from the settings least. A class is named by its words if it has no such file, or has several and
+    It is the name of the choice of a slot ``key`` that states this class. Of several it is the one that differs from
+    the settings least. A class is named by its words if it has no such choice, or has several and
     ``settings`` are not given: in a manifest models describe themselves by their weights.
 
     >>> display_name("memlab.rank.select.ByType", "select"), display_name("memlab.stage.Nothing")
@@ -68,12 +65,10 @@ def display_name(path: str, key: str = "", settings: Mapping[str, Any] | None = 
     name = path.rpartition(".")[2]
     if name == "Nothing":
         return EMPTY_SLOT
-    files = _files().get((key, name), [])
-    if len(files) == 1:
-        return files[0].stem
-    gaps = {} if settings is None else {file.stem: _gap(_completed(file), settings) for file in files}
-    best = [stem for stem, gap in gaps.items() if gap == min(gaps.values())]
-    return best[0] if len(best) == 1 else _words(name)
+    choices = _stating().get((key, name), [])
+    gaps = {} if settings is None else {choice: _gap(_completed(choice), settings) for choice in choices}
+    best = choices if len(choices) == 1 else [choice for choice, gap in gaps.items() if gap == min(gaps.values())]
+    return best[0].rpartition("/")[2] if len(best) == 1 else _words(name)
 
 
 def slot_names(arm: ArmRun) -> dict[str, str]:
@@ -110,19 +105,21 @@ def _slots(arm: ArmRun) -> dict[str, Any]:
 
 
 @cache
-def _files() -> dict[tuple[str, str], list[Path]]:
-    """Return (last folder, class name) -> the files in ``conf`` that state this class."""
-    files: dict[tuple[str, str], list[Path]] = defaultdict(list)
-    for path in sorted(shipped("conf").rglob("*.yaml")):
-        if match := re.search(r"^_target_: *[\w.]*?(\w+) *$", path.read_text(encoding="utf-8"), re.MULTILINE):
-            files[path.parent.name, match[1]].append(path)
-    return files
+def _stating() -> dict[tuple[str, str], list[str]]:
+    """Return (last folder of a slot, class name) -> memlab's choices that state this class, ``rank/select/gap``."""
+    stating: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name, choice in sorted(own_choices(CONF).items()):
+        text = (choice.path.read_text(encoding="utf-8") if choice.settings is None else
+                f"{CONFIGURED}: {choice.settings.get(CONFIGURED)}")
+        if match := re.search(r"^_target_: *[\w.]*?(\w+) *$", text, re.MULTILINE):
+            stating[name.split("/")[-2], match[1]].append(name)
+    return stating
 
 
 @cache
-def _completed(file: Path) -> Any:
-    """Return the settings that a file states, completed with the defaults of its class."""
-    return with_defaults(OmegaConf.to_container(OmegaConf.load(file)))
+def _completed(choice: str) -> Any:
+    """Return the settings that a choice states, completed with the defaults of its class."""
+    return with_defaults(stated(choice))
 
 
 def _gap(stated: Any, settings: Any) -> int:

@@ -40,8 +40,8 @@ def test_settings_are_held_against_what_was_composed() -> None:
     cfg = {"rank": {"select": {"_target_": "x", "k": 10}}, "embedder": "${other}", "seed": 0}
     good = ["rank.select.k=1", "+rank.select.new=1", "++rank.select.new=1", "embedder.path=x", "seed=1",
             "rank/select=gap"]
-    assert unknown_settings(good, cfg) == []
-    told = dict(unknown_settings(["rank.select.kk=1", "rank.selct.k=1", "sead=1"], cfg))
+    assert unknown_settings(good, cfg) == {}
+    told = unknown_settings(["rank.select.kk=1", "rank.selct.k=1", "sead=1"], cfg)
     assert told["rank.select.kk=1"] == "rank.select has no setting 'kk'; did you mean 'k'? (known: k)"
     assert told["rank.selct.k=1"] == "rank has no setting 'selct'; did you mean 'select'? (known: select)"
     assert "did you mean 'seed'" in told["sead=1"]

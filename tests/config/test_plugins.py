@@ -149,12 +149,17 @@ def test_two_packages_that_offer_one_name_are_told_apart_by_module(
     assert read([f"plugins=[{name}two]"])
 
 
+@pytest.mark.parametrize("table", [False, True])
 def test_the_folder_of_a_package_is_read_and_offered_without_importing_it(
-        tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / f"{name}p"
+        tmp_path: Path, name: str, table: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / f"{name}p{table}"
     package.mkdir()
     (package / "__init__.py").write_text(SOURCE.format(more=""), encoding="utf-8")
     conf(package, package.name)
+    if table:
+        (package / "conf" / "rank" / "select" / "mine.yaml").unlink()
+        (package / "conf" / "techniques.yaml").write_text(
+            f"rank/select:\n  mine: {{_target_: {package.name}.Mine}}\n", encoding="utf-8")
     offer(tmp_path, "handy", package.name, monkeypatch)
     (fault,) = faults_of("rank/select=mine")
     assert fault == "rank/select=mine: there is no 'mine' here; an installed plug-in has it: add plugins=[handy]"

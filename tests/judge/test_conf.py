@@ -1,4 +1,4 @@
-"""Every file of conf/judge makes its judge, with settings that its class knows."""
+"""Every judge of the configuration makes its judge, with settings that its class knows."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from memlab.config.instantiate import CONF, construct
+from memlab.config.instantiate import construct, stated
 from memlab.judge.cases import READS
 from memlab.judge.command import make_judge
 from memlab.stage import Stage, spec_digest
 from memlab.store import Store
+from tests.choices import names_of
 from tests.judge.script import put
 from tests.judge.worlds import one
 
-FILES = sorted((CONF / "judge").glob("*.yaml"))
+NAMES = names_of("judge")
 CHAT = {"_target_": "memlab.models.chat.openai.OpenAIChat", "model": "tiny", "url": "http://127.0.0.1:1/v1"}
 
 
@@ -25,34 +26,35 @@ def script(memlab_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(memlab_home, monkeypatch)
 
 
-def made(file: Path) -> tuple[dict, Stage]:
-    node = OmegaConf.to_container(OmegaConf.create({"judge_chat": CHAT, "judge": OmegaConf.load(file)}), resolve=True)
+def made(name: str) -> tuple[dict, Stage]:
+    whole = OmegaConf.create({"judge_chat": CHAT, "judge": stated(f"judge/{name}")})
+    node = OmegaConf.to_container(whole, resolve=True)
     faults: list[str] = []
     judge = construct(node["judge"], "judge", faults)  # type: ignore[index, call-overload]
     assert faults == []
     return node["judge"], judge  # type: ignore[index, call-overload, return-value]
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
-def test_a_file_makes_its_judge_with_settings_of_its_class(file: Path) -> None:
-    node, judge = made(file)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_choice_makes_its_judge_with_settings_of_its_class(name: str) -> None:
+    node, judge = made(name)
     assert isinstance(judge, Stage)
     assert tuple(judge.writes) == ("verdicts",)
     assert tuple(judge.reads) == READS
     for part, one_judge in zip(node.get("judges", [node]), getattr(judge, "judges", (judge,)), strict=True):
         fields = {f.name: f for f in dataclasses.fields(one_judge)}
         assert {k for k in part if k != "_target_"} <= set(fields)
-        for name, field in fields.items():
-            varies = name in ("name", "style", "chat", "writes")
-            assert varies or getattr(one_judge, name) == field.default, name
+        for key, field in fields.items():
+            varies = key in ("name", "style", "chat", "writes")
+            assert varies or getattr(one_judge, key) == field.default, key
 
 
 def test_the_judges_are_told_apart() -> None:
-    digests = {file.stem: spec_digest(made(file)[1]) for file in FILES}
+    digests = {name: spec_digest(made(name)[1]) for name in NAMES}
     assert digests["f1"] == digests["locomo"]
     assert len(set(digests.values())) == len(digests) - 1
-    names = {file.stem: [j.name for j in getattr(made(file)[1], "judges", [made(file)[1]]) if hasattr(j, "name")]
-             for file in FILES}
+    names = {name: [j.name for j in getattr(made(name)[1], "judges", [made(name)[1]]) if hasattr(j, "name")]
+             for name in NAMES}
     assert names["both"] == ["f1", "longmemeval_style"]
     assert names["longmemeval"] == ["official", "strict"]
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from memlab.config.choices import own_choices
 from memlab.config.compose import compose
-from memlab.config.defaults import find_class
-from memlab.config.instantiate import CONF, construct
+from memlab.config.instantiate import CONF, construct, find_class, stated
 from memlab.errors import MemlabError
 from memlab.learn.folds import folds, in_folds, shared_sessions
 from tests.shared_evidence import world
@@ -48,21 +48,20 @@ def test_one_setting_reaches_every_cross_fitted_stage() -> None:
     assert not faults
 
 
-def test_every_file_of_a_cross_fitted_stage_takes_its_folds_from_there() -> None:
+def test_every_choice_of_a_cross_fitted_stage_takes_its_folds_from_there() -> None:
     checked = []
-    for path in sorted(CONF.rglob("*.yaml")):
-        node = OmegaConf.load(path)
-        target = str(node.get("_target_", "")) if OmegaConf.is_dict(node) else ""
+    for choice in own_choices(CONF):
+        plain = stated(choice)
+        target = str(plain.get("_target_", ""))
         cls = find_class(target, "", []) if target.startswith("memlab.learn.") else None
         if cls is None or "folds" not in {field.name for field in dataclasses.fields(cls)}:
             continue
-        plain = OmegaConf.to_container(node)
-        assert plain["by"] == "${learn.by}", path
-        if path.stem == "cross_fit_weight":  # all groups but one, as published
+        assert plain["by"] == "${learn.by}", choice
+        if choice == "rank/score/cross_fit_weight":  # all groups but one, as published
             assert (cls.folds, "folds" in plain) == ("all", False)
         else:
-            assert plain["folds"] == "${learn.folds}", path
-        checked.append(path.stem)
+            assert plain["folds"] == "${learn.folds}", choice
+        checked.append(choice)
     assert len(checked) >= 5
 
 

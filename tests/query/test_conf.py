@@ -1,30 +1,29 @@
-"""Every file of conf/query and conf/write/context makes its stage, with settings that its class knows."""
+"""Every technique of query and write/context makes its stage, with settings that its class knows."""
 
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import pytest
 from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
 
+from memlab.config.instantiate import stated
 from memlab.stage import Stage, declaration, spec
 from memlab.tables import GOLD
+from tests.choices import choices_of
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
-FILES = sorted([*(CONF / "query").glob("*/*.yaml"), *(CONF / "write" / "context").glob("*.yaml")])
 EMBEDDER = {"_target_": "memlab.models.http.embedder.HttpEmbedder", "url": "http://127.0.0.1:1/v1", "model": "some",
             "dimensions": 8}
 CHAT = {"_target_": "memlab.models.chat.openai.OpenAIChat", "model": "some"}
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parent.name}-{f.stem}")
-def test_a_file_makes_its_stage_with_settings_of_its_class(file: Path) -> None:
+@pytest.mark.parametrize("name", choices_of("query", "write/context"))
+def test_a_choice_makes_its_stage_with_settings_of_its_class(name: str) -> None:
     config = OmegaConf.create({"chat": CHAT, "embedder": EMBEDDER, "seed": 0, "learn": {"folds": 5, "by": "auto"},
-                               "slot": OmegaConf.load(file)})
-    stated = {k for k in config["slot"] if k != "_target_"}
-    assert stated <= {f.name for f in dataclasses.fields(get_class(config["slot"]["_target_"]))}
+                               "slot": stated(name)})
+    given = {k for k in config["slot"] if k != "_target_"}
+    assert given <= {f.name for f in dataclasses.fields(get_class(config["slot"]["_target_"]))}
     made = instantiate(config, _convert_="all")["slot"]
     assert isinstance(made, Stage)
     assert not GOLD & {*made.reads, *made.writes} or "gold" in declaration(made).sees
@@ -34,7 +33,7 @@ def test_a_file_makes_its_stage_with_settings_of_its_class(file: Path) -> None:
 
 def test_the_model_is_a_part_of_what_a_stage_is_and_its_address_is_not() -> None:
     def said(**more: str) -> object:
-        slot = OmegaConf.load(CONF / "query" / "decompose" / "llm.yaml")
+        slot = stated("query/decompose/llm")
         return spec(instantiate(OmegaConf.create({"chat": {**CHAT, **more}, "slot": slot}), _convert_="all")["slot"])
 
     assert said() == said(url="http://127.0.0.1:9999/v1") != said(model="other")

@@ -1,4 +1,4 @@
-"""Every file of rank/* and learn/* makes its stage, and no stage here but an oracle sees gold."""
+"""Every technique of rank and learn makes its stage, and no stage here but an oracle sees gold."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from omegaconf import OmegaConf
 
 import memlab.oracle
 import memlab.rank
+from memlab.config.instantiate import CONF
 from memlab.stage import Stage
 from memlab.tables import GOLD
+from tests.choices import choices_of
 
-CONF = Path(__file__).resolve().parents[2] / "conf"
-FILES = sorted(p.relative_to(CONF).with_suffix("").as_posix()
-               for folder in ("rank", "learn") for p in (CONF / folder).rglob("*.yaml"))
 GIVEN = ["+embedder._target_=memlab.models.local.embedder.SentenceEmbedder",
           "+cross_encoder._target_=memlab.models.local.late_interaction.LateInteraction",
           "+cross_encoder.embedder=${embedder}", "+seed=0", "+learn.folds=5", "+learn.by=auto",
@@ -35,8 +34,8 @@ def stages_of(package) -> list[type]:
             if isinstance(c, type) and c.__module__ == m.__name__ and hasattr(c, "reads")]
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_makes_its_stage_with_settings_of_its_class(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", choices_of("rank", "learn"))
+def test_a_choice_makes_its_stage_with_settings_of_its_class(name: str, tmp_path: Path) -> None:
     with initialize_config_dir(str(CONF), version_base="1.3"):
         given = [g for g in GIVEN if not g.startswith(f"++{'.'.join(name.split('/')[:2])}.")]
         whole = compose(config_name=name, overrides=given)

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from omegaconf import OmegaConf
 from pydantic import ValidationError
 
-from memlab.config.instantiate import CONF, construct
+from memlab.config.instantiate import construct, stated
 from memlab.rank.signals import Source
 from memlab.store import Store
 from tests.rank.signals.worlds import dated, order, values
@@ -36,7 +35,7 @@ def test_it_changes_a_ranking() -> None:
 
 
 def test_a_filter_keeps_documents_alone() -> None:
-    fields = OmegaConf.to_container(OmegaConf.load(CONF / "rank" / "boost" / "source_only.yaml"))
+    fields = stated("rank/boost/source_only")
     faults: list[str] = []
     boost = construct(fields, "rank.boost", faults)
     assert faults == []

@@ -1,4 +1,4 @@
-"""Every file of conf/read makes its part, with settings that its class knows."""
+"""Every technique of read makes its part, with settings that its class knows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from memlab.config.defaults import with_defaults
-from memlab.config.instantiate import construct
+from memlab.config.instantiate import construct, stated, with_defaults
 from memlab.models.chat.openai import OpenAIChat
 from memlab.question_types import VOCABULARY
 from memlab.read.prompt import PromptRouter, PromptTemplate, RoutedPrompts
@@ -17,43 +16,41 @@ from memlab.read.reader import Vote
 from memlab.stage import Stage, declaration
 from memlab.text.token_counter import TokenCounter
 from tests.chats import ScriptedChat
+from tests.choices import choices_of, comment, names_of
 from tests.read.tiny import tokenizer
 from tests.search.world import WordEmbedder
 
-CONF = Path(__file__).resolve().parents[2] / "conf" / "read"
-FILES = sorted(CONF.glob("*/*.yaml"))
 KINDS = {"prompt": PromptTemplate, "vote": Vote, "agents": PromptRouter, "tokens": TokenCounter}
 LADDER = ("v1_plain", "v1_reasoned", "v1_enumerated", "rag_v1")
 
 
-def load(path: Path) -> dict:
-    """The file's values; what it takes from elsewhere, taken from the simplest file there."""
-    given = {name: with_defaults(OmegaConf.to_container(OmegaConf.load(CONF / name / f"{file}.yaml"))) for name, file in
+def load(choice: str) -> dict:
+    """The choice's values; what it takes from elsewhere, taken from the simplest choice there."""
+    given = {name: with_defaults(stated(f"read/{name}/{simplest}")) for name, simplest in
              (("measure", "unit"), ("prompt", "direct"), ("vote", "single"), ("agents", "one"))}
-    whole = OmegaConf.create({"read": given, "chat": "CHAT", "embedder": "EMBEDDER", "this": OmegaConf.load(path)})
+    whole = OmegaConf.create({"read": given, "chat": "CHAT", "embedder": "EMBEDDER", "this": stated(choice)})
     return OmegaConf.to_container(whole, resolve=True)["this"]  # type: ignore[index, call-overload, return-value]
 
 
 def prompt(name: str) -> PromptTemplate:
-    return construct(load(CONF / "prompt" / f"{name}.yaml"), "read.prompt", [])
+    return construct(load(f"read/prompt/{name}"), "read.prompt", [])
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}-{p.stem}")
-def test_a_file_makes_its_part_with_settings_of_its_class(path: Path, tmp_path: Path) -> None:
-    values, faults = load(path), list[str]()
+@pytest.mark.parametrize("choice", choices_of("read"))
+def test_a_choice_makes_its_part_with_settings_of_its_class(choice: str, tmp_path: Path) -> None:
+    slot, values, faults = choice.split("/")[1], load(choice), list[str]()
     if values.get("chat") == "CHAT":
-        own = path.parent.name == "tokens"
-        values["chat"] = OpenAIChat(model="m", tokenizer=tokenizer(tmp_path)) if own else ScriptedChat(str)
+        own = OpenAIChat(model="m", tokenizer=tokenizer(tmp_path))
+        values["chat"] = own if slot == "tokens" else ScriptedChat(str)
     if "embedder" in values:
         values["embedder"] = WordEmbedder()
     made = construct(values, "read", faults)
     assert not faults
     assert {f.name for f in dataclasses.fields(made)} >= set(values) - {"_target_"}
-    assert isinstance(made, KINDS.get(path.parent.name, Stage))
-    assert path.read_text().startswith("# ")
-    if path.parent.name == "pack":
-        marked = path.read_text().startswith(("# ORACLE", "# TAINTED"))
-        assert marked == bool(declaration(made).sees)
+    assert isinstance(made, KINDS.get(slot, Stage))
+    assert comment(choice)
+    if slot == "pack":
+        assert comment(choice).startswith(("# ORACLE", "# TAINTED")) == bool(declaration(made).sees)
 
 
 def test_the_ladder_only_adds() -> None:
@@ -70,12 +67,12 @@ def test_the_two_forms_of_history_differ_in_nothing_else() -> None:
 
 
 def test_no_two_prompts_say_the_same() -> None:
-    names = [p.stem for p in FILES if p.parent.name == "prompt"]
+    names = names_of("read/prompt")
     assert len({repr(prompt(name)) for name in names}) == len(names) == 13
 
 
 def test_chain_of_note_is_for_complex_questions_alone() -> None:
-    agents = construct(load(CONF / "agents" / "chain_of_note.yaml"), "read.agents", [])
+    agents = construct(load("read/agents/chain_of_note"), "read.agents", [])
     direct, notes = prompt("direct"), prompt("chain_of_note")
     assert {kind for kind in VOCABULARY if agents.template(kind, direct) == notes} == {
         "counting", "multi_session", "temporal"}
@@ -83,7 +80,7 @@ def test_chain_of_note_is_for_complex_questions_alone() -> None:
 
 
 def test_specialists_reason_before_they_answer() -> None:
-    routed = construct(load(CONF / "agents" / "routed.yaml"), "read.agents", [])
+    routed = construct(load("read/agents/routed"), "read.agents", [])
     assert isinstance(routed, RoutedPrompts)
     assert routed.counting != routed.temporal
     assert routed.counting.answer_mark == routed.temporal.answer_mark == "Answer:"

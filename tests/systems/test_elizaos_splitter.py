@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 
-from memlab.config.instantiate import CONF, construct
+from memlab.config.instantiate import construct, stated
 from memlab.data.locomo import LoCoMo
 from memlab.errors import MemlabError
 from memlab.store import Store
@@ -30,8 +29,7 @@ def split(text: str, size: int, overlap: int):
 
 def of_conf(name: str):
     faults: list[str] = []
-    node = OmegaConf.load(CONF / "write" / "chunk" / f"{name}.yaml")
-    stage = construct(OmegaConf.to_container(node), "chunk", faults)
+    stage = construct(stated(f"write/chunk/{name}"), "chunk", faults)
     assert faults == []
     return stage
 

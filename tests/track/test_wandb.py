@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from hydra.utils import instantiate
-from omegaconf import OmegaConf
 from pydantic import ValidationError
 
-from memlab.config.instantiate import CONF
+from memlab.config.instantiate import stated
 from memlab.track.__main__ import main
 from memlab.track.record import MARKER, Off
 from memlab.track.wandb import WandbTrack, run_id
@@ -88,7 +87,7 @@ def test_off_publishes_nothing_and_the_configurations_make_both(runs: Path) -> N
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert Off().publish(next(runs.glob("gap-*"))) is None
-    made = {name: instantiate(OmegaConf.load(CONF / "track" / f"{name}.yaml"), _convert_="all")
+    made = {name: instantiate(stated(f"track/{name}"), _convert_="all")
             for name in ("wandb", "none")}
     assert made == {"wandb": WandbTrack(), "none": Off()}
 

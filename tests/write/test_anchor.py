@@ -116,10 +116,11 @@ def test_both_are_one_line_each():
 
 def test_conf_holds_the_defaults():
     from hydra.utils import instantiate
-    from omegaconf import OmegaConf
+
+    from memlab.config.instantiate import stated
 
     for name, stage in {"rules": ResolveDates(), "coref": ResolvePronouns(), "rules_coref": ResolveBoth()}.items():
-        assert instantiate(OmegaConf.load(f"conf/write/anchor/{name}.yaml"), _convert_="all") == stage
+        assert instantiate(stated(f"write/anchor/{name}"), _convert_="all") == stage
 
 
 @given(st.lists(st.tuples(st.sampled_from(["Ann", "Bob", None]), st.text(max_size=30) | ODD), max_size=5))

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 
-from memlab.config.instantiate import CONF
+from memlab.config.instantiate import stated
 from memlab.errors import MemlabError
 from memlab.models.protocols import Embedder
 from memlab.store import Store
@@ -134,8 +133,7 @@ def test_every_sentence_is_encoded_once_and_its_vectors_lie_in_the_store():
 
 
 def test_the_configuration_is_the_class_with_its_defaults():
-    node = OmegaConf.load(CONF / "write" / "chunk" / "semantic.yaml")
-    fields = {k: v for k, v in OmegaConf.to_container(node, resolve=False).items() if k not in ("_target_", "embedder")}
+    fields = {k: v for k, v in stated("write/chunk/semantic").items() if k not in ("_target_", "embedder")}
     assert Semantic(embedder=Themes(), **fields) == Semantic(embedder=Themes())
     assert set(fields) | {"embedder"} <= {f.name for f in dataclasses.fields(Semantic)}
 

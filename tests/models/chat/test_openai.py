@@ -27,6 +27,7 @@ from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
 from memlab.servers import records
 from memlab.store.completions import decode, encode
+from tests.choices import names_of
 from tests.models.chatserver import ChatServer, echo, serving
 
 KEY = "sk-very-secret-0123456789"
@@ -441,7 +442,7 @@ def test_wrong_settings_are_refused(fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("slot", ["chat", "judge_chat"])
 def test_configurations_construct_with_settings_that_the_class_knows(slot: str) -> None:
-    names = sorted(p.stem for p in (CONF / slot).glob("*.yaml"))
+    names = names_of(slot)
     assert {"server", "embedded"} <= set(names)
     for name in names:
         with initialize_config_dir(str(CONF), version_base=None):

@@ -4,9 +4,8 @@ import json
 import re
 
 import pytest
-from omegaconf import OmegaConf
 
-from memlab.config.instantiate import CONF
+from memlab.config.instantiate import stated
 from memlab.rank.rerank_llm import KINDS
 from memlab.store import Store
 from memlab.systems.memorystack.rerank import ArrayRerank, schema
@@ -40,7 +39,7 @@ def test_one_prompt_for_the_whole_pool_and_scores_in_its_order(store: Store) -> 
 
 
 def test_the_preset_asks_as_published(store: Store) -> None:
-    node = OmegaConf.to_container(OmegaConf.load(CONF / "rank" / "rerank" / "memorystack.yaml"))
+    node = stated("rank/rerank/memorystack")
     assert node.pop("_target_") == "memlab.systems.memorystack.rerank.ArrayRerank"
     chat = replying(json.dumps([.5] * 5))
     stage = ArrayRerank(**{**node, "chat": chat})

@@ -1,0 +1,289 @@
+"""The choices of every slot: those of memlab, and those of the folders of plug-ins and of ``conf_dir``.
+
+A choice is a file, ``SLOT/NAME.yaml``, or an entry of a mapping; Hydra takes entries from its ConfigStore:
+
+* ``techniques.yaml`` holds techniques with few settings, SLOT: NAME: settings.
+* ``arms`` in the file of an experiment holds its arms, which are the choices of ``arm/EXP``. An arm sets what a file
+  with the package ``_global_`` would set:
+
+      arms:
+        ivf:  # Inverted lists, 32 of them searched.
+          defaults: [{override /search/dense: ivf}]
+          search: {dense: {index: {exact_below: 0}}}
+
+* ``none`` is a choice of each slot that may be empty.
+
+A folder beside memlab's has the same layout: ``FOLDER/search/lexical/trigram.yaml`` is the technique ``trigram`` of
+that slot. Its choices are of slots that memlab has and of ``arm``, under names that memlab does not use there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_store import ConfigStore
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError
+
+from memlab.errors import MemlabError, did_you_mean
+from memlab.runtime import plain_yaml
+from memlab.slots import SLOTS
+from memlab.stage import Nothing
+
+ARM = "arm"
+"""The group of all arms; a user's folder may hold files below it."""
+
+ARMS = "arms"
+"""The key of the mapping in an experiment's file."""
+
+TECHNIQUES = "techniques"
+"""Name of the file of all techniques with few settings."""
+
+GLOBAL = frozenset({"exp", "profile", "system"})
+"""Slots whose files set places outside them."""
+
+EMPTY = {slot.config.replace(".", "/"): slot.empty for slot in SLOTS if slot.optional}
+"""Configuration group -> tables that its empty stage writes."""
+
+FileStamp = tuple[str, int, int]
+"""Path, time of the last change in nanoseconds, and bytes."""
+
+_NAME = re.compile(r"[\w-]+")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One choice: the file that states it, and its settings if it is an entry there."""
+
+    path: Path
+    settings: Mapping[str, Any] | None = None
+
+
+Choices = dict[str, Choice]
+"""Choices by their slot and name, ``rank/select/gap``."""
+
+_more: Choices = {}
+_folders: list[Path] = []
+_stamps: list[FileStamp] = []
+
+
+@cache
+def own_choices(own: Path) -> Choices:
+    """Return all choices of a configuration like memlab's, in a folder; raise MemlabError if one cannot be read."""
+    none = f"{Nothing.__module__}.{Nothing.__name__}"
+    choices = {path.relative_to(own).with_suffix("").as_posix(): Choice(path) for path in sorted(own.rglob("*.yaml"))}
+    for slot, tables in EMPTY.items():  # no empty list: an arm that puts a stage in its place inherits no setting
+        settings = {"_target_": none, **({"writes": list(tables)} if tables else {})}
+        choices[f"{slot}/none"] = Choice(own / "config.yaml", settings)
+    for name, choice in [*choices.items()]:
+        if name == TECHNIQUES or name.startswith("exp/"):
+            text = choice.path.read_text(encoding="utf-8")
+            try:
+                content = plain_yaml.loads(text) if name == TECHNIQUES or f"\n{ARMS}:" in text else {}
+                choices |= {f"{group}/{entry}": Choice(choice.path, {**settings})
+                            for group, table in _tables(name, content).items() for entry, settings in table.items()}
+            except (YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
+                raise MemlabError(f"cannot be read as NAME: settings ({' '.join(str(error).split())[:300]})",
+                                  where=str(choice.path), fix="compare it with the entries around it") from error
+    return choices
+
+
+def _tables(file: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return group -> name -> settings of the entries of a file."""
+    if file == TECHNIQUES:
+        return {str(slot): table for slot, table in content.items()}
+    return {f"{ARM}/{file.removeprefix('exp/')}": content[ARMS]} if ARMS in content else {}
+
+
+def use(folders: Sequence[Path], own: Path) -> list[str]:
+    """Replace the folders that are read beside ``own``, memlab's; return the faults of their files."""
+    _more.clear()
+    faults = [fault for folder in folders for fault in _read(folder, own)]
+    slots.cache_clear()
+    _folders[:] = [folder for folder in folders if any(more.path.is_relative_to(folder) for more in _more.values())]
+    if _stamps != (stamps := list(_stamps_of((own, *_folders)))):
+        own_choices.cache_clear()
+        _register(all_choices(own))
+        _stamps[:] = stamps
+    return faults
+
+
+def _register(choices: Choices) -> None:
+    """Make the entries among these choices, and no others, choices that Hydra knows."""
+    store = ConfigStore.instance()
+    for top in {ARM, *(group.partition("/")[0] for group in groups_of(choices))} - {"hydra"}:
+        store.repo.pop(top, None)
+    for name, choice in choices.items():
+        if choice.settings is not None:
+            group, _, entry = name.rpartition("/")
+            store.store(group=group, name=entry, node=choice.settings,
+                        package="_global_" if group.startswith(f"{ARM}/") else None)
+
+
+def _read(folder: Path, own: Path) -> Iterator[str]:
+    """Take the choices of one folder; yield what is wrong with them."""
+    if not folder.is_dir():
+        yield f"there is no folder {folder}"
+        return
+    groups = groups_of(own_choices(own))
+    paths = [path for top in sorted({ARM, *(group.split("/")[0] for group in groups)})
+             for path in sorted((folder / top).rglob("*.y*ml"))] + sorted(folder.glob(f"{TECHNIQUES}.y*ml"))
+    if not paths:
+        yield f"{folder} holds no file for a slot, such as {folder}/search/lexical/NAME.yaml"
+    contents: dict[str, Mapping[str, Any]] = {}
+    for path in paths:
+        place = path.relative_to(folder)
+        group, name = place.parent.as_posix(), place.with_suffix("").as_posix()
+        if path.suffix != ".yaml":
+            yield f"{path}: expected a name that ends in .yaml"
+        elif name != TECHNIQUES and group not in groups and place.parts[0] != ARM:
+            yield f"{path}: there is no slot '{group}'; {did_you_mean(group, groups)}"
+        elif name != TECHNIQUES and (fault := _taken(name, own)):
+            yield f"{path}: {fault}"
+        else:
+            try:
+                contents[name] = _content(path)
+            except ValueError as error:
+                yield f"{path}: {error}"
+            else:  # each table of several folders has a name of its own
+                _more[f"{name}-{len(_more)}" if name in _more else name] = Choice(path)
+    for name, content in contents.items():
+        path = folder / f"{name}.yaml"
+        if ARMS in content and not name.startswith("exp/"):
+            yield f"{path}: {ARMS}: only the file of an experiment declares arms"
+            continue
+        for group, table in _tables(name, content).items():
+            faults = list(_table_faults(group, table, own))
+            yield from (f"{path}: {fault}" for fault in faults)
+            if not faults:
+                _more.update({f"{group}/{entry}": Choice(path, settings) for entry, settings in table.items()})
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """Return the content of a user's file, as plain values; raise ValueError if it cannot be used."""
+    try:
+        is_mapping = isinstance(plain_yaml.read(path), dict | None)
+        plain: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False) if is_mapping else {}  # own numbers
+    except (OSError, YAMLError, ValueError, TypeError, RecursionError, OmegaConfBaseException) as error:
+        raise ValueError(f"cannot be read as YAML ({' '.join(str(error).split())[:300]})") from error
+    if not is_mapping:
+        raise ValueError("expected key: value lines")
+    listed = plain.get("defaults")
+    for entry in listed if isinstance(listed, list) else ():
+        if any(str(key).startswith("optional ") for key in entry if isinstance(entry, dict)):
+            raise ValueError(f"{entry} in defaults would be passed over if there is no such file; leave 'optional' out")
+    return {str(key): value for key, value in plain.items()}
+
+
+def _taken(name: str, own: Path) -> str:
+    """Return the fault of a choice whose name another one has; empty if none has it."""
+    other = all_choices(own).get(name)
+    return f"there is such a choice already, in {other.path}; choose another name" if other else ""
+
+
+def _table_faults(group: str, table: Any, own: Path) -> Iterator[str]:
+    """Yield what is wrong with the entries of a user's file for one group."""
+    where = ARMS if group.startswith(f"{ARM}/") else group
+    groups = groups_of(own_choices(own)) - GLOBAL
+    if where != ARMS and (group not in groups or group.startswith("hydra/")):
+        yield (f"{group} has a file for each choice, {group}/NAME.yaml" if group in GLOBAL else
+               f"there is no slot '{group}'; {did_you_mean(group, groups)}")
+    elif not isinstance(table, Mapping):
+        yield f"{where}: expected a mapping, NAME: settings"
+    for name, settings in table.items() if isinstance(table, Mapping) else ():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            yield f"{where}.{name}: expected a name of letters, digits, _ and -; quote one that is a number"
+        elif fault := _taken(f"{group}/{name}", own):
+            yield f"{where}.{name}: {fault}"
+        elif not isinstance(settings, Mapping):
+            yield f"{where}.{name}: expected settings, key: value"
+        else:
+            names = {*all_choices(own), *(f"{group}/{other}" for other in table)}
+            yield from (f"{where}.{name}: {fault}" for fault in _default_faults(settings.get("defaults", []), names))
+
+
+def _default_faults(listed: Any, names: set[str]) -> Iterator[str]:
+    """Yield what is wrong with a list of defaults: Hydra would name a place where no file is."""
+    if not isinstance(listed, list):
+        yield "defaults: expected a list, [{override /SLOT: NAME}]"
+        return
+    groups = groups_of(names)
+    for key, choice in (item for entry in listed if isinstance(entry, Mapping) for item in entry.items()):
+        if str(key).startswith("optional "):
+            yield f"defaults: '{key}' would be passed over if there is no such file; leave 'optional' out"
+        slot = str(key).removeprefix("override ")
+        if not slot.startswith("/") or "@" in slot:
+            continue
+        slot = slot[1:]
+        if slot not in groups:
+            yield f"defaults: there is no slot '{slot}'; {did_you_mean(slot, groups)}"
+        elif isinstance(choice, str) and "${" not in choice and f"{slot}/{choice}" not in names:
+            yield f"defaults: there is no '{choice}' in {slot}; {did_you_mean(choice, names_in(slot, names))}"
+
+
+def holds(folder: Path, slot: str, name: str) -> bool:
+    """Return whether a folder has a choice, as a file or as an entry of its table; it need not be a valid one."""
+    try:
+        table = plain_yaml.read(folder / f"{TECHNIQUES}.yaml")
+        techniques = table.get(slot, {})
+    except (OSError, YAMLError, ValueError, RecursionError, AttributeError):  # no table
+        techniques = {}
+    return (folder / slot / f"{name}.yaml").is_file() or (isinstance(techniques, dict) and name in techniques)
+
+
+def all_choices(own: Path) -> Choices:
+    """Return the choices of memlab and of the folders beside it."""
+    return {**own_choices(own), **_more}
+
+
+def more_choices() -> Choices:
+    """Return the choices of the folders beside memlab's, and each table of techniques as a whole."""
+    return dict(_more)
+
+
+@cache
+def slots(own: Path) -> frozenset[str]:
+    """Return all slots that have a choice, as ``rank/select``, and ``arm/EXP``."""
+    return groups_of(all_choices(own))
+
+
+def groups_of(choices: Iterable[str]) -> frozenset[str]:
+    """Return the slots of these choices, as ``rank/select``."""
+    return frozenset(name.rpartition("/")[0] for name in choices) - {""}
+
+
+def names_in(group: str, choices: Iterable[str]) -> list[str]:
+    """Return the names of the choices of one slot."""
+    return sorted(name.rpartition("/")[2] for name in choices if name.rpartition("/")[0] == group)
+
+
+def stated(name: str, own: Path) -> Any:
+    """Return what a choice states, ``data/locomo``, as plain values; raise KeyError if there is no such choice."""
+    choice = all_choices(own)[name]
+    if choice.settings is not None:
+        return dict(choice.settings)
+    return OmegaConf.to_container(OmegaConf.load(choice.path), resolve=False)
+
+
+def search_path() -> list[str]:
+    """Return the override that makes Hydra read the folders; [] if there is none."""
+    quoted = (str(folder).replace("\\", "\\\\").replace('"', '\\"') for folder in _folders)
+    return ["hydra.searchpath=[" + ",".join(f'"file://{name}"' for name in quoted) + "]"] if _folders else []
+
+
+def stamps() -> tuple[FileStamp, ...]:
+    """Return path, time and size of all files that are read, as they were when the folders were named."""
+    return tuple(_stamps)
+
+
+def _stamps_of(folders: Sequence[Path]) -> Iterator[FileStamp]:
+    for path in (path for folder in folders for path in sorted(folder.rglob("*.yaml"))):
+        with suppress(OSError):  # it is gone
+            yield str(path), (status := path.stat()).st_mtime_ns, status.st_size
