@@ -16,7 +16,7 @@ from pydantic import Field
 
 from memlab import pipeline as pipelines
 from memlab.harness import arm
-from memlab.learn.labels import smallest_k
+from memlab.learn.folds import smallest_k
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables

@@ -38,7 +38,7 @@ METHODS = {method: {word for one in FLAG["classes"].values() for name, words in 
                     for word in words} for method in ("encode", "compute_score")}
 """Methods of FlagEmbedding's classes that hand what they are given to others, whose names begin alike."""
 
-HOLDERS = ("memlab/models/local/", "memlab/models/flagembedding/", "memlab/learn/reranker/train.py",
+HOLDERS = ("memlab/models/local/", "memlab/models/flagembedding/", "memlab/learn/training.py",
            "memlab/models/chat/tokenizer.py", "memlab/serving/convert_gguf.py")
 """Modules that call models of other packages without knowing their class."""
 
@@ -193,8 +193,7 @@ def test_a_wrong_option_is_found(words: list[str], fault: str) -> None:
     ("memlab/models/local/loading.py", '"attn_implementation"', '"attn"', "model_kwargs: no attn"),
     ("memlab/models/local/loading.py", "trust_remote_code=", "trust=", "a class of sentence_transformers: no trust"),
     ("memlab/models/local/sparse.py", '"SparseEncoder"', '"ThinEncoder"', "sentence_transformers has no ThinEncoder"),
-    ("memlab/learn/reranker/train.py", "num_labels=1", "labels_wanted=1",
-     "AutoModelForSequenceClassification.from_pretrained: no labels_wanted"),
+    ("memlab/learn/training.py", "num_labels=1", "labels_wanted=1", "CrossEncoder: no labels_wanted"),
     ("memlab/models/flagembedding/reranker.py", "normalize=False", "normalise=False", "compute_score: no normalise"),
     ("memlab/search/faiss_index.py", "faiss.IndexHNSWFlat", "faiss.IndexHNSWPlain",
      "faiss.IndexHNSWPlain: there is no IndexHNSWPlain")])

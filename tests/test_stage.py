@@ -9,9 +9,8 @@ from typing import Annotated, Any, ClassVar
 import pytest
 from pydantic import Field, ValidationError
 
-from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
-from memlab.learn.probability.selection import Marginal
-from memlab.learn.probability.stage import CrossFitProbability, LoadedProbability
+from memlab.learn.coverage import CrossFitCoverage, LearnedK
+from memlab.learn.probability.stage import CrossFitProbability, LoadedProbability, Marginal
 from memlab.oracle.upper_bounds import OracleSelect
 from memlab.rank.select import Fixed
 from memlab.stage import (

@@ -21,9 +21,9 @@ from memlab.evaluate.retrieval import retrieval
 from memlab.evaluate.statistics import holm
 from memlab.learn.folds import folds
 from memlab.learn.ranker.__main__ import first_stage, split
-from memlab.learn.ranker.model import Fits, apply_fits, without
-from memlab.learn.ranker.session_fits import Learnable, fit_both, places, together
-from memlab.learn.ranker.stage import LearnedScore, in_haystacks, rescore
+from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits, fit_both, places, together, without
+from memlab.learn.ranker.sessions import rescore
+from memlab.learn.ranker.stage import LearnedScore, in_haystacks
 from memlab.tables import Tables
 
 FOLDS = 5

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from memlab.data.groups import GroupBy, groups
-from memlab.learn.labels import EvidenceLevel, smallest_k
+from memlab.learn.folds import EvidenceLevel, smallest_k
 from memlab.rank.adaptive_k import with_share
 from memlab.rank.select import POINTS, Count, cut
 from memlab.stage import stage
@@ -35,13 +35,13 @@ Knob = Literal["rank", "mass"]
 Losses = NDArray[np.float64]
 
 
-def controlled(critical: Losses, group: NDArray[np.int64], alpha: float) -> float:
+def smallest_knob(critical: Losses, group: NDArray[np.int64], alpha: float) -> float:
     """Return the smallest knob that controls the risk at ``alpha``, or infinity if none does.
 
     ``critical`` (questions,) is the knob from which a question has no loss, infinite if none; ``group`` its group.
 
     >>> groups = np.array([0, 1, 2, 3])
-    >>> controlled(np.array([1.0, 2.0, 5.0, 9.0]), groups, alpha=0.4)  # (4 x 1/4 + 1) / 5 at 5
+    >>> smallest_knob(np.array([1.0, 2.0, 5.0, 9.0]), groups, alpha=0.4)  # (4 x 1/4 + 1) / 5 at 5
     5.0
     """
     _, of = np.unique(group, return_inverse=True)
@@ -64,7 +64,7 @@ class ConformalSelect:
 
     reads: ClassVar = ("ranking", "units", "evidence", "gold", "questions", "turns")
     writes: ClassVar = ("ranking",)
-    adaptive: ClassVar = True  # K differs by group or question: compared with a token-matched twin
+    adaptive: ClassVar = True  # K differs by group or question: compared with a token-matched baseline
 
     alpha: Alpha = 0.2
     of: Knob = "rank"
@@ -91,7 +91,7 @@ class ConformalSelect:
         of_question = groups(tables["questions"], tables["evidence"], tables["turns"], self.by)
         calibration = known.join(of_question, on="question").sort("group", "knob")
         critical, group = calibration["knob"].to_numpy(), calibration["group"].to_numpy()
-        chosen = {g: controlled(critical[group != g], group[group != g], self.alpha)
+        chosen = {g: smallest_knob(critical[group != g], group[group != g], self.alpha)
                   for g in of_question["group"].unique()}
         limits = of_question.select("question", pl.col("group").replace_strict(
             chosen, return_dtype=pl.Float64).alias("limit"))

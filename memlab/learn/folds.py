@@ -1,10 +1,11 @@
-"""Disjoint folds: questions of different folds share no evidence.
+"""Supervision of fits: disjoint folds of the questions, and labels of a ranking.
 
-LongMemEval's haystacks share sessions, so questions whose evidence has the same text go into one fold; in LoCoMo the
-questions of one conversation do. LongMemEval's folds still share distractors; ``shared_sessions`` and ``in_folds``
-return them, so that no fit uses them as negatives.
+Questions of different folds share no evidence. LongMemEval's haystacks share sessions, so questions whose evidence has
+the same text go into one fold; in LoCoMo the questions of one conversation do. LongMemEval's folds still share
+distractors; ``in_folds`` returns them, so that no fit uses them as negatives. The labels are the ranks of the evidence;
+the oracles use them too.
 
-Every cross-fitted stage has the settings ``folds`` and ``by``; ``learn.folds=all`` on the command line sets them all to
+Every cross-fitted stage has the settings of ``CrossFitted``; ``learn.folds=all`` on the command line sets them all to
 one fold for each group: each conversation of LoCoMo by a fit on the others (leave one conversation out).
 """
 
@@ -20,7 +21,10 @@ from pydantic import Field
 from memlab.data.groups import GroupBy, groups, session_texts
 from memlab.data.numbering import question_digests
 from memlab.errors import MemlabError
-from memlab.tables import SESSION
+from memlab.stage import stage
+from memlab.tables import SESSION, Tables
+
+EvidenceLevel = Literal["session", "turn"]
 
 FoldCount = Annotated[int, Field(ge=2)] | Literal["all"]
 """The number of folds, fewer where the data has fewer groups; ``all``: one fold for each group."""
@@ -51,16 +55,17 @@ def folds(questions: pl.DataFrame, evidence: pl.DataFrame, turns: pl.DataFrame, 
                         maintain_order="left").select("question", "fold")
 
 
-def shared_sessions(questions: pl.DataFrame, turns: pl.DataFrame, fold_of: pl.DataFrame) -> pl.DataFrame:
-    """Return (corpus, session, shared): whether questions of several folds have a session with this content.
+@stage
+class CrossFitted:
+    """Settings of a stage that is fitted on gold: each question by a fit on the other folds."""
 
-    ``fold_of`` is the result of ``folds``. A shared session must not be a negative: it is in the test data as well.
-    """
-    content = session_texts(turns)
-    occurrences = content.join(questions.select("question", "corpus").join(fold_of, on="question"), on="corpus")
-    spread = occurrences.group_by("content").agg((pl.col("fold").n_unique() > 1).alias("shared"))
-    return content.join(spread, on="content", how="left").select(
-        "corpus", "session", pl.col("shared").fill_null(False)).sort("corpus", "session")
+    folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
+    by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
+    seed: int = 0
+
+    def fold_of(self, tables: Tables) -> pl.DataFrame:
+        """Return (question, fold) for all questions; raise MemlabError if they have only one group."""
+        return folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
 
 
 def in_folds(rows: pl.DataFrame, questions: pl.DataFrame, turns: pl.DataFrame,
@@ -77,3 +82,48 @@ def in_folds(rows: pl.DataFrame, questions: pl.DataFrame, turns: pl.DataFrame,
     present[held[:, 0], held[:, 1]] = True
     own = rows.select(SESSION).join(content, on=SESSION, how="left", maintain_order="left")["content"]
     return present[:, own.to_numpy()]
+
+
+def first_holders(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,
+                  level: EvidenceLevel) -> pl.DataFrame:
+    """Return (question, session[, turn], unit, rank): for each item of evidence, the first unit that holds it.
+
+    Items are sessions, or turns where the turn is known (else any turn of the session counts); unit and rank are null
+    if no unit holds the item. All units of a question are in its corpus, so the session number identifies a session.
+    """
+    ranked = ranking.select("question", "unit", "rank").join(units.select("unit", "session", "turns"), on="unit")
+    if level == "session":
+        items = evidence.select("question", "session").unique()
+        holders = ranked.drop("turns")
+        keys = ["question", "session"]
+    else:
+        items = evidence.select("question", "session", pl.col("turn").fill_null(-1)).unique()
+        anywhere = ranked.with_columns(pl.lit(-1, pl.Int32).alias("turn")).drop("turns")
+        holders = pl.concat([ranked.explode("turns").rename({"turns": "turn"}), anywhere], how="diagonal")
+        keys = ["question", "session", "turn"]
+    first = holders.join(items, on=keys, how="semi").sort("question", "rank").group_by(
+        keys, maintain_order=True).agg(pl.col("unit").first(), pl.col("rank").first())
+    return items.join(first, on=keys, how="left").sort(keys)
+
+
+def smallest_k(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame,
+               level: EvidenceLevel) -> pl.DataFrame:
+    """Return (question, complete, held): ``complete`` is the smallest K that holds all evidence, null if no K does.
+
+    ``held`` is the smallest K that holds all evidence that the ranking holds, null if it holds none. Questions
+    without evidence have no row.
+    """
+    return first_holders(ranking, units, evidence, level).group_by("question").agg(
+        pl.when(pl.col("rank").is_null().any()).then(None).otherwise(pl.col("rank").max()).alias("complete"),
+        pl.col("rank").max().alias("held")).sort("question")
+
+
+def evidence_units(ranking: pl.DataFrame, units: pl.DataFrame, evidence: pl.DataFrame) -> pl.DataFrame:
+    """Return (question, unit): the ranked units that hold evidence, a known turn or else any turn of the session."""
+    ranked = ranking.select("question", "unit").join(units.select("unit", "session", "turns"), on="unit")
+    known, unknown = evidence.filter(pl.col("turn").is_not_null()), evidence.filter(pl.col("turn").is_null())
+    by_turn = ranked.explode("turns").join(known, left_on=["question", "session", "turns"],
+                                           right_on=["question", "session", "turn"], how="semi")
+    by_session = ranked.join(unknown, on=["question", "session"], how="semi")
+    return pl.concat([by_turn.select("question", "unit"), by_session.select("question", "unit")]).unique().sort(
+        "question", "unit")

@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from memlab.data.groups import GroupBy
 from memlab.errors import MemlabError
-from memlab.learn.folds import FoldCount, folds
+from memlab.learn.folds import CrossFitted
 from memlab.models.protocols import Embedder, Floats
 from memlab.question_types import OF_TYPE
 from memlab.stage import stage
@@ -18,7 +17,7 @@ from memlab.tables import Tables, frame, with_text
 
 
 @stage(sees=("gold",), fits="all")
-class Centroids:
+class Centroids(CrossFitted):
     """Classify each question by the nearest centroid, fitted on the questions of the other folds alone.
 
     A centroid is the normalised mean of the unit vectors of a class's questions; the nearest one has the largest
@@ -31,15 +30,12 @@ class Centroids:
     writes: ClassVar = ("classes",)
 
     embedder: Embedder
-    folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
-    by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
-    seed: int = 0
 
     def run(self, tables: Tables, store: Store) -> Tables:
         """Return the class of every question; raise MemlabError if no type in the other folds has a class."""
         questions = with_text(tables["questions"], tables["texts"]).with_columns(pl.col("text").fill_null(""))
         vectors = store.vectors(self.embedder, questions.select("text_id", "text"), "query")
-        fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
+        fold_of = self.fold_of(tables)
         gold_classes = tables["gold"].select("question", pl.col("category").replace_strict(
             OF_TYPE, default=None, return_dtype=pl.String).alias("class"))
         rows = questions.select("question").join(fold_of, on="question", how="left", maintain_order="left").join(

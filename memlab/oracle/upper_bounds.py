@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.learn.labels import EvidenceLevel, first_holders, smallest_k
+from memlab.learn.folds import EvidenceLevel, first_holders, smallest_k
 from memlab.question_types import OF_TYPE, check_classes
 from memlab.rank.select import Count, cut
 from memlab.rank.units import ranked

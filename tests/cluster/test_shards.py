@@ -14,9 +14,10 @@ from memlab.data.dataset import Dataset
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.results import read_arm
-from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
+from memlab.learn.coverage import CrossFitCoverage, LearnedK
+from memlab.learn.fits import save
 from memlab.learn.question_classifier import Centroids
-from memlab.learn.ranker.model import fit, save
+from memlab.learn.ranker.model import fit
 from memlab.learn.ranker.stage import candidates
 from memlab.pipeline import Pipeline
 from memlab.rank.select import Gap

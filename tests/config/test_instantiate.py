@@ -44,7 +44,7 @@ def test_an_object_and_its_parts_are_made() -> None:
     ({"_target_": "memlab.rank.adaptive_k.TokenMatchedK", "k": "x" * 200}, "xxxx…)"),
     ({"_target_": "memlab.rank.select.Gap", "min_k": 9, "max_k": 3},
      "rank.select: min_k 9 is above max_k 3"),
-    ({"_target_": "memlab.learn.coverage.stage.LoadedCoverage"}, "rank.select.path: Field required"),
+    ({"_target_": "memlab.learn.coverage.LoadedCoverage"}, "rank.select.path: Field required"),
 ])
 def test_a_fault_names_place_and_what_was_expected(node: dict[str, Any], expected: str) -> None:
     (fault,) = faults_of(node)

@@ -15,7 +15,7 @@ from memlab.config.choices import own_choices
 from memlab.config.instantiate import CONF, class_defaults, find_class, make_dataset, stated, with_defaults
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
-from memlab.learn.coverage.stage import LoadedCoverage
+from memlab.learn.coverage import LoadedCoverage
 from memlab.search.exact import Flat
 from tests.small import LIVES
 

@@ -17,7 +17,7 @@ from memlab.data.numbering import Numbering, corpora_by_content, draws
 from memlab.evaluate.attribution import Attribution
 from memlab.harness.arm import Arm, load
 from memlab.judge.rules import TokenF1
-from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
+from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.learn.question_classifier import Centroids
 from memlab.query.decompose import RuleDecompose
 from memlab.query.original import ShuffledQueries

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.learn.coverage import model as coverage
+from memlab.learn import coverage
 from memlab.learn.probability import model as probability
 from memlab.learn.ranker import model as ranker
 from memlab.learn.ranker.trees import Tree, trees_of
-from memlab.learn.reranker import record
+from memlab.learn.reranker import config as record
 from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
 
 pytestmark = pytest.mark.slow
@@ -26,13 +26,14 @@ TREE = {"split_feature": [0, 1], "threshold": [0.5, 1.5], "decision_type": [2, 2
         "right_child": [-2, -3], "leaf_value": [0.1, -0.2, 0.3]}
 RANKER = {"format": ranker.FORMAT, "level": "turn", "depth": 20, "features": ["good", "noise"], "trees": [TREE],
           "recipe": dataclasses.asdict(ranker.Recipe()), "data": ["lives"], "questions": 60, "gains": [1.0, 0.5],
-          "sessions": {"features": ["best learned"], "mean": [0.0], "scale": [1.0], "weights": [1.5]}}
+          "sessions": {"features": ["best learned"], "mean": [0.0], "scale": [1.0], "weights": [1.5]}, "behind": None}
 ONES = [1.0] * len(probability.FEATURES)
-PROBABILITY = {"format": probability.FORMAT, "depth": 20, "features": list(probability.FEATURES), "mean": ONES,
-               "scale": ONES, "weights": ONES, "bias": -1.0, "questions": 60, "prices": {
+PROBABILITY = {"format": probability.ProbabilityModel.FORMAT, "depth": 20, "features": list(probability.FEATURES),
+               "mean": ONES, "scale": ONES, "weights": ONES, "bias": -1.0, "questions": 60, "prices": {
                    name: {"thresholds": [0.9, 0.5], "tokens": [10.0, 100.0]} for name in probability.VALUES}}
-COVERAGE = {"format": coverage.FORMAT, "level": "session", "depth": 20, "features": list(coverage.FEATURES),
-            "mean": [1.0] * len(coverage.FEATURES), "scale": [1.0] * len(coverage.FEATURES),
+COVERAGE = {"format": coverage.CoverageModel.FORMAT, "level": "session", "depth": 20,
+            "features": list(coverage.FEATURES), "mean": [1.0] * len(coverage.FEATURES),
+            "scale": [1.0] * len(coverage.FEATURES),
             "weights": [0.1] * len(coverage.FEATURES), "bias": -1.0, "questions": 60}
 RECORD = {"format": record.FORMAT, "fold": 0, "held_out": ["ab", "cd"], "learnt": ["ef"], "losses": [0.5]}
 LIGHTGBM = "tree\nversion=v4\n\nTree=0\nnum_leaves=3\nnum_cat=0\n" + "\n".join(

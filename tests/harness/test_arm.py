@@ -18,7 +18,7 @@ from memlab.evaluate.summary import ABOUT
 from memlab.harness import arm as arms
 from memlab.harness import manifest
 from memlab.harness.arm import load, reliability
-from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
+from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.rank.score import Score
 from memlab.rank.select import Budget, ByType, Fixed, Gap
 from memlab.runtime.files import STALE, read_json

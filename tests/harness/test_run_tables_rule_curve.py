@@ -9,11 +9,9 @@ from memlab.evaluate.curves import BY_CLASS, CONSTANT, RULE
 from memlab.evaluate.evidence import selection
 from memlab.harness.run_tables import rule_curve
 from memlab.learn.conformal import ConformalSelect
-from memlab.learn.coverage.stage import CrossFitCoverage, LearnedK
-from memlab.learn.probability.nucleus import CalibratedTopP
-from memlab.learn.probability.selection import Marginal
-from memlab.learn.probability.stage import CrossFitProbability
-from memlab.learn.truncation.stage import LearnedTruncation
+from memlab.learn.coverage import CrossFitCoverage, LearnedK
+from memlab.learn.probability.stage import CalibratedTopP, CrossFitProbability, Marginal
+from memlab.learn.truncation import LearnedTruncation
 from memlab.pipeline import apply
 from memlab.rank.adaptive_k import AdaptiveK, TopP
 from memlab.rank.select import Budget, ByType, Fixed, Gap

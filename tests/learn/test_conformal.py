@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.learn.conformal import ConformalSelect, controlled
+from memlab.learn.conformal import ConformalSelect, smallest_knob
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.learn.probability.worlds import world
@@ -30,13 +30,13 @@ def by_hand(critical: list[float], group: list[int], alpha: float) -> float:
        st.sampled_from([.1, .25, .4, .5, .75, .9]))
 def test_the_knob_is_the_smallest_that_controls_the_corrected_risk(rows, alpha) -> None:
     critical, group = [c for c, _ in rows], [g for _, g in rows]
-    assert controlled(np.array(critical), np.array(group), alpha) == by_hand(critical, group, alpha)
+    assert smallest_knob(np.array(critical), np.array(group), alpha) == by_hand(critical, group, alpha)
 
 
 def test_few_groups_allow_no_small_alpha() -> None:
     easy = np.ones(5)
-    assert controlled(easy, np.arange(5), alpha=1 / 6 + .001) == 1
-    assert controlled(easy, np.arange(5), alpha=1 / 6 - .001) == INF
+    assert smallest_knob(easy, np.arange(5), alpha=1 / 6 + .001) == 1
+    assert smallest_knob(easy, np.arange(5), alpha=1 / 6 - .001) == INF
 
 
 def chosen(tables: Tables, **options) -> pl.DataFrame:

@@ -12,7 +12,8 @@ from memlab.config.choices import own_choices
 from memlab.config.compose import compose
 from memlab.config.instantiate import CONF, construct, find_class, stated
 from memlab.errors import MemlabError
-from memlab.learn.folds import folds, in_folds, shared_sessions
+from memlab.learn.folds import first_holders, folds, in_folds, smallest_k
+from memlab.tables import frame
 from tests.shared_evidence import world
 
 
@@ -68,9 +69,6 @@ def test_every_choice_of_a_cross_fitted_stage_takes_its_folds_from_there() -> No
 def test_sessions_in_haystacks_of_two_folds_are_shared() -> None:
     questions, _, turns = world([(0, 0, "a"), (0, 1, "filler"), (1, 0, "filler"), (1, 1, "b")])
     parted = pl.DataFrame({"question": [0, 1], "fold": [0, 1]}, schema_overrides={"question": pl.Int32})
-    assert shared_sessions(questions, turns, parted)["shared"].to_list() == [False, True, True, False]
-    together = parted.with_columns(fold=pl.lit(0))
-    assert not shared_sessions(questions, turns, together)["shared"].any()
     rows = pl.DataFrame({"corpus": [1, 0, 0], "session": [0, 0, 1]}, schema_overrides=dict.fromkeys(
         ("corpus", "session"), pl.Int32))
     assert in_folds(rows, questions, turns, parted).tolist() == [[True, True, True], [True, False, True]]
@@ -84,3 +82,36 @@ def test_no_evidence_text_lies_in_two_folds(evidence, k, seed) -> None:
     assert set(fold) == set(range(12))
     for text in "abcdefghij":
         assert len({fold[q] for q, _, t in evidence if t == text}) <= 1
+
+
+def ranked_turns(turn_gold: list[int | None]):
+    """One question; units are turns (session, turn): 0 (0,0), 1 (0,1), 2 (1,0), 3 (2,0), ranked 3, 1, 0, 2."""
+    units = frame("units", {"unit": [0, 1, 2, 3], "corpus": [0] * 4, "session": [0, 0, 1, 2],
+                            "turns": [[0], [1], [0], [0]], "level": ["turn"] * 4})
+    ranking = frame("ranking", {"question": [5] * 4, "unit": [3, 1, 0, 2], "score": [4.0, 3.0, 2.0, 1.0],
+                                "rank": [1, 2, 3, 4], "selected": [False] * 4})
+    evidence = frame("evidence", {"question": [5] * len(turn_gold), "session": [0, 1][: len(turn_gold)],
+                                  "turn": turn_gold})
+    return ranking, units, evidence
+
+
+def test_complete_evidence_in_sessions_and_in_turns() -> None:
+    assert smallest_k(*ranked_turns([0, 0]), "session").rows() == [(5, 4, 4)]
+    assert smallest_k(*ranked_turns([0]), "session").rows() == [(5, 2, 2)]  # any turn of session 0
+    assert smallest_k(*ranked_turns([0]), "turn").rows() == [(5, 3, 3)]     # turn 0 itself
+    assert smallest_k(*ranked_turns([None]), "turn").rows() == [(5, 2, 2)]  # only the session is known
+
+
+def test_evidence_out_of_reach_is_never_complete() -> None:
+    ranking, units, evidence = ranked_turns([0, 0])
+    assert smallest_k(ranking.head(3), units, evidence, "session").rows() == [(5, None, 2)]
+    assert smallest_k(ranking.head(1), units, evidence, "session").rows() == [(5, None, None)]
+    assert smallest_k(ranking, units, evidence.head(0), "session").is_empty()
+
+
+def test_first_holders_name_the_first_unit_of_each_item() -> None:
+    ranking, units, evidence = ranked_turns([0, 0])
+    assert first_holders(ranking, units, evidence, "turn").select("session", "unit", "rank").rows() == [
+        (0, 0, 3), (1, 2, 4)]
+    assert first_holders(ranking.head(3), units, evidence, "session").select("session", "unit", "rank").rows() == [
+        (0, 1, 2), (1, None, None)]

@@ -24,7 +24,7 @@ GIVEN = ["+embedder._target_=memlab.models.local.embedder.SentenceEmbedder",
           "+cross_encoder.embedder=${embedder}", "+seed=0", "+learn.folds=5", "+learn.by=auto",
           "+chat._target_=memlab.models.chat.openai.OpenAIChat", "+chat.model=some",
          "++rank.score._target_=memlab.learn.ranker.stage.LearnedScore",
-         "++learn.coverage._target_=memlab.learn.coverage.stage.CrossFitCoverage",
+         "++learn.coverage._target_=memlab.learn.coverage.CrossFitCoverage",
          "++learn.probability._target_=memlab.learn.probability.stage.CrossFitProbability"]
 
 

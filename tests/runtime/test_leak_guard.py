@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.learn.coverage.model import CoverageModel, save
-from memlab.learn.coverage.stage import LearnedK, LoadedCoverage, fit_tables
+from memlab.learn.coverage import CoverageModel, LearnedK, LoadedCoverage, fit_tables
+from memlab.learn.fits import save
 from memlab.models.protocols import Floats, Ints
 from memlab.rank.rerank import Rerank
 from memlab.rank.select import Gap

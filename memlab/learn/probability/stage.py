@@ -1,7 +1,6 @@
-"""Probability: the estimated chance, for every ranked unit, that it is evidence.
+"""Probability: the estimated chance, for every ranked unit, that it is evidence; and selections by it.
 
-Logistic regression over ``memlab.learn.probability.features``, fitted and applied on disjoint folds, or applied from a
-saved fit::
+Fitted and applied on disjoint folds, or applied from a saved fit::
 
     python -m memlab.learn.probability file=FIT.json data=locomo data.path=FILE    fits on all, saves FIT.json
     memlab run rank/select=marginal learn/probability=loaded learn.probability.path=FIT.json data=...
@@ -9,34 +8,40 @@ saved fit::
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from itertools import combinations
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
-from memlab.data.groups import GroupBy
 from memlab.errors import MemlabError
-from memlab.learn.folds import FoldCount, folds
-from memlab.learn.labels import evidence_units
-from memlab.learn.probability.blend import Blend, ModelName, fit_blend
-from memlab.learn.probability.choice import chosen_value
-from memlab.learn.probability.features import FEATURES, READS, Matrix, features
-from memlab.learn.probability.model import FORMAT, Depth, ProbabilityModel, Weights, fit, load
+from memlab.learn import fits
+from memlab.learn.fits import Depth, Matrix, Regression, SavedFit, Values
+from memlab.learn.folds import CrossFitted, evidence_units
+from memlab.learn.probability.model import READS, Blend, ModelName, ProbabilityModel, features, fit, fit_blend, load
 from memlab.learn.probability.threshold import (
     VALUES,
     Prices,
     ValueChoice,
-    Values,
+    best_value,
     prices,
     with_always,
     with_shown_from,
     with_value,
 )
-from memlab.rank.select import need
-from memlab.stage import LocalPath, name_of, stage
+from memlab.learn.ranker.cross_fit import without
+from memlab.learn.ranker.features import NEEDED
+from memlab.learn.ranker.model import Scores, apply
+from memlab.learn.ranker.model import fit as fit_ranker
+from memlab.learn.ranker.sessions import rescore
+from memlab.learn.ranker.signals import FUSED
+from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
+from memlab.rank.adaptive_k import TopP
+from memlab.rank.select import Count, EachBudget, MeanBudget, need
+from memlab.rank.units import ranked
+from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
 
@@ -61,13 +66,13 @@ def labels(rows: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         held, on=["question", "unit"], how="left", maintain_order="left").with_columns(pl.col("held").fill_null(0.0))
 
 
-def joined(ranking: pl.DataFrame, rows: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
+def join_columns(ranking: pl.DataFrame, rows: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
     """Return the ranking with these columns of rows (question, unit, ...) in place of its own; null beyond the rows."""
     return ranking.drop(columns, strict=False).join(
         rows.select("question", "unit", *columns), on=["question", "unit"], how="left", maintain_order="left")
 
 
-def measured(ranking: pl.DataFrame) -> pl.DataFrame:
+def need_tokens(ranking: pl.DataFrame) -> pl.DataFrame:
     """Return the ranking; raise MemlabError if it has units and no ``tokens``."""
     need(ranking, "tokens", "run read/measure before the selection")
     return ranking
@@ -83,30 +88,27 @@ ADDED = ("probability", "value", "shown_from")
 
 
 @stage(sees=("gold",), fits="all")
-class CrossFitProbability:
+class CrossFitProbability(CrossFitted):
     """Estimate each question's units by a model fitted on the other folds (memlab.learn.folds).
 
     The estimate depends neither on the label of the question nor on those of questions that share its evidence.
     Questions that do not count in retrieval averages are estimated, not fitted on. On a ranking that is cross-fitted
-    itself, the scores of the other folds have seen the fold (memlab.learn.probability.nested avoids it).
+    itself, the scores of the other folds have seen the fold (``NestedProbability`` avoids it).
     """
 
     reads: ClassVar[tuple[str, ...]] = (*READS, "evidence", "gold")
     writes: ClassVar = ("ranking",)
 
-    folds: FoldCount = 5  # fewer where the data has fewer groups; all: leave one group out
-    by: GroupBy = "auto"  # groups: corpus where a corpus has several questions, else evidence sessions of one text
-    seed: int = 0
     depth: Depth = 200  # ranks beyond have no estimate, and are never shown
     l2: Penalty = L2  # penalty on standardised weights, beside a loss summed over units
     model: ModelName = "logistic"  # blend: with boosted trees (LightGBM)
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``probability``."""
-        return Tables(ranking=joined(tables["ranking"], self._rows(tables), ["probability"]))
+        return Tables(ranking=join_columns(tables["ranking"], self._rows(tables), ["probability"]))
 
     def _rows(self, tables: Tables) -> pl.DataFrame:
-        ranking = measured(tables["ranking"])
+        ranking = need_tokens(tables["ranking"])
         if not ranking.height:
             return empty_rows()
         return pl.concat([rows.filter("held_out") for rows in self._by_fold(tables)])
@@ -116,7 +118,7 @@ class CrossFitProbability:
 
         With ``inner``, the rows of the other folds are estimated by models of half of them, as unsure as on new data.
         """
-        fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], self.folds, self.seed, self.by)
+        fold_of = self.fold_of(tables)
         fold_of = fold_of.join(tables["ranking"], on="question", how="semi")
         last = None
         for part, ranking in self.rankings(tables, fold_of):
@@ -136,7 +138,7 @@ class CrossFitProbability:
                     probability[scored] = self._fit(matrix[place[seen]], held[seen]).estimates(matrix[scored])
             yield rows.with_columns(pl.Series("probability", probability), pl.Series("held_out", fold == part))
 
-    def _fit(self, matrix: Matrix, held: Values) -> Weights | Blend:
+    def _fit(self, matrix: Matrix, held: Values) -> Regression | Blend:
         return fit(matrix, held, self.l2) if self.model == "logistic" else fit_blend(matrix, held, self.l2, self.seed)
 
     def rankings(self, tables: Tables, fold_of: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
@@ -152,42 +154,87 @@ class CrossFitProbability:
         so the mean tokens that result differ a little from those asked for; the recall at equal tokens does not depend
         on it.
         """
-        if not measured(tables["ranking"]).height:
+        if not need_tokens(tables["ranking"]).height:
             return empty_rows()
         parts = []
         for rows in self._by_fold(tables, inner=value == "auto"):
-            kind = value if value != "auto" else chosen_value(
+            kind = value if value != "auto" else best_value(
                 rows.filter(~pl.col("held_out")), tables["units"], known_evidence(tables), tokens, min_k)
             ready = with_always(with_value(rows, kind), min_k)
             parts.append(with_shown_from(ready.filter("held_out"), prices(ready.filter(~pl.col("held_out")))))
         return pl.concat(parts)
 
 
+@stage(sees=("gold",), fits="all")
+class NestedProbability(CrossFitProbability):
+    """Estimate as ``CrossFitProbability`` does, for a ranking by ``ranker``, which is refitted without pairs of folds.
+
+    A cross-fitted ranker scores the questions of one fold by a fit that has seen all other folds. A model of
+    probabilities for fold f, fitted on such scores, would learn from rankers that have seen f. Here it learns from
+    rankers that were fitted without f and without the fold that they score; f itself is scored by the ranker that was
+    fitted without f. With n folds there are n (n - 1) / 2 more fits of the ranker. The rankings that are learned from
+    have no session model, which would take a fit for every three folds; it moves few turns, and the scores stay at
+    their places.
+    """
+
+    reads: ClassVar = tuple(dict.fromkeys((*CrossFitProbability.reads, *NEEDED)))
+
+    ranker: LearnedScore  # the stage that made the ranking
+
+    @model_validator(mode="after")
+    def _same_folds(self) -> NestedProbability:
+        if self.ranker.model is not None:
+            raise ValueError("a saved ranker has seen no gold of this data: choose learn/probability=crossfit")
+        if (self.ranker.folds, self.ranker.by, self.ranker.recipe.seed) != (self.folds, self.by, self.seed):
+            raise ValueError("folds, by and seed differ from those of the ranker")
+        return self
+
+    def rankings(self, tables: Tables, fold_of: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Yield each fold, and the ranking of all questions by rankers that have not seen it."""
+        shown = tables["ranking"]
+        need(shown, FUSED, "choose system=best_learned or rank/score=learned, without a roll-up")
+        first = ranked(shown.with_columns(pl.col(FUSED).alias("score")).drop("rank", "selected"))
+        frame, label = candidates(tables.updated({"ranking": first}), self.ranker.depth)
+        fold = frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")[
+            "fold"].to_numpy()
+        parts = np.unique(fold).tolist()
+        if len(parts) < 3:
+            raise MemlabError(f"{len(parts)} folds leave no data without two of them", where="learn/probability=nested",
+                              fix="use learn.folds=5 or more, on data with at least three groups of questions")
+        shared = in_haystacks(frame, tables, fold_of)
+        scores_of: dict[tuple[int, int], Scores] = {}  # (left out, scored): the scores of the rows of ``scored``
+        for pair in combinations(parts, 2):
+            kept = without(label, fold, shared, *pair)
+            model = fit_ranker(frame, label, self.ranker.depth, self.ranker.recipe, kept=kept)
+            for left_out, scored in (pair, pair[::-1]):
+                scores_of[left_out, scored] = apply(model, frame.filter(fold == scored))
+        for part in parts:
+            scores = np.zeros(frame.height)
+            for other in parts:
+                if other != part:
+                    scores[fold == other] = scores_of[part, other]
+            own = fold_of.filter(pl.col("fold") == part)
+            nested = rescore(first, frame, scores, self.ranker.depth).join(own, on="question", how="anti")
+            yield part, pl.concat([shown.join(own, on="question", how="semi"), nested.select(shown.columns)])
+
+
 @stage
-class LoadedProbability:
+class LoadedProbability(SavedFit):
     """Estimate probabilities by a saved fit, for example from another benchmark."""
 
     reads: ClassVar = READS
     writes: ClassVar = ("ranking",)
 
-    path: LocalPath
-
-    @model_validator(mode="after")
-    def _readable(self) -> LoadedProbability:
-        load(self.path)
-        return self
-
-    def identity(self) -> dict[str, Any]:
-        """Describe the content of the fit, not its path."""
-        return {"is": name_of(type(self)),
-                "fit": hashlib.blake2b(self.path.read_bytes(), digest_size=16).hexdigest()}
+    def fit(self) -> ProbabilityModel:
+        """Return the fit; raise MemlabError if the file is none."""
+        return load(self.path)
 
     def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
         """Return the ranking with ``probability``."""
-        return Tables(ranking=joined(tables["ranking"], self._rows(tables, load(self.path)), ["probability"]))
+        return Tables(ranking=join_columns(tables["ranking"], self._rows(tables, self.fit()), ["probability"]))
 
     def _rows(self, tables: Tables, model: ProbabilityModel) -> pl.DataFrame:
-        if not measured(tables["ranking"]).height:
+        if not need_tokens(tables["ranking"]).height:
             return empty_rows()
         rows, matrix = features(tables, model.depth)
         return rows.with_columns(pl.Series("probability", model.estimates(matrix)))
@@ -197,8 +244,80 @@ class LoadedProbability:
         if value == "auto":
             raise MemlabError("a saved fit has no folds to choose the value on", where="rank.select.value",
                               fix="write unit, token or share, or choose learn/probability=crossfit")
-        model = load(self.path)
+        model = self.fit()
         return with_shown_from(with_always(with_value(self._rows(tables, model), value), min_k), model.prices[value])
+
+
+@stage
+class ByProbability:
+    """A selection by the probability of each unit."""
+
+    writes: ClassVar = ("ranking",)
+    adaptive: ClassVar = True  # the number of units differs by question: compared with a token-matched baseline
+
+    probability: CrossFitProbability | LoadedProbability
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Tables of the probability: a saved fit reads no gold."""
+        return self.probability.reads
+
+
+@stage(sees=("gold",), fits="all")
+class Marginal(ByProbability):
+    """Select by the probability of each unit: one threshold for all questions, or the best of each one's budget.
+
+    ``shown=threshold`` shows every unit whose value exceeds one threshold, chosen for ``tokens`` per question on
+    average on other data: the other folds, or the data of a saved fit. ``shown=budget`` is its opponent: every question
+    has the same budget and is filled in order of value. At least ``min_k`` units of a question are shown.
+    """
+
+    tokens: Count = 500  # per question, by the pipeline's token counter: the mean, or each with shown=budget
+    # unit: p; token: p / tokens; share: p / tokens / expected evidence units of the question; auto: the best of the
+    # three on the other folds
+    value: ValueChoice = "share"
+    shown: Literal["threshold", "budget"] = "threshold"
+    min_k: Count = 1  # with shown=budget the first is always shown
+
+    def variations(self) -> Iterator[MeanBudget] | Iterator[EachBudget]:
+        """Yield the rule with other budgets, for a ranking that it has selected from."""
+        return self._rule().variations()
+
+    def _rule(self) -> MeanBudget | EachBudget:
+        return MeanBudget(tokens=self.tokens) if self.shown == "threshold" else EachBudget(tokens=self.tokens)
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the ranking with ``probability``, ``value``, ``shown_from`` (mean tokens) and ``selected``."""
+        rows = self.probability.valued(tables, self.value, self.min_k, self.tokens)
+        return self._rule().run(Tables(ranking=join_columns(tables["ranking"], rows, [*ADDED])), store)
+
+    def reliability(self, tables: Tables) -> list[dict[str, float]]:
+        """Return one row for each bin of estimates that is not empty: low, high, n, estimated, observed."""
+        return reliability(tables["ranking"], tables).to_dicts()
+
+
+def reliability(ranking: pl.DataFrame, tables: Tables, bins: int = 10, deepest: int = 20) -> pl.DataFrame:
+    """Compare estimates with outcomes for pairs (question, unit): the first ``deepest`` units of what counts."""
+    near = ranking.filter(pl.col("rank") <= deepest).drop_nulls("probability")
+    return fits.reliability(labels(near, tables).select(estimate="probability", outcome="held"), bins)
+
+
+@stage(sees=("gold",), fits="all")
+class CalibratedTopP(ByProbability):
+    """Select the most probable units that hold a share ``p`` of the question's expected number of evidence units."""
+
+    p: Annotated[float, Field(gt=0, lt=1)] = 0.5
+
+    def variations(self) -> Iterator[TopP]:
+        """Yield the rule with other shares, for a ranking that has ``probability``."""
+        return self._rule().variations()
+
+    def _rule(self) -> TopP:
+        return TopP(p=self.p, over="probability")
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the ranking with ``probability`` and ``selected``."""
+        return self._rule().run(self.probability.run(tables, store), store)
 
 
 def fit_tables(tables: Tables, depth: int = 200, l2: float = L2) -> ProbabilityModel:
@@ -206,12 +325,11 @@ def fit_tables(tables: Tables, depth: int = 200, l2: float = L2) -> ProbabilityM
 
     What thresholds cost is computed with cross-fitted estimates, which are as sure as those of new data.
     """
-    measured(tables["ranking"])
+    need_tokens(tables["ranking"])
     rows, matrix = features(tables, depth)
     known = labels(rows.with_row_index("row"), tables)
     model = fit(matrix[known["row"].to_numpy()], known["held"].to_numpy(), l2)
     ranking = CrossFitProbability(depth=depth, l2=l2).run(tables, Store())["ranking"]
     costs: dict[str, Prices] = {value: prices(with_always(with_value(ranking, value), 1)) for value in VALUES}
-    return ProbabilityModel(format=FORMAT, depth=depth, features=FEATURES, mean=tuple(model.mean.tolist()),
-                            scale=tuple(model.scale.tolist()), weights=tuple(model.weights.tolist()), bias=model.bias,
-                            questions=known["question"].n_unique(), prices=costs)
+    fitted: ProbabilityModel = ProbabilityModel.of(model, depth, known["question"].n_unique(), prices=costs)
+    return fitted

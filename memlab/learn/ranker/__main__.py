@@ -14,17 +14,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from memlab.errors import Faults, MemlabError
+from memlab.errors import MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.arm import load as load_data
-from memlab.harness.sweep import Sweep, read
+from memlab.learn.command import read_arm, report
+from memlab.learn.fits import save
+from memlab.learn.ranker.cross_fit import fit_both, together
 from memlab.learn.ranker.explain import describe_importances, explain
-from memlab.learn.ranker.model import load, save
-from memlab.learn.ranker.session_fits import fit_both, together
+from memlab.learn.ranker.model import load
 from memlab.learn.ranker.stage import LearnedScore
 from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
 from memlab.runtime.terminal import print
-from memlab.store import store_at
 from memlab.tables import Tables
 
 
@@ -48,15 +48,11 @@ def first_stage(words: Sequence[str]) -> tuple[LearnedScore, Arm, Tables]:
     """Return the stage that these words configure, its arm, and all tables after its first step."""
     if not any(word.startswith(("system=", "rank/score=")) for word in words):
         words = [*words, "system=best_learned"]
-    sweep: Sweep = read(list(words))
-    if len(sweep.arms) != 1:
-        raise MemlabError("one ranking is learned at a time; several values were given", fix="one value each")
-    arm = sweep.arms[0]
+    arm, store = read_arm(words)
     score = arm.pipeline.score
     if not isinstance(score, LearnedScore):
         raise MemlabError("the slot rank.score holds no learned fusion",
                           fix="system=best_learned or rank/score=learned")
-    store = store_at(sweep.settings.store)
     start = arm.pipeline.replace(score=score.linear())
     tables = start.run(load_data(arm.dataset), store, until="score")
     return score, arm, tables.updated({"ranking": score.with_signals(tables, store)})
@@ -85,20 +81,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     mine = {key: next((w.partition("=")[2] for w in words if w.startswith(f"{key}=")), "")
             for key in ("out", "question", "model")}
     others = [w for w in words if w.partition("=")[0] not in mine and w != "explain"]
-    try:
-        if "explain" in words:
-            if not mine["question"] or not mine["model"]:
-                raise MemlabError("a question and a fit are needed", fix='question="..." model=FIT.json')
-            model = load(Path(mine["model"]))
-            print(explain(model, first_stage(others)[2], mine["question"]))
-        elif not mine["out"]:
-            raise MemlabError("no file for the fit is given", fix="out=FIT.json")
-        else:
-            print(train(others, Path(mine["out"])))
-    except MemlabError as error:
-        print(f"memlab: {error}", file=sys.stderr)
-        return 2 if isinstance(error, Faults) else 1
-    return 0
+
+    def action() -> str:
+        if "explain" not in words:
+            if not mine["out"]:
+                raise MemlabError("no file for the fit is given", fix="out=FIT.json")
+            return train(others, Path(mine["out"]))
+        if not mine["question"] or not mine["model"]:
+            raise MemlabError("a question and a fit are needed", fix='question="..." model=FIT.json')
+        return explain(load(Path(mine["model"])), first_stage(others)[2], mine["question"])
+
+    return report(action)
 
 
 if __name__ == "__main__":

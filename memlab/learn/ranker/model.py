@@ -6,28 +6,21 @@ what swapping them changes in nDCG. All functions are pure: a calibrator can ref
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.learn.ranker.boosted_trees import Columns, boosted_trees
+from memlab.learn import fits
 from memlab.learn.ranker.sessions import SessionModel
-from memlab.learn.ranker.trees import Tree, lightgbm, trees_of
-from memlab.runtime.cores import usable_cores
+from memlab.learn.ranker.trees import Columns, Tree, boosted_trees, lightgbm, trees_of
 from memlab.stage import Names, stage
 
 FORMAT = "memlab-ranker-1"
-MAX_BYTES = 64 * 2**20
-"""Largest file that is read."""
 
 Scores = NDArray[np.float64]
 
@@ -138,75 +131,6 @@ def leads(model: RankModel, ahead: pl.DataFrame, behind: pl.DataFrame) -> NDArra
     return boosted_trees(model.trees).leads(inputs(model, ahead), inputs(model, behind), ahead.height)
 
 
-Fits = Sequence[tuple[NDArray[np.bool_], RankModel]]
-"""Models, and the rows (n,) that each of them scores; each row has one model."""
-
-
-def crossfit(frame: pl.DataFrame, label: NDArray[np.int32], fold: NDArray[np.int32], depth: int,
-             recipe: Recipe, shared: NDArray[np.bool_] | None = None) -> Fits:
-    """Return the rows of each fold, with a model that was fitted on the rows of the other folds.
-
-    ``shared`` (folds, n) tells which rows are in a fold's haystacks too (memlab.learn.folds.in_folds).
-    """
-    parts = np.unique(fold).tolist()
-    models = fit_each(frame, label, depth, recipe, [without(label, fold, shared, part) for part in parts])
-    return [(fold == part, model) for part, model in zip(parts, models)]
-
-
-def fit_each(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recipe,
-             kept: Sequence[NDArray[np.bool_]]) -> list[RankModel]:
-    """Return a fit for each of these sets of rows, (n,) each; one is made on each core at a time."""
-    with ThreadPoolExecutor(usable_cores()) as pool:  # LightGBM computes outside Python's lock
-        return list(pool.map(lambda rows: fit(frame, label, depth, recipe, kept=rows), kept))
-
-
-def apply_fits(fits: Fits, frame: pl.DataFrame) -> Scores:
-    """Return each row's score by its own model, shape (n,)."""
-    scores = np.zeros(frame.height)
-    for mine, model in fits:
-        scores[mine] = apply(model, frame if mine.all() else frame.filter(mine))  # a saved fit copies no row
-    return scores
-
-
-def without(label: NDArray[np.int32], fold: NDArray[np.int32], shared: NDArray[np.bool_] | None,
-            *held_out: int) -> NDArray[np.bool_]:
-    """Return the rows to fit on without some folds, (n,): those of other folds, and no negative that they share."""
-    kept = ~np.isin(fold, held_out)
-    if shared is not None:
-        kept &= (label > 0) | ~shared[list(held_out)].any(axis=0)
-    return kept
-
-
-def save(model: RankModel, path: Path) -> None:
-    """Write a fit as JSON."""
-    path.write_text(json.dumps(dataclasses.asdict(model), separators=(",", ":")) + "\n", encoding="utf-8")
-
-
 def load(path: Path) -> RankModel:
     """Read a fit; raise MemlabError if the file is missing, damaged, or of another version."""
-    fix = "fit one with python -m memlab.learn.ranker"
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise MemlabError("is too large for a ranking model", where=str(path), fix=fix)
-        return RankModel(**_fields(json.loads(path.read_text(encoding="utf-8"))))
-    except OSError as error:
-        raise MemlabError(f"cannot be read ({error.strerror})", where=str(path), fix=fix) from error
-    except (ValueError, TypeError, RecursionError) as error:  # not JSON, not a fit, or of another version
-        reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise MemlabError(f"is not a ranking model: {reason}", where=str(path), fix=fix) from error
-
-
-def _fields(content: Any) -> dict[str, Any]:
-    """Return the fields of a model, with its trees and recipe as objects; raise TypeError or ValueError."""
-    if not isinstance(content, dict) or not isinstance(content.get("trees"), list):
-        raise ValueError("it has no trees")
-    kinds = {"recipe": Recipe, "sessions": SessionModel, "behind": SessionModel}
-    return {**content, "trees": tuple(map(_tree, content["trees"])),
-            **{name: kind(**content[name]) for name, kind in kinds.items() if content.get(name) is not None}}
-
-
-def _tree(fields: Any) -> Tree:
-    """Return a tree; raise TypeError or ValueError."""
-    if not isinstance(fields, dict):
-        raise ValueError("a tree is not an object with lists")
-    return Tree(**fields)
+    return fits.load(path, RankModel, "a ranking model", "memlab.learn.ranker")

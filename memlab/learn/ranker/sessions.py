@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from memlab.errors import MemlabError
-from memlab.learn.ranker.likeness import Terms, likeness
-from memlab.learn.ranker.signals import Groups, dense_numbers, session_keys, zscores
+from memlab.learn.ranker.features import PAIR
+from memlab.learn.ranker.signals import Bools, Floats, Groups, Ints, dense_numbers, session_keys, zscores
 from memlab.learn.ranker.trees import Numbers
+from memlab.learn.ranker.words import Terms, likeness
+from memlab.rank.rerank import below
+from memlab.rank.units import ranked
 from memlab.stage import Names, stage
 from memlab.tables import DIGITS
 
@@ -53,7 +56,7 @@ class SessionModel:
         return self
 
 
-def session_table(frame: pl.DataFrame, session: NDArray[np.int64], scores: NDArray[np.float64]) -> pl.DataFrame:
+def session_table(frame: pl.DataFrame, session: Ints, scores: Floats) -> pl.DataFrame:
     """Return one row per (question, session) of the rows of ``features``, in the order of the rows.
 
     ``session`` (n,) and ``scores`` (n,) are the rows' session numbers and learned scores. Features: z-score of the best
@@ -77,7 +80,7 @@ def session_table(frame: pl.DataFrame, session: NDArray[np.int64], scores: NDArr
     return table[np.argsort(np.minimum.reduceat(order, groups.start))]
 
 
-def session_places(model: SessionModel, table: pl.DataFrame) -> NDArray[np.int64]:
+def session_places(model: SessionModel, table: pl.DataFrame) -> Ints:
     """Return the place of each session in its question by ``session_values``, from 0, (s,).
 
     Equal values keep the order of their best turns.
@@ -88,7 +91,7 @@ def session_places(model: SessionModel, table: pl.DataFrame) -> NDArray[np.int64
     return placed["place"].to_numpy(writable=True)
 
 
-def behind_table(table: pl.DataFrame, place: NDArray[np.int64], kept: int, terms: Terms) -> pl.DataFrame:
+def behind_table(table: pl.DataFrame, place: Ints, kept: int, terms: Terms) -> pl.DataFrame:
     """Return the rows of ``session_table`` whose ``place`` (s,) is ``kept`` or more, with other features.
 
     These are the z-scores of the best and the second turn, and the likeness of the best turn to that of the session in
@@ -101,7 +104,7 @@ def behind_table(table: pl.DataFrame, place: NDArray[np.int64], kept: int, terms
     return rows.with_columns(pl.when(deviation > 1e-9).then((pl.col("likeness") - mean) / deviation).otherwise(0.0))
 
 
-def fit_sessions(table: pl.DataFrame, held: NDArray[np.bool_],
+def fit_sessions(table: pl.DataFrame, held: Bools,
                  dataset: NDArray[np.int32] | None = None) -> SessionModel:
     """Fit on the rows of ``session_table`` whose learned scores are out of fold; held (s,): has evidence.
 
@@ -120,7 +123,7 @@ def fit_sessions(table: pl.DataFrame, held: NDArray[np.bool_],
     start = np.zeros(len(names))
     start[0] = START
 
-    def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss(weights: Floats) -> tuple[float, Floats]:
         value = x @ weights
         top = np.full(len(count), -np.inf)
         np.maximum.at(top, question, value)
@@ -137,7 +140,7 @@ def fit_sessions(table: pl.DataFrame, held: NDArray[np.bool_],
                         weights=tuple(found.tolist()))
 
 
-def _equal_weights(question: NDArray[np.int64], dataset: NDArray[np.int32]) -> NDArray[np.float64]:
+def _equal_weights(question: Ints, dataset: NDArray[np.int32]) -> Floats:
     """Return the weight of each row's question, (s,): equal sums over the questions of each data set, 1 on average."""
     _, first = np.unique(question, return_index=True)
     numbers, questions = np.unique(dataset[first], return_counts=True)
@@ -173,3 +176,42 @@ def lead(rows: pl.DataFrame) -> pl.DataFrame:
     key = pl.when(leads).then("\0slot").otherwise(pl.max_horizontal("\0place", "\0slot"))
     ordered = placed.sort("question", key, ~leads, "\0place")
     return ordered.with_columns(best_first["score"]).select(rows.columns)
+
+
+def rescore(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Floats, depth: int,
+            placed: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Return the ranking with the rows of ``frame`` by these scores (n,), and those beyond ``depth`` behind them.
+
+    The ranking is sorted by question and rank, and ``frame`` has all of its rows up to ``depth``, in any order. Equal
+    scores keep their order: each rank of the first ranking costs one unit of the last digit. ``placed`` has the rows of
+    ``frame`` (question, unit, session, place), and puts sessions into their places.
+    """
+    inside = ranking["rank"].to_numpy() <= depth
+    head = ranking.select(*PAIR, "rank").filter(inside).with_row_index("row")
+    at = _rows_of(head, frame)
+    head = head.with_columns(pl.Series("score", scores[at]) - pl.col("rank") * 10.0**-DIGITS)
+    if placed is not None:
+        head = lead(head.with_columns(placed["session", "place"][at]))
+    first = ranked(head)
+    row = np.arange(ranking.height)  # the tail keeps its rows
+    row[inside] = row[inside][first["row"].to_numpy()]
+    tail = below(first, ranking.select("question", "score").filter(~inside))["score"].round(DIGITS) + 0.0
+    score = np.empty(ranking.height)
+    score[inside], score[~inside] = first["score"].to_numpy(), tail.to_numpy()
+    moved = ranking.drop("score", "rank", "selected")[row]
+    return moved.select(*PAIR, pl.Series("score", score), ranking["rank"], pl.lit(False).alias("selected"),
+                        pl.exclude(PAIR))
+
+
+def _rows_of(pairs: pl.DataFrame, frame: pl.DataFrame) -> slice | Ints:
+    """Return the row in ``frame`` of each of these (question, unit, ...), which are often its own rows."""
+    if pairs.select(PAIR).equals(frame.select(PAIR)):
+        return slice(None)
+    rows = pairs.select(PAIR).join(frame.select(PAIR).with_row_index("row"), on=PAIR, how="left", maintain_order="left")
+    return rows["row"].to_numpy().astype(np.int64)
+
+
+def session_numbers(frame: pl.DataFrame, units: pl.DataFrame) -> Ints:
+    """Return the number of each row's session in the corpus of its question, (n,)."""
+    return frame.select("unit").join(units.select("unit", "session"), on="unit", how="left", maintain_order="left")[
+        "session"].cast(pl.Int64).to_numpy()

@@ -27,6 +27,7 @@ SPARSE = 16
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 def signal_features(placed: pl.DataFrame, depth: int) -> pl.DataFrame:
@@ -140,7 +141,7 @@ def session_keys(question: Ints, session: Ints) -> Ints:
     return question * (int(session.max(initial=0)) + 1) + session
 
 
-def _fill(signals: pl.DataFrame, question: Ints, inside: NDArray[np.bool_]) -> dict[str, Floats]:
+def _fill(signals: pl.DataFrame, question: Ints, inside: Bools) -> dict[str, Floats]:
     """Return each signal, (n,): where it is null, the lowest of the question's rows ``inside``, or 0."""
     own = question[inside]
     filled = {}
@@ -155,7 +156,7 @@ def _fill(signals: pl.DataFrame, question: Ints, inside: NDArray[np.bool_]) -> d
     return filled
 
 
-def zscores(values: Floats, question: Ints, inside: NDArray[np.bool_] | None = None) -> Floats:
+def zscores(values: Floats, question: Ints, inside: Bools | None = None) -> Floats:
     """Return (value - mean) / deviation of the question's rows ``inside``, (n,); 0 if they are constant.
 
     Sums are made in the order of the rows, so that the last digit does not depend on threads.
@@ -168,7 +169,7 @@ def zscores(values: Floats, question: Ints, inside: NDArray[np.bool_] | None = N
     return np.where(varies[question], (values - mean[question]) / np.where(varies, deviation, 1.0)[question], 0.0)
 
 
-def _neighbours(of_session: Ints, turns: pl.Series, inside: NDArray[np.bool_]) -> dict[int, Ints]:
+def _neighbours(of_session: Ints, turns: pl.Series, inside: Bools) -> dict[int, Ints]:
     """Return for each step the row that is so many turns on in the session of each row inside, or -1."""
     turn = turns.cast(pl.Int64).to_numpy()
     key = of_session * (turn.max(initial=0) + 1 + 2 * max(STEPS)) + turn  # no step out of a session leads into another

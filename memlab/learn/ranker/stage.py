@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -18,21 +17,20 @@ from pydantic import Field, model_validator
 
 from memlab.data.groups import GroupBy
 from memlab.data.numbering import question_digests
-from memlab.learn.folds import FoldCount, folds, in_folds
-from memlab.learn.labels import evidence_units
+from memlab.learn.fits import fit_digest
+from memlab.learn.folds import FoldCount, evidence_units, folds, in_folds
+from memlab.learn.ranker.cross_fit import Fits, Learnable, apply_fits, crossfit_both, places
+from memlab.learn.ranker.explain import importances, reasons
 from memlab.learn.ranker.features import NEEDED, PAIR, features
-from memlab.learn.ranker.likeness import Terms, turn_terms
-from memlab.learn.ranker.model import Fits, Recipe, Scores, apply_fits, load
-from memlab.learn.ranker.reasons import importances, reasons
-from memlab.learn.ranker.session_fits import Learnable, crossfit_both, places
-from memlab.learn.ranker.sessions import lead
+from memlab.learn.ranker.model import Recipe, load
+from memlab.learn.ranker.sessions import rescore, session_numbers
 from memlab.learn.ranker.signals import FUSED
-from memlab.rank.rerank import Rerank, below
+from memlab.learn.ranker.words import Terms, turn_terms
+from memlab.rank.rerank import Rerank
 from memlab.rank.score import Score
-from memlab.rank.units import ranked
 from memlab.stage import LocalPath, name_of, spec, stage
 from memlab.store import Store
-from memlab.tables import DIGITS, SESSION, Notes, Tables, empty
+from memlab.tables import SESSION, Notes, Tables, empty
 
 
 @stage(sees=("gold",), fits="all")
@@ -73,7 +71,7 @@ class LearnedScore(Score):
     def identity(self) -> dict[str, Any]:
         """Describe the settings, and the content of the fit in place of its path."""
         fields = {name: spec(getattr(self, name)) for name in self.__dataclass_fields__ if name != "model"}
-        fit = None if self.model is None else hashlib.blake2b(self.model.read_bytes(), digest_size=16).hexdigest()
+        fit = None if self.model is None else fit_digest(self.model)
         return {"is": name_of(type(self)), **fields, "fit": fit}
 
     def run(self, tables: Tables, store: Store) -> Tables:
@@ -157,47 +155,8 @@ def candidates(tables: Tables, depth: int, alone: bool = False) -> tuple[pl.Data
     return frame, label.to_numpy()
 
 
-def session_numbers(frame: pl.DataFrame, units: pl.DataFrame) -> NDArray[np.int64]:
-    """Return the number of each row's session in the corpus of its question, (n,)."""
-    return frame.select("unit").join(units.select("unit", "session"), on="unit", how="left", maintain_order="left")[
-        "session"].cast(pl.Int64).to_numpy()
-
-
 def in_haystacks(frame: pl.DataFrame, tables: Tables, fold_of: pl.DataFrame) -> NDArray[np.bool_]:
     """Return whether the session of each row (question, unit) is in a haystack of each fold as well, (folds, n)."""
     sessions = frame.select("unit").join(tables["units"].select("unit", *SESSION), on="unit", how="left",
                                          maintain_order="left")
     return in_folds(sessions, tables["questions"], tables["turns"], fold_of)
-
-
-def rescore(ranking: pl.DataFrame, frame: pl.DataFrame, scores: Scores, depth: int,
-            placed: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return the ranking with the rows of ``frame`` by these scores (n,), and those beyond ``depth`` behind them.
-
-    The ranking is sorted by question and rank, and ``frame`` has all of its rows up to ``depth``, in any order. Equal
-    scores keep their order: each rank of the first ranking costs one unit of the last digit. ``placed`` has the rows of
-    ``frame`` (question, unit, session, place), and puts sessions into their places.
-    """
-    inside = ranking["rank"].to_numpy() <= depth
-    head = ranking.select(*PAIR, "rank").filter(inside).with_row_index("row")
-    at = _rows_of(head, frame)
-    head = head.with_columns(pl.Series("score", scores[at]) - pl.col("rank") * 10.0**-DIGITS)
-    if placed is not None:
-        head = lead(head.with_columns(placed["session", "place"][at]))
-    first = ranked(head)
-    row = np.arange(ranking.height)  # the tail keeps its rows
-    row[inside] = row[inside][first["row"].to_numpy()]
-    tail = below(first, ranking.select("question", "score").filter(~inside))["score"].round(DIGITS) + 0.0
-    score = np.empty(ranking.height)
-    score[inside], score[~inside] = first["score"].to_numpy(), tail.to_numpy()
-    moved = ranking.drop("score", "rank", "selected")[row]
-    return moved.select(*PAIR, pl.Series("score", score), ranking["rank"], pl.lit(False).alias("selected"),
-                        pl.exclude(PAIR))
-
-
-def _rows_of(pairs: pl.DataFrame, frame: pl.DataFrame) -> slice | NDArray[np.int64]:
-    """Return the row in ``frame`` of each of these (question, unit, ...), which are often its own rows."""
-    if pairs.select(PAIR).equals(frame.select(PAIR)):
-        return slice(None)
-    rows = pairs.select(PAIR).join(frame.select(PAIR).with_row_index("row"), on=PAIR, how="left", maintain_order="left")
-    return rows["row"].to_numpy().astype(np.int64)

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,17 @@ from pydantic import ValidationError
 
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.harness import manifest
-from memlab.learn.reranker.config import TrainConfig
-from memlab.learn.reranker.examples import NEEDED, examples, split
-from memlab.learn.reranker.record import FILE, write
-from memlab.learn.reranker.train import Trainer, TrainingSet, Watch
+from memlab.harness.arm import load
+from memlab.learn.command import read_arm, report
+from memlab.learn.pairs import NEEDED, draw, draw_examples, examples, split
+from memlab.learn.reranker.config import FILE, TrainConfig, write
 from memlab.models.local.files import files_digest
 from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir
 from memlab.runtime.memory_limit import enough_memory
 from memlab.runtime.terminal import print
 from memlab.stage import spec, spec_digest
-from memlab.store import Store, store_at
+from memlab.store import Store
 from memlab.tables import Tables
 
 FIRST_STAGE = "score"
@@ -46,7 +47,7 @@ FIRST_STAGE = "score"
 
 
 def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, config: TrainConfig, store: Store,
-          watch: Watch | None = None) -> dict[str, Any]:
+          watch: Callable[[int, float], None] | None = None) -> dict[str, Any]:
     """Fine-tune on the questions of a loaded data set; return the record that lies beside the weights.
 
     ``dataset`` is the identity of the data, for the record. The pipeline's first stage gives the negatives; its later
@@ -55,37 +56,39 @@ def train(tables: Tables, dataset: dict[str, Any], pipeline: Pipeline, config: T
     """
     ranked = pipeline.run(tables, store, until=FIRST_STAGE).only(NEEDED)
     fold = split(ranked, config.fold)
-    rows = examples(ranked, fold, config.depth, config.roles)
-    if not rows.height:
+    kept = draw_examples(examples(ranked, fold, config.depth, config.roles), config.limit, config.seed)
+    if not kept.height:
         raise MemlabError("no question has an evidence turn and another turn to tell it from",
                           where="learn/reranker", fix="data with turn-level evidence, or a larger depth")
-    data = TrainingSet.of(rows, config.limit, config.seed)
+    lists = draw(kept, config.negatives, config.epochs, config.batch, config.seed)
     settings = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)
                 if f.name not in ("out_model", "base", "checkpoint_seconds", "device")}
     base, held_out = files_digest(config.base_folder()), fold.held_out["key"].to_list()
-    mark = spec_digest({"recipe": settings, "base": base, "held_out": held_out, "lessons": [
-        data.queries, data.passages, data.query.tolist(), data.positive.tolist(),
-        [n.tolist() for n in data.negatives]]})
-    if finished := _finished(config.out_model, mark):
+    mark = spec_digest({"recipe": settings, "base": base, "held_out": held_out, "lists": lists})
+    if finished := _existing_record(config.out_model, mark):
         return finished
+    from memlab.learn import training  # loads the training libraries
+
     start = time.perf_counter()
-    trainer = Trainer(data, config)
-    checkpoint = config.out_model.with_name(f"{config.out_model.name}.unfinished.safetensors")
-    trainer.train(checkpoint, mark, watch)
+    model = training.load_model(config)
+    checkpoints = config.out_model.with_name(f"{config.out_model.name}.unfinished")
+    losses = training.train(model, lists, config, checkpoints, mark, watch)
     record = {
         "mark": mark, "data": dataset, "fold": config.fold, "held_out": held_out,
         "learnt": sorted(set(fold.train["text_id"])), "recipe": spec(settings), "base": base,
         "first_stage": {slot: spec(stage) for slot, stage in pipeline.between(None, FIRST_STAGE)},
         "counts": {"questions": fold.train.height, "held_out": fold.held_out.height,
-                   "questions_learnt": len(data.queries), "examples": len(data.query),
-                   "passages": len(data.passages), "forbidden_sessions": fold.forbidden.height,
-                   "steps": len(trainer.steps)},
-        "losses": tenths(trainer.losses), "seconds": round(time.perf_counter() - start, 1),
+                   "questions_learnt": kept["query"].n_unique(), "examples": kept.height,
+                   "passages": len({*kept["positive"], *kept["negatives"].explode()}),
+                   "forbidden_sessions": fold.forbidden.height, "steps": len(losses)},
+        "losses": tenths(losses), "seconds": round(time.perf_counter() - start, 1),
         "hardware": manifest.hardware(), "versions": manifest.versions(), **manifest.commit(),
     }
-    publish(trainer, config.out_model, record)
-    _finished(config.out_model, mark)  # raises if another model took the folder meanwhile
-    checkpoint.unlink(missing_ok=True)
+    with atomic_dir(config.out_model) as temporary:  # so that the folder is whole or absent
+        model.save_pretrained(str(temporary), create_model_card=False)
+        write(temporary, record)
+    _existing_record(config.out_model, mark)  # raises if another model took the folder meanwhile
+    shutil.rmtree(checkpoints, ignore_errors=True)
     return record
 
 
@@ -99,14 +102,7 @@ def tenths(losses: Sequence[float]) -> list[float]:
     return [round(float(p.mean()), 4) for p in parts]
 
 
-def publish(trainer: Trainer, folder: Path, record: dict[str, Any]) -> None:
-    """Write a finished model, so that the folder is whole or absent."""
-    with atomic_dir(folder) as temporary:
-        trainer.save(temporary)
-        write(temporary, record)
-
-
-def _finished(folder: Path, mark: str) -> dict[str, Any] | None:
+def _existing_record(folder: Path, mark: str) -> dict[str, Any] | None:
     """Return the record of the model with this mark; raise MemlabError if the folder holds something else."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
@@ -149,40 +145,34 @@ def split_words(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
-    from memlab.harness.arm import load
-    from memlab.harness.sweep import read
-
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or {"-h", "--help"} & set(words):
         print(__doc__, TrainConfig.__doc__, sep="\n")
         return 0
     try:
-        settings, others = split_words(words)
-        TrainConfig(**settings)  # raises its faults before the data are looked for
-        sweep = read(others)
-        arm = sweep.arms[0]
-        if len(sweep.arms) > 1:
-            raise MemlabError("one model is trained at a time; several values were given", fix="one value each")
-        config = TrainConfig(**settings, seed=arm.seed)
-        folder = sweep.settings.store
-        with enough_memory(f"give each step fewer positives (batch={max(config.batch // 2, 1)}), or limit= in all"):
-            record = train(load(arm.dataset), {"name": arm.dataset.name, **arm.dataset.identity()}, arm.pipeline,
-                           config, store_at(str(folder) if folder else None))
-    except ValidationError as error:
-        faults = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()]
-        print(f"memlab: {Faults(faults)}", file=sys.stderr)
-        return 2
-    except MemlabError as error:
-        print(f"memlab: {error}", file=sys.stderr)
-        return 2 if isinstance(error, Faults) else 1
+        return report(lambda: _run(words))
     except KeyboardInterrupt:
         print("\ninterrupted; give the same line again to continue from the last checkpoint", file=sys.stderr)
         return 130
+
+
+def _run(words: Sequence[str]) -> str:
+    """Fine-tune as the words say, and return a line about it."""
+    settings, others = split_words(words)
+    try:
+        TrainConfig(**settings)  # raises its faults before the data are looked for
+    except ValidationError as error:
+        raise Faults(f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}"
+                     for e in error.errors()) from error
+    arm, store = read_arm(others)
+    config = TrainConfig(**settings, seed=arm.seed)
+    with enough_memory(f"give each step fewer positives (batch={max(config.batch // 2, 1)}), or limit= in all"):
+        record = train(load(arm.dataset), {"name": arm.dataset.name, **arm.dataset.identity()}, arm.pipeline, config,
+                       store)
     counts, losses = record["counts"], record["losses"]
-    print(f"{config.out_model}: {counts['examples']:,} evidence turns of {counts['questions_learnt']:,} questions, "
-          f"{counts['steps']:,} steps, {record['seconds']:,.0f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}; "
-          f"{counts['held_out']:,} questions held out")
-    return 0
+    return (f"{config.out_model}: {counts['examples']:,} evidence turns of {counts['questions_learnt']:,} questions, "
+            f"{counts['steps']:,} steps, {record['seconds']:,.0f} s, loss {losses[0]:.3f} -> {losses[-1]:.3f}; "
+            f"{counts['held_out']:,} questions held out")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from memlab.errors import MemlabError
-from memlab.learn.reranker.examples import question_keys
-from memlab.learn.reranker.record import read
+from memlab.learn.pairs import question_keys
+from memlab.learn.reranker.config import read
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.protocols import Floats, Ints, PairScorer
 from memlab.query.original import ShuffledQueries

@@ -8,13 +8,33 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
+from memlab import run
 from memlab.errors import MemlabError
-from memlab.learn.probability.model import load, save
-from memlab.learn.probability.stage import CrossFitProbability, LoadedProbability, fit_tables, labels
+from memlab.learn.fits import save
+from memlab.learn.folds import folds
+from memlab.learn.probability.__main__ import main
+from memlab.learn.probability.model import load
+from memlab.learn.probability.stage import (
+    CalibratedTopP,
+    CrossFitProbability,
+    LoadedProbability,
+    Marginal,
+    NestedProbability,
+    fit_tables,
+    labels,
+    reliability,
+)
+from memlab.memory import Memory, Session
+from memlab.pipeline import Pipeline
+from memlab.rank.score import Score
+from memlab.read.tokens import TokenCost
 from memlab.stage import spec_digest
 from memlab.store import Store
-from memlab.tables import Tables
+from memlab.tables import Tables, frame
 from tests.learn.probability.worlds import world
+from tests.learn.ranker.worlds import learned, searched
+from tests.learn.ranker.worlds import lives as four_lives
+from tests.small import lexical, lives
 
 STORE = Store()
 
@@ -121,3 +141,181 @@ def test_missing_truncated_unmeasured_and_unlabelled(tmp_path: Path) -> None:
     assert estimated(tables.updated({"ranking": tables["ranking"].head(0)})).height == 0
     with pytest.raises(ValidationError):
         CrossFitProbability(folds=1)
+
+
+pytest.importorskip("lightgbm")
+
+STORE = Store()
+RANKER = learned(folds=4)
+NESTED = NestedProbability(ranker=RANKER, folds=4, depth=30)
+
+
+def ranked(tables: Tables) -> Tables:
+    """The ranking of the learned fusion, with its tokens."""
+    whole = tables.updated(RANKER.run(tables.only(RANKER.reads), STORE))
+    return whole.updated(TokenCost().run(whole.only(TokenCost.reads), STORE))
+
+
+def estimates(stage: CrossFitProbability, tables: Tables) -> pl.DataFrame:
+    return stage.run(tables.only(stage.reads), STORE)["ranking"].select("question", "unit", "probability")
+
+
+def test_no_label_of_a_fold_reaches_its_estimates_and_without_nesting_they_do() -> None:
+    tables = searched()
+    fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], 4)
+    own = fold_of.filter(pl.col("fold") == 1)
+    here = pl.col("question").is_in(own["question"].implode())
+    moved = tables.updated({"evidence": tables["evidence"].with_columns(
+        pl.when(here).then(0).otherwise("turn").cast(pl.Int32).alias("turn"))})
+    one, two = ranked(tables), ranked(moved)
+    plain = CrossFitProbability(folds=4, depth=30)
+    assert estimates(NESTED, one).filter(here).equals(estimates(NESTED, two).filter(here))
+    assert not estimates(plain, one).filter(here).equals(estimates(plain, two).filter(here))
+    assert not estimates(NESTED, one).equals(estimates(NESTED, two))  # other folds do learn from it
+
+
+def test_a_fold_is_ranked_as_shown_and_the_others_by_rankers_that_have_not_seen_it() -> None:
+    tables = ranked(searched())
+    fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], 4)
+    seen = []
+    for part, ranking in NESTED.rankings(tables, fold_of):
+        own = fold_of.filter(pl.col("fold") == part)
+        of_fold = tables["ranking"].join(own, on="question", how="semi")
+        assert ranking.join(own, on="question", how="semi").equals(of_fold)
+        others = ranking.join(own, on="question", how="anti")
+        assert others.height == tables["ranking"].join(own, on="question", how="anti").height
+        assert others["tokens"].null_count() == others.filter(pl.col("rank") > 200)["tokens"].null_count()
+        assert others.group_by("question").agg((pl.col("rank").sort().diff().drop_nulls() == 1).all())["rank"].all()
+        seen.append(part)
+    assert seen == [0, 1, 2, 3]
+
+
+def test_it_selects_in_a_pipeline() -> None:
+    pipeline = Pipeline(dense=Pipeline().without("dense").dense, score=RANKER,
+                        select=Marginal(probability=NESTED, tokens=100))
+    ranking = pipeline.run(four_lives(), STORE)["ranking"]
+    spent = ranking.filter("selected")["tokens"].sum() / ranking["question"].n_unique()
+    assert spent == pytest.approx(100, rel=.4)
+
+
+def test_other_folds_a_saved_ranker_and_other_rankings_are_refused() -> None:
+    with pytest.raises(ValidationError, match="folds, by and seed differ"):
+        NestedProbability(ranker=RANKER, folds=3)
+    with pytest.raises(ValidationError, match="LearnedScore"):
+        NestedProbability(ranker=Score(), folds=4)
+    tables = searched()
+    linear = tables.updated(Score().run(tables, STORE))
+    measured = linear.updated(TokenCost().run(linear.only(TokenCost.reads), STORE))
+    with pytest.raises(MemlabError, match="no column 'linear'"):
+        estimates(NESTED, measured)
+    few = NestedProbability(ranker=learned(folds=2), folds=2)
+    with pytest.raises(MemlabError, match="2 folds leave no data"):
+        estimates(few, ranked(tables))
+
+
+STORE = Store()
+FITTED = CrossFitProbability(depth=12)
+
+
+def chosen(tables: Tables, **options) -> pl.DataFrame:
+    rule = Marginal(probability=FITTED, **options)
+    return rule.run(tables.only(rule.reads), STORE)["ranking"]
+
+
+@pytest.mark.parametrize("shown", ["threshold", "budget"])
+@pytest.mark.parametrize("value", ["unit", "token", "share"])
+def test_both_ways_spend_the_budget(value, shown) -> None:
+    tables = world(questions=200)
+    ranking = chosen(tables, tokens=150, value=value, shown=shown)
+    spent = ranking.filter("selected").group_by("question").agg(pl.col("tokens").sum())["tokens"]
+    assert len(spent) == 200  # at least one unit for every question
+    assert spent.mean() == pytest.approx(150 if shown == "threshold" else 145, abs=12)
+    assert (spent.max() > 200) == (shown == "threshold")
+    assert ranking.select(tables["ranking"].columns).drop("selected").equals(tables["ranking"].drop("selected"))
+
+
+def test_one_threshold_orders_the_units_of_all_questions_of_a_fold() -> None:
+    ranking = chosen(world(), tokens=100, value="unit").drop_nulls("probability")
+    skipped = ranking.filter(~pl.col("selected")).join(
+        ranking.filter("selected").group_by("question").agg(pl.col("rank").max().alias("deepest")), on="question")
+    assert skipped.filter(pl.col("rank") < pl.col("deepest")).height > 0  # units inside the ranking are skipped
+    of_value = ranking.filter(pl.col("shown_from") > 0).sort("value", descending=True)
+    assert of_value.group_by("question", maintain_order=True).agg(
+        pl.col("shown_from").is_sorted())["shown_from"].all()
+
+
+def test_min_k_units_are_shown_whatever_their_value() -> None:
+    tables = world(questions=40)
+    assert chosen(tables, tokens=1, min_k=3)["selected"].sum() == 40 * 3
+
+
+def test_a_saved_fit_needs_no_gold_and_a_cross_fit_does(tmp_path: Path) -> None:
+    save(fit_tables(world(), depth=12), tmp_path / "fit.json")
+    assert {"gold", "evidence"} <= set(Marginal(probability=FITTED).reads)
+    rule = Marginal(probability=LoadedProbability(path=tmp_path / "fit.json"), tokens=100)
+    assert not {"gold", "evidence", "ids"} & set(rule.reads)
+    other = world(seed=1)
+    spent = rule.run(other.only(rule.reads), STORE)["ranking"].filter("selected")["tokens"].sum() / 80
+    assert spent == pytest.approx(100, abs=15)  # data of the same kind
+
+
+def test_reliability_by_hand() -> None:
+    ranking = frame("ranking", {"question": [0, 0, 1, 1], "unit": [0, 1, 15, 16], "score": [2.0, 1.0, 2.0, 1.0],
+                                "rank": [1, 2, 1, 2], "selected": [False] * 4, "probability": [.9, .2, .3, .7]})
+    tables = world(questions=2).updated({"evidence": frame("evidence", {
+        "question": [0, 1], "session": [0, 0], "turn": [0, 4]})})
+    assert reliability(ranking, tables, bins=2).rows() == [
+        (0.0, .5, 2, pytest.approx(.25), 0.0), (.5, 1.0, 2, pytest.approx(.8), .5)]
+    assert reliability(ranking, tables, bins=2, deepest=1)["n"].to_list() == [1, 1]
+
+
+def test_a_saved_fit_is_applied_by_the_command_that_names_it(tmp_path: Path) -> None:
+    lives = ["data.lives=4", "data.questions=6", "data.sessions=8", "search/dense=none", f"store={tmp_path / 'store'}"]
+    assert main([f"file={tmp_path / 'fit.json'}", *lives]) == 0
+    assert run.main([*lives, "rank/select=marginal", "learn/probability=loaded", f"out={tmp_path}", "track=none",
+                     f"learn.probability.path={tmp_path / 'fit.json'}", "name=transferred"]) == 0
+    folder, = tmp_path.glob("single/*/transferred-*")
+    assert {"probability", "value", "shown_from"} <= set(pl.read_parquet(folder / "ranking.parquet").columns)
+    assert main(lives) == 2
+
+
+def test_a_live_memory_selects_by_a_saved_fit_and_refuses_a_cross_fit(tmp_path: Path) -> None:
+    save(fit_tables(lexical().run(lives(lives=4).load(), Store())), tmp_path / "fit.json")
+    fitted = LoadedProbability(path=tmp_path / "fit.json")
+    said = [[("user", f"I bought plant number {day}, a fern."), ("assistant", "Nice!")] for day in range(1, 20)]
+    sessions = [Session(f"2023-05-{day:02}", turns) for day, turns in enumerate(said, 1)]
+    shown = {}
+    for tokens in (20, 500):
+        with Memory(tmp_path / "memory", lexical(select=Marginal(probability=fitted, tokens=tokens))) as memory:
+            for session in sessions if not len(memory) else ():
+                memory.add(session)
+            shown[tokens] = memory.search("Which plants did I buy?", now="2023-06-01")["text"].to_list()
+    assert 1 <= len(shown[20]) < len(shown[500])
+    assert "plant number" in shown[20][0]
+    with pytest.raises(MemlabError, match="choose a technique there that needs no labels"):
+        Memory(tmp_path / "other", lexical(select=Marginal(probability=FITTED)))
+
+
+STORE = Store()
+
+
+@pytest.mark.parametrize("p", [.3, .6, .9])
+def test_the_shown_units_hold_the_share_of_expected_evidence(p) -> None:
+    tables = world()
+    rule = CalibratedTopP(probability=CrossFitProbability(depth=12), p=p)
+    ranking = rule.run(tables.only(rule.reads), STORE)["ranking"].drop_nulls("probability")
+    chance = pl.col("probability")
+    rows = ranking.group_by("question").agg(
+        chance.sum().alias("expected"), chance.filter("selected").sum().alias("held"),
+        chance.filter("selected").min().alias("least"), chance.filter(~pl.col("selected")).max().alias("best_left_out"))
+    assert rows.select((pl.col("held") >= p * pl.col("expected") - 1e-6).all()).item()
+    assert rows.select((pl.col("held") - pl.col("least") < p * pl.col("expected") + 1e-6).all()).item()
+    assert rows.select((pl.col("least") >= pl.col("best_left_out")).all()).item()
+
+
+def test_a_saved_fit_needs_no_gold(tmp_path: Path) -> None:
+    save(fit_tables(world(), depth=12), tmp_path / "fit.json")
+    rule = CalibratedTopP(probability=LoadedProbability(path=tmp_path / "fit.json"))
+    assert not {"gold", "evidence"} & set(rule.reads)
+    other = world(seed=1)
+    assert rule.run(other.only(rule.reads), STORE)["ranking"].filter("selected")["question"].n_unique() == 80

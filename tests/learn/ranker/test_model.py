@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.learn.ranker.model import Recipe, apply, apply_fits, crossfit, fit, leads, load, save
+from memlab.learn.fits import save
+from memlab.learn.ranker.cross_fit import apply_fits, crossfit
+from memlab.learn.ranker.model import Recipe, apply, fit, leads, load
 
 RECIPE = Recipe(trees=20, smallest_leaf=5, share=1.0)
 

@@ -23,7 +23,7 @@ from memlab.learn.ranker.sessions import (
     session_table,
     session_values,
 )
-from tests.learn.ranker.test_likeness import terms
+from tests.learn.ranker.test_words import terms
 
 
 def rows(*turns: tuple[int, float, int | None]) -> pl.DataFrame:

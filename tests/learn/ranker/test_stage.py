@@ -17,10 +17,13 @@ from memlab.errors import MemlabError
 from memlab.evaluate.retrieval import retrieval
 from memlab.harness.arm import refusal
 from memlab.harness.results import read_arm
+from memlab.learn.fits import save
 from memlab.learn.folds import folds
+from memlab.learn.ranker.cross_fit import apply_fits, crossfit
 from memlab.learn.ranker.features import features
-from memlab.learn.ranker.model import apply, apply_fits, crossfit, fit, load, save
-from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks, rescore
+from memlab.learn.ranker.model import apply, fit, load
+from memlab.learn.ranker.sessions import rescore
+from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
 from memlab.models.protocols import Floats, Ints
 from memlab.rank.rerank import Rerank
 from memlab.rank.score import Score

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.learn.reranker.examples import split
-from memlab.learn.reranker.record import write
+from memlab.learn.pairs import split
+from memlab.learn.reranker.config import write
 from memlab.learn.reranker.stage import BlankQuestion, Chance, CrossFitRerank
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.protocols import PairScorer

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.learn.reranker.examples import NEEDED
+from memlab.learn.pairs import NEEDED
 from memlab.pipeline import Pipeline
 from memlab.stage import Nothing
 from memlab.store import Store

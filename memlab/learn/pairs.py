@@ -1,7 +1,7 @@
-"""Training examples of a reranker: evidence turns as positives, other highly ranked turns as hard negatives.
+"""Training pairs: questions with evidence turns as positives, and other highly ranked turns as hard negatives.
 
-Rerankers see gold here only. Questions of the held-out fold give no labels, and turns that the held-out fold is tested
-on are no negatives.
+Models that are trained on texts see gold here only. Questions of the held-out fold give no labels, and turns that the
+held-out fold is tested on are no negatives.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from memlab.data.groups import session_texts
 from memlab.errors import MemlabError
-from memlab.learn.folds import folds, shared_sessions
+from memlab.learn.folds import folds, in_folds
 from memlab.rank.rerank import passages_of
 from memlab.tables import SESSION, Tables, text_hash, with_text
+
+WINDOW = 8
+"""Batches that are filled from one sorted stretch of the shuffled examples: little padding, and still mixed."""
 
 NEEDED = ("questions", "evidence", "gold", "turns", "texts", "memories", "units", "ranking")
 
@@ -24,7 +28,6 @@ NEEDED = ("questions", "evidence", "gold", "turns", "texts", "memories", "units"
 class Fold:
     """Training and held-out questions. Columns of both frames: question, text_id, key (see ``question_keys``)."""
 
-    name: str
     train: pl.DataFrame
     held_out: pl.DataFrame
     forbidden: pl.DataFrame
@@ -52,7 +55,7 @@ def split(tables: Tables, fold: str) -> Fold:
     keys = question_keys(tables["questions"], tables["turns"])
     if fold == "all":
         nothing = tables["turns"].select(SESSION).head(0)
-        return Fold(fold, keys, keys.head(0), nothing)
+        return Fold(keys, keys.head(0), nothing)
     which, count = parse_fold(fold)
     fold_of = folds(tables["questions"], tables["evidence"], tables["turns"], count)
     possible = int(fold_of["fold"].max() or 0) + 1  # type: ignore[arg-type]
@@ -60,10 +63,10 @@ def split(tables: Tables, fold: str) -> Fold:
         raise MemlabError(f"these data split into {possible} disjoint folds at most", where=f"fold={fold}",
                           fix=f"fold=1/{possible}")
     sides = fold_of.with_columns((pl.col("fold") == which - 1).cast(pl.Int32).alias("fold"))
-    shared = shared_sessions(tables["questions"], tables["turns"], sides).filter("shared").select(SESSION)
+    sessions = tables["turns"].select(SESSION).unique().sort(SESSION)
+    shared = sessions.filter(pl.Series(in_folds(sessions, tables["questions"], tables["turns"], sides).all(axis=0)))
     held_out = sides.filter(pl.col("fold") == 1)
-    return Fold(fold, keys.join(held_out, on="question", how="anti"), keys.join(held_out, on="question", how="semi"),
-                shared)
+    return Fold(keys.join(held_out, on="question", how="anti"), keys.join(held_out, on="question", how="semi"), shared)
 
 
 def parse_fold(fold: str) -> tuple[int, int]:
@@ -81,13 +84,13 @@ def parse_fold(fold: str) -> tuple[int, int]:
 def examples(tables: Tables, fold: Fold, depth: int, roles: tuple[str, ...]) -> pl.DataFrame:
     """Return (question, query, positive, negatives), one row per evidence turn of a training question.
 
-    ``tables`` hold a first stage's ranking of turns. Texts are what a reranker reads ("Speaker: text").
+    ``tables`` hold a first stage's ranking of turns. Texts are what a model reads ("Speaker: text").
     ``negatives`` are the first ``depth`` ranked turns, best first, without: evidence; turns of a session that is
     evidence as a whole; turns with the text of a positive; ``fold.forbidden`` sessions. Questions that do not count in
     retrieval averages, and examples without a negative, are left out.
     """
     if not tables["units"]["level"].eq("turn").all():
-        raise MemlabError("a reranker is trained on turns", where="rank/score, level", fix="rank.score.level=turn")
+        raise MemlabError("a model is trained on turns", where="rank/score, level", fix="rank.score.level=turn")
     scored = tables["gold"].filter("scored").join(fold.train, on="question", how="semi")
     questions = with_text(tables["questions"].join(scored, on="question", how="semi"), tables["texts"], name="query")
     evidence = tables["evidence"].join(questions.select("question", "corpus"), on="question")
@@ -109,3 +112,39 @@ def examples(tables: Tables, fold: Fold, depth: int, roles: tuple[str, ...]) -> 
     )
     return positives.join(questions.select("question", "query"), on="question").join(negatives, on="question").sort(
         "question", "unit").select("question", "query", pl.col("passage").alias("positive"), "negatives")
+
+
+@dataclass(frozen=True)
+class TrainingLists:
+    """Lists in the order of training: ``passages[i]`` are the positive of ``queries[i]``, then its negatives."""
+
+    queries: list[str]
+    passages: list[list[str]]
+
+
+def draw(examples: pl.DataFrame, negatives: int, epochs: int, batch: int, seed: int) -> TrainingLists:
+    """Return each of the ``examples`` once for each epoch, with negatives drawn anew; the same for the same seed.
+
+    An example with fewer negatives has all of them. Each ``batch`` lists in a row have similar lengths.
+    """
+    rng = np.random.default_rng([seed, 2])
+    longest = examples.select(pl.col("query").str.len_chars() + pl.max_horizontal(
+        pl.col("positive").str.len_chars(), pl.col("negatives").list.eval(pl.element().str.len_chars()).list.max()))
+    lengths, order = longest.to_series().to_numpy(), []
+    shuffled = np.concatenate([rng.permutation(examples.height) for _ in range(epochs)])
+    for window in np.split(shuffled, range(WINDOW * batch, len(shuffled), WINDOW * batch)):
+        window = window[np.argsort(lengths[window], kind="stable")]
+        parts = np.split(window, range(batch, len(window), batch))
+        whole = len(window) // batch
+        order += [row for part in (*rng.permutation(whole), *range(whole, len(parts))) for row in parts[part]]
+    rows = examples.select("query", "positive", "negatives").rows()
+    return TrainingLists([rows[row][0] for row in order], [
+        [positive, *(pool[at] for at in rng.permutation(len(pool))[:negatives])]
+        for _, positive, pool in (rows[row] for row in order)])
+
+
+def draw_examples(examples: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:
+    """Return at most ``limit`` examples, drawn by seed, in their order."""
+    if limit is None or limit >= examples.height:
+        return examples
+    return examples[np.sort(np.random.default_rng([seed, 1]).permutation(examples.height)[:limit])]

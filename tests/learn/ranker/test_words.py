@@ -9,7 +9,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.learn.ranker.likeness import FIRST_TURNS, Terms, join_terms, likeness, likeness_features, turn_terms
+from memlab.learn.ranker.words import FIRST_TURNS, Terms, join_terms, likeness, likeness_features, turn_terms
 from memlab.tables import with_text
 from tests.learn.ranker.worlds import first
 

@@ -1,13 +1,64 @@
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.learn.truncation.stage import CutAtCost, LearnedTruncation
+from memlab.learn.truncation import COSTS, CutAtCost, LearnedTruncation, Lists, fit, rewards
 from memlab.store import Store
 from memlab.tables import Tables, frame
 from tests.learn.probability.worlds import world
+
+DEPTH = 12
+
+
+def lists(n: int, seed: int = 0) -> Lists:
+    """Rankings whose last evidence lies just before a large drop of the scores, or nowhere."""
+    draw = np.random.default_rng(seed)
+    complete = draw.integers(1, 7, n).astype(float)
+    ranks = np.arange(1, DEPTH + 1)
+    scores = np.where(ranks <= complete[:, None], 10.0, 0.0) - .1 * ranks + .02 * draw.normal(size=(n, DEPTH))
+    return Lists(scores, np.full((n, DEPTH), 20.0), np.ones((n, DEPTH), bool), complete)
+
+
+def test_the_reward_is_completeness_less_the_price_of_the_tokens() -> None:
+    one = Lists(np.zeros((1, 3)), np.array([[10.0, 30.0, 20.0]]), np.array([[True, True, True]]), np.array([2.0]))
+    # 10, 40 and 60 tokens are .5, 2 and 3 units of 20
+    assert rewards(one, np.array([.1]), 20.0)[0] == pytest.approx([0 - .05, 1 - .2, 1 - .3])
+
+
+@pytest.mark.slow
+def test_a_fit_learns_to_cut_at_the_drop_and_shows_less_at_a_higher_cost() -> None:
+    fitted = fit(lists(300), seed=0, epochs=40)
+    new = lists(200, seed=1)
+    costs = fitted.cut_costs(new)
+    k = (costs >= .02).sum(axis=1)
+    assert np.mean(k == new.complete) > .8
+    sizes = [(costs >= cost).sum() for cost in COSTS]
+    assert sizes == sorted(sizes)
+    assert (np.diff(costs, axis=1) <= 0).all()  # heads of the ranking
+
+
+def test_a_fit_depends_on_seed_and_content_but_not_on_the_order_of_questions() -> None:
+    data = lists(40)
+    costs = fit(data, seed=0, epochs=2).cut_costs(data)
+    turned = fit(data.part(np.arange(40)[::-1]), seed=0, epochs=2).cut_costs(data)
+    assert np.array_equal(costs, turned)
+    first, second = (fit(data, seed=s, epochs=1).network.enter.weight.detach().numpy() for s in (0, 1))
+    assert not np.array_equal(first, second)
+
+
+@given(st.lists(st.integers(1, DEPTH), min_size=1, max_size=6), st.integers(0, 9))
+def test_no_rank_is_shown_that_does_not_exist(lengths, seed) -> None:
+    data = lists(len(lengths), seed)
+    data = Lists(data.scores, data.tokens, np.arange(DEPTH) < np.array(lengths)[:, None], data.complete)
+    costs = fit(data, seed=seed, epochs=1).cut_costs(data)
+    assert (costs[~data.exists] == 0).all()
+    assert (costs[:, 0] == COSTS[0]).all()  # at least one unit
+
 
 STORE = Store()
 

@@ -1,4 +1,4 @@
-"""Fits of trees with session models that learn from scores of turns which are out of fold.
+"""Nested cross-fitting: session models trained on out-of-fold turn scores.
 
 For a held-out fold, the turns of each other fold are scored by trees that were fitted without both, so that no label of
 the held-out fold reaches its session model. The model of the sessions behind the first learns from the same scores.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import numpy as np
@@ -15,20 +16,49 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
-from memlab.learn.ranker.likeness import Terms, join_terms
-from memlab.learn.ranker.model import (
-    Fits,
-    RankModel,
-    Recipe,
-    Scores,
-    apply,
-    apply_fits,
-    crossfit,
-    fit,
-    fit_each,
-    without,
-)
+from memlab.learn.ranker.model import RankModel, Recipe, Scores, apply, fit
 from memlab.learn.ranker.sessions import KEY, behind_table, fit_sessions, session_places, session_table
+from memlab.learn.ranker.signals import Bools, Ints
+from memlab.learn.ranker.words import Terms, join_terms
+from memlab.runtime.cores import usable_cores
+
+Fits = Sequence[tuple[Bools, RankModel]]
+"""Models, and the rows (n,) that each of them scores; each row has one model."""
+
+
+def crossfit(frame: pl.DataFrame, label: NDArray[np.int32], fold: NDArray[np.int32], depth: int,
+             recipe: Recipe, shared: Bools | None = None) -> Fits:
+    """Return the rows of each fold, with a model that was fitted on the rows of the other folds.
+
+    ``shared`` (folds, n) tells which rows are in a fold's haystacks too (memlab.learn.folds.in_folds).
+    """
+    parts = np.unique(fold).tolist()
+    models = fit_each(frame, label, depth, recipe, [without(label, fold, shared, part) for part in parts])
+    return [(fold == part, model) for part, model in zip(parts, models)]
+
+
+def fit_each(frame: pl.DataFrame, label: NDArray[np.int32], depth: int, recipe: Recipe,
+             kept: Sequence[Bools]) -> list[RankModel]:
+    """Return a fit for each of these sets of rows, (n,) each; one is made on each core at a time."""
+    with ThreadPoolExecutor(usable_cores()) as pool:  # LightGBM computes outside Python's lock
+        return list(pool.map(lambda rows: fit(frame, label, depth, recipe, kept=rows), kept))
+
+
+def apply_fits(fits: Fits, frame: pl.DataFrame) -> Scores:
+    """Return each row's score by its own model, shape (n,)."""
+    scores = np.zeros(frame.height)
+    for mine, model in fits:
+        scores[mine] = apply(model, frame if mine.all() else frame.filter(mine))  # a saved fit copies no row
+    return scores
+
+
+def without(label: NDArray[np.int32], fold: NDArray[np.int32], shared: Bools | None,
+            *held_out: int) -> Bools:
+    """Return the rows to fit on without some folds, (n,): those of other folds, and no negative that they share."""
+    kept = ~np.isin(fold, held_out)
+    if shared is not None:
+        kept &= (label > 0) | ~shared[list(held_out)].any(axis=0)
+    return kept
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,14 +73,14 @@ class Learnable:
     frame: pl.DataFrame
     label: NDArray[np.int32]
     terms: Terms
-    session: NDArray[np.int64]
-    held: NDArray[np.bool_]
+    session: Ints
+    held: Bools
     fold: NDArray[np.int32]
     dataset: NDArray[np.int32]
-    shared: NDArray[np.bool_]
+    shared: Bools
 
-    def sessions(self, rows: NDArray[np.bool_],
-                 scores: Scores) -> tuple[pl.DataFrame, NDArray[np.bool_], NDArray[np.int32]]:
+    def sessions(self, rows: Bools,
+                 scores: Scores) -> tuple[pl.DataFrame, Bools, NDArray[np.int32]]:
         """Return ``session_table`` of these rows by the scores (n,) of all rows, which hold evidence, and data sets."""
         frame = self.frame.filter(rows)
         table = session_table(frame, self.session[rows], scores[rows])
@@ -81,7 +111,7 @@ def crossfit_both(rows: Learnable, depth: int, recipe: Recipe) -> Fits:
     return [(mine, with_sessions(model, rows, ~mine, scores[part])) for part, (mine, model) in zip(parts, fits)]
 
 
-def with_sessions(model: RankModel, rows: Learnable, used: NDArray[np.bool_], scores: Scores) -> RankModel:
+def with_sessions(model: RankModel, rows: Learnable, used: Bools, scores: Scores) -> RankModel:
     """Return the model with session models that are fitted on the ``used`` rows; scores (n,) are out of fold.
 
     A model without trees has none: it learned no score that sessions could be ordered by.
@@ -123,7 +153,7 @@ def fit_both(rows: Learnable, depth: int, recipe: Recipe, data: tuple[str, ...] 
     return with_sessions(model, rows, np.ones(len(rows.fold), np.bool_), scores)
 
 
-def places(fits: Fits, frame: pl.DataFrame, session: NDArray[np.int64], scores: Scores,
+def places(fits: Fits, frame: pl.DataFrame, session: Ints, scores: Scores,
            terms: Terms) -> pl.DataFrame | None:
     """Return (question, unit, session, place) of each row by its own model; None if no model places sessions.
 

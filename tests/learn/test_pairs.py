@@ -6,7 +6,7 @@ import pytest
 from memlab.config.instantiate import make_dataset
 from memlab.data.groups import session_texts
 from memlab.errors import MemlabError
-from memlab.learn.reranker.examples import examples, parse_fold, question_keys, split
+from memlab.learn.pairs import draw, draw_examples, examples, parse_fold, question_keys, split
 from memlab.rank.units import turn_units
 from memlab.tables import Tables, frame, text_hash, texts_frame
 from tests.learn.reranker.worlds import lives, ranked
@@ -151,3 +151,46 @@ def test_more_folds_than_groups_and_sessions_as_units_are_refused() -> None:
     whole = tables["units"].with_columns(level=pl.lit("session"))
     with pytest.raises(MemlabError, match="is trained on turns"):
         taught(tables.updated({"units": whole}))
+
+
+def toy() -> pl.DataFrame:
+    """Eight questions; the positive of one is a negative of the others."""
+    words = ["piano", "garden", "soup", "train", "violin", "castle", "desk", "tiger"]
+    return pl.DataFrame({
+        "question": range(8), "query": [f"where is my {w}" for w in words],
+        "positive": [f"I have a {w}" for w in words],
+        "negatives": [[f"I have a {o}" for o in words if o != w] for w in words]})
+
+
+def test_every_epoch_holds_every_example_once_with_negatives_of_its_own() -> None:
+    made, rows = draw(toy(), 3, 2, 3, seed=0), {row["query"]: row for row in toy().rows(named=True)}
+    assert len(made.queries) == 16
+    assert sorted(made.queries) == sorted([*rows, *rows])
+    for query, (positive, *negatives) in zip(made.queries, made.passages):
+        assert positive == rows[query]["positive"]
+        assert len(set(negatives)) == 3
+        assert set(negatives) <= set(rows[query]["negatives"])
+    drawn = {query: [frozenset(row) for name, row in zip(made.queries, made.passages) if name == query]
+             for query in rows}
+    assert any(one != other for one, other in drawn.values())  # drawn anew in each epoch
+    assert draw(toy(), 3, 2, 3, seed=0) == made != draw(toy(), 3, 2, 3, seed=1)
+    few = draw(toy().with_columns(pl.col("negatives").list.head(1)), 4, 1, 3, seed=0)
+    assert {len(row) for row in few.passages} == {2}
+
+
+def test_lists_of_one_batch_have_similar_lengths() -> None:
+    long = pl.DataFrame({"question": range(64), "query": ["x" * (n + 1) for n in range(64)], "positive": ["p"] * 64,
+                         "negatives": [["n"]] * 64})
+    lengths = [len(query) for query in draw(long, 1, 1, 8, seed=0).queries]
+    batches = [lengths[at:at + 8] for at in range(0, 64, 8)]
+    assert all(max(batch) - min(batch) == 7 for batch in batches)
+    assert batches != sorted(batches)
+
+
+def test_a_limit_is_drawn_by_seed_and_keeps_the_order() -> None:
+    assert draw_examples(toy(), None, 0).equals(toy())
+    assert draw_examples(toy(), 8, 0).equals(toy())
+    kept = draw_examples(toy(), 5, 0)["question"].to_list()
+    assert kept == sorted(kept)
+    assert len(kept) == 5
+    assert kept == draw_examples(toy(), 5, 0)["question"].to_list() != draw_examples(toy(), 5, 1)["question"].to_list()

@@ -1,4 +1,4 @@
-"""Choppy: a small Transformer over the scores of a ranking that learns where to cut it.
+"""Learned list truncation: a small Transformer over the scores of a ranking that learns where to cut it.
 
 Bahri, Tay, Zheng, Metzler, Tomkins: Choppy: Cut Transformer for Ranked List Truncation, SIGIR 2020; its place among the
 learned cuts: Meng, Arabzadeh, Askari, Aliannejadi, de Rijke, Ranked List Truncation for Large Language Model-based
@@ -15,13 +15,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
+import polars as pl
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import nn
 
+from memlab.learn.folds import CrossFitted, EvidenceLevel, smallest_k
+from memlab.rank.select import Count, need
+from memlab.stage import stage
+from memlab.store import Store
+from memlab.tables import Tables
+
 Reals = NDArray[np.float64]
+Places = NDArray[np.int64]
+Cost = Annotated[float, Field(gt=0, lt=1)]
 
 COSTS = tuple(float(c) for c in np.geomspace(0.3, 1e-4, 60))
 """Costs of one unit of mean length, as shares of a complete question: from one that shows little to one that shows all.
@@ -144,3 +155,81 @@ def _inputs(lists: Lists, cost: Reals, unit: float) -> tuple[torch.Tensor, torch
     length = np.log1p(np.where(lists.exists, lists.tokens, 0) / unit)
     price = np.broadcast_to(np.log(cost)[:, None], z.shape) / 4
     return torch.from_numpy(np.stack([z, gap, length, price], axis=2)).float(), torch.from_numpy(lists.exists)
+
+
+@stage
+class CutAtCost:
+    """Select the units whose ``cut_cost`` is at least ``cost``."""
+
+    reads: ClassVar = ("ranking",)
+    writes: ClassVar = ("ranking",)
+
+    cost: Cost = 0.01
+
+    def run(self, tables: Tables, store: Store) -> Tables:  # noqa: ARG002 (a stage's signature)
+        """Return the ranking with ``selected``."""
+        need(tables["ranking"], "cut_cost", "choose rank/select=choppy")
+        return Tables(ranking=tables["ranking"].with_columns(
+            (pl.col("cut_cost") >= self.cost).fill_null(False).alias("selected")))
+
+
+@stage(sees=("gold",), fits="all")
+class LearnedTruncation(CrossFitted):
+    """Cut each ranking by a network over its scores and tokens (``memlab.learn.truncation``).
+
+    Each question's cut is made by a network that was fitted on the other folds. Questions that do not count in
+    retrieval averages are cut, not fitted on. ``cost`` is what a unit of mean length costs, as a share of a question
+    with complete evidence. The column ``cut_cost`` is the largest cost at which a unit is shown.
+    """
+
+    reads: ClassVar = ("ranking", "units", "evidence", "gold", "questions", "turns")
+    writes: ClassVar = ("ranking",)
+    adaptive: ClassVar = True  # K differs by question: compared with a token-matched baseline
+
+    cost: Cost = 0.01
+    level: EvidenceLevel = "turn"  # the evidence that must be complete
+    depth: Count = 60  # ranks beyond are never shown
+    epochs: Count = 40
+
+    def variations(self) -> Iterator[CutAtCost]:
+        """Yield the rule at each cost, for a ranking that it has cut."""
+        for cost in COSTS:
+            yield CutAtCost(cost=cost)
+
+    def run(self, tables: Tables, store: Store) -> Tables:
+        """Return the ranking with ``cut_cost`` and ``selected``."""
+        ranking = tables["ranking"].drop("cut_cost", strict=False)
+        if not ranking.height:
+            return Tables(ranking=ranking)
+        need(ranking, "tokens", "run read/measure before the selection")
+        near = ranking.filter(pl.col("rank") <= self.depth).sort("question", "rank")
+        costs = pl.Series("cut_cost", self._cut_costs(near, tables))
+        joined = ranking.join(near.select("question", "unit", costs), on=["question", "unit"], how="left",
+                              maintain_order="left")
+        return CutAtCost(cost=self.cost).run(Tables(ranking=joined), store)
+
+    def _cut_costs(self, near: pl.DataFrame, tables: Tables) -> Reals:
+        """Return the cut cost of each row of ``near``."""
+        fold_of = self.fold_of(tables)
+        needed = smallest_k(near, tables["units"], tables["evidence"], self.level).join(
+            tables["gold"].filter("scored"), on="question", how="semi").select("question", "complete")
+        known = near.select(pl.col("question").unique().sort()).join(fold_of, on="question", how="left").join(
+            needed.with_columns(pl.lit(True).alias("counts")), on="question", how="left").sort("question")
+        lists, q, r = _lists(near, known["complete"].cast(pl.Float64).fill_null(float("inf")).to_numpy(), self.depth)
+        counts, fold = known["counts"].fill_null(False).to_numpy(), known["fold"].to_numpy()
+        costs = np.zeros(lists.scores.shape)
+        for part in np.unique(fold):
+            fitted = fit(lists.part(counts & (fold != part)), self.seed, self.epochs)
+            costs[fold == part] = fitted.cut_costs(lists.part(fold == part))
+        return costs[q, r]
+
+
+def _lists(near: pl.DataFrame, complete: Reals, depth: int) -> tuple[Lists, Places, Places]:
+    """Return the rankings (question, rank; sorted) as arrays, and the place of each row in them."""
+    q = near["question"].rank("dense").to_numpy().astype(np.int64) - 1
+    r = near["rank"].to_numpy().astype(np.int64) - 1
+    exists = np.zeros((len(complete), depth), bool)
+    exists[q, r] = True
+    scores, tokens = np.zeros((2, len(complete), depth))
+    scores[q, r], tokens[q, r] = near["score"].to_numpy(), near["tokens"].fill_null(0.0).to_numpy()
+    return Lists(scores, tokens, exists, complete), q, r

@@ -1,0 +1,51 @@
+"""Commands that fit on a configured run, and their exit status."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from memlab.errors import Faults, MemlabError
+from memlab.harness.arm import Arm, load
+from memlab.harness.sweep import read
+from memlab.learn.fits import save
+from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
+from memlab.runtime.terminal import print
+from memlab.store import Store, store_at
+from memlab.tables import Tables
+
+
+def read_arm(words: Sequence[str]) -> tuple[Arm, Store]:
+    """Return the one arm that the words of memlab.run configure, and the store; raise MemlabError for several arms."""
+    sweep = read(list(words))
+    if len(sweep.arms) != 1:
+        raise MemlabError("one model is fitted at a time; several values were given", fix="one value each")
+    return sweep.arms[0], store_at(sweep.settings.store)
+
+
+def report(action: Callable[[], str], failed: int = 1) -> int:
+    """Print what the action returns, or its error; return the exit status: 2 for words that are wrong."""
+    try:
+        print(action())
+    except MemlabError as error:
+        print(f"memlab: {error}", file=sys.stderr)
+        return 2 if isinstance(error, Faults) else failed
+    return 0
+
+
+def fit_command(words: Sequence[str], fit: Callable[[Tables], Any]) -> int:
+    """Fit on the ranking that the words configure, save it at ``file=``, and return the exit status."""
+    file = next((w.removeprefix("file=") for w in words if w.startswith("file=")), "")
+
+    def action() -> str:
+        if not file:
+            raise MemlabError("no file for the fit is given", fix="file=FIT.json")
+        arm, store = read_arm([w for w in words if not w.startswith("file=")])
+        with enough_memory(OF_A_RUN):
+            tables = arm.pipeline.run(load(arm.dataset), store)
+            save(fit(tables), Path(file))
+        return f"fitted on {tables['questions'].height:,} questions of {arm.dataset.name}: {file}"
+
+    return report(action, failed=2)

@@ -1,0 +1,184 @@
+"""Fits that are saved and applied elsewhere: a logistic regression, and JSON files of fits."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import numpy as np
+import polars as pl
+import scipy  # its parts are loaded when they are used
+from numpy.typing import NDArray
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from threadpoolctl import threadpool_limits
+
+from memlab.errors import MemlabError
+from memlab.stage import LocalPath, Names, name_of, stage
+from memlab.tables import DIGITS
+
+Matrix = NDArray[np.float64]
+Values = NDArray[np.float64]
+Numbers = Annotated[tuple[float, ...], Field(strict=False)]
+Depth = Annotated[int, Field(ge=1)]
+Fit = TypeVar("Fit")
+
+MAX_BYTES = 64 * 2**20
+"""Largest file that is read."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Regression:
+    """Weights (features,) of a logistic regression on standardised features, and its bias."""
+
+    mean: Values
+    scale: Values
+    weights: Values
+    bias: float
+
+    def estimates(self, matrix: Matrix) -> Values:
+        """Return the probability of each row, (n,), for features (n, features).
+
+        Log-odds are rounded as scores are, so that machines agree on the order.
+        """
+        logit = (matrix - self.mean) / self.scale @ self.weights + self.bias
+        return np.asarray(scipy.special.expit(logit.round(DIGITS)))
+
+
+def fit_regression(matrix: Matrix, labels: Values, l2: float, weight: Values | None = None) -> Regression:
+    """Fit on features (n, features) and labels (n,) of 0 and 1 by Newton's method with halved steps.
+
+    The penalty l2 / 2 x |weights|^2 is added to the loss summed over rows, each times its ``weight`` (n,), by default
+    1. The loss is convex, so the result depends on the data alone.
+    """
+    weight = np.ones(len(labels)) if weight is None else weight
+    mean, scale = matrix.mean(axis=0), matrix.std(axis=0)
+    scale = np.where(scale > 1e-9, scale, 1.0)
+    x = np.hstack([(matrix - mean) / scale, np.ones((len(matrix), 1))])
+    penalty = np.append(np.full(matrix.shape[1], l2), 0.0)
+
+    def loss(beta: Values) -> float:
+        logit = x @ beta
+        return float((weight * np.logaddexp(0, logit)).sum() - (weight * labels) @ logit + penalty @ beta**2 / 2)
+
+    share = float(labels.mean().clip(1e-3, 1 - 1e-3))
+    beta = np.append(np.zeros(matrix.shape[1]), np.log(share / (1 - share)))
+    with threadpool_limits(limits=1):  # small products: waiting threads cost 10 x on a busy machine
+        current = loss(beta)
+        for _ in range(100):
+            p = scipy.special.expit(x @ beta)
+            gradient = x.T @ (weight * (p - labels)) + penalty * beta
+            step = np.linalg.solve((x * (weight * p * (1 - p))[:, None]).T @ x + np.diag(penalty), gradient)
+            length = 1.0
+            while (value := loss(beta - length * step)) > current - 1e-4 * length * (gradient @ step) and length > 1e-9:
+                length /= 2
+            if current - value < 1e-9 * max(abs(current), 1.0):
+                break
+            beta, current = beta - length * step, value
+    return Regression(mean, scale, beta[:-1], float(beta[-1]))
+
+
+@stage
+class LogisticFit:
+    """A saved regression over the first ``depth`` units: logit P = bias + sum of weight x (feature - mean) / scale."""
+
+    FORMAT: ClassVar[str]
+    FEATURES: ClassVar[tuple[str, ...]]
+
+    format: str
+    depth: Depth
+    features: Names
+    mean: Numbers
+    scale: Numbers
+    weights: Numbers
+    bias: float
+    questions: int
+
+    @model_validator(mode="after")
+    def _matches_this_version(self) -> LogisticFit:
+        count = len(self.FEATURES)
+        if self.format != self.FORMAT or self.features != self.FEATURES:
+            raise ValueError(f"made by another version: expected format {self.FORMAT} and its {count} features")
+        if not len(self.mean) == len(self.scale) == len(self.weights) == count:
+            raise ValueError(f"mean, scale and weights need {count} numbers each")
+        if not np.isfinite([*self.mean, *self.scale, *self.weights, self.bias]).all() or min(self.scale) <= 0:
+            raise ValueError("it holds an impossible number")
+        return self
+
+    @classmethod
+    def of(cls, regression: Regression, depth: int, questions: int, **others: Any) -> Any:
+        """Return the form of a regression that can be saved; ``others`` are the fields of the subclass."""
+        return cls(format=cls.FORMAT, depth=depth, features=cls.FEATURES, mean=tuple(regression.mean.tolist()),
+                   scale=tuple(regression.scale.tolist()), weights=tuple(regression.weights.tolist()),
+                   bias=regression.bias, questions=questions, **others)
+
+    def estimates(self, matrix: Matrix) -> Values:
+        """Return the probability of each row, (n,), for features (n, features)."""
+        mean, scale, weights = map(np.array, (self.mean, self.scale, self.weights))
+        return Regression(mean, scale, weights, self.bias).estimates(matrix)
+
+
+def save(fit: Any, path: Path) -> None:
+    """Write a fit, a dataclass, as JSON."""
+    path.write_text(json.dumps(dataclasses.asdict(fit), separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def load(path: Path, kind: type[Fit], what: str, command: str) -> Fit:
+    """Read a fit; raise MemlabError if the file is missing, too large, damaged, or of another version.
+
+    Args:
+        path: A file that ``save`` wrote.
+        kind: The class of the fit.
+        what: What the file should hold, for the message.
+        command: The module that writes such files, for the message.
+    """
+    fix = f"fit one with python -m {command}"
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise MemlabError(f"is too large for {what}", where=str(path), fix=fix)
+        return TypeAdapter(kind).validate_json(path.read_bytes())
+    except OSError as error:
+        raise MemlabError(f"cannot be read ({error.strerror})", where=str(path), fix=fix) from error
+    except ValidationError as error:  # not JSON, not a fit, or of another version
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise MemlabError(f"is not {what}: {f'{place}: ' if place else ''}{first['msg'].removeprefix('Value error, ')}",
+                          where=str(path), fix=fix) from error
+
+
+def fit_digest(path: Path) -> str:
+    """Return the digest of a saved fit, by which results are told apart; its path says nothing."""
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+
+
+@stage
+class SavedFit:
+    """A stage that applies the fit in the file ``path``, which is read when the stage is made."""
+
+    path: LocalPath
+
+    @model_validator(mode="after")
+    def _readable(self) -> SavedFit:
+        self.fit()
+        return self
+
+    def fit(self) -> Any:
+        """Return the fit; raise MemlabError if the file is no such fit."""
+        raise NotImplementedError
+
+    def identity(self) -> dict[str, Any]:
+        """Describe the content of the fit, not its path."""
+        return {"is": name_of(type(self)), "fit": fit_digest(self.path)}
+
+
+def reliability(pairs: pl.DataFrame, bins: int) -> pl.DataFrame:
+    """Compare estimates with outcomes: (low, high, n, estimated, observed), one row for each bin that is not empty.
+
+    ``pairs`` has an estimate and an outcome, 0 or 1, in each row. A calibrated model has estimated = observed.
+    """
+    return pairs.with_columns((pl.col("estimate") * bins).floor().clip(0, bins - 1).alias("bin")).group_by("bin").agg(
+        (pl.col("bin").first() / bins).alias("low"), ((pl.col("bin").first() + 1) / bins).alias("high"),
+        pl.len().alias("n"), pl.col("estimate").mean().alias("estimated"), pl.col("outcome").mean().alias("observed"),
+    ).sort("low").drop("bin")

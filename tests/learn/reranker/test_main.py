@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from safetensors.numpy import load_file
+
+from memlab.errors import MemlabError
+from memlab.learn.reranker import __main__
+from memlab.learn.reranker.config import TrainConfig, read
+from memlab.store import Store
+from tests.learn.reranker.worlds import DATA, LEXICAL, lives, tiny
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny(tmp_path_factory.mktemp("base"))
+
+
+def train(folder: Path, base: Path, watch=None, **fields) -> dict:
+    settings = {"limit": 12, "epochs": 1, "batch": 4, "negatives": 2, **fields}
+    config = TrainConfig(out_model=folder, base=base, **settings)
+    return __main__.train(lives(), DATA.identity(), LEXICAL, config, Store(), watch)
+
+
+def weights(folder: Path) -> dict[str, np.ndarray]:
+    return load_file(folder / "model.safetensors")
+
+
+def same(one: Path, two: Path) -> bool:
+    a, b = weights(one), weights(two)
+    return a.keys() == b.keys() and all(np.array_equal(a[n], b[n]) for n in a)
+
+
+def test_training_is_repeatable_by_seed_and_resumes_to_the_same_weights(base: Path, tmp_path: Path) -> None:
+    class Cut(Exception):
+        pass
+
+    def cut(step: int, loss: float) -> None:
+        if step == 1:
+            raise Cut
+
+    first = train(tmp_path / "a", base)
+    assert first["counts"]["steps"] == 3
+    with pytest.raises(Cut):
+        train(tmp_path / "b", base, cut, checkpoint_seconds=0)
+    assert not (tmp_path / "b").exists()  # unfinished work is no model
+    taken: list[int] = []
+    second = train(tmp_path / "b", base, lambda step, _: taken.append(step), checkpoint_seconds=0)
+    assert taken == [1, 2]  # the step in which it was cut has no checkpoint
+    assert same(tmp_path / "a", tmp_path / "b")
+    assert second["losses"] == first["losses"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
+    train(tmp_path / "c", base, seed=1)
+    assert not same(tmp_path / "a", tmp_path / "c")
+
+
+def test_a_finished_model_returns_at_once_and_another_is_not_overwritten(base: Path, tmp_path: Path) -> None:
+    first = train(tmp_path / "a", base)
+
+    def never(step: int, loss: float) -> None:
+        raise AssertionError("trained again")
+
+    assert train(tmp_path / "a", base, never) == json.loads(json.dumps(first, default=str)) | {
+        "format": "memlab-reranker-1"}
+    with pytest.raises(MemlabError, match="another configuration"):
+        train(tmp_path / "a", base, never, epochs=2)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("x")
+    with pytest.raises(MemlabError, match="holds something else"):
+        train(tmp_path / "mine", base, never)
+
+
+def test_the_record_tells_what_was_learnt_and_what_was_not(base: Path, tmp_path: Path) -> None:
+    made = train(tmp_path / "a", base, fold="1/2")
+    record = read(tmp_path / "a")
+    assert record.held_out == frozenset(made["held_out"])
+    texts = lives()["questions"]
+    assert made["counts"]["questions"] + made["counts"]["held_out"] == texts.height
+    assert made["data"]["benchmark"] == "synthetic"
+    assert str(tmp_path) not in (tmp_path / "a" / "training.json").read_text()
+    train(tmp_path / "b", base)
+    assert read(tmp_path / "b").held_out is None
+    assert read(tmp_path / "b").learnt == frozenset(texts["text_id"])
+    (tmp_path / "a" / "training.json").write_text('{"format": "memlab-rer')
+    with pytest.raises(MemlabError, match="is not a reranker's record"):
+        read(tmp_path / "a")
+    with pytest.raises(MemlabError, match="No such file"):
+        read(tmp_path)
+
+
+def test_the_command_line(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["data.lives=3", "data.sessions=12", "data.questions=6", "search/dense=none", f"base={base}",
+             f"out_model={tmp_path / 'm'}", "fold=1/3", "limit=4", "batch=2", "epochs=1", f"store={tmp_path / 's'}"]
+    assert __main__.main(words) == 0
+    assert "6 questions held out" in capsys.readouterr().out
+    assert __main__.main([*words, "epochs=2"]) == 1  # the last word counts, and the folder is another model's
+    assert "delete this one" in capsys.readouterr().err
+    assert __main__.main(["epocs=1", "data=locmo"]) == 2
+    assert "did you mean 'epochs'" in capsys.readouterr().err
+    assert __main__.main(["out_model=x", "data=locmo"]) == 2
+    assert "did you mean 'locomo'" in capsys.readouterr().err
+    assert __main__.main(["out_model=x", "epochs=0", "fold=3"]) == 2
+    assert "epochs" in capsys.readouterr().err
+    assert __main__.main(["--help"]) == 0
+
+
+def test_what_cannot_work_is_refused(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValidationError, match="k/n"):
+        TrainConfig(out_model=tmp_path, fold="4/3")
+    with pytest.raises(ValidationError, match="no model folder"):
+        TrainConfig(out_model=tmp_path, base=tmp_path / "gone")
+    assert __main__.main(["data=synthetic"]) == 2
+    assert "out_model: Field required" in capsys.readouterr().err
+    blind = lives().updated({"evidence": lives()["evidence"].head(0)})
+    with pytest.raises(MemlabError, match="no question has an evidence turn"):
+        __main__.train(blind, {}, LEXICAL, TrainConfig(out_model=tmp_path / "m", base=base), Store())
+    with pytest.raises(ValidationError, match="device"):
+        TrainConfig(out_model=tmp_path / "m", base=base, device="gpu")
+
+
+def test_the_device_is_no_part_of_what_was_trained(base: Path, tmp_path: Path) -> None:
+    """A finished model is found again on a machine whose GPU has another number, or none."""
+    steps: list[int] = []
+    first = train(tmp_path / "m", base)
+    again = train(tmp_path / "m", base, lambda step, loss: steps.append(step), device="cpu")
+    assert again["mark"] == first["mark"]
+    assert steps == []
+    assert "device" not in first["recipe"]
