@@ -7,6 +7,16 @@ from difflib import get_close_matches
 
 CHANGES_RESULTS = False
 
+HIDDEN: set[str] = set()
+"""Values that no message shows: those that a configuration took from the environment (``memlab.runtime.redaction``)."""
+
+
+def hide(text: str) -> str:
+    """Return a text without the hidden values."""
+    for value in sorted(HIDDEN, key=lambda value: (-len(value), value)):  # a part after the whole
+        text = text.replace(value, "***")
+    return text
+
 
 class MemlabError(Exception):
     """A fault that the user can mend; commands print it without a traceback.
@@ -16,9 +26,9 @@ class MemlabError(Exception):
     """
 
     def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
-        self.what, self.where, self.fix = what, where, fix
-        text = f"{where}: {what}" if where else what
-        super().__init__(f"{text}. Fix: {fix}" if fix else text)
+        self.what, self.where, self.fix = map(hide, (what, where, fix))
+        text = f"{self.where}: {self.what}" if where else self.what
+        super().__init__(f"{text}. Fix: {self.fix}" if fix else text)
 
 
 class MissingFiles(MemlabError):
@@ -29,7 +39,7 @@ class Faults(MemlabError):
     """Several faults found in one pass, shown together."""
 
     def __init__(self, faults: Iterable[str]) -> None:
-        self.faults = list(faults)
+        self.faults = [hide(fault) for fault in faults]
         lines = "\n".join(f"  * {fault}" for fault in self.faults)
         count = f"{len(self.faults)} fault" + ("s" if len(self.faults) != 1 else "")
         super().__init__(f"{count}:\n{lines}")

@@ -45,7 +45,7 @@ from memlab.live.vector_log import LiveStore
 from memlab.live.working_set import WorkingSet
 from memlab.pipeline import Pipeline
 from memlab.runtime.clock import time_zone
-from memlab.runtime.freed_memory import release_freed_memory
+from memlab.runtime.machine import release_freed_memory
 from memlab.runtime.shared_lock import SharedLock
 from memlab.slots import PER_SESSION
 from memlab.stage import Nothing, Stage

@@ -20,7 +20,7 @@ from memlab.config.help import help_page
 from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.console import Console
-from memlab.runtime.interrupt import one_interrupt
+from memlab.runtime.machine import one_interrupt
 from memlab.runtime.terminal import clean_logs, print
 
 _out = Console(soft_wrap=True, highlight=False)

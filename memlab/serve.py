@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from memlab.errors import MemlabError, did_you_mean
-from memlab.runtime.numbers import whole_number
+from memlab.runtime.foreign import whole_number
 from memlab.runtime.paths import expand, path_argument
 from memlab.runtime.terminal import print
 from memlab.servers import node, records

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from memlab.runtime import leak_guard
+from memlab.errors import HIDDEN
+from memlab.harness import leak_guard
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -49,5 +50,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> None:
     """Stages run in every test: what the process remembers of an earlier one would hide what a store is asked."""
+    HIDDEN.clear()
     if "memlab.pipeline" in sys.modules:
         sys.modules["memlab.pipeline"]._MEMO.clear()

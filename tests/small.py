@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memlab.data.groups import GroupBy
+from memlab.data.dataset import GroupBy
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.harness.arm import Arm
 from memlab.pipeline import Pipeline

@@ -117,3 +117,10 @@ def test_an_export_cannot_steer_the_terminal(tmp_path: Path, capsys: pytest.Capt
     write(tmp_path, {"a\x1b[2J.json": [{"role": "user", "content": "x", "name": "A\x1b]0;t\x07\ud83d"}], "b.txt": ""})
     assert main(["a\x1b[2J.json"]) == 0
     assert "\x1b" not in "".join(capsys.readouterr())
+
+
+def test_the_name_of_a_corpus_is_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {"a.json": [{"role": "user", "content": "x"}]})
+    with pytest.raises(SystemExit):
+        main(["a.json", "--corpus", "my\udcffchat"])
+    assert "'my\\udcffchat' is no UTF-8" in capsys.readouterr().err

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from memlab.chats.slack import People
 from tests.chat_exports import pack, read, write
 
 ANN, BOB, LEFT, BOT = "U0ANN", "U0BOB", "U0LEFT", "U0BOT"
@@ -97,3 +100,8 @@ def test_two_people_of_one_name_are_told_apart(tmp_path: Path) -> None:
     rows, *_ = read(write(tmp_path, {"users.json": users, "x/2024-03-01.json": [
         said(DAY1, "U1", "a"), said(DAY1 + 1, "U2", "b")]}))
     assert [speaker for _, speaker, _ in rows[0][2]] == ["Ann (ann)", "Ann (ann2)"]
+
+
+@pytest.mark.parametrize(("raw", "plain"), [("a &lt;b&gt; &amp; c", "a <b> & c"), ("&#" + "1" * 5000 + ";",) * 2])
+def test_an_entity_is_a_letter_unless_its_number_has_no_end(raw: str, plain: str) -> None:
+    assert People([]).plain(raw) == plain

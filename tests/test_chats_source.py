@@ -14,7 +14,7 @@ from memlab.chats.formats import load
 from memlab.chats.messages import Messages
 from memlab.chats.source import open_export, parse
 from memlab.errors import MemlabError
-from memlab.runtime import unpacking
+from memlab.runtime import foreign
 from tests.chat_exports import pack, read, write
 from tests.memory_growth import outcome
 
@@ -32,7 +32,7 @@ def test_a_zip_bomb_stops_at_the_limit(tmp_path: Path) -> None:
 def test_a_zip_unpacks_to_a_multiple_of_its_size_whatever_max_mb_says(tmp_path: Path,
                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     path = pack(tmp_path / "bomb.zip", {"a.json": b"[" + b" " * 3_000_000 + b"]"})
-    monkeypatch.setattr(unpacking, "AT_LEAST", 1_000_000)
+    monkeypatch.setattr(foreign, "AT_LEAST", 1_000_000)
     with pytest.raises(MemlabError, match=r"MB unpack to more than 1 MB, the limit.* Fix: unpack it yourself"):
         open_export(path)
 
@@ -52,10 +52,10 @@ def test_a_zip_of_small_values_is_refused(tmp_path: Path, name: str, small: byte
 def test_the_values_of_all_files_of_a_zip_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = pack(tmp_path / "two.zip", {"a.json": CHAT, "b.json": CHAT, "c.json": CHAT})
     assert len(load(path).conversations) == 3
-    monkeypatch.setattr(unpacking, "VALUES_AT_LEAST", 100)
-    monkeypatch.setattr(unpacking, "BYTES_PER_VALUE", path.stat().st_size // 8)
+    monkeypatch.setattr(foreign, "VALUES_AT_LEAST", 100)
+    monkeypatch.setattr(foreign, "BYTES_PER_VALUE", path.stat().st_size // 8)
     assert len(load(path).conversations) == 3
-    monkeypatch.setattr(unpacking, "VALUES_AT_LEAST", 8)
+    monkeypatch.setattr(foreign, "VALUES_AT_LEAST", 8)
     with pytest.raises(MemlabError, match=r"two\.zip: c\.json: it holds more than 8 values"):
         load(path)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.chats.whatsapp_dates import DateOrder, date_order, moment, split_line
+from memlab.chats.whatsapp import DateOrder, date_order, moment, split_line
 from memlab.errors import MemlabError
 from tests.chat_exports import read, write
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from memlab.data.groups import groups
+from memlab.data.dataset import groups
 from memlab.evaluate.contrast import Contrast, measure
 from memlab.evaluate.retrieval import retrieval
 from memlab.evaluate.statistics import holm

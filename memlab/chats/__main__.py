@@ -9,17 +9,16 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from memlab.chats.folder import SESSIONS, write_folder
 from memlab.chats.formats import FORMATS, ChatExport, load
-from memlab.chats.sessions import ChatSession, parse_cut, to_sessions
+from memlab.chats.sessions import SESSIONS, ChatSession, parse_cut, to_sessions, write_folder
 from memlab.chats.source import MAX_MB
-from memlab.chats.whatsapp_dates import DateOrder
+from memlab.chats.whatsapp import DateOrder
 from memlab.errors import MemlabError
 from memlab.runtime.clock import has_offset, time_zone
-from memlab.runtime.memory_limit import enough_memory
-from memlab.runtime.paths import path_argument
+from memlab.runtime.machine import enough_memory
+from memlab.runtime.paths import path_argument, text_argument
 from memlab.runtime.terminal import print
-from memlab.text.display import sanitise, sanitise_lines
+from memlab.text.display import sanitise
 
 _DATES = {"auto": None, "day-first": DateOrder.DAY_FIRST, "month-first": DateOrder.MONTH_FIRST,
           "year-first": DateOrder.YEAR_FIRST}
@@ -31,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _import(options)
     except MemlabError as fault:
-        print(sanitise_lines(str(fault)), file=sys.stderr)
+        print(fault, file=sys.stderr)
         return 1
     return 0
 
@@ -43,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("path", type=path_argument, help="the export: a file, a folder, or a zip")
     parser.add_argument("--format", default="auto", metavar="NAME", help="format of the export (default: auto)")
     parser.add_argument("--out", type=path_argument, metavar="FOLDER", help="folder to write (default: ./chats-FORMAT)")
-    parser.add_argument("--corpus", metavar="NAME", help="name of the corpus (default: the format)")
+    parser.add_argument("--corpus", type=text_argument, metavar="NAME", help="name of the corpus (default: the format)")
     parser.add_argument("--split", default="day", metavar="WHERE",
                         help="where conversations are cut into sessions: day (default: at midnight, so that no "
                              "question sees what was said on a later day), hours of silence such as 4h, conversation "

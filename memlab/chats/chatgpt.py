@@ -11,23 +11,25 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from memlab.chats.branches import path_to
-from memlab.chats.content import attachment, named
 from memlab.chats.conversation import (
     ChatMessage,
     Conversation,
     Tally,
+    attachment,
+    entries_of,
     epoch,
     first_words,
     merge_assistant,
+    named,
     object_of,
     objects_of,
+    path_to,
     text_of,
 )
 from memlab.chats.source import ExportFile
 from memlab.errors import MemlabError
 
-_CITATION = re.compile(" ?\ue200(?:file)?cite[^\ue201]*\ue201| ?\u3010\\d+\u2020[^\u3011]*\u3011")
+_CITATION = re.compile(" ?\ue200(?:file)?cite[^\ue200\ue201]*\ue201| ?\u3010\\d+\u2020[^\u3010\u3011]*\u3011")
 _SPOKEN = {"text", "multimodal_text", "code"}
 _THOUGHTS = {"thoughts", "reasoning_recap"}
 
@@ -41,22 +43,18 @@ class ChatGPT:
     def matches(self, file: ExportFile) -> bool:
         """Return whether there is a conversation with a mapping in the file."""
         return file.ending != ".jsonl" and any(
-            "mapping" in entry and ("current_node" in entry or "title" in entry) for entry in _conversations(file))
+            "mapping" in entry and ("current_node" in entry or "title" in entry) for entry in entries_of(file))
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
         """Return the conversations; raise MemlabError naming file and field where one has no tree."""
         read = []
         for file in filter(self.matches, files):
-            for index, entry in enumerate(_conversations(file)):
+            for index, entry in enumerate(entries_of(file)):
                 if not isinstance(entry.get("mapping"), dict):
                     raise MemlabError("expected an object", where=f"{file.name}, conversation {index}, field mapping",
                                       fix="give the export as ChatGPT sent it")
                 read.append(_conversation(entry, tally))
         return read
-
-
-def _conversations(file: ExportFile) -> list[dict[str, Any]]:
-    return objects_of([file.content] if isinstance(file.content, dict) else file.content)
 
 
 def _conversation(entry: dict[str, Any], tally: Tally) -> Conversation:

@@ -10,16 +10,18 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from memlab.chats.branches import path_to
-from memlab.chats.content import attachment, flatten
 from memlab.chats.conversation import (
     ChatMessage,
     Conversation,
     Tally,
+    attachment,
+    entries_of,
     first_words,
+    flatten,
     iso,
     merge_assistant,
     objects_of,
+    path_to,
     text_of,
 )
 from memlab.chats.source import ExportFile
@@ -37,22 +39,18 @@ class Claude:
 
     def matches(self, file: ExportFile) -> bool:
         """Return whether there is a conversation with chat_messages in the file."""
-        return file.ending != ".jsonl" and any("chat_messages" in entry for entry in _conversations(file))
+        return file.ending != ".jsonl" and any("chat_messages" in entry for entry in entries_of(file))
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
         """Return the conversations; raise MemlabError naming file and field where messages are no list."""
         read = []
         for file in filter(self.matches, files):
-            for index, entry in enumerate(_conversations(file)):
+            for index, entry in enumerate(entries_of(file)):
                 if not isinstance(entry.get("chat_messages"), list):
                     raise MemlabError("expected a list", fix="give the export as Claude sent it",
                                       where=f"{file.name}, conversation {index}, field chat_messages")
                 read.append(_conversation(entry, tally))
         return read
-
-
-def _conversations(file: ExportFile) -> list[dict[str, Any]]:
-    return objects_of([file.content] if isinstance(file.content, dict) else file.content)
 
 
 def _conversation(entry: dict[str, Any], tally: Tally) -> Conversation:

@@ -11,22 +11,24 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from memlab.chats.branches import heads, path_to
-from memlab.chats.content import flatten
 from memlab.chats.conversation import (
     ChatMessage,
     Conversation,
     Tally,
     first_words,
+    flatten,
+    heads,
     iso,
+    lines_of,
     merge_assistant,
     object_of,
-    objects_of,
+    path_to,
     text_of,
 )
 from memlab.chats.source import ExportFile
 
-_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+_CLOSED = "</system-reminder>"
+_REMINDER = re.compile(rf"<system-reminder>.*?(?:{_CLOSED}|\Z)", re.DOTALL)  # to the end: one that is open is read once
 _COMMAND = re.compile(r"<(command-|local-command-|bash-|user-memory-input|task-notification)")
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]*\]")
 
@@ -41,7 +43,7 @@ class ClaudeCode:
         """Return whether a line of the file belongs to a session of Claude Code."""
         return file.ending == ".jsonl" and any(
             isinstance(line.get("type"), str) and line.keys() & {"sessionId", "parentUuid", "leafUuid"}
-            for line in _lines(file))
+            for line in lines_of(file))
 
     def read(self, files: Sequence[ExportFile], tally: Tally) -> list[Conversation]:
         """Return the conversations; lines that a resumed session repeats from an earlier log count once."""
@@ -50,7 +52,7 @@ class ClaudeCode:
         read = []
         for file in logs:
             lines = []
-            for line in _lines(file):
+            for line in lines_of(file):
                 key = text_of(line.get("uuid"))
                 if key and key in seen:
                     tally.add("lines repeated from an earlier log left out")
@@ -64,12 +66,8 @@ class ClaudeCode:
         return read
 
 
-def _lines(file: ExportFile) -> list[dict[str, Any]]:
-    return objects_of([value for _, value in file.content or []]) if file.ending == ".jsonl" else []
-
-
 def _first_moment(file: ExportFile) -> str:
-    return min((t for line in _lines(file) if (t := text_of(line.get("timestamp")))), default="")
+    return min((t for line in lines_of(file) if (t := text_of(line.get("timestamp")))), default="")
 
 
 def _branch(lines: list[dict[str, Any]], tally: Tally) -> list[dict[str, Any]]:
@@ -111,7 +109,7 @@ def _message(line: dict[str, Any], tally: Tally) -> ChatMessage | None:
     text = flatten(object_of(line.get("message")).get("content"), tally)
     if role == "assistant":
         return ChatMessage("assistant", text, None, said_on) if text else None
-    text = _REMINDER.sub("", text).strip()
+    text = _REMINDER.sub(lambda match: "" if match[0].endswith(_CLOSED) else match[0], text).strip()
     if _COMMAND.match(text) or _INTERRUPTED.fullmatch(text):
         tally.add("notes of the program left out")
         return None

@@ -12,16 +12,17 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any, ClassVar
 
-from memlab.chats.content import flatten, named
 from memlab.chats.conversation import (
     ChatMessage,
     Conversation,
     Tally,
     first_words,
+    flatten,
     iso,
+    lines_of,
     merge_assistant,
+    named,
     object_of,
-    objects_of,
     text_of,
 )
 from memlab.chats.source import ExportFile
@@ -39,7 +40,7 @@ class Codex:
 
     def matches(self, file: ExportFile) -> bool:
         """Return whether the file has Codex's envelopes, or begins with the header of an older log."""
-        lines = _lines(file)
+        lines = lines_of(file)
         return (any(text_of(line.get("type")) in _ENVELOPES and isinstance(line.get("payload"), dict) for line in lines)
                 or bool(lines) and {"id", "timestamp", "instructions"} <= lines[0].keys())
 
@@ -48,15 +49,11 @@ class Codex:
         read = []
         for file in filter(self.matches, files):
             tally.add("logs that end in the middle of a line", file.cut)
-            lines = _lines(file)
+            lines = lines_of(file)
             header = object_of(lines[0].get("payload")) or lines[0]
             messages = merge_assistant(_messages(lines, tally))
             read.append(Conversation(first_words(messages), messages, iso(header.get("timestamp"))))
         return read
-
-
-def _lines(file: ExportFile) -> list[dict[str, Any]]:
-    return objects_of([value for _, value in file.content or []]) if file.ending == ".jsonl" else []
 
 
 def _messages(lines: list[dict[str, Any]], tally: Tally) -> list[ChatMessage]:

@@ -14,8 +14,7 @@ from memlab.chats.conversation import Conversation, ExportFormat, Tally
 from memlab.chats.messages import Messages
 from memlab.chats.slack import Slack
 from memlab.chats.source import MAX_MB, ExportFile, open_export
-from memlab.chats.whatsapp import WhatsApp
-from memlab.chats.whatsapp_dates import DateOrder
+from memlab.chats.whatsapp import DateOrder, WhatsApp
 from memlab.errors import MemlabError, did_you_mean
 
 FORMATS: tuple[ExportFormat, ...] = (ChatGPT(), Claude(), Slack(), WhatsApp(), ClaudeCode(), Codex(), Messages())

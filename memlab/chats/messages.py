@@ -10,8 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, ClassVar
 
-from memlab.chats.content import flatten, tool_calls
-from memlab.chats.conversation import ChatMessage, Conversation, Tally, epoch, first_words, iso, objects_of, text_of
+from memlab.chats.conversation import (
+    ChatMessage,
+    Conversation,
+    Tally,
+    epoch,
+    first_words,
+    flatten,
+    iso,
+    objects_of,
+    text_of,
+    tool_calls,
+)
 from memlab.chats.source import ExportFile
 from memlab.errors import MemlabError
 

@@ -13,9 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from memlab.errors import MemlabError
-from memlab.runtime import json_limits
-from memlab.runtime.json_limits import ValueBudget
-from memlab.runtime.unpacking import most_unpacked, unpacks_to_more, value_budget
+from memlab.runtime import foreign
 
 ENDINGS = (".json", ".jsonl", ".txt")
 MAX_MB = 1000.0
@@ -59,16 +57,16 @@ def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
     MemlabError where the export as a whole cannot be read, is too large or holds no such file.
     """
     limit = int(max_mb * 1e6)
-    budget: ValueBudget | None = None
+    budget: foreign.ValueBudget | None = None
     try:
         if path.is_dir():
             raw = _of_folder(path, limit)
         elif not path.is_file():
             raise MemlabError("there is no such file or folder", where=str(path))
         elif path.suffix.lower() == ".zip" or zipfile.is_zipfile(path):
-            raw, budget = _of_zip(path, limit), value_budget(path.stat().st_size)
+            raw, budget = _of_zip(path, limit), foreign.value_budget(path.stat().st_size)
         else:
-            raw = iter([(path.name, _limited(path, limit, _too_large(str(path), limit)))])
+            raw = iter([(path.name, foreign.read_bytes(path, limit, _too_large(str(path), limit)))])
         files = [parse(name, data, budget) for name, data in raw]  # one by one: the bytes of one are held at a time
     except OSError as fault:
         raise MemlabError(f"it cannot be read ({fault.strerror or fault})", where=str(path),
@@ -79,7 +77,7 @@ def open_export(path: Path, max_mb: float = MAX_MB) -> list[ExportFile]:
     return sorted(files, key=lambda file: file.name)
 
 
-def parse(name: str, data: bytes, budget: ValueBudget | None = None) -> ExportFile:
+def parse(name: str, data: bytes, budget: foreign.ValueBudget | None = None) -> ExportFile:
     """Return the file with its content, or with its fault; ``budget`` limits the values of JSON."""
     if name.lower().endswith(".jsonl"):
         return _lines(name, data, budget)
@@ -90,7 +88,7 @@ def parse(name: str, data: bytes, budget: ValueBudget | None = None) -> ExportFi
     if name.lower().endswith(".txt"):
         return ExportFile(name, text)
     try:
-        return ExportFile(name, json_limits.loads(text, name, budget))
+        return ExportFile(name, foreign.load_json(text, name, budget))
     except ValueError as fault:
         if name.lower().endswith(".json") or not text.strip():
             return _damaged(name, f"this is not JSON, or it is cut off ({str(fault)[:80]})", "copy the export again")
@@ -113,7 +111,7 @@ def _text_lines(data: bytes) -> Iterator[str]:
         encoding = "utf-8"  # a mark stands before the first line alone
 
 
-def _lines(name: str, data: bytes, budget: ValueBudget | None) -> ExportFile:
+def _lines(name: str, data: bytes, budget: foreign.ValueBudget | None) -> ExportFile:
     values = []
     number = 0
     try:
@@ -123,7 +121,7 @@ def _lines(name: str, data: bytes, budget: ValueBudget | None) -> ExportFile:
             if not line.strip():
                 continue
             try:
-                values.append((number, json_limits.loads(line, f"{name}, line {number}", budget)))
+                values.append((number, foreign.load_json(line, f"{name}, line {number}", budget)))
             except ValueError as fault:
                 if number > 1 and not line.endswith("\n"):  # the writer was interrupted
                     return ExportFile(name, values, cut=True)
@@ -137,15 +135,6 @@ def _lines(name: str, data: bytes, budget: ValueBudget | None) -> ExportFile:
 
 def _damaged(name: str, what: str, fix: str, line: int | None = None) -> ExportFile:
     return ExportFile(name, fault=MemlabError(what, where=name if line is None else f"{name}, line {line}", fix=fix))
-
-
-def _limited(path: Path, limit: int, error: MemlabError) -> bytes:
-    """Return a file's bytes; raise ``error`` if there are more than ``limit``."""
-    with path.open("rb") as stream:
-        data = stream.read(limit + 1)
-    if len(data) > limit:
-        raise error
-    return data
 
 
 def _too_large(where: str, limit: int) -> MemlabError:
@@ -166,7 +155,7 @@ def _of_folder(folder: Path, limit: int) -> Iterator[tuple[str, bytes]]:
         inner = path.relative_to(folder)
         if (path.suffix.lower() in ENDINGS and not _is_hidden(inner.parts) and not path.is_symlink()
                 and path.is_file()):
-            data = _limited(path, left, _too_large(str(folder), limit))
+            data = foreign.read_bytes(path, left, _too_large(str(folder), limit))
             left -= len(data)
             yield inner.as_posix().encode(errors="replace").decode(), data
 
@@ -174,8 +163,8 @@ def _of_folder(folder: Path, limit: int) -> Iterator[tuple[str, bytes]]:
 def _of_zip(path: Path, limit: int) -> Iterator[tuple[str, bytes]]:
     """Yield the files of a zip; sizes are measured while unpacking, since a zip may state any size."""
     packed_bytes = path.stat().st_size
-    most = most_unpacked(packed_bytes)
-    error = _too_large(str(path), limit) if limit <= most else unpacks_to_more(path, packed_bytes)
+    most = foreign.most_unpacked(packed_bytes)
+    error = _too_large(str(path), limit) if limit <= most else foreign.unpacks_to_more(path, packed_bytes)
     left = min(limit, most)
     try:
         with zipfile.ZipFile(path) as packed:

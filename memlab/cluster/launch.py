@@ -23,8 +23,8 @@ from memlab.report.inputs import reported_runs
 from memlab.report.publish import publish, show
 from memlab.report.sizes import table_file
 from memlab.runtime.console import Console
-from memlab.runtime.files import read_json
-from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
+from memlab.runtime.foreign import read_json
+from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.stage import spec_digest
 from memlab.store import store_at
 

@@ -16,7 +16,7 @@ from memlab.cluster.schedule import Step, bundle_arms
 from memlab.cluster.slurm import THREAD_VARIABLES
 from memlab.cluster.snapshot import Job, Snapshot
 from memlab.harness.arm import Arm
-from memlab.runtime.cores import usable_cores
+from memlab.runtime.machine import usable_cores
 from memlab.stage import spec_digest, stage
 
 MAX_NUMBERS = 100

@@ -22,7 +22,8 @@ from memlab.data.subset import keep
 from memlab.errors import MemlabError
 from memlab.harness.arm import Arm, Ranked, load
 from memlab.pipeline import Pipeline
-from memlab.runtime.files import atomic_dir, os_errors, read_json, write_json
+from memlab.runtime.files import atomic_dir, os_errors, write_json
+from memlab.runtime.foreign import read_json
 from memlab.slots import LAST_RANKED
 from memlab.stage import learns
 from memlab.store import Store

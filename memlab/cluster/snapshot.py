@@ -27,8 +27,9 @@ from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm
 from memlab.harness.build import build
 from memlab.harness.manifest import COMMIT, commit
-from memlab.runtime.files import read_json, write_json
-from memlab.runtime.home import PACKAGE, shipped, store_root
+from memlab.runtime.files import write_json
+from memlab.runtime.foreign import read_json
+from memlab.runtime.paths import PACKAGE, shipped, store_root
 from memlab.runtime.redaction import redact
 
 SWEEPS = ".sweeps"

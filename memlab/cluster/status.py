@@ -16,7 +16,7 @@ from memlab.cluster.slurm import COMPLETED, LOST, OUT_OF_MEMORY, JobState, slurm
 from memlab.cluster.snapshot import Job, Snapshot
 from memlab.errors import MemlabError
 from memlab.harness.results import failure_file
-from memlab.runtime.files import read_json
+from memlab.runtime.foreign import read_json
 
 ARM_TASKS = ("arms", "shard", "merge")
 """Tasks that run arms."""

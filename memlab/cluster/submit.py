@@ -19,7 +19,7 @@ from memlab.cluster.status import ARM_TASKS, arm_statuses, job_states
 from memlab.harness.arm import Arm
 from memlab.harness.results import failure_file
 from memlab.runtime.console import Console
-from memlab.runtime.memory_limit import OF_A_RUN
+from memlab.runtime.machine import OF_A_RUN
 
 POLL, PATIENCE = 10.0, 600.0
 """Maximum seconds between two requests to SLURM (fewer in the first minutes of a sweep), and seconds to wait for a

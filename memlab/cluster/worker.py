@@ -25,7 +25,7 @@ from memlab.harness.arm import Arm
 from memlab.harness.runner import run_arm
 from memlab.report.publish import publish
 from memlab.runtime.console import Console
-from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
+from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.terminal import clean_logs
 from memlab.store import Store, store_at
 

@@ -33,7 +33,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
 from memlab.errors import MemlabError, did_you_mean
-from memlab.runtime import plain_yaml
+from memlab.runtime.foreign import load_yaml, read_yaml
 from memlab.slots import SLOTS
 from memlab.stage import Nothing
 
@@ -86,7 +86,7 @@ def own_choices(own: Path) -> Choices:
         if name == TECHNIQUES or name.startswith("exp/"):
             text = choice.path.read_text(encoding="utf-8")
             try:
-                content = plain_yaml.loads(text) if name == TECHNIQUES or f"\n{ARMS}:" in text else {}
+                content = load_yaml(text) if name == TECHNIQUES or f"\n{ARMS}:" in text else {}
                 choices |= {f"{group}/{entry}": Choice(choice.path, {**settings})
                             for group, table in _tables(name, content).items() for entry, settings in table.items()}
             except (YAMLError, ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -169,7 +169,7 @@ def _read(folder: Path, own: Path) -> Iterator[str]:
 def _content(path: Path) -> dict[str, Any]:
     """Return the content of a user's file, as plain values; raise ValueError if it cannot be used."""
     try:
-        is_mapping = isinstance(plain_yaml.read(path), dict | None)
+        is_mapping = isinstance(read_yaml(path), dict | None)
         plain: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False) if is_mapping else {}  # own numbers
     except (OSError, YAMLError, ValueError, TypeError, RecursionError, OmegaConfBaseException) as error:
         raise ValueError(f"cannot be read as YAML ({' '.join(str(error).split())[:300]})") from error
@@ -231,7 +231,7 @@ def _default_faults(listed: Any, names: set[str]) -> Iterator[str]:
 def holds(folder: Path, slot: str, name: str) -> bool:
     """Return whether a folder has a choice, as a file or as an entry of its table; it need not be a valid one."""
     try:
-        table = plain_yaml.read(folder / f"{TECHNIQUES}.yaml")
+        table = read_yaml(folder / f"{TECHNIQUES}.yaml")
         techniques = table.get(slot, {})
     except (OSError, YAMLError, ValueError, RecursionError, AttributeError):  # no table
         techniques = {}

@@ -20,7 +20,7 @@ from memlab.config.instantiate import find_class, options
 from memlab.config.overrides import groups
 from memlab.config.plugins import GROUP, installed
 from memlab.errors import Faults
-from memlab.runtime.garbage import no_collection
+from memlab.runtime.machine import no_collection
 
 USAGE = """memlab: what makes retrieval for long-term conversational memory work
 

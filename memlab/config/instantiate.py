@@ -22,8 +22,7 @@ from pydantic_core import PydanticUndefined
 
 from memlab.config import choices, plugins
 from memlab.errors import MemlabError, did_you_mean
-from memlab.runtime.home import shipped
-from memlab.runtime.paths import refusal_message
+from memlab.runtime.paths import refusal_message, shipped
 from memlab.text.display import sanitise
 
 CONF = shipped("conf")

@@ -11,11 +11,10 @@ from memlab.config.instantiate import options as choices_of
 from memlab.data import benchmarks
 from memlab.errors import MemlabError
 from memlab.runtime.clock import time_zone
-from memlab.runtime.flags import as_flags
-from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument
-from memlab.runtime.terminal import print
-from memlab.text.display import sanitise, sanitise_lines
+from memlab.runtime.terminal import as_flags, print
+from memlab.text.display import sanitise
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with enough_memory("take a smaller file"):
             return int(options.run(options))
     except MemlabError as fault:
-        print(sanitise_lines(str(fault)), file=sys.stderr)
+        print(fault, file=sys.stderr)
         return 1
 
 
@@ -106,7 +105,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from memlab.data.show import show
+    from memlab.data.inspect import show
 
     fields = {} if options.path is None else {"path": options.path}
     print(show(make_dataset(options.data, **fields).load(), options.id))

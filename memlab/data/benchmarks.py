@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from memlab.errors import MemlabError, did_you_mean
-from memlab.runtime.home import home
+from memlab.runtime.paths import home
 
 HUB = "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned/resolve/main"
 JUDGE = "https://raw.githubusercontent.com/xiaowu0162/LongMemEval/main/src/evaluation"

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 from memlab.data import readers
 from memlab.data.build import Builder
-from memlab.data.groups import GroupBy
+from memlab.data.dataset import GroupBy
 from memlab.data.jsonl import QUESTIONS, SESSIONS, FolderDataset, add_question, read
 from memlab.data.jsonl import validate as validate
 from memlab.errors import Faults

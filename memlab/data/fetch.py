@@ -15,7 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from memlab.data import benchmarks, readers
 from memlab.errors import MemlabError
-from memlab.runtime.numbers import whole_number
+from memlab.runtime.foreign import whole_number
 
 BASE = "MEMLAB_DATA_BASE"
 """Environment variable with the address of a mirror."""

@@ -1,9 +1,10 @@
-"""Inspection of a benchmark file: which benchmark it is, its counts, its oddities and its faults."""
+"""Inspection of a benchmark file (which one it is, its counts, oddities and faults), and display of one question."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,9 @@ from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.realtalk import RealTalk
 from memlab.errors import Faults, MemlabError
-from memlab.tables import SESSION, Tables
+from memlab.runtime.foreign import whole_number
+from memlab.tables import SESSION, Tables, with_text
+from memlab.text.display import sanitise
 
 IMPORT = "memlab import"
 
@@ -37,6 +40,8 @@ def inspect(path: Path, timezone: str = "UTC") -> Finding:
     """Inspect a benchmark file, or a folder or .jsonl file of the user's own, whose days are those of ``timezone``."""
     if not path.exists():
         raise MemlabError("no such file or folder", where=str(path))
+    if not (path.is_file() or path.is_dir()):
+        raise MemlabError("it is no plain file and no folder", where=str(path))
     try:
         if data := _of_several_files(path):
             return Finding(data.name, [*_facts(data.load()), *_ambiguous(data)])
@@ -143,3 +148,61 @@ def _facts(tables: Tables) -> list[str]:
         "sessions stamped later than their question": dates.filter(pl.col("said_on") > pl.col("asked_on")).height,
     }
     return facts + [f"{count:,} {what}" for what, count in oddities.items() if count]
+
+
+WIDTH = 600
+"""Characters of a turn that are shown; the longest official turn has 76,560."""
+
+
+def show(tables: Tables, id_or_number: str) -> str:
+    """Describe the question with a benchmark id, else with a number; raise MemlabError if there is none."""
+    question, name = _find(tables, id_or_number)
+    row = with_text(tables["questions"].filter(pl.col("question") == question), tables["texts"]).row(0, named=True)
+    gold = tables["gold"].filter(pl.col("question") == question).row(0, named=True)
+    answer = "(decline)" if gold["answer"] is None else gold["answer"]
+    lines = [
+        f"question {question} ({sanitise(name)}) of corpus {row['corpus']}, asked on {row['asked_on']}",
+        f"  {sanitise(row['text'], WIDTH)}",
+        f"answer: {sanitise(answer, WIDTH)}",
+        f"type: {sanitise(gold['category'])}" + (", to be declined" if gold["abstain"] else "")
+        + ("" if gold["scored"] else ", not scored in retrieval"),
+    ]
+    if gold["label_error"] is not None:
+        lines.append(f"label error: {sanitise(gold['label_error'])}")
+    return "\n".join([*lines, *_evidence(tables, question, row["corpus"])])
+
+
+def _find(tables: Tables, id_or_number: str) -> tuple[int, str]:
+    questions = tables["ids"].filter(pl.col("kind") == "question")
+    # a benchmark's id first: some consist of digits only
+    rows = questions.filter(pl.col("name") == id_or_number)
+    if rows.is_empty() and (number := whole_number(id_or_number)) is not None:
+        rows = questions.filter(pl.col("question") == number)
+    if rows.is_empty():
+        names = questions["name"].to_list()
+        close = ", ".join(f"'{name}'" for name in get_close_matches(id_or_number, names))
+        hint = f"did you mean {close}" if close else f"ids look like '{names[0]}'"
+        raise MemlabError(f"there is no question '{id_or_number}'", fix=f"{hint}, or give a number")
+    return rows["question"][0], rows["name"][0]
+
+
+def _evidence(tables: Tables, question: int, corpus: int) -> list[str]:
+    in_corpus = pl.col("corpus") == corpus
+    turns = with_text(tables["turns"].filter(in_corpus), tables["texts"]).drop("corpus")
+    rows = (
+        tables["evidence"].filter(pl.col("question") == question)
+        .join(tables["sessions"].filter(in_corpus), on="session")
+        .join(turns, on=["session", "turn"], how="left")
+        .sort("session", "turn", nulls_last=True)
+    )
+    sessions = tables["ids"].filter(in_corpus & (pl.col("kind") == "session"))
+    names = dict(sessions.select("session", "name").iter_rows())
+    lines = ["evidence:" if rows.height else "evidence: none that can be found"]
+    for row in rows.iter_rows(named=True):
+        place = f"  session {row['session']} ({sanitise(names[row['session']])}) of {row['said_on']}"
+        if row["turn"] is None:
+            lines.append(f"{place}: the session as a whole")
+        else:
+            lines.append(f"{place}, turn {row['turn']}, {sanitise(row['speaker'] or row['role'])}: "
+                         f"{sanitise(row['text'], WIDTH)}")
+    return lines

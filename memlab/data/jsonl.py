@@ -16,15 +16,17 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 from memlab.data.build import Builder
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError, did_you_mean
-from memlab.runtime import json_limits
 from memlab.runtime.clock import Clock, read_moment, time_zone
-from memlab.runtime.json_limits import ValueBudget
+from memlab.runtime.foreign import ValueBudget, check_json, read_bytes
 from memlab.stage import LocalPath, stage
 
 SESSIONS, QUESTIONS = "sessions.jsonl", "questions.jsonl"
 
 MOST_FAULTS = 1000
 """Faults that are collected at most: a file of another kind has one on each line."""
+
+MOST_OF_LINES = 4_000_000_000
+"""Bytes of a file at most: some ten times those of the largest benchmark."""
 
 MOST_VALUES = 500_000
 """Lists, objects and entries of one line at most."""
@@ -176,7 +178,7 @@ def read(folder: Path, zone: tzinfo | None = None) -> FolderContent:
     sessions: list[SessionLine] = []
     corpora: dict[str, dict[str, tuple[datetime | None, int]]] = {}
     for where, raw, session in _records(folder / SESSIONS, SessionLine, faults):
-        extents = corpora.setdefault(str(raw.get("corpus")), {})
+        extents = corpora.setdefault(str(raw.get("corpus")) if session is None else session.corpus, {})
         if session is not None:
             if session.session in extents:
                 faults.append(f"{where}, field session: '{session.session}' was there before in '{session.corpus}'")
@@ -245,12 +247,12 @@ def evidence_faults(question: QuestionLine, asked_on: datetime | None,
 
 
 def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple[str, dict[str, Any], Kind | None]]:
-    """Yield (place, object, record or None) for each line; add the faults of the file and its lines.
+    """Yield (place, {}, record), or (place, object, None), for each line; add the faults of the file and its lines.
 
     It ends where there are more than ``MOST_FAULTS``.
     """
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_bytes(path, MOST_OF_LINES).decode("utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as fault:
         faults.append(f"{path.name}: cannot be read ({getattr(fault, 'strerror', None) or 'it is not UTF-8'}) in "
                       f"{path.parent}; see memlab/data/custom.py for what to write")
@@ -264,7 +266,7 @@ def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple
             return
         where = f"{path.name}, line {number}"
         try:
-            json_limits.check(line, budget=ValueBudget(MOST_VALUES, "write it as several sessions"))
+            check_json(line, budget=ValueBudget(MOST_VALUES, "write it as several sessions"))
         except MemlabError as fault:
             faults.append(f"{where}: {fault}")
             yield where, {}, None
@@ -274,7 +276,7 @@ def _records(path: Path, model: type[Kind], faults: list[str]) -> Iterator[tuple
         except ValidationError as invalid:
             record = None
             faults += [f"{where}{_fault(error, model)}" for error in invalid.errors(include_url=False)]
-        yield where, record.model_dump() if record is not None else _object(line), record
+        yield where, {} if record is not None else _object(line), record
 
 
 def _object(line: str) -> dict[str, Any]:

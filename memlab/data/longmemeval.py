@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from memlab.data import benchmarks, readers
 from memlab.data.build import Builder
-from memlab.data.groups import GroupBy
+from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.errors import MemlabError
 from memlab.stage import LocalPath, stage

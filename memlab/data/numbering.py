@@ -1,4 +1,4 @@
-"""Numbers that tell nothing: those under which stages see questions and corpora.
+"""Opaque ids: permuted question and corpus numbers, under which stages see them.
 
 A benchmark's file may be sorted by question type, or have the unanswerable questions last, so a place in the file hints
 at the label. ``Numbering`` replaces these places while a pipeline runs. The rows of questions, corpora and texts are in

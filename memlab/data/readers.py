@@ -6,7 +6,8 @@ import gzip
 import hashlib
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -15,8 +16,8 @@ from typing import IO, Any, cast
 import ijson
 
 from memlab.errors import MemlabError
-from memlab.runtime.json_limits import PIECE, CountedStream
-from memlab.runtime.unpacking import BoundedStream, value_budget
+from memlab.runtime.files import open_plain
+from memlab.runtime.foreign import PIECE, BoundedStream, CountedStream, value_budget
 
 FORMATS = {
     "LoCoMo": ("locomo", {"sample_id", "conversation", "qa"}),
@@ -30,9 +31,9 @@ _KINDS = {str: "text", list: "a list", dict: "an object", int: "a whole number",
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file for reading; .gz and .xz are unpacked up to the limit of ``memlab.runtime.unpacking``."""
+    """Open a file for reading; .gz and .xz are unpacked up to the limit of ``memlab.runtime.foreign``."""
     if path.suffix not in _OPENERS:
-        return path.open("rb")
+        return open_plain(path)
     return cast(IO[bytes], BoundedStream(_OPENERS[path.suffix](path, "rb"), path))
 
 
@@ -48,23 +49,13 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     Raises MemlabError naming the file and the record where it is unreadable, cut off or not such a list.
     """
     count = 0
-    try:
-        with open_bytes(path) as stream:
-            for record in _values(stream, path, "item"):
-                if type(record) is not dict:
-                    raise MemlabError(f"expected an object, got {_KINDS.get(type(record), 'something else')}",
-                                      where=f"{path}, record {count}", fix="give the official file")
-                yield record
-                count += 1
-    except ijson.IncompleteJSONError as fault:
-        raise MemlabError(f"the JSON ends too early or is damaged ({_first_line(fault)})",
-                          where=f"{path}, record {count}", fix="fetch or copy the file again") from fault
-    except (ijson.JSONError, UnicodeDecodeError) as fault:
-        raise MemlabError(f"this is not JSON ({_first_line(fault)})", where=f"{path}, record {count}",
-                          fix="give the official file") from fault
-    except (EOFError, lzma.LZMAError, zlib.error, OSError) as fault:
-        raise MemlabError(f"the file cannot be read ({_first_line(fault)})", where=f"{path}, record {count}",
-                          fix="check its permissions and that the copy is whole") from fault
+    with _named(lambda: f"{path}, record {count}"), open_bytes(path) as stream:
+        for record in _values(stream, path, "item"):
+            if type(record) is not dict:
+                raise MemlabError(f"expected an object, got {_KINDS.get(type(record), 'something else')}",
+                                  where=f"{path}, record {count}", fix="give the official file")
+            yield record
+            count += 1
     if count == 0:
         raise MemlabError("there is no record; expected a JSON list of objects", where=str(path),
                           fix="give the official file")
@@ -72,18 +63,27 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
 
 def whole(path: Path, kind: type) -> Any:
     """Return the one value of a JSON file, of type ``kind``; raise MemlabError naming the file where it is not."""
-    try:
-        with open_bytes(path) as stream:
-            value = next(_values(stream, path, ""))
-    except (ijson.JSONError, UnicodeDecodeError) as fault:
-        raise MemlabError(f"this is not JSON, or it is cut off ({_first_line(fault)})", where=str(path),
-                          fix="fetch or copy the file again") from fault
-    except (EOFError, lzma.LZMAError, zlib.error, OSError) as fault:
-        raise MemlabError(f"the file cannot be read ({_first_line(fault)})", where=str(path),
-                          fix="check its permissions and that the copy is whole") from fault
+    with _named(lambda: str(path)), open_bytes(path) as stream:
+        value = next(_values(stream, path, ""))
     if type(value) is not kind:
         raise MemlabError(f"expected {_KINDS[kind]}, got {_KINDS.get(type(value), 'something else')}", where=str(path))
     return value
+
+
+@contextmanager
+def _named(place: Callable[[], str]) -> Iterator[None]:
+    """Raise what a reader of JSON raises in the block as MemlabError that names the place."""
+    try:
+        yield
+    except ijson.IncompleteJSONError as fault:
+        raise MemlabError(f"the JSON ends too early or is damaged ({_first_line(fault)})", where=place(),
+                          fix="fetch or copy the file again") from fault
+    except (ijson.JSONError, UnicodeDecodeError) as fault:
+        raise MemlabError(f"this is not JSON ({_first_line(fault)})", where=place(),
+                          fix="give the official file") from fault
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as fault:
+        raise MemlabError(f"the file cannot be read ({_first_line(fault)})", where=place(),
+                          fix="check its permissions and that the copy is whole") from fault
 
 
 def _first_line(fault: BaseException) -> str:
@@ -157,5 +157,5 @@ def sha256(path: Path) -> str:
 
 @lru_cache(maxsize=64)
 def _sha256(path: Path, size: int, changed: int) -> str:  # noqa: ARG001 - part of the cache key
-    with path.open("rb") as stream:
+    with open_plain(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

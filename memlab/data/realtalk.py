@@ -15,7 +15,7 @@ from typing import Any
 from memlab.data import readers
 from memlab.data.benchmarks import data_folder
 from memlab.data.build import Builder
-from memlab.data.groups import GroupBy
+from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.errors import MemlabError
 from memlab.stage import LocalPath, stage

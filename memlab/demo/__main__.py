@@ -28,7 +28,7 @@ from memlab.demo.question import CORPUS, QUESTION, FirstResult, answers, print_a
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
 from memlab.runtime.console import Console
-from memlab.runtime.interrupt import one_interrupt
+from memlab.runtime.machine import one_interrupt
 from memlab.runtime.terminal import print
 
 EXPERIMENT = "+exp=demo"

@@ -19,10 +19,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from memlab.runtime.cores import usable_cores
-from memlab.runtime.home import home as memlab_home
-from memlab.runtime.home import shipped
-from memlab.runtime.numbers import whole_number
+from memlab.runtime.foreign import whole_number
+from memlab.runtime.machine import usable_cores
+from memlab.runtime.paths import home as memlab_home
+from memlab.runtime.paths import shipped
 from memlab.runtime.terminal import print
 
 State = Literal["ok", "note", "missing"]

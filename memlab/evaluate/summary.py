@@ -14,7 +14,7 @@ from typing import TypedDict, TypeVar
 import numpy as np
 import polars as pl
 
-from memlab.data.groups import GroupBy, groups
+from memlab.data.dataset import GroupBy, groups
 from memlab.evaluate.answers import answer_metrics, judge_columns
 from memlab.evaluate.evidence import selection
 from memlab.evaluate.retrieval import official_metrics, retrieval

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import os
 import re
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,20 +25,20 @@ from memlab.evaluate.export import write_answers, write_trec
 from memlab.evaluate.predictions import calibration_error
 from memlab.evaluate.summary import averages, by_order, per_question
 from memlab.harness import manifest
-from memlab.harness.run_files import describe_files, sealed
+from memlab.harness.run_files import write_manifest
 from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share
 from memlab.models.protocols import origins
 from memlab.pipeline import Pipeline
 from memlab.rank.adaptive_k import TokenMatchedK, twin
 from memlab.runtime.files import atomic_dir, os_errors, sweep_leftovers, write_json
-from memlab.runtime.leak_guard import OutOfReach
-from memlab.runtime.redaction import redact, redact_tree
+from memlab.runtime.redaction import redact
 from memlab.slots import LAST_RANKED
 from memlab.stage import Stage, learns, spec, spec_digest
 from memlab.store import Store
 from memlab.tables import Tables
 
-_LOADED: dict[str, Tables] = OutOfReach()
+_NAME = 150  # bytes of a folder's name; most systems allow 255, and a report beside it has a longer one
+_LOADED: OrderedDict[str, Tables] = OrderedDict()
 _constant_k = by_order(constant_k)
 
 
@@ -117,7 +119,7 @@ class Arm:
 
     def arms_folder(self) -> Path:
         """Return the folder that holds all arms of this experiment on this data set."""
-        return self.out / self.experiment / redact(self.dataset.name)
+        return self.out / self.experiment / folder_name(redact(self.dataset.name))
 
     def folder(self) -> Path:
         """Return the run folder, named by the arm and the first ten digits of its digest."""
@@ -157,12 +159,12 @@ class Arm:
         curve = self._curve(tables, questions, store)
         seconds["evaluate"] = time.perf_counter() - start
         self._write(folder, tables, questions, curve)
-        write_json(folder / "manifest.json", sealed(redact_tree({
+        write_manifest(folder, {
             **self._description(tables, store), "questions": questions.height, "twin": matched,
             "seconds": {slot: round(spent, 4) for slot, spent in seconds.items()}, "total_seconds": round(total, 3),
             "costs": {slot: round(spent, 6) for slot, spent in costs.items()}, "haystack": haystack(tables),
             "made": {what: store.made[what] - before[what] for what in sorted({*store.made, *before})},
-            **manifest.environment(), **describe_files(folder)})))
+            **manifest.environment()})
         return folder
 
     def _curve(self, tables: Tables, questions: pl.DataFrame, store: Store) -> pl.DataFrame | None:
@@ -221,6 +223,18 @@ class Arm:
             (folder / f"{name}.parquet").write_bytes(buffer.getbuffer())  # polars would hide the error of a full disk
         write_trec(tables, folder, name=self.name)
         write_json(folder / "metrics.json", averages(questions))
+
+
+def folder_name(name: str) -> str:
+    """Return a name as that of a folder: one of more than 150 bytes is cut, and ends in its digest.
+
+    >>> folder_name("locomo"), len(folder_name("x" * 250))
+    ('locomo', 150)
+    """
+    if len(os.fsencode(name)) <= _NAME:
+        return name
+    digest = hashlib.blake2b(os.fsencode(name), digest_size=5).hexdigest()
+    return f"{os.fsencode(name)[:_NAME - 11].decode(errors='ignore')}-{digest}"
 
 
 def safe(name: str) -> str:

@@ -9,7 +9,6 @@ from memlab.config.instantiate import part
 from memlab.data.dataset import Dataset
 from memlab.errors import Faults
 from memlab.pipeline import Pipeline
-from memlab.runtime import leak_guard
 from memlab.slots import SLOTS
 
 PLACES = {**{slot.name: slot.config for slot in SLOTS}, "tokens": "read.tokens"}
@@ -22,6 +21,8 @@ def build(cfg: DictConfig) -> tuple[Pipeline, Dataset]:
     ``leak_guard: true`` turns the guard of stages on, for as long as the process lives.
     """
     if cfg.get("leak_guard"):
+        from memlab.harness import leak_guard
+
         leak_guard.install()
     faults: list[str] = []
     stages = {slot: part(cfg, place, faults) for slot, place in PLACES.items()}

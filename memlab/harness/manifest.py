@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from memlab.config import plugins
-from memlab.runtime.cores import usable_cores
-from memlab.runtime.files import read_json
-from memlab.runtime.home import PACKAGE
+from memlab.runtime.foreign import read_json
+from memlab.runtime.machine import usable_cores
+from memlab.runtime.paths import PACKAGE
 from memlab.runtime.source import imported, own_source
 from memlab.stage import classes_of, name_of
 

@@ -5,7 +5,6 @@ Making a plan asks no model.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +16,7 @@ import polars as pl
 from rich.markup import escape
 from rich.table import Column, Table
 
-from memlab.data.dataset import Dataset
-from memlab.data.groups import groups
+from memlab.data.dataset import Dataset, groups
 from memlab.evaluate.attribution import Attribution
 from memlab.evaluate.contrast import ALPHA, PLANNED, Contrast
 from memlab.evaluate.statistics import Assumptions, planned_detectable, planned_power
@@ -33,6 +31,7 @@ from memlab.pipeline import apply
 from memlab.question_types import VOCABULARY
 from memlab.read.reader import Reader
 from memlab.runtime.console import Console
+from memlab.runtime.foreign import read_json
 from memlab.search.as_of import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.slots import SLOTS
@@ -184,8 +183,8 @@ def rates(out: Path) -> dict[str, float]:
     best: dict[str, float] = {}
     for path in sorted(out.glob("*/*/*/manifest.json")):
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, json.JSONDecodeError):
+            manifest = read_json(path)
+        except (OSError, ValueError):
             continue
         by_slot = manifest.get("seconds", {})
         for what, slots in (("vectors", ("dense",)), ("pairs", ("late", "rerank"))):

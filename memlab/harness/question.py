@@ -12,7 +12,7 @@ from memlab.errors import Faults, did_you_mean
 from memlab.harness.arm import Arm, load
 from memlab.live.results import SearchResult, results, without_judges
 from memlab.runtime.clock import Clock
-from memlab.runtime.numbers import whole_number
+from memlab.runtime.foreign import whole_number
 from memlab.store.store import store_at
 from memlab.tables import Tables, add_texts, frame, with_text
 from memlab.text.display import replace_surrogates

@@ -18,8 +18,8 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.harness.run_files import plain_yaml, verify_files
-from memlab.harness.run_form import ANSWERS, VERDICTS, check_form, readable
+from memlab.harness.run_files import ANSWERS, VERDICTS, plain_yaml, read_run, readable
+from memlab.runtime.files import open_plain
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ArmRun:
         if not path.is_file():
             return None
         with readable(path):
-            rows = pl.read_ndjson(path, infer_schema_length=None, schema_overrides=VERDICTS)
+            rows = pl.read_ndjson(open_plain(path), infer_schema_length=None, schema_overrides=VERDICTS)
             return rows.select(*VERDICTS, pl.all().exclude(VERDICTS))
 
     @cached_property
@@ -89,7 +89,7 @@ class ArmRun:
         if not path.is_file():
             return None
         with readable(path):
-            return pl.read_ndjson(path, schema_overrides=ANSWERS).select(
+            return pl.read_ndjson(open_plain(path), schema_overrides=ANSWERS).select(
                 "question", "sample", pl.col("hypothesis").alias("text"))
 
     @property
@@ -122,7 +122,7 @@ class ArmRun:
     def _table(self, name: str) -> pl.DataFrame:
         path = self.folder / f"{name}.parquet"
         with readable(path):
-            return pl.read_parquet(path)
+            return pl.read_parquet(path, glob=False)  # a name may hold the *** of a key
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,7 @@ def read_arm(folder: Path) -> ArmRun:
 
     Every file that the manifest lists is compared with its digest.
     """
-    manifest, metrics = _json(folder / "manifest.json"), _json(folder / "metrics.json")
-    verify_files(folder, manifest)
-    check_form(folder, manifest, metrics)
+    manifest, metrics = read_run(folder)
     return ArmRun(manifest["arm"], manifest["digest"], folder, manifest, metrics)
 
 
@@ -219,17 +217,6 @@ def _written(arm: ArmRun) -> float:
         return datetime.fromisoformat(arm.manifest["finished"]).timestamp()
     except ValueError:
         return (arm.folder / "manifest.json").stat().st_mtime
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise MemlabError(f"cannot be read ({error})", where=str(path),
-                          fix="delete its folder and run the arm again") from error
-    if not isinstance(value, dict):
-        raise MemlabError("is not a JSON object", where=str(path), fix="delete its folder and run the arm again")
-    return value
 
 
 def failure_file(folder: Path) -> Path:

@@ -27,7 +27,7 @@ from memlab.evaluate.curves import is_curve
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.build import PLACES, build
 from memlab.harness.gpu_plan import setting_fault
-from memlab.runtime.garbage import no_collection
+from memlab.runtime.machine import no_collection
 from memlab.runtime.paths import path_refusal
 from memlab.runtime.redaction import redact, redact_tree
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from memlab.config.instantiate import make_dataset, options, stated
 from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.runtime.flags import as_flags
-from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument
-from memlab.runtime.terminal import print
+from memlab.runtime.terminal import as_flags, print
 from memlab.stage import Stage
 from memlab.tables import Tables
 from memlab.text.display import sanitise_lines

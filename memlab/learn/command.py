@@ -11,7 +11,7 @@ from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, load
 from memlab.harness.sweep import read
 from memlab.learn.fits import save
-from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
+from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.terminal import print
 from memlab.store import Store, store_at
 from memlab.tables import Tables

@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.data.groups import GroupBy, groups
+from memlab.data.dataset import GroupBy, groups
 from memlab.learn.folds import EvidenceLevel, smallest_k
 from memlab.rank.adaptive_k import with_share
 from memlab.rank.select import POINTS, Count, cut

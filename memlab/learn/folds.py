@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.data.groups import GroupBy, groups, session_texts
+from memlab.data.dataset import GroupBy, groups, session_texts
 from memlab.data.numbering import question_digests
 from memlab.errors import MemlabError
 from memlab.stage import stage

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field
 
-from memlab.data.groups import GroupBy
+from memlab.data.dataset import GroupBy
 from memlab.errors import MemlabError
 from memlab.learn.folds import FoldCount, folds
 from memlab.rank.fusion import fits, normalise

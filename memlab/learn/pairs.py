@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from memlab.data.groups import session_texts
+from memlab.data.dataset import session_texts
 from memlab.errors import MemlabError
 from memlab.learn.folds import folds, in_folds
 from memlab.rank.rerank import passages_of

@@ -15,10 +15,9 @@ from memlab.questions.page import page
 from memlab.questions.pool import pool, systems
 from memlab.questions.propose import ProposedQuestion, propose, propose_by_model
 from memlab.runtime.files import atomic_write
-from memlab.runtime.flags import as_flags
-from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument
-from memlab.runtime.terminal import print
+from memlab.runtime.terminal import as_flags, print
 from memlab.store import Store
 from memlab.text.display import sanitise, sanitise_lines
 

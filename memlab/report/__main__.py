@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from memlab.errors import MemlabError
 from memlab.report.build import ReportFiles, build
 from memlab.report.console import print_comparison
-from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.machine import enough_memory
 from memlab.runtime.paths import path_argument
 from memlab.runtime.terminal import print
 

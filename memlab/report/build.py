@@ -27,7 +27,8 @@ from memlab.report.arm_settings import oracle_bases
 from memlab.report.html import page
 from memlab.report.inputs import RECORD, reported_runs
 from memlab.report.markdown import document
-from memlab.runtime.files import atomic_write, os_errors, read_json, sweep_leftovers
+from memlab.runtime.files import atomic_write, os_errors, sweep_leftovers
+from memlab.runtime.foreign import read_json
 from memlab.stage import name_of
 from memlab.text.display import one_line
 

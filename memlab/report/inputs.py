@@ -11,7 +11,8 @@ from pathlib import Path
 
 from memlab.evaluate.contrast import Contrast
 from memlab.judge.accuracy import CALIBRATION_FILE
-from memlab.runtime.files import atomic_write, read_json, sweep_leftovers
+from memlab.runtime.files import atomic_write, sweep_leftovers
+from memlab.runtime.foreign import read_json
 from memlab.runtime.source import own_source
 
 RECORD = "report_inputs.json"

@@ -13,7 +13,7 @@ from memlab.harness.results import failure_file
 from memlab.report.inputs import inputs_digest, record_inputs, up_to_date
 from memlab.report.sizes import write_table
 from memlab.runtime.console import Console
-from memlab.runtime.files import read_json
+from memlab.runtime.foreign import read_json
 
 
 def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], before: Sequence[Path] = ()) -> list[Path]:

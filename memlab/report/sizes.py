@@ -17,7 +17,8 @@ from typing import Any, cast
 from memlab.errors import MemlabError
 from memlab.evaluate.compare import Comparison
 from memlab.report.markdown import escape, table
-from memlab.runtime.files import atomic_write, os_errors, read_json, sweep_leftovers
+from memlab.runtime.files import atomic_write, os_errors, sweep_leftovers
+from memlab.runtime.foreign import read_json
 from memlab.slots import SLOTS
 from memlab.text.display import format_count, format_interval, format_number
 

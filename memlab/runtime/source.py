@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
-from memlab.runtime.home import PACKAGE
+from memlab.runtime.paths import PACKAGE
 
 _MARK = "CHANGES_RESULTS"
 _SKIPPED = frozenset({"ctx", "kind", "type_comment"})  # fields that follow from the others, or say nothing

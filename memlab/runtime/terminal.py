@@ -2,7 +2,8 @@
 
 What a benchmark, a file or a server says must neither colour, clear nor title a terminal, nor reverse a line, nor end a
 command whose output can hold no such letters (``LC_ALL=C``, ``PYTHONIOENCODING=ascii``). Commands import ``print`` from
-here and ``Console`` from ``memlab.runtime.console``; tests/test_structure.py holds them to it.
+here and ``Console`` from ``memlab.runtime.console``; tests/test_structure.py holds them to it. Words of a command line
+pass ``as_flags``.
 """
 
 from __future__ import annotations
@@ -11,10 +12,32 @@ import builtins
 import logging
 import sys
 import warnings
+from collections.abc import Iterable, Mapping
 from typing import TextIO
 
 from memlab.runtime.redaction import redact
 from memlab.text.display import sanitise_lines
+
+
+def as_flags(words: Iterable[str], flags: Mapping[str, str]) -> list[str]:
+    """Replace settings by the flags of the same meaning; a key that ends in a dot stands for all keys below it.
+
+    >>> as_flags(["mine.jsonl", "data=locomo", "data.path=a.json"], {"data": "--data", "data.path": "--path"})
+    ['mine.jsonl', '--data=locomo', '--path=a.json']
+    >>> as_flags(["chat.url=http://127.0.0.1:8000/v1"], {"chat.": "--chat."})
+    ['--chat.url=http://127.0.0.1:8000/v1']
+    """
+    return [_flag(word, flags) for word in words]
+
+
+def _flag(word: str, flags: Mapping[str, str]) -> str:
+    key, equals, value = word.partition("=")
+    if equals and key in flags:
+        return f"{flags[key]}={value}"
+    head, dot, field = key.partition(".")
+    if equals and dot and f"{head}." in flags:
+        return f"{flags[f'{head}.']}{field}={value}"
+    return word
 
 
 def shown(text: str) -> str:

@@ -26,8 +26,8 @@ from memlab.harness.sweep import read
 from memlab.report.build import build
 from memlab.report.console import print_comparison
 from memlab.report.inputs import reported_runs
-from memlab.runtime.files import read_json
-from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.foreign import read_json
+from memlab.runtime.machine import enough_memory
 from memlab.runtime.terminal import print
 from memlab.score.arm import ForeignRun, foreign_arm, run_name
 from memlab.score.runs import Run, Ties, read_run
@@ -119,7 +119,10 @@ def _score(files: Sequence[Path], reader: Callable[[Path], Run], settings: list[
 def _refuse_name_of_an_arm(arm: Arm, folder: Path) -> None:
     """Raise MemlabError if an arm that is no ranking file has this name: the report would show one of them alone."""
     for place in folder.glob(f"{safe(arm.name)}-*/manifest.json"):
-        manifest = read_json(place)
+        try:
+            manifest = read_json(place)
+        except (OSError, ValueError):  # a report names it as damaged
+            continue
         if manifest.get("arm") == arm.name and ForeignRun.__name__ not in json.dumps(manifest.get("pipeline")):
             raise MemlabError(f"an arm of {folder} has the name '{arm.name}'", where=arm.name,
                               fix="rename the file: its name is the name of its arm")

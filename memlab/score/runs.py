@@ -27,6 +27,7 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.evaluate.export import NOTHING, UNJUDGED
+from memlab.runtime.foreign import read_bytes
 from memlab.text.display import replace_surrogates
 
 Format = Literal["TREC run", "MTEB predictions", "LongMemEval retrieval log", "ranked lists"]
@@ -38,7 +39,7 @@ Ties = Literal["file", "name"]
 """What orders equal scores: the file's ranks and lines, or the names from z to a (trec_eval)."""
 
 LARGEST = 2_000_000_000
-"""Bytes of a run file; larger ones are refused before they are read."""
+"""Bytes of a run file at most."""
 
 LARGEST_RANK = 2**53
 """Ranks that are kept exactly."""
@@ -117,10 +118,9 @@ def _count_contradicted(table: pl.DataFrame) -> int:
 
 def _text(path: Path) -> str:
     try:
-        if path.stat().st_size > LARGEST:
-            raise MemlabError(f"the file has more than {LARGEST / 1e9:.0f} GB", where=str(path),
-                              fix="cut the run to the first hundred documents of each topic")
-        content = path.read_bytes()
+        content = read_bytes(path, LARGEST, MemlabError(
+            f"the file has more than {LARGEST / 1e9:.0f} GB", where=str(path),
+            fix="cut the run to the first hundred documents of each topic"))
     except OSError as error:
         raise MemlabError(f"the run cannot be read ({error.strerror or error})", where=str(path),
                           fix="check the path") from error

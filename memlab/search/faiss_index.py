@@ -12,7 +12,7 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints
-from memlab.runtime.cores import usable_cores
+from memlab.runtime.machine import usable_cores
 from memlab.search import faiss_gpu
 from memlab.search.exact import Flat, Neighbours, Searcher, Vectors, note
 from memlab.stage import stage

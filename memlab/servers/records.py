@@ -18,7 +18,7 @@ import psutil
 
 from memlab.errors import MemlabError
 from memlab.runtime.files import atomic_path, os_errors
-from memlab.runtime.home import home
+from memlab.runtime.paths import home
 from memlab.servers import node
 
 _NO_RECORD = (ValueError, TypeError, LookupError, AttributeError)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memlab.errors import MemlabError
 from memlab.runtime.files import atomic_dir, os_errors, write_json
-from memlab.runtime.home import home
+from memlab.runtime.paths import home
 from memlab.runtime.progress import clock
 from memlab.serving import convert_gguf, environment
 

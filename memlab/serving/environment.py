@@ -15,7 +15,7 @@ from typing import Literal
 
 from memlab.errors import MemlabError
 from memlab.runtime.files import os_errors
-from memlab.runtime.home import home
+from memlab.runtime.paths import home
 
 Device = Literal["cpu", "gpu"]
 

@@ -13,8 +13,8 @@ import psutil
 from pydantic import ValidationError
 
 from memlab.errors import Faults, MemlabError
-from memlab.runtime.cores import usable_cores
-from memlab.runtime.home import bundled_encoder
+from memlab.runtime.machine import usable_cores
+from memlab.runtime.paths import bundled_encoder
 from memlab.servers import node, records
 from memlab.serving import bundled, environment
 from memlab.serving.environment import Device

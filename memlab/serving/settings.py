@@ -18,8 +18,7 @@ from pydantic.dataclasses import dataclass
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.runtime.home import shipped
-from memlab.runtime.paths import expand
+from memlab.runtime.paths import expand, shipped
 
 Runner = Literal["generate", "pooling"]
 Quantization = Literal["fp8_per_tensor", "fp8_per_block", "fp8_per_channel"]

@@ -23,10 +23,8 @@ import polars as pl
 
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.files import TEMPORARY, is_stale, open_plain
-from memlab.runtime.flags import as_flags
-from memlab.runtime.home import store_root
-from memlab.runtime.paths import expand, path_argument
-from memlab.runtime.terminal import print
+from memlab.runtime.paths import expand, path_argument, store_root
+from memlab.runtime.terminal import as_flags, print
 from memlab.store import completions, token_file
 from memlab.store.segments import DAMAGED, IDENTITY, load, read, segment_names, store_errors, write
 from memlab.store.store import KEYS

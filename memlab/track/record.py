@@ -16,7 +16,8 @@ import polars as pl
 
 from memlab.evaluate.summary import ABOUT, headline
 from memlab.harness.results import ArmRun, failure_file
-from memlab.runtime.files import read_json, write_json
+from memlab.runtime.files import write_json
+from memlab.runtime.foreign import read_json
 from memlab.runtime.redaction import redact, redact_tree
 from memlab.stage import stage
 from memlab.text.display import clean
@@ -115,7 +116,7 @@ class PublishRecord:
             content = read_json(self.marker)
         except (OSError, ValueError):
             return {}
-        return content if isinstance(content, dict) and content.get("where") else {}
+        return content if content.get("where") else {}
 
     def is_online(self, entity: str, project: str) -> bool:
         """Return whether the arm, in its present state, is in a project on a server."""

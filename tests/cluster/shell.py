@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memlab.cluster.snapshot import Job, Snapshot, sweeps
 from memlab.cluster.status import ArmStatus, arm_statuses
-from memlab.runtime.files import read_json
+from memlab.runtime.foreign import read_json
 from memlab.status import main as status
 from tests.cluster.bed import command_line, wait_until
 from tests.cluster.test_on_slurm import SLURM

@@ -11,7 +11,7 @@ from memlab.cluster.local import Local
 from memlab.cluster.snapshot import sweeps
 from memlab.harness.sweep import read
 from memlab.run import main
-from memlab.runtime.files import read_json
+from memlab.runtime.foreign import read_json
 from memlab.status import main as status
 from tests.greedy import plug_in
 from tests.small import arm, words

@@ -14,8 +14,8 @@ import polars as pl
 import pytest
 
 from memlab.cluster.snapshot import Snapshot, sweeps
-from memlab.runtime.files import read_json
-from memlab.runtime.home import PACKAGE
+from memlab.runtime.foreign import read_json
+from memlab.runtime.paths import PACKAGE
 from tests.cluster.bed import Bed, memlab
 
 pytestmark = pytest.mark.slow

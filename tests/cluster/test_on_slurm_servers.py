@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from memlab.cluster.snapshot import sweeps
-from memlab.runtime.files import read_json
-from memlab.runtime.home import PACKAGE
+from memlab.runtime.foreign import read_json
+from memlab.runtime.paths import PACKAGE
 from tests.cluster.bed import Bed, memlab, wait_until
 from tests.serving.fakes import fake_vllm_env, model_folder
 

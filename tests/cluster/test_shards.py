@@ -23,7 +23,7 @@ from memlab.pipeline import Pipeline
 from memlab.rank.select import Gap
 from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
-from memlab.runtime.files import read_json
+from memlab.runtime.foreign import read_json
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.chats import ScriptedChat

@@ -17,7 +17,7 @@ from memlab.errors import MemlabError
 from memlab.harness import manifest
 from memlab.harness.arm import Arm
 from memlab.harness.sweep import Sweep, read
-from memlab.runtime.home import PACKAGE
+from memlab.runtime.paths import PACKAGE
 from memlab.runtime.source import own_source
 from tests.small import words
 

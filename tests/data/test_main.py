@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -209,3 +210,13 @@ def test_json_nested_too_deeply_is_a_fault_of_its_line(
     assert main(["check", str(tmp_path)]) == 1
     told = capsys.readouterr()
     assert f"{name}, line 1" in told.out + told.err
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.json.gz", "sessions.jsonl", "own/sessions.jsonl"])
+def test_a_pipe_is_a_fault_and_not_waited_for(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    os.mkfifo(path)
+    assert main(["check", str(path.parent if name.startswith("own") else path)]) == 1
+    printed = capsys.readouterr()
+    assert "it is no plain file" in printed.out + printed.err

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.data.groups import GroupBy
+from memlab.data.dataset import GroupBy
 from memlab.evaluate.compare import ArmResult, compare
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.statistics import holm

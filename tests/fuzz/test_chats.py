@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.chats.folder import write_folder
 from memlab.chats.formats import load
-from memlab.chats.sessions import parse_cut, to_sessions
+from memlab.chats.sessions import parse_cut, to_sessions, write_folder
 from memlab.data.custom import Custom
 from tests.chat_exports import as_bytes
 from tests.fuzz.mutation import as_json, as_lines, damaged, fuzz, mutated, outcome

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from memlab.data.beam import Beam
 from memlab.data.beir import Beir
 from memlab.data.custom import Custom
-from memlab.data.dataset import Dataset
-from memlab.data.documents import blocks, readers
+from memlab.data.dataset import Dataset, groups
+from memlab.data.documents import blocks, office
 from memlab.data.documents.dataset import Documents
-from memlab.data.groups import groups
 from memlab.data.inspect import inspect
 from memlab.data.locomo import LoCoMo
 from memlab.data.longmemeval import LongMemEval
@@ -138,13 +137,13 @@ def test_documents(tmp_path: Path, plan: bytes, notes: bytes, questions: bytes) 
 @fuzz
 @given(damaged(st.just(pdf("First page", "Second page"))))
 def test_pdf(content: bytes) -> None:
-    outcome(lambda: readers.pdf(content))
+    outcome(lambda: office.pdf(content))
 
 
 @fuzz
 @given(damaged(st.just(docx(lambda document: document.add_paragraph("A paragraph")))))
 def test_docx(content: bytes) -> None:
-    outcome(lambda: readers.docx(content))
+    outcome(lambda: office.docx(content))
 
 
 @fuzz

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from memlab.chats import chatgpt, claude_code, codex
+from memlab.chats.conversation import Tally
+from memlab.chats.slack import People
 from memlab.chats.whatsapp import _name_attachments
 from memlab.data.beam import _PLAN
 from memlab.judge import rules
@@ -64,6 +68,9 @@ READERS: dict[str, Callable[[str], Any]] = {
     "sentences": extract_rules.sentences, "category": extract_rules.category,
     "states": lambda text: list(contradiction.states(text)),
     "claims": lambda text: list(contradiction.claims(text)), "values": lambda text: list(single_value.values(text)),
+    "citations": lambda text: chatgpt._CITATION.sub("", text), "context": codex._CONTEXT.fullmatch,
+    "reminders": lambda text: claude_code._message({"type": "user", "message": {"content": text}}, Tally()),
+    "slack": People([]).plain,
     "attachments": _name_attachments, "plan": lambda text: _PLAN.sub("", text),
 }
 """Name -> what reads a text."""
@@ -73,8 +80,9 @@ PIECES = st.lists(st.one_of(
                      "?", "=", "Ann ", "Bob and ", "the ", "my ", "and ", "or ", "in ", "to ", "of ", "I ", "is ",
                      "was ", "not ", "now ", "yes", "no ", "May ", "3 ", "2023", "last ", "week ", "ago ", "day ",
                      "before ", "two ", "how many ", "did ", "what ", "key", "token", "eyJ", "sk-", "://", "->->",
-                     ".pdf", " omitted", "he ", "she ", "moved ", "live ", "like ", "friend ", "name ", "Mr. ",
-                     "e.g. ", "\t", "\r"]),
+                     ".pdf", " omitted", "<attached: ", "<system-reminder>", "</system-reminder>", "\ue200cite",
+                     "\u30101\u2020", "&#", "<a>", "</a>", "he ", "she ", "moved ", "live ", "like ", "friend ",
+                     "name ", "Mr. ", "e.g. ", "\t", "\r"]),
     st.sampled_from([text for text in TEXTS if len(text) < 20]), st.text(max_size=2)), min_size=1, max_size=4)
 
 
@@ -93,3 +101,12 @@ def test_a_text_of_one_piece_again_and_again(name: str, before: list[str], piece
     piece = "".join(pieces) or "a"
     text = replace_surrogates("".join(before) + piece * (LETTERS // len(piece)) + "".join(end))  # as all readers do
     outcome(lambda: READERS[name](text))
+
+
+@pytest.mark.parametrize(("name", "piece"), [
+    ("attachments", "<attached: "), ("reminders", "<system-reminder>"), ("citations", "\ue200cite"),
+    ("citations", "\u30101\u2020"), ("slack", "<a|"), ("context", "<a></a> ")])
+def test_an_opening_mark_that_is_never_closed(name: str, piece: str) -> None:
+    started = time.process_time()
+    READERS[name](piece * (400_000 // len(piece)))
+    assert time.process_time() - started < 5.0

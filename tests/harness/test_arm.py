@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from omegaconf import OmegaConf
 
+from memlab.data.custom import Custom
 from memlab.data.locomo import LoCoMo
 from memlab.errors import MemlabError
 from memlab.evaluate.summary import ABOUT
@@ -21,7 +22,9 @@ from memlab.harness.arm import load, reliability
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.rank.score import Score
 from memlab.rank.select import Budget, ByType, Fixed, Gap
-from memlab.runtime.files import STALE, read_json
+from memlab.report.build import build
+from memlab.runtime.files import STALE
+from memlab.runtime.foreign import read_json
 from memlab.search.dense import Dense
 from memlab.slots import SLOTS
 from memlab.store import Store
@@ -224,3 +227,16 @@ def test_names_become_folders() -> None:
     assert arms.safe("rank.select.k=5") == "rank.select.k=5"
     assert "/" not in arms.safe("../../etc")
     assert len(arms.safe("x" * 500)) == 80
+
+
+@pytest.mark.parametrize("name", ["x" * 240, "é" * 120, "0123456789abcdef" * 3, "a[1]"])
+def test_a_data_set_of_any_name_has_its_runs_and_its_report(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    line = {"corpus": "ann", "session": "s1", "said_on": "2023-05-20", "turns": [{"role": "user", "text": "A cat."}]}
+    (folder / "sessions.jsonl").write_text(json.dumps(line))
+    (folder / "questions.jsonl").write_text(json.dumps(
+        {"question": "q", "corpus": "ann", "text": "Which cat?", "evidence": [{"session": "s1"}]}))
+    made = arm(tmp_path, data=Custom(path=folder)).run(Store(tmp_path / "store"))
+    assert len(os.fsencode(made.parent.name)) <= 150
+    assert build(made.parent).html.is_file()

@@ -13,7 +13,7 @@ from memlab.query.decompose import LLMDecompose
 from memlab.rank.select import Fixed
 from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader
-from memlab.runtime.files import read_json
+from memlab.runtime.foreign import read_json
 from memlab.store import Store
 from memlab.tables import Notes
 from tests.chats import ScriptedChat

@@ -32,7 +32,7 @@ from memlab.models.local import base
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.files import token_width, weight_count
 from memlab.run import main
-from memlab.runtime.home import bundled_encoder
+from memlab.runtime.paths import bundled_encoder
 from memlab.serving.settings import LEFT_GB, settings
 from tests.small import LIVES
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from memlab.harness import manifest
-from memlab.runtime.files import read_json, write_json
-from memlab.runtime.home import PACKAGE
+from memlab.runtime.files import write_json
+from memlab.runtime.foreign import read_json
+from memlab.runtime.paths import PACKAGE
 from memlab.runtime.source import SourceTree
 from memlab.store import Store
 from tests.small import arm
@@ -53,7 +54,7 @@ def test_a_comment_or_a_docstring_makes_no_run_stale(copy: Path, digest: Callabl
     "ask.py", "doctor/*.py", "errors.py", "memory.py", "run.py", "serve.py", "status.py", "submit.py", "cluster/*.py",
     "config/*.py", "live/*.py", "report/*.py", "runtime/files.py", "serving/**/*.py", "track/*.py",
     "harness/manifest.py", "harness/plan.py", "harness/results.py", "harness/runner.py", "harness/sweep.py",
-    "data/fetch.py", "data/show.py", "data/mteb.py", "data/__main__.py", "judge/*.py",
+    "data/fetch.py", "data/inspect.py", "data/mteb.py", "data/__main__.py", "judge/*.py",
     "learn/**/*.py", "oracle/*.py", "store/__main__.py", "scenarios/*.py", "search/late_index.py", "data/locomo.py"])
 def test_what_an_arm_does_not_use_makes_it_not_stale(pattern: str, copy: Path, digest: Callable[[], str]) -> None:
     before = digest()

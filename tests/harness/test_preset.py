@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import traceback
 from pathlib import Path
 
 import pytest
 
 from memlab import Pipeline, Store, compare, load, run_pipeline
 from memlab.data.synthetic.dataset import Synthetic
+from memlab.errors import Faults
+from memlab.harness.preset import preset
 from memlab.rank.select import Fixed, Gap
 from tests.small import lexical
 
@@ -42,3 +45,12 @@ def test_the_blocks_of_a_page_run_one_after_the_other(
         exec(compile(block, page, "exec"), names)
     assert "fixed_10" in capsys.readouterr().out
     assert isinstance(names["Pipeline"], type(Pipeline))
+
+
+@pytest.mark.parametrize("word", ["seed", "rank.select.k", "leak_guard", "rank.select._target_"])
+def test_a_value_of_the_environment_is_in_no_error(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_VALUE", "hunter-two")
+    with pytest.raises(Faults) as caught:
+        preset(f"{word}=${{oc.env:MY_VALUE}}")
+    assert "***" in str(caught.value)
+    assert "hunter-two" not in "".join(traceback.format_exception(caught.value))

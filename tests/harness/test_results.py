@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -45,10 +46,15 @@ def test_an_arm_that_sees_ids_is_no_system_either(runs: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "metrics.json"])
-@pytest.mark.parametrize("content", ["{", "[1]", "\x00"])
-def test_a_truncated_file_is_named_and_the_other_arms_stay(runs: Path, name: str, content: str) -> None:
+@pytest.mark.parametrize("content", ["{", "[1]", "\x00", "[" * 200_000, '{"a":' * 200_000, "9" * 5000, None])
+def test_a_truncated_file_is_named_and_the_other_arms_stay(
+        runs: Path, name: str, content: str | None) -> None:
     path = next(runs.glob("gap-*")) / name
-    path.write_text(content)
+    path.unlink()
+    if content is None:
+        os.mkfifo(path)
+    else:
+        path.write_text(content)
     found = finished_arms(runs)
     assert len(found.arms) == 5
     assert len(found.broken) == 1

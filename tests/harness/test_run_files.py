@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import random
 import shutil
 import time
@@ -16,7 +17,8 @@ from memlab.harness.arm import Arm
 from memlab.harness.results import finished_arms, read_arm
 from memlab.harness.run_files import FORMAT, plain_yaml, sealed
 from memlab.report.build import build
-from memlab.runtime.files import read_json, write_json
+from memlab.runtime.files import write_json
+from memlab.runtime.foreign import read_json
 from memlab.store import store_at
 from tests.small import arm
 
@@ -126,3 +128,10 @@ def test_a_configuration_that_is_none_is_refused_at_once(text: str) -> None:
     with pytest.raises(MemlabError, match=r"config\.yaml"):
         plain_yaml(text, Path("config.yaml"))
     assert time.perf_counter() - start < 10
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder: Path) -> None:
+    (folder / "ranking.parquet").unlink()
+    os.mkfifo(folder / "ranking.parquet")
+    with pytest.raises(MemlabError, match=r"ranking\.parquet: cannot be read \(it is no plain file\)"):
+        read_arm(folder)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from memlab.data.groups import groups
+from memlab.data.dataset import groups
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.evaluate.curves import BY_CLASS, CONSTANT, RULE
 from memlab.evaluate.evidence import selection

@@ -15,18 +15,12 @@ from memlab.errors import MemlabError
 from memlab.harness.sweep import arm_of, read
 from memlab.models.http.embedder import HttpEmbedder
 from memlab.run import main
-from memlab.runtime import redaction
 from tests.examples import fewer
 from tests.small import words
 
 KEY = "sk-LEAKED-42-x9"
 HTTP = ["embedder=openai", "embedder.key_env=null", "search/dense=flat"]
 CHAT = ["query/expand=llm", "chat.model=tiny"]
-
-
-@pytest.fixture(autouse=True)
-def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_remembered", set())
 
 
 def places(root: Path, key: str) -> list[str]:

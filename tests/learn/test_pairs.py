@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from memlab.config.instantiate import make_dataset
-from memlab.data.groups import session_texts
+from memlab.data.dataset import session_texts
 from memlab.errors import MemlabError
 from memlab.learn.pairs import draw, draw_examples, examples, parse_fold, question_keys, split
 from memlab.rank.units import turn_units

@@ -13,7 +13,7 @@ import pytest
 
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
-from memlab.report.inputs import RECORD, inputs_digest, up_to_date
+from memlab.report.inputs import RECORD, inputs_digest, reported_runs, up_to_date
 from memlab.report.publish import publish
 from memlab.runtime.source import SourceTree
 from memlab.store import store_at
@@ -93,3 +93,14 @@ def test_a_further_arm_is_another_report(finished: Arm) -> None:
     assert up_to_date(comparison.parent, inputs_digest(comparison.parent, [], ["one"], {
         "one": finished.folder().name, "one.twin": ""}))
     assert up_to_date(comparison.parent, digest)
+
+
+@pytest.mark.parametrize("content", ["[" * 200_000, '{"arms":' * 200_000, None])
+def test_a_comparison_that_is_too_deep_or_a_pipe_is_none(tmp_path: Path, content: str | None) -> None:
+    for name in ("comparison.json", RECORD):
+        if content is None:
+            os.mkfifo(tmp_path / name)
+        else:
+            (tmp_path / name).write_text(content)
+    assert reported_runs(tmp_path) == {}
+    assert not up_to_date(tmp_path, "x")

@@ -12,8 +12,7 @@ from memlab.__main__ import main
 from memlab.data.benchmarks import data_folder
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
-from memlab.runtime.home import home
-from memlab.runtime.paths import expand, path_argument, path_refusal, refusal_message
+from memlab.runtime.paths import expand, home, path_argument, path_refusal, refusal_message
 
 LONG = "a" * 300
 

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.runtime import redaction
 from memlab.runtime.redaction import redact, redact_tree, remember
 
 
@@ -46,8 +45,7 @@ def test_an_ordinary_traceback_stays_as_it_is() -> None:
     assert redact(text, {}) == text
 
 
-def test_remembered_values_are_blotted_out_unless_they_are_short_or_paths(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_remembered", set())
+def test_remembered_values_are_blotted_out_unless_they_are_short_or_paths() -> None:
     remember(["swordfish", "cuda", "/usr/share/x", "swordfish and more"])
     assert redact("swordfish and more, swordfish, cuda, /usr/share/x", {}) == "***, ***, cuda, /usr/share/x"
 

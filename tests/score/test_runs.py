@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,11 @@ def test_ties_by_name_are_those_of_single_precision(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("q Q0 a 1 1700000002.5 x\nq Q0 b 2 1700000001.5 x\n")
     assert order(read_run(tmp_path / "run", ties="name")) == [("q", "b"), ("q", "a")]
     assert order(read_run(tmp_path / "run")) == [("q", "a"), ("q", "b")]
+
+
+def test_a_pipe_or_a_device_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.trec")
+    (tmp_path / "run.unjudged.trec").symlink_to("/dev/zero")
+    for path in (tmp_path / "run.trec", tmp_path / "run.unjudged.trec", Path("/dev/zero")):
+        with pytest.raises(MemlabError, match=r"the run cannot be read \(it is no plain file\)"):
+            read_run(path)

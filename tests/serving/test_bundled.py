@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.runtime.home import bundled_encoder
+from memlab.runtime.paths import bundled_encoder
 from memlab.serving import bundled
 
 

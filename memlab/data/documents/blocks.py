@@ -9,8 +9,8 @@ from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from memlab.errors import MemlabError
-from memlab.runtime import json_limits
 from memlab.runtime.clock import read_moment
+from memlab.runtime.foreign import load_json
 
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _DATE = re.compile(r"^(?:date|said_on)[ \t]*:[ \t]*([^#\n]*)", re.MULTILINE)
@@ -76,7 +76,7 @@ def json_file(raw: bytes) -> Document:
      DocumentBlock(place='[1]', text='A note.')]
     """
     try:
-        value = json_limits.loads(decode(raw))
+        value = load_json(decode(raw))
     except ValueError as fault:
         raise MemlabError(f"it is not JSON ({str(fault)[:80]})", fix="correct it") from fault
     stated = next((value[k] for k in ("date", "said_on") if isinstance(value, dict) and value.get(k)), None)

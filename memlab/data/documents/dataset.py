@@ -21,22 +21,35 @@ folder, a turn by its block's number from 0 (leave it out where any part of the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from memlab.data import jsonl
 from memlab.data.build import Builder
-from memlab.data.documents import readers
-from memlab.data.documents.blocks import Document
-from memlab.data.groups import GroupBy
+from memlab.data.dataset import GroupBy
+from memlab.data.documents import blocks, office
+from memlab.data.documents.blocks import Document, DocumentBlock
 from memlab.data.readers import sha256
-from memlab.errors import Faults
+from memlab.errors import Faults, MemlabError
 from memlab.runtime.clock import Clock, order
+from memlab.runtime.foreign import MOST_BYTES, read_bytes
 from memlab.stage import stage
 from memlab.tables import Tables
+from memlab.text.display import replace_surrogates, sanitise
+
+UNPACKED = 20
+"""Times its limit that a Word document may unpack to: text packs to a tenth, a bomb to a thousandth."""
+
+LOADERS: dict[str, Callable[..., Document]] = {
+    ".md": blocks.markdown, ".markdown": blocks.markdown, ".txt": blocks.text,
+    ".json": blocks.json_file, ".pdf": office.pdf, ".docx": office.docx,
+}
+"""Ending of a file's name -> its reader."""
 
 
 class DocumentQuestion(jsonl.QuestionLine):
@@ -56,7 +69,7 @@ class Documents(jsonl.FolderDataset):
 
     def load(self) -> Tables:
         """Read the folder; raise Faults with everything that is wrong with its files."""
-        documents, faults = readers.read(self.folder, self.max_mb)
+        documents, faults = read_documents(self.folder, self.max_mb)
         clock = Clock(self.zone)
         days = {name: jsonl.local(clock, documents[name].said_on, f"{name}, its date", faults) for name in documents}
         questions = self._questions(documents, days, clock, faults)
@@ -77,7 +90,7 @@ class Documents(jsonl.FolderDataset):
 
     def identity(self) -> dict[str, Any]:
         """Return the checksums of all files, the options, and the versions of the libraries that read the files."""
-        documents = readers.files(self.folder)
+        documents = document_files(self.folder)
         questions = self.folder / jsonl.QUESTIONS
         sums = {path.relative_to(self.folder).as_posix(): sha256(path)
                 for path in [*documents, *([questions] if questions.is_file() else [])]}
@@ -97,7 +110,7 @@ class Documents(jsonl.FolderDataset):
 
     def clock(self) -> Clock:
         """Return the clock of the documents' times, which refuses those of the other kind."""
-        documents, faults = readers.read(self.folder, self.max_mb)
+        documents, faults = read_documents(self.folder, self.max_mb)
         clock = Clock(self.zone)
         for name, document in documents.items():
             jsonl.local(clock, document.said_on, f"{name}, its date", faults)
@@ -117,6 +130,54 @@ class Documents(jsonl.FolderDataset):
             if complete:
                 faults += jsonl.evidence_faults(question, asked_on, extents, where, "document", "blocks")
         return questions
+
+
+def document_files(folder: Path) -> list[Path]:
+    """List the files of a folder and its subfolders by name; hidden files and the questions are left out."""
+    inner = sorted((path.relative_to(folder) for path in folder.rglob("*") if path.is_file()), key=Path.as_posix)
+    return [folder / path for path in inner
+            if path != Path(jsonl.QUESTIONS) and not any(part.startswith(".") for part in path.parts)]
+
+
+def read_documents(folder: Path, max_mb: float) -> tuple[dict[str, Document], list[str]]:
+    """Return a folder's documents by name (the path below it), and the faults of its files."""
+    documents: dict[str, Document] = {}
+    faults: list[str] = []
+    for path in document_files(folder):
+        name = path.relative_to(folder).as_posix()
+        try:
+            if name != replace_surrogates(name):
+                raise MemlabError("its name is not UTF-8", fix="rename it")
+            if not path.resolve().is_relative_to(folder.resolve()):
+                raise MemlabError("it is a link to a file outside the folder", fix="put a copy in its place")
+            documents[name] = load(path, max_mb)
+        except MemlabError as fault:
+            faults.append(f"{sanitise(name)}: {fault}")
+    if not documents and not faults:
+        faults.append(f"{folder}: there is no document in it; known endings: {', '.join(LOADERS)}")
+    return documents, faults
+
+
+def load(path: Path, max_mb: float) -> Document:
+    """Read one file by the ending of its name; raise MemlabError with what is wrong and how to correct it."""
+    loader = LOADERS.get(path.suffix.lower())
+    if loader is None:
+        raise MemlabError(f"its ending '{path.suffix}' is not known", fix=f"make it one of {', '.join(LOADERS)}, or "
+                          "move it out of the folder")
+    try:
+        size = path.stat().st_size / 1e6
+        raw = read_bytes(path, int(max_mb * 1e6), MemlabError(f"it has {size:,.1f} MB, the limit is {max_mb:g}",
+                                                              fix="split it, or raise data.max_mb"))
+    except OSError as fault:
+        raise MemlabError(f"it cannot be read ({fault.strerror or fault})", fix="check its permissions") from fault
+    unpacked = {"max_bytes": int(max_mb * 1e6) * UNPACKED} if loader is office.docx else {}
+    document = loader(raw, **unpacked) if raw else None
+    if document is None or not document.blocks:
+        raise MemlabError("it is empty", fix="add text to it, or delete it")
+    if max(len(block.text) for block in document.blocks) > MOST_BYTES:
+        raise MemlabError(f"one text has more than {MOST_BYTES / 1e6:g} MB, the limit",
+                          fix="split it by blank lines, or remove it")
+    return document._replace(blocks=[DocumentBlock(*map(replace_surrogates, block)) for block in document.blocks])
 
 
 def _version(package: str) -> str:

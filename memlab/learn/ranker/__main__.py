@@ -23,7 +23,7 @@ from memlab.learn.ranker.cross_fit import fit_both, together
 from memlab.learn.ranker.explain import describe_importances, explain
 from memlab.learn.ranker.model import load
 from memlab.learn.ranker.stage import LearnedScore
-from memlab.runtime.memory_limit import OF_A_RUN, enough_memory
+from memlab.runtime.machine import OF_A_RUN, enough_memory
 from memlab.runtime.terminal import print
 from memlab.tables import Tables
 

@@ -20,7 +20,7 @@ from memlab.learn.ranker.model import RankModel, Recipe, Scores, apply, fit
 from memlab.learn.ranker.sessions import KEY, behind_table, fit_sessions, session_places, session_table
 from memlab.learn.ranker.signals import Bools, Ints
 from memlab.learn.ranker.words import Terms, join_terms
-from memlab.runtime.cores import usable_cores
+from memlab.runtime.machine import usable_cores
 
 Fits = Sequence[tuple[Bools, RankModel]]
 """Models, and the rows (n,) that each of them scores; each row has one model."""

@@ -15,7 +15,7 @@ from polars import selectors as cs
 from memlab.errors import MemlabError
 from memlab.learn.ranker.signals import Ints, signal_features
 from memlab.learn.ranker.words import Terms, likeness_features, overlap_features, turn_terms
-from memlab.runtime.cores import usable_cores
+from memlab.runtime.machine import usable_cores
 from memlab.tables import SESSION, Tables, with_text
 from memlab.text.temporal.question_window import window_of
 

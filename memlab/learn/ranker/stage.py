@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from memlab.data.groups import GroupBy
+from memlab.data.dataset import GroupBy
 from memlab.data.numbering import question_digests
 from memlab.learn.fits import fit_digest
 from memlab.learn.folds import FoldCount, evidence_units, folds, in_folds

@@ -36,7 +36,7 @@ from memlab.learn.reranker.config import FILE, TrainConfig, write
 from memlab.models.local.files import files_digest
 from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir
-from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.machine import enough_memory
 from memlab.runtime.terminal import print
 from memlab.stage import spec, spec_digest
 from memlab.store import Store

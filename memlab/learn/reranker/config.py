@@ -18,7 +18,7 @@ from memlab.learn.pairs import parse_fold
 from memlab.models.local.backend import Device
 from memlab.models.local.files import check_path, model_folder
 from memlab.runtime.files import write_json
-from memlab.runtime.home import bundled_encoder
+from memlab.runtime.paths import bundled_encoder
 from memlab.stage import LocalPath, stage
 
 FORMAT = "memlab-reranker-1"

@@ -14,8 +14,7 @@ from memlab.models.chat.connection import ChatSettings
 from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.models.chat.router import AUTO, route
 from memlab.models.chat.tokenizer import PromptCounter, Tokenizer, has_tokenizer, prompt_counter
-from memlab.runtime.home import home
-from memlab.runtime.paths import expand
+from memlab.runtime.paths import expand, home
 from memlab.stage import LocalPath, stage
 
 

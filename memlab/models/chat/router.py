@@ -26,7 +26,7 @@ from memlab.models.chat.connection import ChatSettings
 from memlab.models.chat.failures import ServerUnavailable
 from memlab.models.chat.protocol import Completion, Prompt
 from memlab.models.http.backoff import LONGEST_WAIT
-from memlab.runtime.home import shipped
+from memlab.runtime.paths import shipped
 from memlab.runtime.progress import clock
 from memlab.runtime.terminal import print
 from memlab.servers import records

@@ -24,7 +24,7 @@ from memlab.models.local.base import ModelFiles
 from memlab.models.local.batching import attempt
 from memlab.models.local.files import files_digest
 from memlab.models.protocols import Ints
-from memlab.runtime.memory_limit import is_lack
+from memlab.runtime.machine import is_lack
 from memlab.stage import stage
 
 FlagDtype = Literal["auto", "fp32", "fp16"]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Ints
-from memlab.runtime.memory_limit import is_lack
+from memlab.runtime.machine import is_lack
 
 CHUNK = 1024
 """Texts per call of the tokenizer: enough for its threads, and short enough for another thread to wait for."""

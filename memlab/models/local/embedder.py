@@ -20,7 +20,7 @@ from memlab.models.local.files import check_path
 from memlab.models.local.loading import LoadedModels
 from memlab.models.local.maxsim import Block
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.runtime.home import bundled_encoder
+from memlab.runtime.paths import bundled_encoder
 from memlab.stage import LocalPath, stage
 
 

@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from memlab.runtime.files import read_json, write_json
-from memlab.runtime.home import home
+from memlab.runtime.files import write_json
+from memlab.runtime.foreign import read_json
+from memlab.runtime.paths import home
 
 GPU_BUILD = re.compile(r"^(?:cuda|hip|rocm)\b[^=]*=\s*(?!None\b)\S", re.MULTILINE)
 """A line of ``torch/version.py`` that names a GPU toolkit."""

@@ -83,7 +83,7 @@
     const rows = grid(table);
     const printed = rows[0].map((_, i) => rows.slice(1).some((row) => row[i]?.small));
     // A cell that begins like a formula gets an apostrophe: spreadsheets would run it.
-    const field = (text) => `"${(/^[=+@\t]|^-(?![\d.])/.test(text) ? "'" + text : text).replaceAll('"', '""')}"`;
+    const field = (text) => `"${(/^[=+@\t]|^-(?![\d.,]+ ?%?$)/.test(text) ? "'" + text : text).replaceAll('"', '""')}"`;
     return rows.map((row, at) => row.flatMap((cell, i) => {
       const head = at === 0 && cell.small ? `${cell.text} (${cell.small})` : cell.text;
       return printed[i] ? [head, at ? cell.small : `${head}: 95 % interval`] : [head];

@@ -11,8 +11,7 @@ import pytest
 
 from memlab.config.instantiate import make_dataset
 from memlab.data.dataset import Dataset
-from memlab.data.documents import readers
-from memlab.data.documents.dataset import Documents
+from memlab.data.documents.dataset import Documents, read_documents
 from memlab.errors import Faults, MemlabError
 
 PLAN = "---\ntitle: Plan\ndate: 2023-05-20\n---\n# Shipping\n\nWe ship in May.\n\nAnn signs it off.\n"
@@ -209,7 +208,7 @@ def test_files_with_unwritable_names_are_told(tmp_path):
         (tmp_path / os.fsdecode(b"bad\xff.txt")).write_text("x")
     except OSError:
         pytest.skip("this file system knows UTF-8 names only")
-    documents, faults = readers.read(tmp_path, 1)
+    documents, faults = read_documents(tmp_path, 1)
     assert documents == {}
     assert faults == ["bad\\udcff.txt: its name is not UTF-8. Fix: rename it"]
 
@@ -229,3 +228,15 @@ def test_days_of_documents_and_questions_are_those_of_the_zone(tmp_path: Path) -
     (tmp_path / "naive.json").write_text('{"date": "2025-05-20T08:00", "text": "naive"}', "utf-8")
     with pytest.raises(Faults, match=r"naive.json, its date: .* has no UTC offset, but .*\+00:00|\-07:00"):
         Documents(path=tmp_path, timezone="Asia/Tokyo").load()
+
+
+def test_a_link_out_of_the_folder_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (tmp_path / "secret.txt").write_text("A secret.")
+    (folder / "a.txt").write_text("Mine.")
+    (folder / "b.txt").symlink_to(folder / "a.txt")
+    (folder / "c.txt").symlink_to(tmp_path / "secret.txt")
+    documents, faults = read_documents(folder, 1)
+    assert [*documents] == ["a.txt", "b.txt"]
+    assert faults == ["c.txt: it is a link to a file outside the folder. Fix: put a copy in its place"]

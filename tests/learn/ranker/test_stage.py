@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from memlab import run
-from memlab.data.haystacks import pooled
 from memlab.data.numbering import renumber
+from memlab.data.subset import pooled
 from memlab.errors import MemlabError
 from memlab.evaluate.retrieval import retrieval
 from memlab.harness.arm import refusal

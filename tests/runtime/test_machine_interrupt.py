@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memlab.runtime.interrupt import one_interrupt
+from memlab.runtime.machine import one_interrupt
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,8 @@ frame; polars reads files without such an event, so its readers are wrapped. Wha
 libraries do for themselves passes; so do files that a field of the stage names, and those that the stage has written.
 The guard catches accidents. It is no sandbox: code that wants to get around it can.
 
-It is off until ``install`` is called (``leak_guard=true``), and then stays on in the process.
+Only ``leak_guard=true`` and the tests import this module. ``install`` puts the guard around functions and caches of the
+pipeline, where it stays for as long as the process lives.
 """
 
 from __future__ import annotations
@@ -21,13 +22,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import polars as pl
 
+from memlab import pipeline
 from memlab.errors import MemlabError
-from memlab.runtime.home import PACKAGE
+from memlab.harness import arm
+from memlab.runtime.paths import PACKAGE
 from memlab.runtime.source import own_source
+from memlab.stage import Stage
+from memlab.store import Store
+from memlab.tables import Tables
+
+CHANGES_RESULTS = False
+OPENS_FILES_FOR = "caller"
 
 DECLARED = "OPENS_FILES_FOR"
 """What a module or package of memlab names that opens files for a stage: ``itself``, or ``caller``, which answers."""
@@ -38,13 +47,11 @@ _FRAMES = frozenset({"sys._getframe", "sys._current_frames", "object.__getattr__
 _FRAME_FIELDS = frozenset({"tb_frame", "gi_frame", "cr_frame", "ag_frame"})
 _CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE", "TORCH_HOME", "NLTK_DATA")
 
-_installed = False
-_watches: dict[int, _Watch] = {}
 _judging = threading.local()
 
 
 @dataclasses.dataclass
-class _Watch:
+class Watch:
     """A stage that runs: its name, the modules of its class and bases and of its models, and files it may open."""
 
     name: str
@@ -52,6 +59,14 @@ class _Watch:
     models: frozenset[str]
     files: set[str]
     refused: MemlabError | None = None
+
+    running: ClassVar[dict[int, Watch]] = {}
+    """Thread -> the stage that runs in it now."""
+
+    @classmethod
+    def here(cls) -> Watch | None:
+        """Return the stage that runs in this thread."""
+        return cls.running.get(threading.get_ident())
 
 
 class OutOfReach(OrderedDict[Any, Any]):
@@ -73,12 +88,18 @@ class OutOfReach(OrderedDict[Any, Any]):
         return super().__iter__()
 
 
+@functools.cache
 def install() -> None:
     """Turn the guard on, for as long as the process lives."""
-    global _installed
-    if _installed:
-        return
-    _installed = True
+    run_stage = pipeline._run_stage
+
+    def watched(stage: Stage, tables: Tables, store: Store) -> tuple[Tables, float]:
+        with watching(stage):
+            return run_stage(stage, tables, store)
+
+    pipeline._run_stage = watched
+    pipeline._MEMO = OutOfReach(pipeline._MEMO)
+    arm._LOADED = OutOfReach(arm._LOADED)
     for name in dir(pl):
         if name.startswith(("read_", "scan_")):
             setattr(pl, name, _guarded(getattr(pl, name)))
@@ -87,32 +108,27 @@ def install() -> None:
 
 @contextmanager
 def watching(stage: object) -> Iterator[None]:
-    """Watch a stage while it runs, if the guard is on; raise MemlabError if it looks outside its tables."""
-    if not _installed:
-        yield
-        return
-    thread, watch = threading.get_ident(), _watch(stage)
-    outer = _watches.get(thread)
-    _watches[thread] = watch
+    """Watch a stage while it runs; raise MemlabError if it looks outside its tables."""
+    watch, outer, thread = _watch(stage), Watch.here(), threading.get_ident()
+    Watch.running[thread] = watch
     try:
         yield
     finally:
-        if outer is None:
-            del _watches[thread]
-        else:
-            _watches[thread] = outer
+        Watch.running.pop(thread)
+        if outer is not None:
+            Watch.running[thread] = outer
     if watch.refused is not None:  # the stage went on as if nothing had happened
         raise watch.refused
 
 
-def _watch(stage: object) -> _Watch:
+def _watch(stage: object) -> Watch:
     files: set[str] = set()
     models: set[str] = set()
     _parts(stage, files, models)
     cls = type(stage)
     own = {module for module in models if not _is_own(module) and module != cls.__module__}
     modules = tuple(base.__module__ for base in cls.__mro__)
-    return _Watch(f"{cls.__module__}.{cls.__qualname__}", modules, frozenset(own), files)
+    return Watch(f"{cls.__module__}.{cls.__qualname__}", modules, frozenset(own), files)
 
 
 def _parts(value: object, files: set[str], models: set[str]) -> None:
@@ -133,7 +149,7 @@ def _parts(value: object, files: set[str], models: set[str]) -> None:
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _watches or getattr(_judging, "now", False):
+    if not Watch.running or getattr(_judging, "now", False):
         return
     if event not in _FILES and event not in _OBJECTS and event not in _FRAMES:
         return
@@ -162,7 +178,7 @@ def _guarded(reader: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(reader)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        if _watches and not getattr(_judging, "now", False):
+        if Watch.running and not getattr(_judging, "now", False):
             sources = [*args[:1], *(kwargs[name] for name in ("source", "sources") if name in kwargs)]
             _judging.now = True
             try:
@@ -180,7 +196,7 @@ def _judge_file(path: object, reads: bool) -> None:
     if not isinstance(path, str | bytes | os.PathLike):
         return  # a file that is open already, or bytes in memory
     name = os.path.realpath(os.fsdecode(path))
-    watch = _watches.get(threading.get_ident())
+    watch = Watch.here()
     if not reads:
         if watch is not None:
             watch.files.add(name)
@@ -191,8 +207,8 @@ def _judge_file(path: object, reads: bool) -> None:
 
 def _judge(what: str, *, libraries: bool, path: str | None = None) -> None:
     """Raise if the code that does this is a stage's; ``libraries``: a library does it for its caller."""
-    watch = _watches.get(threading.get_ident())
-    for candidate in [watch] if watch else list(_watches.values()):
+    watch = Watch.here()
+    for candidate in [watch] if watch else [*Watch.running.values()]:
         frame = _culprit(candidate, libraries)
         if frame is None or (watch is None and not _is_stage(frame, candidate)):
             continue
@@ -201,7 +217,7 @@ def _judge(what: str, *, libraries: bool, path: str | None = None) -> None:
         _refuse(candidate, what, frame)
 
 
-def _culprit(watch: _Watch, libraries: bool) -> FrameType | None:
+def _culprit(watch: Watch, libraries: bool) -> FrameType | None:
     """Return the frame that answers for what happens now; None if that is no stage."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
@@ -221,13 +237,13 @@ def _culprit(watch: _Watch, libraries: bool) -> FrameType | None:
     return None
 
 
-def _is_stage(frame: FrameType, watch: _Watch) -> bool:
+def _is_stage(frame: FrameType, watch: Watch) -> bool:
     """Return whether a frame of a thread that a stage may have started runs code that the stage reaches."""
     module = str(frame.f_globals.get("__name__", ""))
     return module == watch.modules[0] or module in own_source().reached(*watch.modules)
 
 
-def _refuse(watch: _Watch, what: str, frame: FrameType) -> NoReturn:
+def _refuse(watch: Watch, what: str, frame: FrameType) -> NoReturn:
     watch.refused = MemlabError(
         f"the stage {watch.name} {what}, outside its tables",
         where=f"{frame.f_code.co_filename}, line {frame.f_lineno}",
@@ -236,7 +252,7 @@ def _refuse(watch: _Watch, what: str, frame: FrameType) -> NoReturn:
 
 
 def _refuse_contents() -> None:
-    watch = _watches.get(threading.get_ident())
+    watch = Watch.here()
     if watch is not None and not getattr(_judging, "now", False):
         _judging.now = True
         try:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.runtime import unpacking
-from memlab.runtime.unpacking import BoundedStream, most_unpacked, value_budget
+from memlab.runtime import foreign
+from memlab.runtime.foreign import BoundedStream, most_unpacked, value_budget
 
 
 def exhaust(stream: BoundedStream, size: int) -> None:
@@ -19,7 +19,7 @@ def exhaust(stream: BoundedStream, size: int) -> None:
 
 
 def test_reading_ends_just_past_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "AT_LEAST", 5000)
+    monkeypatch.setattr(foreign, "AT_LEAST", 5000)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b" " * 1_000_000))
     packed = path.stat().st_size
@@ -32,7 +32,7 @@ def test_reading_ends_just_past_the_limit(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_what_is_within_the_limit_comes_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "AT_LEAST", 5000)
+    monkeypatch.setattr(foreign, "AT_LEAST", 5000)
     path = tmp_path / "whole.gz"
     path.write_bytes(b"")
     stream = BoundedStream(io.BytesIO(b"a" * 5000), path)

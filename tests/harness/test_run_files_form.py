@@ -13,7 +13,7 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.harness.results import finished_arms, read_arm
 from memlab.report.build import build
-from memlab.runtime.files import read_json
+from memlab.runtime.foreign import read_json
 from memlab.store import store_at
 from tests.sealing import seal
 from tests.small import arm

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.runtime.numbers import whole_number
+from memlab.runtime.foreign import whole_number
 
 
 @given(st.integers(0, 10**18 - 1))

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.data.build import Builder
-from memlab.data.groups import session_texts
-from memlab.data.haystacks import grown, pooled
+from memlab.data.dataset import session_texts
 from memlab.data.longmemeval import LongMemEval
-from memlab.data.subset import Subset
+from memlab.data.subset import Subset, grown, pooled
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.errors import MemlabError
 from memlab.tables import SCHEMAS, SESSION, Tables, as_of, with_text

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from memlab.runtime.garbage import no_collection
+from memlab.runtime.machine import no_collection
 
 
 def test_it_is_paused_within() -> None:

@@ -14,13 +14,13 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
+from memlab.harness import leak_guard
+from memlab.harness.leak_guard import OutOfReach, watching
 from memlab.learn.coverage import CoverageModel, LearnedK, LoadedCoverage, fit_tables
 from memlab.learn.fits import save
 from memlab.models.protocols import Floats, Ints
 from memlab.rank.rerank import Rerank
 from memlab.rank.select import Gap
-from memlab.runtime import leak_guard
-from memlab.runtime.leak_guard import OutOfReach, watching
 from memlab.search.dense import Dense
 from memlab.stage import LocalPath, stage
 from memlab.store import Store
@@ -126,7 +126,6 @@ def test_the_guard_is_off_by_default_and_then_touches_nothing(tmp_path: Path) ->
     code = """if True:
         import polars as pl
         before = pl.read_parquet
-        from memlab.runtime import leak_guard
         from tests.peeks import Look
         from tests.small import lexical, lives
         from memlab.store import Store
@@ -134,7 +133,7 @@ def test_the_guard_is_off_by_default_and_then_touches_nothing(tmp_path: Path) ->
         import sys
         Look.folder = Path(sys.argv[1])
         lexical(select=Look(way="text", path="gold")).run(lives().load(), Store(Look.folder))
-        assert pl.read_parquet is before and not leak_guard._installed
+        assert pl.read_parquet is before and "memlab.harness.leak_guard" not in sys.modules
     """
     (tmp_path / "gold").write_text("evidence")
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=True, timeout=300)
@@ -146,13 +145,12 @@ def test_a_setting_turns_it_on(tmp_path: Path) -> None:
         from dataclasses import replace
         from pathlib import Path
         from memlab.harness.sweep import read
-        from memlab.runtime import leak_guard
         from memlab.store import Store
         from tests.peeks import Look
         from tests.small import words
         Look.folder = Path(sys.argv[1])
         (off,) = read(words(Look.folder)).arms
-        assert not leak_guard._installed
+        assert "memlab.harness.leak_guard" not in sys.modules
         (on,) = read(words(Look.folder, "leak_guard=true")).arms
         assert on.digest() == off.digest() and on.name == off.name
         peeking = replace(on, pipeline=on.pipeline.replace(select=Look(way="text", path="gold")))
@@ -166,4 +164,4 @@ def test_a_setting_turns_it_on(tmp_path: Path) -> None:
 
 
 def test_it_is_on_in_the_tests() -> None:
-    assert leak_guard._installed
+    assert leak_guard.install.cache_info().currsize

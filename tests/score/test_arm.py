@@ -8,8 +8,8 @@ import pytest
 
 from memlab.data.build import Builder
 from memlab.errors import MemlabError
+from memlab.score.arm import Matched, match
 from memlab.score.runs import Order, Run, Ties
-from memlab.score.units import Matched, match
 from memlab.tables import Tables
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from memlab.data.documents import readers, word
+from memlab.data.documents import office
 from memlab.errors import MemlabError
 from tests.memory_growth import outcome
 
 library = pytest.importorskip("docx")
 
-IMPORTS = "import docx\nfrom memlab.data.documents import readers"
+IMPORTS = "import docx\nfrom memlab.data.documents import dataset, office"
 RUN = b"<w:r><w:t>a</w:t></w:r>"
 CELL = b"<w:tc>%s<w:p><w:r><w:t>%s</w:t></w:r></w:p></w:tc>"
 
@@ -65,7 +65,7 @@ def test_hostile_documents_end_soon_and_need_little_memory(tmp_path: Path, body:
     path = tmp_path / "a.docx"
     path.write_bytes(package(body))
     assert path.stat().st_size < 10_000_000
-    assert expected in outcome(IMPORTS, "readers.load(path, 20.0)", path)
+    assert expected in outcome(IMPORTS, "dataset.load(path, 20.0)", path)
 
 
 @pytest.mark.slow
@@ -76,13 +76,13 @@ def test_many_styles_and_paragraphs_of_as_many_are_read_in_linear_time(tmp_path:
         b"".join(b'<w:p><w:pPr><w:pStyle w:val="%s"/></w:pPr>%s</w:p>' % (name, RUN) for name in names),
         b"".join(b'<w:style w:type="paragraph" w:styleId="%s"><w:name w:val="%s"/></w:style>' % (name, name)
                  for name in names)))
-    assert outcome(IMPORTS, "readers.load(path, 20.0)", path) == "read"
+    assert outcome(IMPORTS, "dataset.load(path, 20.0)", path) == "read"
 
 
 def test_a_merged_cell_stands_once_in_each_of_its_rows() -> None:
     body = table(cell(b"a", span(2), START) + cell(b"b"), cell(b"hidden", span(2), GOES_ON) + cell(b"c"),
                  cell(b"d") + cell(b"e") + cell(b"f", GOES_ON), cell(b"g", span(3)))
-    (block,) = readers.docx(package(body)).blocks
+    (block,) = office.docx(package(body)).blocks
     assert block.text == "a | b\na | c\nd | e | c\ng"
     (merged,) = library.Document(io.BytesIO(package(body))).tables
     rows = [list({id(c._tc): c.text for c in row.cells}.values()) for row in merged.rows]
@@ -95,7 +95,7 @@ def test_headings_are_those_of_python_docx() -> None:
     body = b"".join(b'<w:p><w:pPr><w:pStyle w:val="%s"/></w:pPr>%s</w:p>' % (name, RUN)
                     for name in (b"one", b"two", b"Heading2", b"Title", b"absent")) + b"<w:p>" + RUN + b"</w:p>"
     document = library.Document(io.BytesIO(package(body, styles)))
-    is_heading = word.headings(document.styles, library.enum.style.WD_STYLE_TYPE.PARAGRAPH)
+    is_heading = office._headings(document.styles, library.enum.style.WD_STYLE_TYPE.PARAGRAPH)
     found = [is_heading(paragraph) for paragraph in document.paragraphs]
     assert found == [paragraph.style.name.startswith("Heading") for paragraph in document.paragraphs]
     assert found[:4] == [True, False, True, False]
@@ -103,6 +103,6 @@ def test_headings_are_those_of_python_docx() -> None:
 
 def test_the_size_is_that_of_the_parts_not_of_the_package() -> None:
     raw = package(b"<w:p>" + RUN * 10_000 + b"</w:p>")
-    word.check(raw, 10_000_000)
+    office.check_word(raw, 10_000_000)
     with pytest.raises(MemlabError, match=r"it unpacks to 1 MB, the limit is 0\. Fix: take the pictures out"):
-        word.check(raw, 100_000)
+        office.check_word(raw, 100_000)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from memlab.errors import MemlabError
-from memlab.runtime.memory_limit import enough_memory
+from memlab.runtime.machine import enough_memory
 
 
 @pytest.mark.parametrize("take", [

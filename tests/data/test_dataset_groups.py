@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.data.groups import groups
+from memlab.data.dataset import groups
 from tests.shared_evidence import world
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
-from memlab.runtime.freed_memory import release_freed_memory
+from memlab.runtime.machine import release_freed_memory
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can give freed memory back")

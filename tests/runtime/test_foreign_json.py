@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.runtime import json_limits
-from memlab.runtime.json_limits import CountedStream, JsonCounter, ValueBudget, check, loads
+from memlab.runtime import foreign
+from memlab.runtime.foreign import CountedStream, JsonCounter, ValueBudget, check_json, load_json
 
 LETTERS = st.text(st.sampled_from('a"\\[]{}/é\u2028\n'), max_size=6)
 VALUES = st.recursive(LETTERS | st.integers() | st.none(), lambda inner: st.lists(inner, max_size=3)
@@ -34,31 +34,31 @@ def test_the_levels_are_those_of_the_value_whatever_the_pieces(value: Any, size:
     deepest = levels(value)
     pieces = [raw[at:at + size] for at in range(0, len(raw), size)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_limits, "MOST_LEVELS", deepest)
+        patch.setattr(foreign, "MOST_LEVELS", deepest)
         feed(JsonCounter(), pieces)
-        patch.setattr(json_limits, "MOST_LEVELS", deepest - 1)
+        patch.setattr(foreign, "MOST_LEVELS", deepest - 1)
         if deepest:
             with pytest.raises(MemlabError, match=r"^a\.json: .*levels deep"):
                 feed(JsonCounter("a.json"), pieces)
 
 
 def test_a_hundred_levels_are_read_and_no_more() -> None:
-    assert levels(loads("[" * 100 + "]" * 100)) == 100
-    assert loads(json.dumps("[" * 500)) == "[" * 500
+    assert levels(load_json("[" * 100 + "]" * 100)) == 100
+    assert load_json(json.dumps("[" * 500)) == "[" * 500
     with pytest.raises(MemlabError, match=r"b\.json, line 3: .*more than 100 levels deep"):
-        loads('{"a":' * 101 + "1" + "}" * 101, "b.json, line 3")
+        load_json('{"a":' * 101 + "1" + "}" * 101, "b.json, line 3")
     with pytest.raises(ValueError, match="Expecting"):
-        loads("[")
+        load_json("[")
 
 
 def test_a_long_text_is_refused_before_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_limits, "MOST_BYTES", 10_000)
-    monkeypatch.setattr(json_limits, "PIECE", 1000)
-    check(json.dumps(["a" * 9000] * 20))
-    check(json.dumps("[\\\"") * 9000)  # many short texts
+    monkeypatch.setattr(foreign, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(foreign, "PIECE", 1000)
+    check_json(json.dumps(["a" * 9000] * 20))
+    check_json(json.dumps("[\\\"") * 9000)  # many short texts
     for text in ("a" * 13_000, '\\"[' * 6000, "é" * 13_000):
         with pytest.raises(MemlabError, match="one text has more than"):
-            check(json.dumps(["short", text], ensure_ascii=False))
+            check_json(json.dumps(["short", text], ensure_ascii=False))
 
 
 def test_a_stream_never_hands_out_the_piece_that_is_too_deep() -> None:
@@ -94,15 +94,15 @@ def test_a_budget_is_spent_on_lists_objects_and_commas_outside_texts(value: Any,
 @given(VALUES, st.sampled_from([0, 200]))
 def test_short_and_long_texts_are_counted_alike(value: Any, blanks: int) -> None:
     text = json.dumps(value, ensure_ascii=False) + " " * blanks
-    check(text, "a", ValueBudget(values(value), "split it"))
+    check_json(text, "a", ValueBudget(values(value), "split it"))
     if values(value):
         with pytest.raises(MemlabError, match=r"^a: it holds more than"):
-            check(text, "a", ValueBudget(values(value) - 1, "split it"))
+            check_json(text, "a", ValueBudget(values(value) - 1, "split it"))
 
 
 def test_a_budget_is_shared_by_all_texts() -> None:
     budget = ValueBudget(6, "split it")
-    assert loads("[1, 2, 3]", "a", budget) == [1, 2, 3]
-    check("[1, 2, 3]", "b", budget)
+    assert load_json("[1, 2, 3]", "a", budget) == [1, 2, 3]
+    check_json("[1, 2, 3]", "b", budget)
     with pytest.raises(MemlabError, match=r"^c: it holds more than 6 values"):
-        check("[]", "c", budget)
+        check_json("[]", "c", budget)

@@ -1,0 +1,113 @@
+"""The machine that this process runs on: cores, memory and its lack, Python's garbage, and interrupts."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from memlab.errors import MemlabError
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use; a job's share can be less than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Pause the search, for work that makes many small objects and drops few; also a decorator.
+
+    Reading a configuration makes millions of them, and a tenth of its time went to looking at them again.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def release_freed_memory() -> bool:
+    """Give freed memory back to the system; return whether there was any. Only glibc can: elsewhere it returns False.
+
+    glibc keeps small blocks that were freed among others, hundreds of megabytes after reading many vectors.
+    """
+    try:
+        return bool(ctypes.CDLL(None).malloc_trim(0))
+    except (AttributeError, OSError, TypeError):  # another C library, or another system
+        return False
+
+
+OF_A_RUN = "take fewer questions (data.limit=100), or rank the corpora in parts (shards=8)"
+"""What makes a run smaller."""
+
+_TORCH = re.compile(r"DefaultCPUAllocator: can't allocate memory|backend out of memory|STATUS_ALLOC_FAILED")
+"""Parts of torch's RuntimeErrors that have no class of their own: of CPUs, of Apple's GPUs and of CUDA's libraries."""
+
+
+@contextmanager
+def enough_memory(fix: str, where: str = "") -> Iterator[None]:
+    """Raise a lack of memory in the block as a MemlabError with this fix; also a decorator.
+
+    polars ends the process instead of raising an exception.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not is_lack(error):
+            raise
+        detail = " ".join(str(error).split())
+        raise MemlabError(f"there is not enough memory{f' ({detail:.200})' if detail else ''}", where=where,
+                          fix=fix) from error
+
+
+def is_lack(error: BaseException) -> bool:
+    """Return whether an exception of Python, numpy or torch says that no memory is left, of the machine or of a GPU.
+
+    >>> is_lack(MemoryError()), is_lack(RuntimeError("no such file"))
+    (True, False)
+    """
+    named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return named or isinstance(error, RuntimeError) and bool(_TORCH.search(str(error)))
+
+
+@contextmanager
+def one_interrupt() -> Iterator[None]:
+    """Drop the echo of a KeyboardInterrupt that other code raised in the block; every other Ctrl-C counts.
+
+    If Ctrl-C comes while polars works, polars raises KeyboardInterrupt, and Python, which got the signal too, may raise
+    a second one as soon as the first is handled: in the middle of saving finished work, or of printing how to continue
+    (83 of 611 interrupts in a loop of polars operations, version 2.1; with this guard, none of 579). Does nothing
+    outside the main thread, or if other code handles the signal.
+    """
+    if threading.current_thread() is not threading.main_thread() or \
+            signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    counted: list[BaseException] = []  # interrupts raised here, and those whose echo was dropped
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        handled = sys.exc_info()[1]
+        while handled is not None and not isinstance(handled, KeyboardInterrupt):
+            handled = handled.__context__
+        if handled is not None and not any(handled is one for one in counted):
+            counted.append(handled)
+            return
+        counted.append(KeyboardInterrupt())
+        raise counted[-1]
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
