@@ -18,7 +18,7 @@ from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.foreign import whole_number
 from memlab.runtime.paths import expand, path_argument
 from memlab.runtime.terminal import print
-from memlab.servers import node, records
+from memlab.servers import Server, answers, running_servers
 from memlab.serving import environment, start
 from memlab.serving.plan import AUTO, make_plan
 from memlab.serving.settings import SHARES, served_names
@@ -100,7 +100,7 @@ def _stop(words: list[str]) -> int:
     parser.add_argument("--all", action="store_true", help="every server of this machine")
     _add_grace(parser)
     args = parser.parse_args(words)
-    servers = records.servers()
+    servers = running_servers()
     local = [server for server in servers if server.is_local]
     if not local and not args.all and (jobs := sorted({server.job for server in servers if server.job})):
         raise MemlabError("no server runs on this machine", fix=f"those of SLURM jobs: scancel {' '.join(jobs)}")
@@ -112,9 +112,9 @@ def _stop(words: list[str]) -> int:
 
 def _list(words: list[str]) -> int:
     _subparser("list", "Name the servers.").parse_args(words)
-    for server in (servers := records.servers()):
+    for server in (servers := running_servers()):
         state = server.task or "starting"
-        if server.task and not server.is_local and server.shared and not node.answers(server.url, server.key):
+        if server.task and not server.is_local and server.shared and not answers(server.url, server.key):
             state = "does not answer"
         place = f"process {server.pid}" if server.is_local else f"on {server.host}"
         place += f", SLURM job {server.job}" if server.job else ""
@@ -127,12 +127,12 @@ def _list(words: list[str]) -> int:
 
 
 def _key(words: list[str]) -> int:
-    server = _one(records.servers(), _subparser("key", "Print a server's key.", "model").parse_args(words).model)
+    server = _one(running_servers(), _subparser("key", "Print a server's key.", "model").parse_args(words).model)
     print(server.key, secret=True)
     return 0
 
 
-def _one(servers: Sequence[records.Server], name: str | None) -> records.Server:
+def _one(servers: Sequence[Server], name: str | None) -> Server:
     """Return the server of a model by its name, or by ``name-node-port`` where several serve it."""
     matches = [s for s in servers if name in {None, s.name, s.model, s.file.stem}]
     if len(matches) == 1:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
+from textwrap import dedent
 from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
 import pytest
 
-from memlab.models.flagembedding import loading, reranker
+from memlab.models import flagembedding
+from memlab.models.chat.client import Client
+from memlab.models.http import HttpEmbedder, HttpReranker
 from memlab.search import faiss_gpu
-from memlab.serving import ready, settings
+from memlab.serving import settings, start
 from memlab.serving.environment import STEPS, Device
 from memlab.serving.inside import key_guard
 from memlab.serving.plan import Plan
@@ -38,8 +42,8 @@ METHODS = {method: {word for one in FLAG["classes"].values() for name, words in 
                     for word in words} for method in ("encode", "compute_score")}
 """Methods of FlagEmbedding's classes that hand what they are given to others, whose names begin alike."""
 
-HOLDERS = ("memlab/models/local/", "memlab/models/flagembedding/", "memlab/learn/training.py",
-           "memlab/models/chat/tokenizer.py", "memlab/serving/convert_gguf.py")
+HOLDERS = ("memlab/models/local/", "memlab/models/flagembedding.py", "memlab/learn/training.py",
+           "memlab/models/chat/tokenizer.py", "memlab/serving/inside/convert_gguf.py")
 """Modules that call models of other packages without knowing their class."""
 
 OTHERS = {"PYTHONPATH", "OMP_NUM_THREADS", "TOKENIZERS_PARALLELISM", "HF_HUB_OFFLINE"}
@@ -74,24 +78,23 @@ def test_vllm_makes_every_quantisation_that_is_offered_while_it_loads_weights_of
 
 
 def test_vllm_has_the_paths_that_requests_are_sent_to() -> None:
-    probes = {f"/v1{path}" for tasks in ready.PROBES.values() for path, _, _ in tasks.values()}
+    probes = {f"/v1{path}" for tasks in start.PROBES.values() for path, _, _ in tasks.values()}
     assert probes | {"/v1/models", "/v1/rerank"} | key_guard.OPEN <= {*VLLM["routes"]}
 
 
-@pytest.mark.parametrize(("module", "path"), [
-    ("memlab/models/chat/client.py", "/v1/chat/completions"), ("memlab/models/http/embedder.py", "/v1/embeddings"),
-    ("memlab/models/http/reranker.py", "/v1/rerank")])
-def test_vllm_reads_every_field_that_is_sent(module: str, path: str) -> None:
+@pytest.mark.parametrize(("sender", "path"), [
+    (Client, "/v1/chat/completions"), (HttpEmbedder, "/v1/embeddings"), (HttpReranker, "/v1/rerank")])
+def test_vllm_reads_every_field_that_is_sent(sender: type, path: str) -> None:
     """It would take one that it does not know, and ignore it."""
     of_voyage = {"input_type", "output_dimension"} if path == "/v1/embeddings" else set()
-    fields = fields_of_bodies(MODULES[module])
+    fields = fields_of_bodies(dedent(inspect.getsource(sender)))
     assert len(fields) > 2
     assert fields - of_voyage <= {*VLLM["requests"][path]}
     assert fields_of_bodies('service.post({"model": 1, "prompts": 2})') - {*VLLM["requests"][path]} == {"prompts"}
 
 
 def test_vllm_reads_every_field_that_shows_whether_a_server_is_ready() -> None:
-    for path, body, _ in (probe for tasks in ready.PROBES.values() for probe in tasks.values()):
+    for path, body, _ in (probe for tasks in start.PROBES.values() for probe in tasks.values()):
         assert {"model", *body} <= {*VLLM["requests"][f"/v1{path}"]}
 
 
@@ -148,15 +151,16 @@ def test_flagembedding_has_the_classes_and_words_that_memlab_uses(
             return SimpleNamespace(model=SimpleNamespace(forward=None))
         return make
 
-    monkeypatch.setattr(loading, "flag_embedding", lambda: SimpleNamespace(**{n: maker(n) for n in FLAG["classes"]}))
-    loading.load.cache_clear()
-    kinds = [*reranker._CLASSES.values(), "BGEM3FlagModel"]
+    package = SimpleNamespace(**{name: maker(name) for name in FLAG["classes"]})
+    monkeypatch.setattr(flagembedding, "flag_embedding", lambda: package)
+    flagembedding.load.cache_clear()
+    kinds = [*flagembedding._CLASSES.values(), "BGEM3FlagModel"]
     for kind, dtype in product(kinds, ("fp32", "fp16", "bf16")):
         if dtype != "bf16" or kind == "FlagLLMReranker":  # FlagModel._has_bf16
-            loading.load(kind, tmp_path, ("cpu",), dtype)
+            flagembedding.load(kind, tmp_path, ("cpu",), dtype)
     assert {*made} == {*kinds}
-    loading.load.cache_clear()
-    assert {*loading._WITH_BARS} <= {*FLAG["progress_bars"]}
+    flagembedding.load.cache_clear()
+    assert {*flagembedding._WITH_BARS} <= {*FLAG["progress_bars"]}
 
 
 def test_every_call_into_an_installed_package_fits_it() -> None:
@@ -189,12 +193,12 @@ def test_a_wrong_option_is_found(words: list[str], fault: str) -> None:
 
 
 @pytest.mark.parametrize(("module", "right", "wrong", "fault"), [
-    ("memlab/models/local/colbert.py", "show_progress_bar=", "show_bar=", "encode_document: no show_bar"),
+    ("memlab/models/local/late_interaction.py", "show_progress_bar=", "show_bar=", "encode_document: no show_bar"),
     ("memlab/models/local/loading.py", '"attn_implementation"', '"attn"', "model_kwargs: no attn"),
     ("memlab/models/local/loading.py", "trust_remote_code=", "trust=", "a class of sentence_transformers: no trust"),
-    ("memlab/models/local/sparse.py", '"SparseEncoder"', '"ThinEncoder"', "sentence_transformers has no ThinEncoder"),
+    ("memlab/models/local/embedder.py", '"SparseEncoder"', '"ThinEncoder"', "sentence_transformers has no ThinEncoder"),
     ("memlab/learn/training.py", "num_labels=1", "labels_wanted=1", "CrossEncoder: no labels_wanted"),
-    ("memlab/models/flagembedding/reranker.py", "normalize=False", "normalise=False", "compute_score: no normalise"),
+    ("memlab/models/flagembedding.py", "normalize=False", "normalise=False", "compute_score: no normalise"),
     ("memlab/search/faiss_index.py", "faiss.IndexHNSWFlat", "faiss.IndexHNSWPlain",
      "faiss.IndexHNSWPlain: there is no IndexHNSWPlain")])
 def test_a_wrong_call_is_found(module: str, right: str, wrong: str, fault: str) -> None:

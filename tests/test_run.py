@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.models.local.torch_build import GPU_BUILD, _version_file
+from memlab.models.local.backend import GPU_BUILD, _version_file
 from memlab.run import main
 from tests.greedy import plug_in
 from tests.small import LIVES, on_lives, words

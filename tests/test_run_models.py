@@ -13,7 +13,7 @@ from experiments.encoders import small_models
 from memlab.config.compose import compose
 from memlab.config.instantiate import CONF, options, stated
 from memlab.memory import Memory, Session
-from memlab.models.local.sparse import SparseTermEncoder
+from memlab.models.local.embedder import SparseTermEncoder
 from memlab.pipeline import Pipeline
 from memlab.run import main
 from memlab.search.sparse import SparseSearch

@@ -19,10 +19,11 @@ import httpx
 import psutil
 import pytest
 
+from memlab import servers
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Message, Prompt
 from memlab.serve import main
-from memlab.servers import node, records
+from memlab.servers import Server, records_folder, running_servers
 from memlab.serving import process
 from memlab.serving.plan import INSIDE
 from tests.models.chatserver import publish, serving
@@ -44,7 +45,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _nothing_left(memlab_home: Path) -> Iterator[None]:
     yield
-    for server in records.servers():
+    for server in running_servers():
         if server.is_local:
             process.end(server.pid, grace=0.1)
 
@@ -59,7 +60,7 @@ def begin(model: Path, env: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def ask(server: records.Server, key: str) -> int:
+def ask(server: Server, key: str) -> int:
     body = {"model": server.model, "messages": []}
     headers = {"Authorization": f"Bearer {key}"}
     return httpx.post(f"{server.url}/chat/completions", json=body, headers=headers).status_code
@@ -71,7 +72,7 @@ def test_a_server_is_started_recorded_used_and_stopped(env: Path, model: Path, t
     monkeypatch.setenv("FAKE_VLLM_SAID", str(tmp_path / "said.json"))
     monkeypatch.setenv("PYTHONPATH", "/memlab/s/own")
     assert serve(model, env, "--max-len", "4096", "--threads", "3", "--", "--seed", "7") == 0
-    server, = records.servers()
+    server, = running_servers()
     shown = capsys.readouterr()
     assert shown.out == (f"chat=server chat.model=tiny chat.url={server.url} chat.window=4096 "
                          f"chat.tokenizer={model}\n")
@@ -114,16 +115,16 @@ def test_the_same_is_served_once(env: Path, model: Path, capsys: pytest.CaptureF
     first = capsys.readouterr().out
     assert serve(model, env) == 0
     assert capsys.readouterr().out == first
-    assert len(records.servers()) == 1
+    assert len(running_servers()) == 1
     assert serve(model, env, "--max-len", "64") == 0  # not the same
-    assert len(records.servers()) == 2
+    assert len(running_servers()) == 2
     capsys.readouterr()
     assert main(["stop", "tiny"]) == 1
     assert "2 servers could be meant" in capsys.readouterr().err
-    assert main(["stop", records.servers()[0].file.stem]) == 0
+    assert main(["stop", running_servers()[0].file.stem]) == 0
     assert main(["stop"]) == 0
     assert main(["stop", "--all"]) == 0
-    assert records.servers() == []
+    assert running_servers() == []
 
 
 @pytest.mark.parametrize(("mode", "slot"), [
@@ -135,7 +136,7 @@ def test_encoders_and_rerankers(mode: str, slot: str, env: Path, model: Path, mo
                                 capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FAKE_VLLM", mode)
     assert serve(model, env, "--runner", "pooling") == 0
-    server, = records.servers()
+    server, = running_servers()
     assert capsys.readouterr().out == slot.format(url=server.url)
     assert main(["key", "tiny"]) == 0
     assert capsys.readouterr().out.strip() == server.key
@@ -163,7 +164,7 @@ def test_what_goes_wrong_is_told_and_leaves_nothing(mode: str, told: list[str], 
     for part in told:
         assert part in shown.err
     assert "Traceback" not in shown.err
-    assert list(records.folder().glob("*.json")) == []
+    assert list(records_folder().glob("*.json")) == []
     assert not [p for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE and "fake_vllm.py" in
                 " ".join(p.cmdline())]
 
@@ -199,7 +200,7 @@ def test_faults_of_the_command_line(env: Path, model: Path, tmp_path: Path, caps
 
 def test_a_dead_server_is_recognised(env: Path, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert serve(model, env) == 0
-    server, = records.servers()
+    server, = running_servers()
     os.killpg(server.pid, signal.SIGKILL)
     psutil.wait_procs([psutil.Process(server.pid)] if psutil.pid_exists(server.pid) else [], timeout=60)
     capsys.readouterr()
@@ -209,12 +210,12 @@ def test_a_dead_server_is_recognised(env: Path, model: Path, capsys: pytest.Capt
     # a process id that was given anew, and another machine's server
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
         replace(server, pid=other.pid, create_time=psutil.Process(other.pid).create_time() - 60).save()
-        found = records.servers()
+        found = running_servers()
         other.kill()
     assert found == []
     elsewhere = replace(server, host="another-machine")
     elsewhere.save()
-    assert records.servers() == [elsewhere]
+    assert running_servers() == [elsewhere]
     assert main(["stop", "tiny"]) == 1  # its process is not here
     elsewhere.remove()
 
@@ -227,7 +228,7 @@ def test_a_signal_ends_the_whole_family(number: int, mode: str, env: Path, model
         assert command.stdout is not None
         assert command.stderr is not None
         assert command.stdout.readline().startswith("chat=server chat.model=tiny")
-        server, = records.servers()
+        server, = running_servers()
         family = [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]
         assert len(family) == (2 if mode == "family" else 1)
         command.send_signal(number)
@@ -242,14 +243,14 @@ def test_a_signal_while_starting_ends_the_server(env: Path, model: Path, monkeyp
     monkeypatch.setenv("FAKE_VLLM", "silent")
     with begin(model, env) as command:
         deadline = time.monotonic() + 120
-        while not (running := records.servers()):
+        while not (running := running_servers()):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         assert running[0].task == ""
         command.send_signal(signal.SIGTERM)
         assert command.wait(120) == 0
     assert not psutil.pid_exists(running[0].pid)
-    assert records.servers() == []
+    assert running_servers() == []
 
 
 def test_a_server_in_the_foreground_is_stopped_from_elsewhere(env: Path, model: Path) -> None:
@@ -258,7 +259,7 @@ def test_a_server_in_the_foreground_is_stopped_from_elsewhere(env: Path, model: 
         command.stdout.readline()
         assert main(["stop"]) == 0
         assert command.wait(120) == 0
-    assert list(records.folder().iterdir()) == []
+    assert list(records_folder().iterdir()) == []
 
 
 def test_a_server_that_dies_later_is_told(env: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +270,7 @@ def test_a_server_that_dies_later_is_told(env: Path, model: Path, monkeypatch: p
     assert out.startswith("chat=server")
     assert "the server ended (status 1)" in err
     assert "RuntimeError: a worker died" in err
-    assert records.servers() == []
+    assert running_servers() == []
 
 
 def test_the_embedded_model_has_a_line_of_its_own(env: Path, memlab_home: Path, capsys: pytest.CaptureFixture[str],
@@ -278,7 +279,7 @@ def test_the_embedded_model_has_a_line_of_its_own(env: Path, memlab_home: Path, 
     (folder / "memlab.json").write_text("{}")
     monkeypatch.setenv("FAKE_VLLM_SAID", str(tmp_path / "said.json"))
     assert serve("embedded", env) == 0
-    server, = records.servers()
+    server, = running_servers()
     assert capsys.readouterr().out == f"chat=embedded chat.url={server.url}\n"
     line: list[Any] = json.loads((tmp_path / "said.json").read_text())["line"]
     at = line.index("--served-model-name")
@@ -289,10 +290,10 @@ def test_the_embedded_model_has_a_line_of_its_own(env: Path, memlab_home: Path, 
 def test_a_server_for_other_nodes(env: Path, model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
                                   capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FAKE_VLLM_SAID", str(tmp_path / "said.json"))
-    monkeypatch.setattr(node, "own_address", lambda: "127.0.0.2")  # an address of its own, on this machine
+    monkeypatch.setattr(servers, "own_address", lambda: "127.0.0.2")  # an address of its own, on this machine
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert serve(model, env, "--host", "node") == 0
-    server, = records.servers()
+    server, = running_servers()
     assert server.url == f"http://127.0.0.2:{server.port}/v1"
     assert (server.shared, server.host, server.job, server.names) == (True, socket.gethostname(), None, ("tiny",))
     assert f"chat.url={server.url} " in capsys.readouterr().out
@@ -319,17 +320,17 @@ def test_every_slurm_job_has_its_own_server_and_takes_back_what_it_left_before_a
         env: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     assert serve(model, env) == 0
-    first, = records.servers()
+    first, = running_servers()
     assert (first.job, first.restart) == ("7", 0)
     monkeypatch.setenv("SLURM_JOB_ID", "8")
     assert serve(model, env) == 0
-    assert {server.job for server in records.servers()} == {"7", "8"}
+    assert {server.job for server in running_servers()} == {"7", "8"}
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     assert serve(model, env) == 0
     assert not first.file.exists()
     process.end(first.pid, grace=0.1)  # left by the test alone: a requeue follows the end of all that a job started
-    assert sorted((server.job, server.restart) for server in records.servers()) == [("7", 1), ("8", 0)]
+    assert sorted((server.job, server.restart) for server in running_servers()) == [("7", 1), ("8", 0)]
 
 
 def test_servers_that_other_nodes_run_are_told_with_their_jobs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -351,10 +352,10 @@ def test_one_of_two_servers_is_killed_in_mid_run_and_nothing_is_lost(
     monkeypatch.setenv("FAKE_VLLM_DELAY", "0.02")
     for _ in range(2):
         assert serve(model, env, "--port", str(process.free_port(0))) == 0
-    first, second = records.servers()
+    first, second = running_servers()
     asked = [Prompt((Message("user", f"question {i}"),)) for i in range(200)]
 
-    def heard(server: records.Server) -> int:
+    def heard(server: Server) -> int:
         return sum(len(path.read_text().splitlines()) for path in tmp_path.glob(f"*-{server.port}.jsonl"))
 
     found, killed = [], False

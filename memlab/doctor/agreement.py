@@ -15,7 +15,7 @@ from memlab.doctor.rows import Row, agreement_row
 from memlab.doctor.speed import random_token_vectors, unit
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.models.local.maxsim import choose_products
+from memlab.models.local.late_interaction import choose_products
 from memlab.models.protocols import Floats, Ints
 from memlab.search import faiss_gpu
 from memlab.search.exact import Exact, ExactOnDevice, Neighbours

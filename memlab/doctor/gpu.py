@@ -11,8 +11,6 @@ import argparse
 import math
 import platform
 import re
-import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +28,7 @@ from memlab.models.local.backend import resolve
 from memlab.runtime.files import os_errors, write_json
 from memlab.runtime.paths import expand
 from memlab.runtime.terminal import print
+from memlab.serving.environment import driver_values
 
 WORDS = {"device": "auto", "size": "auto", "out": "doctor-gpu.json"}
 """Names of the words and their defaults; a file lies in the current folder."""
@@ -139,7 +138,8 @@ def describe(device: str) -> dict[str, Any]:
         properties = torch.cuda.get_device_properties(device)
         described |= {"device": properties.name, "memory_gb": round(properties.total_memory / 1e9, 1),
                       "capability": f"{properties.major}.{properties.minor}",
-                      "multiprocessors": properties.multi_processor_count, "driver": _driver()}
+                      "multiprocessors": properties.multi_processor_count,
+                      "driver": next(iter(driver_values("driver_version")), "")}
     return described
 
 
@@ -164,13 +164,3 @@ def _words(given: Sequence[str]) -> dict[str, str]:
     if words["size"] not in ("auto", "real", "small"):
         raise MemlabError(f"size={words['size']} is none of auto, real, small", fix="size=small")
     return words
-
-
-def _driver() -> str:
-    """Return the version of the driver; "" if its command does not tell it."""
-    command = shutil.which("nvidia-smi")
-    if command is None:
-        return ""
-    query = [command, "--query-gpu=driver_version", "--format=csv,noheader"]
-    found = subprocess.run(query, capture_output=True, text=True, check=False).stdout.split()  # noqa: S603
-    return found[0] if found else ""

@@ -20,7 +20,7 @@ from memlab.doctor import random_models
 from memlab.doctor.random_models import LARGE, TINY, Shape
 from memlab.doctor.rows import Row, rate
 from memlab.errors import MemlabError
-from memlab.models.flagembedding import loading
+from memlab.models.flagembedding import flag_embedding
 from memlab.models.local.batching import tokenise
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.local.embedder import SentenceEmbedder
@@ -255,7 +255,7 @@ def flag_rate(kind: Literal["encoder", "reranker"], folder: Path, device: str, s
     """Measure FlagEmbedding on the texts or pairs of the rows above; skipped where it is not installed."""
     name, half = f"FlagEmbedding's {kind}", device != "cpu"
     try:
-        package = loading.flag_embedding()
+        package = flag_embedding()
     except MemlabError as error:
         return Row("speed", name, error.what, "skipped", advice=error.fix)
     if kind == "encoder":

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from memlab.errors import MemlabError, MissingFiles
 from memlab.harness.arm import Arm
-from memlab.models.chat.router import AUTO
+from memlab.models.chat.client import AUTO
 from memlab.models.local.backend import GPU_BUDGET
 from memlab.models.local.base import ModelFiles
 from memlab.models.protocols import Embedder, PairScorer, models_in

@@ -29,7 +29,7 @@ from memlab.harness.gpu_plan import (
     server_models,
 )
 from memlab.harness.gpu_searches import Search, gigabytes, searches
-from memlab.models.local.torch_build import gpu_count
+from memlab.models.local.backend import gpu_count
 from memlab.runtime.console import Console
 from memlab.serving import environment
 from memlab.serving.settings import short_name

@@ -10,9 +10,9 @@ import numpy as np
 
 from memlab.errors import MissingFiles
 from memlab.harness.gpu_plan import parts, size
-from memlab.models.costs import CHARACTERS, tokens_read
 from memlab.models.local.base import ModelFiles
-from memlab.models.local.maxsim import GPU_CELLS
+from memlab.models.local.late_interaction import GPU_CELLS
+from memlab.models.protocols import CHARACTERS, tokens_read
 from memlab.pipeline import Pipeline
 from memlab.search import faiss_gpu
 from memlab.search.as_of import VisiblePool, memory_pools, of_kinds, pools

@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from pydantic import Field
 
-from memlab.models.local.backend import free_bytes, to_device
+from memlab.models.local.backend import free_bytes, gpu_count, to_device
 from memlab.models.local.batching import attempt
-from memlab.models.local.torch_build import gpu_count
 from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import Scores, topk_candidates
 from memlab.stage import stage

@@ -15,7 +15,7 @@ import numpy as np
 
 from memlab.models.local.backend import to_device
 from memlab.models.local.batching import attempt
-from memlab.models.local.maxsim import GPU_CELLS
+from memlab.models.local.late_interaction import GPU_CELLS
 from memlab.models.protocols import Floats, Ints
 from memlab.search.exact import note
 from memlab.search.placed_tokens import PlacedTokens

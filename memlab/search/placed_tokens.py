@@ -16,7 +16,7 @@ import numpy as np
 
 from memlab.models.local.backend import free_bytes, to_device
 from memlab.models.local.batching import attempt
-from memlab.models.local.maxsim import Products
+from memlab.models.local.late_interaction import Products
 from memlab.models.protocols import Ints, TokenMatcher
 from memlab.store import bit_codes
 from memlab.store.token_vectors import TokenBlock, TokenVectors

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from memlab.models.local.sparse import SparseTermEncoder, term_matrix
+from memlab.models.local.embedder import SparseTermEncoder, term_matrix
 from memlab.search.as_of import pools
 from memlab.search.hits import MATCH, HitsBuilder
 from memlab.stage import Names, stage

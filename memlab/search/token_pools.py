@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from memlab.models.local.maxsim import Products
+from memlab.models.local.late_interaction import Products
 from memlab.models.protocols import Ints, TokenMatcher
 from memlab.search.as_of import MemoryPool, memory_pools, of_kinds
 from memlab.search.placed_tokens import PlacedTokens, place, place_of

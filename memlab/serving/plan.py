@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from memlab.errors import Faults, MemlabError
 from memlab.runtime.machine import usable_cores
 from memlab.runtime.paths import bundled_encoder
-from memlab.servers import node, records
-from memlab.serving import bundled, environment
+from memlab.servers import Address, address_of, file_name
+from memlab.serving import environment
 from memlab.serving.environment import Device
 from memlab.serving.settings import EIGHT_BITS, OWN_GB, SHARES, Settings, served_names, settings, smaller_forms
 
@@ -56,7 +56,7 @@ class Plan:
     gpus: tuple[int, ...]
     threads: int
     extra: tuple[str, ...] = ()
-    address: node.Address = node.Address()
+    address: Address = Address()
 
     def line(self, port: int) -> list[str]:
         """Return the command line for a port, without the key: any user of a machine can read command lines."""
@@ -139,18 +139,18 @@ def make_plan(args: argparse.Namespace, env: Path, extra: Sequence[str], echo: C
     if args.data_parallel == AUTO:
         model_settings = for_gpus(model_settings, gpus if device == "gpu" else ())
     name, names = str(args.model), [model_settings.model]
-    if model_settings.model == bundled.embedded_folder().name:
+    if model_settings.model == environment.embedded_folder().name:
         names.append("embedded")
-        model_settings = replace(model_settings, model=str(bundled.ensure_embedded(env, echo)))
+        model_settings = replace(model_settings, model=str(environment.ensure_embedded(env, echo)))
     elif model_settings.model == "minilm":
         model_settings = replace(model_settings, model=str(bundled_encoder()))
     elif is_folder(model_settings.model):
-        name = records.file_name(Path(model_settings.model).name)
+        name = file_name(Path(model_settings.model).name)
         names = [name]
     elif args.model in served_names():
         names.insert(0, name)
     return Plan(name, model_settings, tuple(names), python, device, tuple(gpus), args.threads or usable_cores(),
-                tuple(extra), node.address(args.host))
+                tuple(extra), address_of(args.host))
 
 
 def choose_device(choice: DeviceChoice, build: Device | None, gpus: Sequence[int]) -> Device:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from memlab.errors import MemlabError
-from memlab.servers.node import LOOPBACK
+from memlab.servers import LOOPBACK
 from memlab.text.display import sanitise
 
 _PREFIX = re.compile(r"^(\(\w[\w-]* pid=\d+\) )?((INFO|WARNING|ERROR) [\d-]+ [\d:]+ )?(\[[\w.]+:\d+\] )?")

@@ -1,4 +1,7 @@
-"""Life cycle of one server: start, wait until it answers, record, watch, end."""
+"""Life cycle of one server: start, wait until it answers a real request, record, watch, end.
+
+/health also answers for models that crash at the first request, so a server is ready when it has answered one.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,32 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import httpx
 import psutil
 
+from memlab.errors import MemlabError
 from memlab.runtime.progress import clock
-from memlab.servers import node, records
-from memlab.servers.records import Server
-from memlab.serving import bundled, process, ready
+from memlab.servers import Server, base_url, file_stem, node_name, records_folder, running_servers, slurm_job
+from memlab.serving import environment, process
 from memlab.serving.plan import Plan, check_room, is_folder, outer_variables
-from memlab.serving.settings import Settings
+from memlab.serving.settings import Runner, Settings
+
+_CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 4, "temperature": 0}
+PROBES: dict[Runner, dict[str, tuple[str, dict[str, Any], str]]] = {
+    "generate": {"chat": ("/chat/completions", _CHAT, "choices")},
+    "pooling": {"embeddings": ("/embeddings", {"input": ["hello"]}, "data"),
+                "score": ("/score", {"text_1": "hello", "text_2": "hello"}, "data")},
+}
+"""Runner -> task -> (path, request, a field of every valid answer)."""
+
+_BETWEEN = 0.5  # seconds between two requests to a server that does not listen yet
+_ANSWER = 300.0  # seconds for the first answer: a CPU may compile for minutes
 
 KEY_VARIABLE = "MEMLAB_SERVING_KEY"
 """The variable with the key of a served encoder or reranker, for runs."""
@@ -32,6 +49,75 @@ GRACE = 15.0
 _SHOW_EVERY = 10.0  # seconds between two lines of progress
 
 
+@dataclass(frozen=True)
+class Ready:
+    """A ready server's task ("chat", "embeddings" or "score"), the length of an embedding, and the window."""
+
+    task: str
+    dimensions: int | None
+    window: int | None
+
+
+def wait_until_ready(server: subprocess.Popen[bytes], url: str, key: str, model: str, runner: Runner, log: Path, *,
+         timeout: float, show: Callable[[float, str], None]) -> Ready:
+    """Return a server's task as soon as it has answered a real request.
+
+    ``show(seconds, last line of the log)`` is called twice per second. Raises MemlabError if the server ends, refuses
+    every kind of request, or is not ready within ``timeout`` seconds.
+    """
+    start = time.monotonic()
+    with httpx.Client(headers={"Authorization": f"Bearer {key}"}, timeout=httpx.Timeout(_ANSWER, connect=5),
+                      trust_env=False) as client:  # the environment's proxy does not lead to this machine itself
+        while True:
+            if (status := server.poll()) is not None:
+                raise process.death(status, log)
+            elapsed = time.monotonic() - start
+            if elapsed > timeout:
+                raise MemlabError(f"not ready after {clock(elapsed)}{process.last_lines(log)}\n", where=str(log),
+                                  fix="--timeout SECONDS")
+            if ready := _ask(client, url, model, runner, timeout - elapsed):
+                return ready
+            show(elapsed, next(reversed(process.tail(log, 4000)), ""))
+            time.sleep(_BETWEEN)
+
+
+def _ask(client: httpx.Client, url: str, model: str, runner: Runner, remaining: float) -> Ready | None:
+    """Send the requests that prove readiness; return None if the server does not answer yet."""
+    refusals = []
+    for task, (path, request, field) in PROBES[runner].items():
+        try:
+            reply = client.post(url + path, json={"model": model, **request},
+                                timeout=httpx.Timeout(min(_ANSWER, max(remaining, 1.0)), connect=5))
+        except httpx.TransportError:
+            return None
+        if reply.status_code == 503:  # up, and still loading
+            return None
+        if reply.status_code == 200 and _field(reply, field):
+            length = len(_field(reply, "data", 0, "embedding")) if task == "embeddings" else None
+            return Ready(task, length, _window(client, url))
+        refusals.append(f"{path}: status {reply.status_code}, {reply.text[:200]}")
+    raise MemlabError("the server is up but answers no request: " + "; ".join(refusals), where=url,
+                      fix="a chat model needs a chat template; encoders and rerankers need --runner pooling")
+
+
+def _window(client: httpx.Client, url: str) -> int | None:
+    """Return the maximum tokens of prompt and reply together; None if the server does not report it."""
+    with suppress(httpx.TransportError, ValueError, TypeError, OverflowError):
+        return int(_field(client.get(url + "/models"), "data", 0, "max_model_len"))
+    return None
+
+
+def _field(reply: httpx.Response, *path: str | int) -> Any:
+    """Return a field of a JSON reply; None if there is no such field, or the reply is not JSON."""
+    try:
+        value = reply.json()
+        for key in path:
+            value = value[key]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return value
+
+
 def start(plan: Plan, *, port: int, timeout: float,
           echo: Callable[[str], None]) -> tuple[Server, subprocess.Popen[bytes] | None]:
     """Return a server that answers, and its process if it was started here.
@@ -39,8 +125,8 @@ def start(plan: Plan, *, port: int, timeout: float,
     A running server with the same command is returned, unless a port is given or the server belongs to another SLURM
     job, which may end at any time and has its own GPUs.
     """
-    job, restart = node.job()
-    for other in records.servers():
+    job, restart = slurm_job()
+    for other in running_servers():
         if job is not None and other.job == job and other.restart < restart:
             other.remove()  # from this job before it was requeued
         elif (port == 0 and other.is_local and other.task and other.job == job
@@ -50,7 +136,7 @@ def start(plan: Plan, *, port: int, timeout: float,
     check_room(plan.settings, plan.device, plan.gpus)
     port = process.free_port(port, plan.address.listen)
     key = secrets.token_urlsafe(32)
-    log = records.folder() / f"{records.file_stem(plan.name, node.name(), port)}.log"
+    log = records_folder() / f"{file_stem(plan.name, node_name(), port)}.log"
     echo(f"starting {plan.name} on {plan.device}: {shlex.join(plan.record(port))}")
     if memory := plan.memory():
         echo(f"{plan.name} {memory}")
@@ -59,12 +145,12 @@ def start(plan: Plan, *, port: int, timeout: float,
     leader = process.launch(plan.line(port), variables, log)
     server: Server | None = None
     try:
-        server = Server(plan.name, plan.names[0], node.url(plan.address.connect, port), key, leader.pid,
-                        psutil.Process(leader.pid).create_time(), node.name(), str(log),
+        server = Server(plan.name, plan.names[0], base_url(plan.address.connect, port), key, leader.pid,
+                        psutil.Process(leader.pid).create_time(), node_name(), str(log),
                         datetime.now(UTC).isoformat(timespec="seconds"), plan.record(port), names=plan.names,
                         shared=plan.address.shared, job=job, restart=restart)
         server.save()  # before it is ready, so that `stop` always finds it
-        answer = ready.wait(leader, server.url, key, server.model, plan.settings.runner, log,
+        answer = wait_until_ready(leader, server.url, key, server.model, plan.settings.runner, log,
                             timeout=timeout, show=_progress(plan.name, echo))
         revision, folder = _revision_and_folder(plan.settings)
         server = replace(server, task=answer.task, dimensions=answer.dimensions, window=answer.window,
@@ -99,7 +185,7 @@ def end(server: Server, grace: float) -> None:
 
 def overrides(server: Server) -> str:
     """Return the overrides with which a run uses a server, quoted for the shell."""
-    if server.model == bundled.embedded_folder().name:
+    if server.model == environment.embedded_folder().name:
         return f"chat=embedded chat.url={server.url}"
     slot, form = {"chat": ("chat", "server"), "embeddings": ("embedder", "openai"),
                   "score": ("cross_encoder", "http_rerank")}[server.task]
@@ -139,13 +225,17 @@ def _progress(name: str, echo: Callable[[str], None]) -> Callable[[float, str], 
 
 
 def _revision_and_folder(settings: Settings) -> tuple[str | None, str | None]:
-    """Return the commit of a hub model and the folder of its files in the hub's cache; of a local folder only that."""
+    """Return the revision of a model's weights and the folder of its files.
+
+    The revision is the commit of a hub model, and what vLLM quantises the weights to: other bits give other replies.
+    """
     if is_folder(settings.model):
-        return None, settings.model
+        return settings.quantization, settings.model
     from huggingface_hub.constants import HF_HUB_CACHE
 
     cache = Path(HF_HUB_CACHE) / f"models--{settings.model.replace('/', '--')}"
     ref = cache / "refs" / (settings.revision or "main")
     commit = ref.read_text().strip() if ref.is_file() else settings.revision
     folder = cache / "snapshots" / (commit or "-")
-    return commit, str(folder) if folder.is_dir() else None
+    revision = "@".join(filter(None, [commit, settings.quantization])) or None
+    return revision, str(folder) if folder.is_dir() else None

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import MAX_TOKENS, Chat, Completion, Prompt
-from memlab.models.costs import prompt_costs
+from memlab.models.protocols import prompt_costs
 from memlab.runtime import checked_lines
 from memlab.runtime.files import open_plain, write_all
 from memlab.runtime.progress import progress

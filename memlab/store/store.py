@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Chat, Completion, Prompt
-from memlab.models.costs import pair_costs, text_costs
-from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher
+from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role, TokenMatcher, pair_costs, text_costs
 from memlab.runtime.paths import expand, store_root
 from memlab.store import token_index
 from memlab.store.completions import Completions

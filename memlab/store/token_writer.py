@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
-from memlab.models.costs import text_costs
-from memlab.models.protocols import Floats, Ints, Role, TokenMatcher
+from memlab.models.protocols import Floats, Ints, Role, TokenMatcher, text_costs
 from memlab.runtime.progress import progress
 from memlab.store.token_vectors import Precision, TokenBlock, make_block
 from memlab.store.writer import model_name

@@ -56,7 +56,7 @@ def test_a_fault_names_place_and_what_was_expected(node: dict[str, Any], expecte
     "memlab.harness.arm.Path", "memlab.config.overrides.Override",  # classes reached through memlab, but not memlab's
     "memlab.harness.manifest.subprocess.Popen",
     "memlab.rank.select.cut", "memlab.rank.select.Fixd", "memlab.nowhere.Class",
-    "memlab.store.Store",  # memlab's, but no part of a configuration
+    "memlab.store.store.Store",  # memlab's, but no part of a configuration
 ])
 def test_nothing_but_memlabs_own_parts_is_made(target: str) -> None:
     (fault,) = faults_of({"_target_": target, "args": "touch /tmp/no"})

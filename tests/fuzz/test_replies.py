@@ -1,9 +1,8 @@
-"""Readers of chat models' replies and of stored completions: a value that tables can hold, or none."""
+"""Readers of servers' replies and of stored completions: a value that tables can hold, or none."""
 
 from __future__ import annotations
 
 import hashlib
-import math
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ from hypothesis import strategies as st
 from memlab.data.jsonl import SessionLine, TurnLine
 from memlab.judge.cases import read as read_hypotheses
 from memlab.judge.llm import contains_yes, first_word
-from memlab.models.chat.connection import parse_completion
-from memlab.models.chat.protocol import MAX_TOKENS, Completion
+from memlab.models.chat.protocol import Completion
 from memlab.query.decompose import LLMDecompose
 from memlab.query.time_window import LLMWindows
 from memlab.questions.propose import propose_by_model
@@ -34,8 +32,6 @@ from tests.write.conversations import talk
 
 pytestmark = pytest.mark.slow
 
-REPLY = {"choices": [{"message": {"content": "yes", "role": "assistant"}, "finish_reason": "stop", "logprobs": {
-    "content": [{"token": "yes", "logprob": -0.5}]}}], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
 EXTRACTED = {"facts": [{"fact": "The user moved.", "turns": [1], "source": "user", "category": "event"}],
              "entities": [{"name": "Rome", "kind": "place", "summary": "a city"}],
              "relationships": [{"source": "user", "relation": "lives in", "target": "Rome", "when": "May"}]}
@@ -63,18 +59,6 @@ class Replies:
 
 
 CHAT = ScriptedChat(lambda _: "")
-
-
-@fuzz
-@given(as_json(mutated(REPLY)))
-def test_completions_of_a_server(content: bytes) -> None:
-    try:
-        reply = outcome(lambda: parse_completion(content, 0.1))
-    except ValueError:  # the request is sent again
-        return
-    assert 0 <= reply.prompt_tokens <= MAX_TOKENS >= reply.completion_tokens >= 0
-    assert reply.logprob is None or math.isfinite(reply.logprob)
-    assert completions.decode(completions.encode("k", reply)) == ("k", reply)
 
 
 LINE = {"key": "k", "text": "yes", "prompt_tokens": 3, "completion_tokens": 2, "seconds": 0.5, "finish": "stop",

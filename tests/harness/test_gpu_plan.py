@@ -29,8 +29,8 @@ from memlab.harness.gpu_plan import (
 from memlab.harness.gpu_print import check_cards
 from memlab.harness.sweep import read
 from memlab.models.local import base
+from memlab.models.local.base import token_width, weight_count
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.models.local.files import token_width, weight_count
 from memlab.run import main
 from memlab.runtime.paths import bundled_encoder
 from memlab.serving.settings import LEFT_GB, settings

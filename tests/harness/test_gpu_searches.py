@@ -8,9 +8,9 @@ import pytest
 
 from memlab.harness import gpu_searches
 from memlab.harness.gpu_searches import Search, searches
-from memlab.models.costs import MARKERS
 from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.local.late_interaction import LateInteraction
+from memlab.models.protocols import MARKERS
 from memlab.pipeline import Pipeline
 from memlab.search import exact
 from memlab.search.dense import Dense

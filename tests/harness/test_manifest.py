@@ -91,7 +91,7 @@ def test_a_file_that_moves_makes_no_run_stale(copy: Path, digest: Callable[[], s
 def test_the_source_decides_whether_a_run_is_finished(copy: Path, digest: Callable[[], str], tmp_path: Path) -> None:
     assert digest()
     arm(tmp_path).run(Store(tmp_path / "store"))
-    for name, finished in (("ask.py", True), ("servers/node.py", True), ("rank/score.py", False)):
+    for name, finished in (("ask.py", True), ("servers.py", True), ("rank/score.py", False)):
         (copy / name).write_text((copy / name).read_text() + "\nOTHER = 1\n")
         assert digest()
         assert arm(tmp_path).finished() is finished, name

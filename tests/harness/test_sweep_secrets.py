@@ -13,7 +13,7 @@ from memlab.cluster.snapshot import take_snapshot
 from memlab.config.compose import compose
 from memlab.errors import MemlabError
 from memlab.harness.sweep import arm_of, read
-from memlab.models.http.embedder import HttpEmbedder
+from memlab.models.http import HttpEmbedder
 from memlab.run import main
 from tests.examples import fewer
 from tests.small import words

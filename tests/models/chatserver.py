@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from memlab.servers import records
+from memlab.servers import Server, records_folder
 
 Rule = Callable[[list[dict[str, str]]], str]
 Gate = Callable[[int], bool]
@@ -39,6 +39,7 @@ class ChatServer:
         self.faults: list[str] = []
         self.requests: list[dict[str, Any]] = []
         self.times: list[float] = []
+        self.keys: list[str] = []  # the header of each request that holds its key; "" for none
         self.probes = self.away = 0  # GETs so far, and how many more of them are answered by 503
         self.takes_schemas = True
         self.refuses: Callable[[dict[str, Any]], tuple[int, Any] | None] = lambda _: None  # (status, body) of an error
@@ -130,6 +131,7 @@ class ChatServer:
             return await _send(writer, 401, _error(f"no access with {given}"))
         request = json.loads(body)
         self.requests.append(request)
+        self.keys.append(given)
         self.times.append(time.monotonic())
         if self.die_after is not None and len(self.requests) >= self.die_after:
             self._end.set()
@@ -202,12 +204,12 @@ def serving(rule: Rule = echo, *, key: str | None = None, delay: float = 0.0) ->
         server.stop()
 
 
-def publish(url: str, **fields: Any) -> records.Server:
+def publish(url: str, **fields: Any) -> Server:
     """Leave the record of a chat server that this very process is."""
-    records.folder()
+    records_folder()
     known: dict[str, Any] = {"name": "tiny", "model": "tiny", "url": url, "key": "a key of ours", "pid": os.getpid(),
                              "create_time": psutil.Process().create_time(), "host": socket.gethostname(), "log": "log",
                              "started": "2024-01-01T00:00:00+00:00", "command": (), "task": "chat"}
-    server = records.Server(**known | fields)
+    server = Server(**known | fields)
     server.save()
     return server

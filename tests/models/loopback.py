@@ -34,9 +34,15 @@ class Loopback:
     """What the service was asked, and how it is to misbehave: one fault a request, in order, then none."""
 
     def __init__(self) -> None:
-        self.url, self.bodies, self.headers, self.times = "", [], [], []
+        self.url, self.bodies, self.headers, self.times, self.paths = "", [], [], [], []
+        self.away = 0  # how many more requests are answered by 503
         self.faults: list[str] = []
         self.lock = threading.Lock()
+
+    def is_away(self) -> bool:
+        with self.lock:
+            self.away -= 1 if self.away else 0
+            return bool(self.away)
 
     def answer(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         if path.endswith("/embeddings"):
@@ -52,15 +58,23 @@ def serving() -> Iterator[Loopback]:
     world = Loopback()
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(503 if world.is_away() else 404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with world.lock:
                 world.bodies.append(body)
+                world.paths.append(self.path)
                 world.headers.append(dict(self.headers))
                 world.times.append(time.monotonic())
                 fault = world.faults.pop(0) if world.faults else ""
+            if world.is_away():
+                fault = "503"
             status, extra = 200, {}
-            reply = world.answer(self.path, body)
+            reply = world.answer(self.path.partition("?")[0], body)
             items = reply.get("data") or reply["results"]
             field = "embedding" if "data" in reply else "relevance_score"
             if fault == "429":

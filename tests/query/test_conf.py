@@ -13,7 +13,7 @@ from memlab.stage import Stage, declaration, spec
 from memlab.tables import GOLD
 from tests.choices import choices_of
 
-EMBEDDER = {"_target_": "memlab.models.http.embedder.HttpEmbedder", "url": "http://127.0.0.1:1/v1", "model": "some",
+EMBEDDER = {"_target_": "memlab.models.http.HttpEmbedder", "url": "http://127.0.0.1:1/v1", "model": "some",
             "dimensions": 8}
 CHAT = {"_target_": "memlab.models.chat.openai.OpenAIChat", "model": "some"}
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.overrides import TorchFunctionMode
 
-from memlab.models.local.maxsim import Products
+from memlab.models.local.late_interaction import Products
 from memlab.search import exact, late_interaction, maxsim, placed_tokens, token_pools
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate

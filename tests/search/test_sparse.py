@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.encoders.small_models import save_sparse
-from memlab.models.local.sparse import SparseTermEncoder, term_matrix
+from memlab.models.local.embedder import SparseTermEncoder, term_matrix
 from memlab.models.protocols import Embedder, embedders_in
 from memlab.search.sparse import SparseSearch
 from memlab.store import Store

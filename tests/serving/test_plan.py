@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.servers.node import LOOPBACK, Address
+from memlab.servers import LOOPBACK, Address
 from memlab.serving import plan
 from memlab.serving.environment import Device
 from memlab.serving.plan import Plan

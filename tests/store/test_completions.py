@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.models.chat import connection
+from memlab.models import connection
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Completion, Message, Prompt
 from memlab.runtime import checked_lines

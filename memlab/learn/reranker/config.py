@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from memlab.errors import MemlabError
 from memlab.learn.pairs import parse_fold
 from memlab.models.local.backend import Device
-from memlab.models.local.files import check_path, model_folder
+from memlab.models.local.base import check_path, model_folder
 from memlab.runtime.files import write_json
 from memlab.runtime.paths import bundled_encoder
 from memlab.stage import LocalPath, stage

@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
 
 from memlab.errors import MemlabError
-from memlab.models.chat import json_schema
-from memlab.models.chat.background import Emit
-from memlab.models.chat.connection import ChatSettings, Connection
-from memlab.models.chat.failures import FieldsRefused, NoSchema, TooLong, Withheld
-from memlab.models.chat.fields import changes, fields_of
+from memlab.models.background import Emit, run_workers
+from memlab.models.chat import replies
 from memlab.models.chat.protocol import Completion, Message, Prompt
+from memlab.models.chat.refusals import Refused, changes, check_refusal, fields_of
 from memlab.models.chat.tokenizer import valid
+from memlab.models.connection import Connection, Reply
+from memlab.models.server import ServerSettings, check_address
+from memlab.stage import stage
+
+AUTO = "auto"
+"""The address that stands for every server of the model that ``memlab serve`` started."""
 
 Fits = Callable[[Sequence[Message], int | None], bool]
 
 REFUSED = Completion("", 0, 0, 0.0, finish="refused")
+
+
+@stage
+class ChatSettings(ServerSettings):
+    """The settings of a chat model that its connections need."""
+
+    # an address, or auto; not part of the identity
+    url: Annotated[str, AfterValidator(lambda url: url if url == AUTO else check_address(url))] = (
+        "http://127.0.0.1:8000/v1")
+    # 0: the likeliest word each time, so that a run can be repeated; null: never sent, not for votes either, and the
+    # server's own default holds. A server that refuses it is asked without, and the run says so
+    temperature: Annotated[float, Field(ge=0)] | None = 0.0
+    seed: int = 0  # sent with every request, plus the number of the sample
+    # of a reply, the thinking of a reasoning model included; sent as max_completion_tokens where the server asks for it
+    max_tokens: Annotated[int, Field(ge=1)] = 256
+    # how long a reasoning model thinks, e.g. medium; null: not sent, and the server's own default holds
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    # ask for the log-probability of each reply, kept with the answer; a server that has none is asked without
+    logprobs: bool = False
+    # requests at a time (auto: to each server); a vLLM server on a GPU takes 64 and more
+    concurrency: Annotated[int, Field(ge=1)] = 16
+    timeout: Annotated[float, Field(gt=0)] = 300.0  # seconds for one whole reply
+    # longest wait, in seconds, for a server that is away; 3 s if it has never answered, unless url is auto
+    patience: Annotated[float, Field(ge=0)] = 600.0
+    retries: Annotated[int, Field(ge=0)] = 6  # as in ServerSettings
 
 
 async def ask_all(settings: ChatSettings, fits: Fits, prompts: Sequence[Prompt], order: Iterator[int],
@@ -34,21 +64,20 @@ async def ask_all(settings: ChatSettings, fits: Fits, prompts: Sequence[Prompt],
             for position in order:
                 await emit((position, await client.ask(prompts[position])))
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(settings.concurrency, len(prompts))):
-                    group.create_task(worker())
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None
+        await run_workers(worker, min(settings.concurrency, len(prompts)))
 
 
 class Client(Connection):
-    """Sends prompts to one server, in the form that it takes (``memlab.models.chat.fields``)."""
+    """Sends prompts to one server, in the form that it takes (``memlab.models.chat.refusals``)."""
 
     def __init__(self, settings: ChatSettings, fits: Fits) -> None:
         super().__init__(settings)
-        self._fits = fits
+        self.chat, self._fits = settings, fits
         self._fields = fields_of(self.where, settings.model)
+
+    def check_refusal(self, reply: Reply) -> None:
+        """Raise Refused for a refusal that ``ask`` can handle."""
+        check_refusal(reply)
 
     async def ask(self, prompt: Prompt) -> Completion:
         """Return one prompt's completion; its ``finish`` is "refused" if the prompt does not fit."""
@@ -61,25 +90,25 @@ class Client(Connection):
         """Ask for JSON that the server binds to the schema; ask in words if the server refuses the schema."""
         try:
             return await self._reply(prompt, prompt.messages, schema)
-        except NoSchema:
+        except Refused:
             self._fields.refuse_schema(schema)
         return await self._reply(prompt, _ask_for_json(prompt.messages, schema))
 
     async def _repaired_reply(self, prompt: Prompt, schema: str, reply: Completion) -> Completion:
         """Return a reply that fits the schema, by repair or a second request if necessary; else the first reply."""
-        fault = json_schema.fault(reply.answer, schema)
+        fault = replies.fault(reply.answer, schema)
         if fault is None:
             return reply
-        if (mended := json_schema.mend(reply.answer, schema)) is not None:
+        if (mended := replies.mend(reply.answer, schema)) is not None:
             return replace(reply, text=mended, repaired=True)
         if reply.fault is not None:  # it would be cut off or withheld again
             return reply
-        request = Message("user", json_schema.second_request(fault, schema))
+        request = Message("user", replies.second_request(fault, schema))
         longer = (*prompt.messages, Message("assistant", reply.answer), request)
         second = await self._reply(prompt, longer, schema if self._fields.takes_schema(schema) else None)
         if second is None:
             return reply
-        text = json_schema.mend(second.answer, schema)
+        text = replies.mend(second.answer, schema)
         return replace(reply, text=reply.text if text is None else text, repaired=True, logprob=None,
                        prompt_tokens=reply.prompt_tokens + second.prompt_tokens,
                        completion_tokens=reply.completion_tokens + second.completion_tokens,
@@ -92,28 +121,24 @@ class Client(Connection):
         body = self._body(prompt, messages, schema)
         async with self._fields.turn(*body, schema or ""):
             while self._fields.takes_schema(schema):
-                sent = self._fields.adapted(body)
+                sent = self._fields.adapt(body)
                 try:
-                    return replace(await self.post(sent), sent=changes(body, sent))
-                except TooLong:
-                    return None
-                except Withheld:
-                    return Completion("", 0, 0, 0.0, "content_filter", sent=changes(body, sent))
-                except NoSchema as error:
-                    if schema is None:
-                        raise self._refusal(error) from error
-                    raise
-                except FieldsRefused as error:
-                    if not self._fields.learn(error.names, sent):
-                        raise self._refusal(error) from error
-        raise NoSchema(schema)
-
-    def _refusal(self, error: Exception) -> MemlabError:
-        return MemlabError(f"the request is refused ({self._redact(str(error))})", where=self.where,
-                           fix="check the chat's settings: a field that is null is not sent")
+                    return replace(await self.post("/chat/completions", sent, _completion), sent=changes(body, sent))
+                except Refused as refusal:
+                    if refusal.reason == "too long":
+                        return None
+                    if refusal.reason == "withheld":
+                        return Completion("", 0, 0, 0.0, "content_filter", sent=changes(body, sent))
+                    if refusal.reason == "schema" and schema is not None:
+                        raise
+                    if not self._fields.learn(refusal.names, sent):
+                        raise MemlabError(
+                            f"the request is refused ({self.redact(str(refusal))})", where=self.where,
+                            fix="check the chat's settings: a field that is null is not sent") from refusal
+        raise Refused("schema", "another request was refused with this schema")
 
     def _body(self, prompt: Prompt, messages: Sequence[Message], schema: str | None) -> dict[str, Any]:
-        settings = self.settings
+        settings = self.chat
         body: dict[str, Any] = {
             "model": settings.model, "seed": settings.seed + prompt.sample,
             "messages": [{"role": message.role, "content": valid(message.content)} for message in messages],
@@ -131,7 +156,11 @@ class Client(Connection):
         return body
 
 
+def _completion(reply: Reply) -> Completion:
+    return replies.parse_completion(reply.content, reply.seconds)
+
+
 def _ask_for_json(messages: Sequence[Message], schema: str) -> tuple[Message, ...]:
     """Ask for JSON at the end of the last message, so that prompts keep their common beginning."""
     *before, last = messages
-    return (*before, Message(last.role, f"{last.content}\n\n{json_schema.request(schema)}"))
+    return (*before, Message(last.role, f"{last.content}\n\n{replies.request(schema)}"))

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from memlab.models.chat.background import Emit, background
-from memlab.models.chat.client import ask_all
-from memlab.models.chat.connection import ChatSettings
+from memlab.models.background import Emit, background
+from memlab.models.chat.client import AUTO, ChatSettings, ask_all
 from memlab.models.chat.protocol import Completion, Message, Prompt
-from memlab.models.chat.router import AUTO, route
+from memlab.models.chat.router import route
 from memlab.models.chat.tokenizer import PromptCounter, Tokenizer, has_tokenizer, prompt_counter
 from memlab.runtime.paths import expand, home
 from memlab.stage import LocalPath, stage
@@ -34,7 +33,8 @@ class OpenAIChat(ChatSettings):
     there is none, a heuristic that gives an upper bound (``memlab.models.chat.tokenizer``).
     """
 
-    revision: str | None = None  # of the weights, if known; part of the identity
+    # of the weights, if known, as `memlab serve` prints it: COMMIT, or COMMIT@QUANTISATION; part of the identity
+    revision: str | None = None
     # maximum tokens of prompt and reply together; a prompt that does not fit is not sent
     window: Annotated[int, Field(ge=2)] = 4096
     # folder of its files; null: $MEMLAB_HOME/models/<model>, or else 1.5 tokens per word or mark
@@ -47,11 +47,6 @@ class OpenAIChat(ChatSettings):
         if self.max_tokens >= self.window:
             raise ValueError(f"max_tokens {self.max_tokens} leaves no room for a prompt in a window of {self.window}")
         return self
-
-    @property
-    def name(self) -> str:
-        """Display name of the model."""
-        return self.model
 
     def identity(self) -> dict[str, Any]:
         """Return all known settings that can change a reply; neither the address nor the key."""

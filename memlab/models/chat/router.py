@@ -19,19 +19,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.models.chat import connection
-from memlab.models.chat.background import Emit
-from memlab.models.chat.client import Client, Fits
-from memlab.models.chat.connection import ChatSettings
-from memlab.models.chat.failures import ServerUnavailable
+from memlab.models import connection
+from memlab.models.background import Emit
+from memlab.models.chat.client import ChatSettings, Client, Fits
 from memlab.models.chat.protocol import Completion, Prompt
-from memlab.models.http.backoff import LONGEST_WAIT
+from memlab.models.connection import LONGEST_WAIT, ServerUnavailable
 from memlab.runtime.paths import shipped
 from memlab.runtime.progress import clock
 from memlab.runtime.terminal import print
-from memlab.servers import records
-
-AUTO = "auto"
+from memlab.servers import Server, reachable_servers
 
 PREFIX = 256
 """Characters, after those that all prompts share, by which a prompt's server is chosen: 4 blocks of a prefix cache."""
@@ -46,9 +42,9 @@ and a busy server may miss a look."""
 _STEP = 64  # the common beginning is rounded down to this, so that it mostly stays the same from call to call
 
 
-def chat_servers(model: str, revision: str | None = None) -> list[records.Server]:
+def chat_servers(model: str, revision: str | None = None) -> list[Server]:
     """List a model's chat servers that this machine reaches; revisions are compared if both sides name one."""
-    return [server for server in records.reachable_servers()
+    return [server for server in reachable_servers()
             if server.task == "chat" and model in {server.model, *server.names}
             and (revision is None or server.revision in {None, revision})]
 
@@ -97,7 +93,7 @@ def _script() -> Path:
 
 def describe_records(model: str) -> str:
     """Describe the recorded servers of a model, or else those of other models."""
-    servers = records.reachable_servers()
+    servers = reachable_servers()
     same = [f"{s.url} on {s.host}{f', SLURM job {s.job},' if s.job else ''} "
             f"{'does not answer' if s.task else 'is starting'}" for s in servers if model in {s.model, *s.names}]
     others = sorted({s.name for s in servers} - {model})

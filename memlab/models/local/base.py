@@ -1,26 +1,156 @@
-"""Base classes of models that run on this machine: their files, and the devices that they run on."""
+"""Base classes of models that run on this machine: their files, the digest of these, and the code that comes with them.
+
+A local folder and the same model from the hub have the same digest, so that vectors made with one serve the other. Code
+of a model runs only if it is in the model's folder or pinned to a commit of the hub.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
+import re
 from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from memlab.errors import MemlabError, MissingFiles
 from memlab.models.local.backend import Attention, Backend, Device, Dtype, Runtime, resolve
-from memlab.models.local.files import (
-    check_path,
-    files_digest,
-    hub_commit,
-    is_local,
-    model_folder,
-    token_width,
-    weight_count,
-)
 from memlab.models.local.loading import LoadedModels, load_on_devices
-from memlab.models.local.remote_code import check_pinned, trusted_code
+from memlab.runtime.paths import expand
 from memlab.stage import LocalPath, stage
+
+_WEIGHTS = (".safetensors", ".bin", ".model", ".json", ".txt", ".py")
+_COPIES = ["onnx/*", "openvino/*", "*.h5", "*.ot", "*.msgpack", "*.gguf", "*.onnx", "*.jpg", "*.png"]
+"""Files of hub repositories that memlab does not read: copies of the weights in other formats, and pictures."""
+
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def is_local(path: str | Path) -> bool:
+    """Return whether a path means a folder rather than a model on the hub."""
+    return isinstance(path, Path) or expand(path).is_dir() or not _HUB_NAME.fullmatch(path)
+
+
+def check_path(path: str | Path) -> None:
+    """Raise ValueError unless path is a folder with a config.json or may be the name of a model on the hub."""
+    if not is_local(path):
+        return
+    folder = expand(path)
+    if not folder.is_dir():
+        raise ValueError(f"there is no model folder {folder}. Fix: give the folder that holds config.json")
+    if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
+        raise ValueError(f"{folder} holds neither config.json nor modules.json. Fix: give a model's own folder")
+
+
+@lru_cache(maxsize=32)
+def model_folder(path: str | Path, revision: str | None, option: str) -> Path:
+    """Return the local folder of a model, fetching it from the hub if it is not a folder.
+
+    ``option`` is the override that sets the path, for the message when the hub cannot be reached.
+    """
+    if is_local(path):
+        return expand(path)
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(str(path), revision=revision, ignore_patterns=_COPIES))
+    except Exception as error:
+        reason = shorten(f"{type(error).__name__}: {error}".splitlines()[0], 160)
+        raise MissingFiles(f"the model hub did not give '{path}' ({reason})",
+                           fix=f"give a local folder: {option}=FOLDER") from error
+
+
+def hub_commit(folder: Path) -> str | None:
+    """Return the hub commit of a fetched folder; None for any other folder."""
+    return folder.name if folder.parent.name == "snapshots" else None
+
+
+def token_width(folder: Path) -> int | None:
+    """Return the numbers of a token's vector as the model's own configuration says; None if it does not."""
+    for file in (folder / "config.json", folder / "0_Transformer" / "config.json"):
+        with suppress(OSError, ValueError, TypeError, AttributeError):  # a file of another form
+            config = json.loads(file.read_text(encoding="utf-8"))
+            text = config.get("text_config") or {}
+            width = config.get("hidden_size") or config.get("dim") or config.get("d_model") or text.get("hidden_size")
+            return int(width) if width else None
+    return None
+
+
+def weight_count(folder: Path) -> int | None:
+    """Return the number of weights of a folder's models, from the heads of their files; None without such files."""
+    total = 0
+    for file in sorted(folder.rglob("*.safetensors")):
+        try:
+            with file.open("rb") as handle:
+                size = int.from_bytes(handle.read(8), "little")
+                head = json.loads(handle.read(min(size, file.stat().st_size)))
+            total += sum(math.prod(tensor["shape"]) for name, tensor in head.items() if name != "__metadata__")
+        except (OSError, ValueError, TypeError, AttributeError, KeyError):  # loading it says what is wrong
+            return None
+    return total or None
+
+
+@lru_cache(maxsize=32)
+def files_digest(folder: Path) -> str:
+    """Return a digest of a model folder's weights, tokenizer and configuration (BLAKE2b, 128 bits, hexadecimal)."""
+    files = sorted(f for f in folder.rglob("*") if f.is_file() and f.suffix in _WEIGHTS
+                   and f.relative_to(folder).parts[0] not in {"onnx", "openvino"})
+    safe = {f.parent for f in files if f.suffix == ".safetensors"}
+    files = [f for f in files if not (f.suffix == ".bin" and f.parent in safe)]
+    if not any(f.suffix in {".safetensors", ".bin"} for f in files):
+        raise MemlabError("there are no weights (*.safetensors or *.bin)", where=str(folder))
+    total = hashlib.blake2b(digest_size=16)
+    for file in files:
+        with file.open("rb") as handle:
+            total.update(f"{file.relative_to(folder).as_posix()}={file.stat().st_size};".encode())
+            total.update(hashlib.file_digest(handle, "blake2b").digest())
+    return total.hexdigest()
+
+
+def check_pinned(field: str, value: str | None, path: str, option: str) -> None:
+    """Raise MissingFiles unless a field holds the hash of a commit: a branch is what its owner puts there later."""
+    if value is None or not _COMMIT.fullmatch(value):
+        given = "null, the newest" if value is None else repr(value)
+        raise MissingFiles(f"trust_remote_code runs code of {path} here, and {field} is {given}",
+                           fix=f"read that code, then {option.rpartition('.')[0]}.{field}=COMMIT, the 40 digits that "
+                               f"https://huggingface.co/{path}/commits shows; or give a local folder, {option}=FOLDER")
+
+
+def trusted_code(folder: Path, code_revision: str | None, option: str) -> str:
+    """Return the commit that the code of a model is taken from: "" if all of it is in the model's folder.
+
+    Raise MemlabError if its files name code of another repository and ``code_revision`` is None.
+    """
+    others = sorted({name.partition("--")[0] for file in folder.rglob("*.json") for name in _references(file)
+                     if "--" in name})
+    if others and code_revision is not None:
+        check_pinned("code_revision", code_revision, others[0], option)
+    elif others:
+        raise MemlabError(
+            f"this model runs code of {', '.join(others)}, which its revision does not pin", where=str(folder),
+            fix=f"read that code, then {option.rpartition('.')[0]}.code_revision=COMMIT, the 40 digits that "
+                f"https://huggingface.co/{others[0]}/commits shows")
+    return code_revision or ""
+
+
+def _references(file: Path) -> list[str]:
+    """Return the classes that a file of a model names in ``auto_map``, as REPOSITORY--MODULE.CLASS or MODULE.CLASS."""
+    try:
+        content: Any = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return []
+    classes = content.get("auto_map") if isinstance(content, dict) else None
+    values = list(classes.values()) if isinstance(classes, dict) else []
+    return [name for value in values for name in (value if isinstance(value, list) else [value])
+            if isinstance(name, str)]
 
 
 @stage

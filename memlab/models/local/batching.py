@@ -38,6 +38,10 @@ Result = TypeVar("Result")
 Model = TypeVar("Model")
 Inputs = TypeVar("Inputs")
 
+Block = tuple[Ints, Any, Any, Ints | None]
+"""Positions (b,), token vectors (b, length, dim) as a tensor, which of them count (b, length) as a tensor, and the
+vocabulary ids of the tokens (b, length), where each stands for a word."""
+
 _ROOM: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 """Padded tokens per batch of each model whose device ran out of memory."""
 

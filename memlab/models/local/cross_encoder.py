@@ -16,12 +16,11 @@ import numpy as np
 from pydantic import Field
 
 from memlab.errors import MemlabError
-from memlab.models.costs import tokens_read
 from memlab.models.local.backend import to_device
 from memlab.models.local.base import LocalModel
 from memlab.models.local.batching import InputWindow, TokenRows, join, run_batches, tokenise, window_slices
 from memlab.models.local.loading import LoadedModels
-from memlab.models.protocols import Floats, Ints
+from memlab.models.protocols import Floats, Ints, tokens_read
 from memlab.stage import LocalPath, stage
 
 

@@ -1,18 +1,32 @@
-"""Models of sentence-transformers, one per device: in this process, or each in a process of its own."""
+"""Models of sentence-transformers, one per device: in this process, or each in a process of its own.
+
+Threads of one process launch the kernels of several GPUs in turn, under Python's lock; a process per GPU does not wait
+for the others. Sentence-transformers has a pool of processes too, but it makes its own batches, and the caller of a
+worker that fails waits forever. Here an error reaches the caller, a lack of memory as ``torch.OutOfMemoryError``.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache, partial
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from memlab.errors import MemlabError
 from memlab.models.local.backend import Runtime, disable_progress_bars
-from memlab.models.local.processes import RemoteModel
+from memlab.models.local.batching import attempt
 
 APART_PAYS = 20_000_000
 """Tokens above which several GPUs get a process each: starting one takes some ten seconds. Estimated, not measured."""
+
+SECONDS = 10.0
+"""How long a process that is no longer needed may take to end."""
 
 
 class LoadedModels(Sequence[Any]):
@@ -64,7 +78,7 @@ def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap:
     disable_progress_bars()
     dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[runtime.dtype]
 
-    def loaded(attention: str) -> Any:
+    def load_with(attention: str) -> Any:
         kernel = {} if attention == "auto" else {"attn_implementation": attention}
         pinned = {"code_revision": code} if code else {}
         return load(str(folder), device=device, trust_remote_code=code is not None,
@@ -75,11 +89,11 @@ def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap:
     if attention == "auto" and not runtime.cpu and runtime.dtype != "fp32" and _has_flash_attention(device):
         attention = "flash_attention_2"  # padded batches would take a slower kernel of PyTorch's own
     try:
-        model = loaded(attention)
+        model = load_with(attention)
     except (ValueError, ImportError):
         if attention == runtime.attention:
             raise
-        model = loaded("auto")  # a model without it
+        model = load_with("auto")  # a model without it
     if runtime.backend == "onednn":
         from memlab.models.local.onednn import pack_linears
 
@@ -93,3 +107,106 @@ def _has_flash_attention(device: str) -> bool:
     from transformers.utils.import_utils import is_flash_attn_2_available  # another package may bear the same name
 
     return bool(is_flash_attn_2_available()) and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+class RemoteModel:
+    """A model on one device, in a process that sees no other GPU. Its methods take and return arrays.
+
+    Two threads may call it: one's arguments are on their way while the other's are computed. The process starts at
+    once and loads while the caller goes on; it ends when this object or the caller's process does.
+    """
+
+    def __init__(self, load: Callable[[str], Any], device: str) -> None:
+        self._device = device
+        self._sending, self._receiving = Lock(), Lock()
+        self._connection, theirs = Pipe()
+        command = [sys.executable, "-m", __name__, str(theirs.fileno())]
+        self._process = subprocess.Popen(command, env=_environment(device), pass_fds=[theirs.fileno()],  # noqa: S603
+                                         start_new_session=True)  # Ctrl-C reaches the caller alone
+        theirs.close()
+        weakref.finalize(self, _end, self._connection, self._process)
+        self._connection.send((load, "cuda:0" if device.startswith("cuda") else device))  # it sees one GPU
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        """Return a function that calls this method of the model."""
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return partial(self._call, method)
+
+    def _call(self, method: str, *arguments: Any) -> Any:
+        import torch
+
+        try:
+            with self._sending:
+                self._connection.send((method, arguments))
+                self._receiving.acquire()  # before the next request is sent, so that replies keep the order of requests
+            try:
+                status, reply = self._connection.recv()
+            finally:
+                self._receiving.release()
+        except (EOFError, OSError) as error:
+            status = self._process.wait(SECONDS)
+            raise MemlabError(f"the process that computes on {self._device} ended with exit status {status}",
+                              fix="more main memory, or a single device such as device=cuda:0") from error
+        if status == "memory":
+            raise torch.OutOfMemoryError(f"{self._device} has no memory for this batch")
+        if status == "error":
+            raise MemlabError(f"the process that computes on {self._device} failed: {reply}")
+        return reply
+
+
+def serve(connection: Connection) -> None:
+    """Load a model and answer calls of its methods until the caller hangs up."""
+    try:
+        load, device = connection.recv()
+        respond = _responder(load, device)
+        while True:
+            connection.send(respond(*connection.recv()))
+    except (EOFError, OSError):
+        return
+
+
+def _responder(load: Callable[[str], Any], device: str) -> Callable[[str, tuple[Any, ...]], tuple[str, Any]]:
+    """Return a function from (method, arguments) to (status, result); if loading failed, to that error."""
+    try:
+        model = load(device)
+    except Exception as error:
+        failure = _describe(error)
+        return lambda method, arguments: ("error", failure)  # noqa: ARG005
+
+    def respond(method: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+        try:
+            result = attempt(partial(getattr(model, method), *arguments))
+        except Exception as error:
+            return "error", _describe(error)
+        return ("memory", None) if result is None else ("result", result)
+
+    return respond
+
+
+def _describe(error: Exception) -> str:
+    return str(error) if isinstance(error, MemlabError) else f"{type(error).__name__}: {error}"
+
+
+def _environment(device: str) -> dict[str, str]:
+    """Return the environment of a process that imports what this one can, and sees this device's GPU alone."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path)}
+    if device.startswith("cuda"):
+        number = int(device.partition(":")[2] or 0)
+        visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+        environment["CUDA_VISIBLE_DEVICES"] = visible[number] if visible else str(number)
+    return environment
+
+
+def _end(connection: Connection, process: subprocess.Popen[bytes]) -> None:
+    """Hang up, and wait until the process has ended."""
+    connection.close()
+    try:
+        process.wait(SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+if __name__ == "__main__":
+    serve(Connection(int(sys.argv[1])))

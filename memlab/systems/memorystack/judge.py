@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from memlab.judge.cases import Case
 from memlab.judge.llm import TOKENS, ChatJudge, Tokens, fence
-from memlab.models.chat.json_schema import mend
 from memlab.models.chat.protocol import Message, Prompt
+from memlab.models.chat.replies import mend
 from memlab.stage import stage
 
 _TASK = """You check whether an assistant's response to a user's question holds the expected value. Be lenient on \

@@ -22,10 +22,11 @@ from pydantic import ValidationError
 
 from memlab.config.instantiate import CONF
 from memlab.errors import MemlabError
-from memlab.models.chat import connection
+from memlab.models import connection
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Chat, Completion, Message, Prompt
-from memlab.servers import records
+from memlab.models.chat.replies import parse_completion
+from memlab.servers import Server, records_folder
 from memlab.store.completions import decode, encode
 from tests.choices import names_of
 from tests.models.chatserver import ChatServer, echo, serving
@@ -254,8 +255,8 @@ def test_a_server_that_has_answered_before_is_waited_for_in_the_next_call(
 
 def note(url: str, key: str, model: str = "tiny", pid: int = os.getpid()) -> None:
     """Leave the record of a server that this very process is, or another one."""
-    records.folder()
-    records.Server(model, model, url, key, pid, psutil.Process().create_time(), socket.gethostname(), "log",
+    records_folder()
+    Server(model, model, url, key, pid, psutil.Process().create_time(), socket.gethostname(), "log",
                    "2024-01-01T00:00:00+00:00", ()).save()
 
 
@@ -298,8 +299,8 @@ def test_a_server_that_comes_back_with_a_new_key_is_followed() -> None:
 
 def test_no_key_is_sent_that_was_meant_for_another_service(server: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    server.key = "none"  # what is sent where there is no key
     assert texts(chat(server), prompts(1)) == EXPECTED[:1]
+    assert server.keys == [""]
 
 
 def test_an_unknown_model_names_those_that_there_are(server: ChatServer) -> None:
@@ -485,14 +486,14 @@ def test_a_server_without_log_probabilities_is_asked_without() -> None:
 @pytest.mark.parametrize("content", [None, [], [{"token": "a"}], "odd", [{"logprob": float("-inf")}]])
 def test_odd_log_probabilities_are_none(content: object) -> None:
     choice = {"message": {"content": "a"}, "logprobs": {"content": content}}
-    assert connection.parse_completion(json.dumps({"choices": [choice]}).encode(), 1.0).logprob is None
+    assert parse_completion(json.dumps({"choices": [choice]}).encode(), 1.0).logprob is None
 
 
 @pytest.mark.parametrize("logprobs", [[], "odd", 3, [{"logprob": 1}], {"content": [{"logprob": 10**400}]},
                                      {"content": [{"logprob": 1e308}] * 3}])
 def test_log_probabilities_in_another_form_are_none(logprobs: object) -> None:
     reply = {"choices": [{"message": {"content": "a"}, "logprobs": logprobs, "finish_reason": "\ud800"}]}
-    completion = connection.parse_completion(json.dumps(reply).encode(), 1.0)
+    completion = parse_completion(json.dumps(reply).encode(), 1.0)
     assert (completion.logprob, completion.finish) == (None, 3 * "\ufffd")
 
 
@@ -500,7 +501,7 @@ def test_log_probabilities_in_another_form_are_none(logprobs: object) -> None:
 def test_a_reply_with_an_impossible_number_of_tokens_is_none(count: object) -> None:
     reply = {"choices": [{"message": {"content": "a"}}], "usage": {"prompt_tokens": count, "completion_tokens": 1}}
     with pytest.raises(ValueError, match="tokens|many|None|infinity"):
-        connection.parse_completion(json.dumps(reply).encode(), 1.0)
+        parse_completion(json.dumps(reply).encode(), 1.0)
 
 
 def test_a_redirect_takes_no_conversation_elsewhere() -> None:
@@ -537,5 +538,5 @@ def test_a_redirect_takes_no_conversation_elsewhere() -> None:
 ])
 def test_what_a_filter_or_a_model_withholds_is_no_answer(choice: dict[str, Any], text: str, finish: str) -> None:
     usage = {"prompt_tokens": 50, "completion_tokens": None}
-    reply = connection.parse_completion(json.dumps({"choices": [choice], "usage": usage}).encode(), 1.0)
+    reply = parse_completion(json.dumps({"choices": [choice], "usage": usage}).encode(), 1.0)
     assert (reply.text, reply.finish, reply.prompt_tokens, reply.completion_tokens) == (text, finish, 50, 0)

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.models.chat import connection, router
+from memlab.models import connection
+from memlab.models.chat import router
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Message, Prompt
 from memlab.models.chat.router import choose, describe_records, prefix_digests
-from memlab.servers import records
+from memlab.servers import running_servers
 from memlab.store import Store, completions
 from tests.models.chatserver import ChatServer, Gate, publish, serving
 
@@ -137,7 +138,7 @@ def test_one_that_says_nothing_any_more_is_lost_too(pair: tuple[ChatServer, Chat
 
 def test_one_that_comes_up_later_takes_part(pair: tuple[ChatServer, ChatServer],
                                             capsys: pytest.CaptureFixture[str]) -> None:
-    for record in records.servers():
+    for record in running_servers():
         if record.url == pair[1].url:
             record.remove()
     # after 60 replies the first one waits for the other to take part, and to keep up

@@ -1,0 +1,326 @@
+"""Models that FlagEmbedding runs: bge-m3 (dense vectors, sparse and multi-vector scores of pairs), and its rerankers.
+
+FlagEmbedding is an extra (``pip install 'memlab[flag]'``) and is imported when a model loads. It runs the first batch
+of every call twice, to find a batch size that fits, so each call gets a long block of texts sorted by length. It takes
+any RuntimeError for a lack of memory and shrinks the batch down to no text at all, so each model is guarded.
+
+Chen et al., M3-Embedding (2024). With w a token's learned weight (largest over its occurrences) and e its vector:
+
+    sparse(q, p)  = sum over tokens t in both texts of  w_q(t) * w_p(t)
+    colbert(q, p) = mean over tokens i of q of  max over tokens j of p of  <e_i, e_j>   (``late_interaction``)
+
+Scores of rerankers are raw logits (for a language model that of the answer "Yes"). With transformers 5, FlagEmbedding
+decodes and tokenises again, and cuts long pairs in its own way: on pairs beyond ``max_length`` its scores differ from
+those of sentence-transformers' ``CrossEncoder``, which is memlab's reference for encoders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from memlab.errors import MemlabError
+from memlab.models.local.backend import Runtime, disable_progress_bars
+from memlab.models.local.base import ModelFiles, files_digest
+from memlab.models.local.batching import Block, attempt, spread, tokenise
+from memlab.models.local.late_interaction import choose_products, mean_matches
+from memlab.models.protocols import Floats, Ints, Role
+from memlab.runtime.machine import is_lack
+from memlab.stage import LocalPath, stage
+
+FlagDtype = Literal["auto", "fp32", "fp16"]
+Batch = Annotated[int, Field(ge=1)]
+Result = TypeVar("Result")
+
+BLOCK = 16
+"""Batches per call: running one of 16 batches twice costs 6 %, and results are still stored often."""
+
+_DEVICE = "device=cpu tells whether it is the device; else check the model's files"
+
+_WITH_BARS = ("FlagEmbedding.inference.embedder.encoder_only.m3", "FlagEmbedding.inference.reranker.encoder_only.base",
+              "FlagEmbedding.inference.reranker.decoder_only.base")
+
+_HEADS = ("sparse_linear.pt", "colbert_linear.pt")
+
+_CLASSES = {"encoder": "FlagReranker", "llm": "FlagLLMReranker"}
+
+
+def flag_embedding() -> Any:
+    """Return the package FlagEmbedding; raises MemlabError if it is not installed."""
+    try:
+        package = importlib.import_module("FlagEmbedding")
+    except ImportError as error:
+        raise MemlabError(f"FlagEmbedding cannot be imported ({error})", fix="pip install 'memlab[flag]'") from error
+    for name in _WITH_BARS:  # its progress bars would be drawn over memlab's own
+        module: Any = importlib.import_module(name)
+        module.tqdm, module.trange = lambda items, **_: items, lambda *bounds, **_: range(*bounds)
+    return package
+
+
+@lru_cache(maxsize=4)
+def load(kind: str, folder: Path, devices: tuple[str, ...], dtype: str) -> tuple[Any, ...]:
+    """Load FlagEmbedding's class ``kind`` on each device, once per process."""
+    make = getattr(flag_embedding(), kind)
+    disable_progress_bars()
+    brain_float = {"use_bf16": True} if dtype == "bf16" else {}
+    models = tuple(make(str(folder), use_fp16=dtype == "fp16", **brain_float, devices=[device]) for device in devices)
+    for one in models:
+        guard(one.model, str(folder))
+    return models
+
+
+def guard(module: Any, where: str) -> None:
+    """Let FlagEmbedding see no other error of a PyTorch module than a lack of memory for several texts.
+
+    Its forward pass raises ``torch.OutOfMemoryError`` for that, and MemlabError for every other RuntimeError.
+    """
+    import torch
+
+    forward = module.forward
+
+    def guarded(*arguments: Any, **inputs: Any) -> Any:
+        try:
+            return forward(*arguments, **inputs)
+        except RuntimeError as error:
+            if not is_lack(error):
+                raise MemlabError(f"the model failed: {error}", where=where, fix=_DEVICE) from error
+            texts = len((arguments[0] if arguments else inputs)["input_ids"])
+            if texts == 1:
+                raise _too_large() from error
+            raise torch.OutOfMemoryError(str(error)) from error
+
+    module.forward = guarded
+
+
+def run_smaller(call: Callable[[int], Result], batch: int) -> Result:
+    """Return ``call(batch)`` of FlagEmbedding, with half the batch where memory runs out.
+
+    Raises MemlabError if one text does not fit, or if the call fails: an error of the device comes up anywhere in it.
+    """
+    try:
+        while (result := attempt(partial(call, batch))) is None:
+            if batch == 1:
+                raise _too_large()
+            batch //= 2
+    except MemlabError:
+        raise
+    except Exception as error:
+        raise MemlabError(f"FlagEmbedding failed: {type(error).__name__}: {error}", fix=_DEVICE) from error
+    return result
+
+
+def _too_large() -> MemlabError:
+    return MemlabError("one text alone does not fit into the device's memory",
+                       fix="a smaller max_length, or device=cpu; or end what else runs on this device")
+
+
+@lru_cache(maxsize=8)
+def weights_digest(folder: Path) -> str:
+    """Return a digest of a model folder, with the heads that bge-m3 keeps in ``.pt`` files."""
+    total = hashlib.blake2b(files_digest(folder).encode(), digest_size=16)
+    for file in sorted(folder.glob("*.pt")):
+        with file.open("rb") as handle:
+            total.update(file.name.encode() + hashlib.file_digest(handle, "blake2b").digest())
+    return total.hexdigest()
+
+
+@stage
+class FlagModel(ModelFiles):
+    """A model that FlagEmbedding runs."""
+
+    max_length: Annotated[int, Field(ge=8)] = 8192  # tokens; the model's own limit
+    batch: Batch = 16  # texts per batch; made smaller where memory runs out
+    # fp32 on a CPU; on a GPU fp16, or bf16 (encoders: fp32) if the model's own files ask for its range
+    dtype: FlagDtype = "auto"
+
+    def _identity(self, kind: str, /, **settings: Any) -> dict[str, Any]:
+        """Return a model's identity; the weights count by their digest, so a path never enters."""
+        return {"is": kind, **settings, "weights": weights_digest(self._folder()), "max_length": self.max_length,
+                "dtype": self._runtime().dtype, "backend": "FlagEmbedding"}
+
+    def _class(self) -> str:
+        """Return the name of FlagEmbedding's class."""
+        return "BGEM3FlagModel"
+
+    def _models(self) -> tuple[Any, ...]:
+        runtime = self._runtime()
+        return load(self._class(), self._folder(), runtime.devices, runtime.dtype)
+
+    def _runtime(self) -> Runtime:
+        runtime = super()._runtime()
+        return replace(runtime, dtype="fp32") if runtime.dtype == "bf16" and not self._has_bf16() else runtime
+
+    def _has_bf16(self) -> bool:
+        """Return whether FlagEmbedding's class can be loaded in bf16."""
+        return False
+
+
+def by_length(texts: Sequence[str], size: int) -> Iterator[Ints]:
+    """Yield positions of texts in blocks of ``size``, longest first (characters stand in for tokens).
+
+    >>> [block.tolist() for block in by_length(["a", "bbb", "cc"], 2)]
+    [[1, 2], [0]]
+    """
+    order = np.argsort([-len(text) for text in texts], kind="stable")
+    for start in range(0, len(order), size):
+        yield order[start : start + size]
+
+
+@stage
+class M3Embedder(FlagModel):
+    """The dense vectors of bge-m3; queries and documents are treated alike."""
+
+    path: str | LocalPath | None = "BAAI/bge-m3"  # a folder, or a name on the hub
+    name: str = "bge-m3"
+
+    path_option: ClassVar = "embedder.path"
+
+    def identity(self) -> dict[str, Any]:
+        """Return all that can change a vector."""
+        return self._identity("M3Embedder")
+
+    def dim(self) -> int:
+        """Return the length of a vector."""
+        return int(json.loads((self._folder() / "config.json").read_text())["hidden_size"])
+
+    def encode(self, texts: Sequence[str], role: Role) -> Iterator[tuple[Ints, Floats]]:
+        """Yield (positions (b,), unit vectors (b, dim)), longest texts first."""
+        del role
+
+        def work(model: Any, block: Ints) -> Floats:
+            out = run_smaller(lambda batch: model.encode([texts[i] for i in block], batch_size=batch,
+                                                         max_length=self.max_length), self.batch)
+            vectors = np.asarray(out["dense_vecs"], np.float32)
+            unit: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)  # fp16 norms are off by 1e-3
+            return unit
+
+        yield from spread(by_length(texts, BLOCK * self.batch), [partial(work, m) for m in self._models()])
+
+    def truncated(self, texts: Sequence[str], role: Role) -> NDArray[np.bool_]:
+        """Return, for each text, whether the model sees only its beginning: shape (n,)."""
+        del role
+        return tokenise(self._models()[0].tokenizer, texts, self.max_length + 1).lengths > self.max_length
+
+
+@stage
+class M3Scorer(FlagModel):
+    """The sparse or the multi-vector score of bge-m3 for pairs; every text is encoded once per call."""
+
+    path: str | LocalPath | None = "BAAI/bge-m3"  # a folder, or a name on the hub
+    name: str = "bge-m3"
+    mode: Literal["sparse", "colbert"]
+
+    encodes_passages: ClassVar[bool] = True  # once each, whatever the number of pairs
+
+    def identity(self) -> dict[str, Any]:
+        """Return all that can change a score."""
+        return self._identity("M3Scorer", mode=self.mode)
+
+    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,)).
+
+        Passages are encoded in blocks and scored at once, so that only one block's token vectors are in memory.
+        """
+        if self.mode == "colbert":
+            yield from mean_matches(queries, passages, pairs, self._token_vectors,
+                                    choose_products(self.on_gpu(), self._runtime().dtype))
+            return
+        models = self._models()
+        used_queries = sorted(set(pairs[:, 0].tolist()))
+        encoded_queries: dict[int, Any] = {}
+        for block in by_length([queries[q] for q in used_queries], BLOCK * self.batch):
+            rows = [used_queries[i] for i in block]
+            encoded_queries.update(zip(rows, self._encode(models[0], [queries[q] for q in rows])))
+        used, where = np.unique(pairs[:, 1], return_inverse=True)
+        order = np.argsort(where, kind="stable")
+        bounds = np.searchsorted(where[order], np.arange(len(used) + 1))
+
+        def work(model: Any, block: Ints) -> tuple[Ints, Floats]:
+            encoded = self._encode(model, [passages[used[p]] for p in block])
+            at = [order[bounds[p] : bounds[p + 1]] for p in block]
+            scores = [_sparse(encoded_queries[int(pairs[i, 0])], passage)
+                      for rows, passage in zip(at, encoded) for i in rows]
+            return np.concatenate(at), np.array(scores, np.float32)
+
+        blocks = by_length([passages[p] for p in used], BLOCK * self.batch)
+        for _, result in spread(blocks, [partial(work, model) for model in models]):
+            yield result
+
+    def _token_vectors(self, texts: Sequence[str], role: Role) -> Iterator[Block]:
+        """Yield blocks of one unit vector per token, each on the device of its model."""
+        del role  # queries and passages are treated alike
+        import torch
+
+        def work(model: Any, device: str, block: Ints) -> tuple[Any, Any]:
+            rows = [torch.from_numpy(row) for row in self._encode(model, [texts[i] for i in block])]
+            lengths = torch.tensor([len(row) for row in rows], device=device)
+            padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
+            return padded, torch.arange(padded.shape[1], device=device) < lengths[:, None]
+
+        workers = [partial(work, *lane) for lane in zip(self._models(), self._runtime().devices, strict=True)]
+        for block, (vectors, kept) in spread(by_length(texts, BLOCK * self.batch), workers):
+            yield block, vectors, kept, None
+
+    def _encode(self, model: Any, texts: list[str]) -> list[Any]:
+        sparse = self.mode == "sparse"
+        out = run_smaller(lambda batch: model.encode(texts, batch_size=batch, max_length=self.max_length,
+                                                     return_dense=False, return_sparse=sparse,
+                                                     return_colbert_vecs=not sparse), self.batch)
+        encoded: list[Any] = out["lexical_weights" if sparse else "colbert_vecs"]
+        return encoded
+
+    def _models(self) -> tuple[Any, ...]:
+        folder = self._folder()
+        absent = [name for name in _HEADS if not (folder / name).is_file()]
+        if absent:  # FlagEmbedding would use random ones
+            raise MemlabError(f"the model has no {' and no '.join(absent)}", where=str(folder),
+                              fix="give a complete copy of bge-m3: cross_encoder.path=FOLDER")
+        return super()._models()
+
+
+def _sparse(query: dict[str, float], passage: dict[str, float]) -> float:
+    return float(sum(float(weight) * float(passage[token]) for token, weight in query.items() if token in passage))
+
+
+@stage
+class FlagPairScorer(FlagModel):
+    """One of FlagEmbedding's rerankers, from a folder or the hub."""
+
+    kind: Literal["encoder", "llm"] = "encoder"
+    # tokens per pair: a question and a turn; the model was trained up to 1,024
+    max_length: Annotated[int, Field(ge=8)] = 512
+    batch: Batch = 32  # pairs per batch; made smaller where memory runs out
+
+    def identity(self) -> dict[str, Any]:
+        """Return all that can change a score."""
+        return self._identity("FlagPairScorer", kind=self.kind)
+
+    def score(self, queries: Sequence[str], passages: Sequence[str], pairs: Ints) -> Iterator[tuple[Ints, Floats]]:
+        """Score pairs (n, 2) of positions in queries and passages; yield (positions in pairs (b,), scores (b,))."""
+        if not len(pairs):
+            return
+
+        def work(model: Any, block: Ints) -> Floats:
+            texts = [(queries[q], passages[p]) for q, p in pairs[block]]
+            scores = run_smaller(lambda batch: model.compute_score(texts, batch_size=batch, max_length=self.max_length,
+                                                                   normalize=False), self.batch)
+            return np.asarray(scores, np.float32).reshape(-1)
+
+        both = [queries[q] + passages[p] for q, p in pairs]
+        yield from spread(by_length(both, BLOCK * self.batch), [partial(work, model) for model in self._models()])
+
+    def _class(self) -> str:
+        return _CLASSES[self.kind]
+
+    def _has_bf16(self) -> bool:
+        return self.kind == "llm"

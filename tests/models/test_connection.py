@@ -1,0 +1,146 @@
+"""The connection to a server, through an embedder, against a service that fails in every way."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.models.connection import Connection, retry_after_seconds
+from memlab.models.http import HttpEmbedder
+from memlab.models.server import ServerSettings
+from tests.models.loopback import DIM, Loopback, serving
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
+    monkeypatch.setattr("memlab.models.connection.FIRST_WAIT", 0.01)
+    with serving() as loopback:
+        yield loopback
+
+
+def ask(world: Loopback, count: int = 1, **options: Any) -> None:
+    """Send so many requests, of one text each."""
+    model = HttpEmbedder(**{"url": world.url, "model": "m", "dimensions": DIM, "retries": 3, "timeout": 5.0,
+                            "batch": 1, **options})
+    found = dict.fromkeys(int(at) for where, _ in model.encode([str(i) for i in range(count)], "query") for at in where)
+    assert sorted(found) == list(range(count))
+
+
+@pytest.mark.parametrize("fault", ["429", "500", "502", "503", "529", "cut off", "not json", "form", "few"])
+def test_passing_faults_are_retried(world: Loopback, fault: str) -> None:
+    world.faults = [fault, fault]
+    ask(world)
+    assert len(world.bodies) == 3
+
+
+def test_a_timeout_is_retried(world: Loopback) -> None:
+    world.faults = ["slow"]
+    ask(world, timeout=1.0)
+    assert len(world.bodies) == 2
+
+
+def test_retry_after_is_honoured(world: Loopback) -> None:
+    world.faults = ["429"]
+    ask(world)
+    assert world.times[1] - world.times[0] >= 0.2  # the service asked for 0.2 s, the back-off alone is 0.01 s
+
+
+def test_retry_after_reads_seconds_and_dates() -> None:
+    assert retry_after_seconds("3", 1.0) == 3.0
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
+    assert 50 < retry_after_seconds(later, 1.0) <= 60
+    assert retry_after_seconds("soon", 1.0) == 1.0
+    assert retry_after_seconds(None, 1.0) == 1.0
+
+
+@pytest.mark.parametrize(("fault", "told"), [("500", "status 500"), ("cut off", "RemoteProtocolError"),
+                                             ("form", "does not hold 1 vectors"),
+                                             ("not json", "the reply does not hold 1 vectors.*Invalid JSON")])
+def test_retries_are_bounded(world: Loopback, fault: str, told: str) -> None:
+    world.faults = [fault] * 9
+    with pytest.raises(MemlabError, match=f"no answer after 3 attempts, .*{told}"):
+        ask(world, retries=2)
+    assert len(world.bodies) == 3
+
+
+def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memlab.models.connection.UNREACHABLE_WAIT", 0.1)
+    model = HttpEmbedder(url="http://127.0.0.1:9/v1", model="m", dimensions=DIM)
+    with pytest.raises(MemlabError, match=r"http://127\.0\.0\.1:9/v1: no server is there .ConnectError.*embedder.url"):
+        list(model.encode(["a"], "query"))
+
+
+def test_an_address_that_takes_no_connection_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memlab.models.connection.CONNECT_TIMEOUT", 0.2)
+    monkeypatch.setattr("memlab.models.connection.PROBE_TIMEOUT", 0.2)
+    monkeypatch.setattr("memlab.models.connection.UNREACHABLE_WAIT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it never answers a handshake
+        model = HttpEmbedder(url=f"https://127.0.0.1:{silent.getsockname()[1]}/v1", model="m", dimensions=DIM)
+        start = time.monotonic()
+        with pytest.raises(MemlabError, match="no server is there .ConnectTimeout"):
+            list(model.encode(["a"], "query"))
+        assert time.monotonic() - start < 10
+
+
+def test_a_server_that_is_away_is_waited_for_as_long_as_patience_allows(
+        world: Loopback, capsys: pytest.CaptureFixture[str]) -> None:
+    ask(world)
+    world.away = 3
+    ask(world)
+    said = capsys.readouterr().err
+    assert said.count("is waited for") == said.count("answers again") == 1
+    world.away = 999
+    with pytest.raises(MemlabError, match="the server has been away for"):
+        ask(world, patience=0.2)
+
+
+@pytest.mark.parametrize("status", ["401", "403"])
+def test_a_refused_key_is_told_at_once_without_telling_it(world: Loopback, monkeypatch: pytest.MonkeyPatch,
+                                                          status: str) -> None:
+    monkeypatch.setenv("LAB_KEY", "very-secret")
+    world.faults = [status] * 5
+    with pytest.raises(MemlabError) as caught:
+        ask(world, key_env="LAB_KEY")
+    assert "export LAB_KEY=YOUR_KEY with a key that this server takes" in str(caught.value)
+    assert "very-secret" not in str(caught.value)
+    assert world.headers[0]["Authorization"] == "Bearer very-secret"
+    assert len(world.bodies) == 1
+
+
+@pytest.mark.parametrize(("status", "fix"), [("400", "batch, max_characters"), ("404", "check embedder.url"),
+                                             ("418", "check model and dimensions")])
+def test_other_refusals_are_not_retried(world: Loopback, status: str, fix: str) -> None:
+    world.faults = [status] * 5
+    with pytest.raises(MemlabError, match=fix):
+        ask(world)
+    assert len(world.bodies) == 1
+
+
+def test_a_missing_key_is_told_before_anything_is_sent(world: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAB_KEY", raising=False)
+    with pytest.raises(MemlabError, match="export LAB_KEY=YOUR_KEY"):
+        ask(world, key_env="LAB_KEY")
+    assert world.bodies == []
+
+
+def test_a_password_and_a_query_in_the_address_are_not_shown() -> None:
+    settings = ServerSettings(url="http://me:hush@127.0.0.1:9/v1?token=hush", model="m")
+    assert Connection(settings).where == "http://127.0.0.1:9/v1"
+
+
+def test_the_query_of_an_address_is_sent(world: Loopback) -> None:
+    ask(world, url=f"{world.url}/?api-version=1")
+    assert world.paths == ["/v1/embeddings?api-version=1"]
+
+
+def test_the_rate_limit_spaces_requests(world: Loopback) -> None:
+    start = time.monotonic()
+    ask(world, 4, requests_per_minute=600.0)  # one every 0.1 s
+    assert time.monotonic() - start >= 0.29

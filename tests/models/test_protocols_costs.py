@@ -1,0 +1,51 @@
+"""Costs of inputs: tokens as far as the model reads, and what pairs share."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlab.models.chat.protocol import Message, Prompt
+from memlab.models.protocols import ATTENTION, MARKERS, PRODUCT, REPLY, pair_costs, prompt_costs, text_costs
+
+READER = SimpleNamespace(token_limit=lambda: 50)
+
+
+def reading(tokens: float) -> float:
+    return (tokens + MARKERS) * (1 + (tokens + MARKERS) * ATTENTION)
+
+
+def test_a_text_costs_its_tokens_up_to_the_limit() -> None:
+    costs = text_costs(READER, ["x" * 40, "x" * 200, "x" * 9000])
+    assert costs.tolist() == pytest.approx([reading(10), reading(50), reading(50)], rel=1e-5)
+    assert text_costs(SimpleNamespace(max_length=5), ["x" * 9000])[0] == pytest.approx(reading(5))
+    assert text_costs(SimpleNamespace(), ["x" * 9000])[0] == pytest.approx(reading(2250))  # no limit is known
+
+
+def test_a_cross_encoder_reads_both_texts_of_each_pair() -> None:
+    pairs = np.array([[0, 0], [0, 1], [1, 1]])
+    costs = pair_costs(SimpleNamespace(), ["x" * 8, "x" * 16], ["x" * 40, "x" * 80], pairs)
+    assert costs.tolist() == pytest.approx([reading(12), reading(22), reading(24)], rel=1e-5)
+
+
+def test_pairs_share_the_passage_that_late_interaction_encodes_once() -> None:
+    pairs = np.array([[0, 0], [1, 0], [1, 1]])
+    costs = pair_costs(SimpleNamespace(encodes_passages=True), ["x", "x" * 900], ["x" * 40, "x" * 80], pairs)
+    assert costs.tolist() == pytest.approx([reading(10) * (.5 + PRODUCT), reading(10) * (.5 + PRODUCT),
+                                            reading(20) * (1 + PRODUCT)], rel=1e-5)
+
+
+def test_a_request_costs_its_prompt_and_a_reply() -> None:
+    prompts = [Prompt((Message("system", "x" * 40), Message("user", "x" * 60))), Prompt((Message("user", ""),))]
+    assert prompt_costs(prompts).tolist() == [REPLY + 25, REPLY]
+
+
+@given(st.lists(st.text(max_size=80), max_size=8))
+def test_every_cost_is_positive_and_a_longer_text_never_costs_less(texts: list[str]) -> None:
+    costs = text_costs(READER, sorted(texts, key=len))
+    assert (costs > 0).all()
+    assert (np.diff(costs) >= 0).all()
