@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+os.environ["OMP_NUM_THREADS"] = os.environ["POLARS_MAX_THREADS"] = "1"   # the processes of tests share the cores
+
+import certifi
 import pytest
 from hypothesis import settings
 
 from memlab.errors import HIDDEN
 from memlab.harness import leak_guard
+from tests.examples import NIGHTLY
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -32,8 +37,18 @@ def memlab_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     return home
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Clients of local servers trust one certificate: to read those of the web takes 50 ms for each client."""
+    file = tmp_path_factory.mktemp("certificates") / "one.pem"
+    end = "-----END CERTIFICATE-----\n"
+    file.write_text(certifi.contents().partition(end)[0] + end)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(file))
+        yield
+
+
 leak_guard.install()  # every test fails in which a stage looks outside its tables
-NIGHTLY = os.environ.get("MEMLAB_NIGHTLY") == "1"
 EXAMPLES = int(os.environ.get("MEMLAB_EXAMPLES") or (10_000 if NIGHTLY else 20))
 settings.register_profile("memlab", deadline=None, max_examples=EXAMPLES,  # a busy machine is no failure
                           derandomize=not NIGHTLY)  # new examples each night

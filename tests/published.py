@@ -23,6 +23,8 @@ from tests.search.world import Overlap, WordEmbedder
 
 PRESETS = sorted(path.stem for path in (CONF / "system").glob("*.yaml"))
 ORACLES, TAINTED, FITTED = ("oracle",), ("rag_v1_tainted",), ("best_learned", "opsem")
+SAMPLE = ("best", "elizaos", "gimli_corrected", "memorystack", "oltramem", "rag_v1_corrected")
+"""One preset of each kind, for tests whose other presets wait for the night."""
 PUBLISHED = [name for name in PRESETS if name.startswith(("rag_v1", "elizaos", "memorystack", "gimli", "oltramem"))]
 
 

@@ -38,12 +38,13 @@ from memlab.tables import Tables, text_hash, texts_frame
 from memlab.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, Tokens, TurnChunker, Window
 from memlab.write.context import Header
 from tests.data.official_records import conversation, write
+from tests.examples import NIGHTLY
 from tests.small import LIVES, Given, arm, lexical, lives, on_lives, words
 from tests.store.worker import DigestEmbedder
 
 pytestmark = pytest.mark.slow
 
-KILLS = 10 if os.environ.get("MEMLAB_NIGHTLY") == "1" else 4
+KILLS = 10 if NIGHTLY else 2
 
 
 class Worker:

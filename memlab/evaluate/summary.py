@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 import polars as pl
@@ -122,7 +122,7 @@ def averages(questions: pl.DataFrame) -> dict[str, float]:
         figures[f"{prefix}questions"] = rows.height
         figures[f"{prefix}questions/scored"] = int(rows["scored"].sum())
         for metric in metric_names(questions):
-            value = mean(rows[metric].drop_nulls())
+            value = mean(value for value in rows[metric].to_list() if value is not None)
             if value is not None:
                 figures[prefix + averaged_name(metric)] = value
     return figures | {name: value for name, (value, _) in macro_averages(questions).items()}
@@ -143,10 +143,12 @@ def macro_averages(questions: pl.DataFrame) -> dict[str, tuple[float, int]]:
     figures = {}
     for part, column in (("type", "category"), ("corpus", "corpus")):
         for metric in (m for m in PRINTED if m in questions.columns):
-            rows = questions.drop_nulls([column, metric])
-            parts = rows.partition_by(column)
+            rows = questions.select(column, metric).drop_nulls()
+            parts: dict[Any, list[float]] = {}
+            for name, value in rows.iter_rows():
+                parts.setdefault(name, []).append(value)
             if 1 < len(parts) < rows.height:
-                average = mean(value for one in parts if (value := mean(one[metric])) is not None)
+                average = mean(of_part for one in parts.values() if (of_part := mean(one)) is not None)
                 if average is not None:
                     figures[f"macro/{part}/{metric}"] = average, rows.height
     return figures
@@ -204,20 +206,22 @@ def intervals(rows: pl.DataFrame, metrics: list[str], seed: int) -> dict[str, tu
     results: dict[str, tuple[float, Interval, int]] = {}
     graded: dict[bytes, list[str]] = {}  # columns defined for the same questions share their resamples
     for metric in metrics:
-        kept = rows[metric].drop_nulls()
-        value = mean(kept)
+        column, groups = rows[metric], rows["group"]
+        defined = column.is_not_null()
+        if column.null_count():
+            column, groups = column.filter(defined), groups.filter(defined)
+        value = mean(column.to_list())
         if value is None:
             continue
-        values, interval = kept.to_numpy(), None
-        groups = rows.filter(pl.col(metric).is_not_null())["group"]
-        if groups.is_duplicated().any():
+        values, interval = column.to_numpy(), None
+        if groups.n_unique() < len(groups):
             interval = grouped_mean(values, groups.to_numpy()).interval()
             if interval:  # a mean of shares or amounts has bounds that a t-interval does not know
                 interval = max(0.0, interval[0]), interval[1] if metric in COSTS else min(1.0, interval[1])
         elif metric not in COSTS and is_binary(values):
             interval = wilson(int(values.sum()), len(values))
         else:
-            graded.setdefault(rows[metric].is_not_null().to_numpy().tobytes(), []).append(metric)
+            graded.setdefault(defined.to_numpy().tobytes(), []).append(metric)
         results[metric] = (value, interval, len(values))
     for group in graded.values():
         block = rows.select(group).drop_nulls().to_numpy()

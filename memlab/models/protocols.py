@@ -88,6 +88,8 @@ class TokenMatcher(Protocol):
 
 def models_in(thing: Any) -> Iterator[Embedder | PairScorer | TokenMatcher | Chat]:
     """Yield the models in the fields of a stage and of the stages inside it, but none inside a model."""
+    if thing is None or isinstance(thing, str | int | float):  # most fields; to ask for a protocol takes longer
+        return
     if isinstance(thing, Embedder | PairScorer | TokenMatcher | Chat):
         yield thing
     elif dataclasses.is_dataclass(thing) and not isinstance(thing, type):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ word for what may stand at its end."""
 _SHORTEST = 6
 """Letters of the shortest value that is replaced wherever it stands: a shorter one would replace common words."""
 
+
 def remember(values: Iterable[str]) -> None:
     """Have values replaced wherever they stand from now on, in this process; short ones and paths are left out."""
     HIDDEN.update(value for value in values if len(value) >= _SHORTEST and not _is_path(value))
@@ -55,14 +57,7 @@ def redact(text: str, environment: Mapping[str, str] | None = None, *, prose: bo
     >>> redact("rejected 'opensesame'", {"MY_API_KEY": "opensesame"})
     "rejected '***'"
     """
-    variables = os.environ if environment is None else environment
-    named = {value for name, value in variables.items()
-             if len(value) >= _SHORTEST and _NAMES.search(name) and not _is_path(value)}
-    for value in sorted(HIDDEN | named, key=lambda value: (-len(value), value)):  # a part after the whole
-        text = text.replace(value, "***")
-    for form in _SECRETS if prose else _SECRETS + _SECRETS_IN_FILES:
-        text = form.sub(r"\1***", text)
-    return text
+    return _without(_values(os.environ if environment is None else environment), text, prose)
 
 
 def redact_tree(value: Any, field: str = "") -> Any:
@@ -73,16 +68,41 @@ def redact_tree(value: Any, field: str = "") -> Any:
     >>> redact_tree({"url": "http://me:pw@host/v1", "api_key": "hello", "revision": "0" * 40, "k": 5})["api_key"]
     '***'
     """
-    if isinstance(value, Mapping):
-        return {redact(k) if isinstance(k, str) else k: redact_tree(v, str(k)) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [redact_tree(item, field) for item in value]
-    if not isinstance(value, str):
-        return value
-    if _FIELD.search(field) and value:
-        return "***"
-    is_digest = _HEX.fullmatch(value) and (len(value) != _COMMIT or field in _COMMIT_FIELDS)
-    return redact(value, prose=bool(is_digest))
+    values = _values(os.environ)
+
+    def clean(value: Any, field: str) -> Any:
+        if isinstance(value, Mapping):
+            return {_without(values, k) if isinstance(k, str) else k: clean(v, str(k)) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [clean(item, field) for item in value]
+        if not isinstance(value, str):
+            return value
+        if _FIELD.search(field) and value:
+            return "***"
+        is_digest = _HEX.fullmatch(value) and (len(value) != _COMMIT or field in _COMMIT_FIELDS)
+        return _without(values, value, prose=bool(is_digest))
+
+    return clean(value, field)
+
+
+def _values(variables: Mapping[str, str]) -> list[str]:
+    """Return the values to replace: those of variables that are named like a key, and those remembered."""
+    named = {value for name in variables if _names_a_secret(name)
+             and len(value := variables[name]) >= _SHORTEST and not _is_path(value)}
+    return sorted(HIDDEN | named, key=lambda value: (-len(value), value))  # a part after the whole
+
+
+def _without(values: Iterable[str], text: str, prose: bool = False) -> str:
+    for value in values:
+        text = text.replace(value, "***")
+    for form in _SECRETS if prose else _SECRETS + _SECRETS_IN_FILES:
+        text = form.sub(r"\1***", text)
+    return text
+
+
+@lru_cache
+def _names_a_secret(variable: str) -> bool:
+    return bool(_NAMES.search(variable))
 
 
 def _is_path(value: str) -> bool:

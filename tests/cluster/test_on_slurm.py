@@ -43,14 +43,17 @@ def stored(root: Path, kind: str = "vectors") -> pl.DataFrame:
                       for file in files])
 
 
+@pytest.mark.parametrize("narrower", [
+    ("rank/select=by_type,gap,calibrated,oracle",), pytest.param((), marks=pytest.mark.nightly, id="all")])
 def test_adaptive_k_gives_the_figures_of_one_machine_and_nothing_is_encoded_twice(
-        testbed: Bed, tmp_path: Path) -> None:
+        narrower: tuple[str, ...], testbed: Bed, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
-    alone = memlab("run", "+exp=adaptive_k", root=here)
+    some = ("+exp=adaptive_k", *narrower)
+    alone = memlab("run", *some, root=here)
     assert alone.returncode == 0, alone.stdout + alone.stderr
-    asked = ("+exp=adaptive_k", *SLURM, "hydra.launcher.arms_per_job=4")
+    asked = (*some, *SLURM, "hydra.launcher.arms_per_job=4")
     done = memlab("run", *asked, root=there)
     assert done.returncode == 0, done.stdout + done.stderr
     assert figures(here, "adaptive_k") == figures(there, "adaptive_k")
@@ -71,27 +74,27 @@ def test_adaptive_k_gives_the_figures_of_one_machine_and_nothing_is_encoded_twic
     assert len(list(sweeps(there / "runs"))) == 1  # nothing was left to submit
 
 
-def test_eight_shards_merge_to_the_figures_of_one_job(testbed: Bed, tmp_path: Path) -> None:
+def test_three_shards_merge_to_the_figures_of_one_job(testbed: Bed, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
-    words = ("search/dense=none", "rank/select=gap", "data.lives=8")
+    words = ("search/dense=none", "rank/select=gap", "data.lives=3")
     assert memlab("run", *words, root=here).returncode == 0
-    done = memlab("run", *words, "shards=8", *SLURM, root=there)
+    done = memlab("run", *words, "shards=3", *SLURM, root=there)
     assert done.returncode == 0, done.stdout + done.stderr
     assert figures(here, "single") == figures(there, "single")
     assert [job.step.task for job in the_sweep(there).jobs()] == [
-        *["prepare"] * 8, *["shard"] * 8, "merge", "report"]
+        *["prepare"] * 3, *["shard"] * 3, "merge", "report"]
 
 
-def test_twelve_arms_through_six_slots_share_one_store(testbed: Bed, tmp_path: Path) -> None:
-    k = ",".join(map(str, range(1, 13)))
+def test_six_arms_through_three_slots_share_one_store(testbed: Bed, tmp_path: Path) -> None:
+    k = ",".join(map(str, range(1, 7)))
     done = memlab("run", "-m", f"rank.select.k={k}", *SLURM, "hydra.launcher.arms_per_job=2",
-                  "hydra.launcher.array_parallelism=6", root=tmp_path)
+                  "hydra.launcher.array_parallelism=3", root=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     jobs = the_sweep(tmp_path).jobs()
-    assert sum(job.step.task == "arms" for job in jobs) == 6
-    assert len(read_json(tmp_path / "runs" / "single" / "synthetic" / "comparison.json")["arms"]) == 12
+    assert sum(job.step.task == "arms" for job in jobs) == 3
+    assert len(read_json(tmp_path / "runs" / "single" / "synthetic" / "comparison.json")["arms"]) == 6
     keys = stored(tmp_path)
     assert keys.height == keys.unique().height
 

@@ -27,8 +27,9 @@ from memlab.runtime.foreign import read_json
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.chats import ScriptedChat
+from tests.examples import rest_at_night
 from tests.learn.ranker.worlds import RECIPE, first, learned
-from tests.published import FITTED, PRESETS, clear, preset
+from tests.published import FITTED, PRESETS, SAMPLE, clear, preset
 from tests.small import arm, lexical, lives
 
 pytestmark = pytest.mark.slow
@@ -63,14 +64,13 @@ def numbered_alike(folder: Path) -> bool:
     return pl.read_parquet(folder / "ranking.parquet")["level"].ne("memory").all()
 
 
-@pytest.mark.parametrize("name", [name for name in PRESETS if name not in FITTED])
+@pytest.mark.parametrize("name", rest_at_night([name for name in PRESETS if name not in FITTED], SAMPLE))
 def test_every_system_gives_in_parts_what_it_gives_whole(name: str, tmp_path: Path) -> None:
     whole, parts = both(tmp_path, preset(name, clear), 2, lives(lives=3, sessions=6, questions=6))
     same(whole.folder(), parts.folder())
 
 
-@pytest.mark.parametrize("of", [2, 8])  # eight parts of five corpora: three have nothing to do
-@pytest.mark.parametrize("select", [Gap(), LEARNED])
+@pytest.mark.parametrize(("select", "of"), [(LEARNED, 2), (Gap(), 8)])  # eight parts of five corpora: three are empty
 def test_an_adaptive_arm_and_its_twin_are_the_same_in_parts(select: object, of: int, tmp_path: Path) -> None:
     whole, parts = both(tmp_path, lexical(select=select), of)
     same(whole.folder(), parts.folder())

@@ -32,7 +32,8 @@ from memlab.stage import Nothing, stage
 from memlab.store import Store
 from memlab.tables import Tables
 from tests.chats import ScriptedChat
-from tests.published import PRESETS, clear, preset
+from tests.examples import rest_at_night
+from tests.published import PRESETS, SAMPLE, clear, preset
 from tests.search.world import WordEmbedder
 from tests.small import Given, arm, lexical, lives
 
@@ -197,7 +198,7 @@ def test_another_permutation_changes_no_figure_of_the_best_system(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", rest_at_night(PRESETS, SAMPLE))
 def test_another_permutation_changes_no_figure_of_any_system(
         name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = arm(tmp_path, preset(name, clear), lives(lives=3, sessions=6, questions=6))

@@ -128,7 +128,7 @@ def test_evidence_of_another_corpus_is_not_found(make_world) -> None:
 
 
 @given(st.integers(0, 10_000))
-@fewer(2)  # the plain loops are slow
+@fewer(4)  # the plain loops are slow
 def test_against_plain_loops(make_random_world, seed: int) -> None:
     tables = make_random_world(seed)
     metrics = retrieval(tables)

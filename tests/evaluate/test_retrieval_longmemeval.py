@@ -16,6 +16,7 @@ from memlab.evaluate.retrieval import (
 )
 from memlab.score.arm import match
 from memlab.score.runs import Run
+from tests.examples import fewer
 
 UA = ["user", "assistant"]
 
@@ -88,6 +89,7 @@ def official(ranked: list[str], documents: list[str], k: int, to_sessions: bool 
     return (float(bool(gold & {*ranked[:cut]})), float(gold <= {*ranked[:cut]}), dcg(ranked) / ideal if ideal else 0.0)
 
 
+@fewer(4)
 @given(st.integers(0, 2**32 - 1))
 def test_logs_of_sessions_and_turns_have_the_figures_of_the_official_code(seed: int) -> None:
     rng = np.random.default_rng(seed)

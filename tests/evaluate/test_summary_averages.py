@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from memlab.evaluate.statistics import mean
 from memlab.evaluate.summary import ABOUT, averages, macro_averages, metric_names, per_question, summary
+from tests.examples import fewer
 
 
 def test_rows_describe_the_question_and_hold_every_metric(make_random_world) -> None:
@@ -57,6 +58,7 @@ def test_a_mean_does_not_depend_on_the_order(values: list[float], random) -> Non
     assert mean(values) == first
 
 
+@fewer(4)
 @given(st.integers(0, 1000), st.integers(1, 29))
 def test_shards_merge_to_identical_figures(make_random_world, seed: int, cut: int) -> None:
     rows = per_question(make_random_world(seed))

@@ -289,6 +289,7 @@ def test_a_plan_that_does_not_fit_ends_as_a_faulty_configuration(capsys: pytest.
     assert "gpus: the server of qwen2.5-7b needs 12.1 GB" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_run_that_does_not_fit_loads_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     words = [*LIVES, "track=none", f"out={tmp_path}/runs", f"store={tmp_path}/store"]

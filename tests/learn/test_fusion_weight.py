@@ -13,6 +13,7 @@ from memlab.errors import MemlabError
 from memlab.learn.fusion_weight import CrossFitWeight, first_hits
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
+from tests.examples import fewer
 
 STORE = Store()
 SESSIONS = 3
@@ -99,6 +100,7 @@ def test_questions_that_do_not_count_choose_nothing() -> None:
         ranking(none)
 
 
+@fewer(4)
 @given(st.data())
 def test_a_questions_own_label_and_its_conversations_never_change_its_scores(data: st.DataObject) -> None:
     score = st.lists(st.lists(st.integers(0, 5).map(float), min_size=3, max_size=3), min_size=6, max_size=6)

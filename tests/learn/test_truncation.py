@@ -10,6 +10,7 @@ from memlab.errors import MemlabError
 from memlab.learn.truncation import COSTS, CutAtCost, LearnedTruncation, Lists, fit, rewards
 from memlab.store import Store
 from memlab.tables import Tables, frame
+from tests.examples import fewer
 from tests.learn.probability.worlds import world
 
 DEPTH = 12
@@ -51,6 +52,7 @@ def test_a_fit_depends_on_seed_and_content_but_not_on_the_order_of_questions() -
     assert not np.array_equal(first, second)
 
 
+@fewer(4)  # each fits a network
 @given(st.lists(st.integers(1, DEPTH), min_size=1, max_size=6), st.integers(0, 9))
 def test_no_rank_is_shown_that_does_not_exist(lengths, seed) -> None:
     data = lists(len(lengths), seed)

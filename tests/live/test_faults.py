@@ -19,6 +19,7 @@ from memlab.pipeline import Pipeline
 from memlab.search.dense import Dense
 from memlab.search.late_index import LateIndex
 from memlab.write.prune import Age
+from tests.examples import NIGHTLY
 from tests.search.world import WordEmbedder
 from tests.token_words import TokenWords
 
@@ -51,7 +52,7 @@ def test_each_flipped_bit_is_named_or_changes_nothing_that_is_read(tmp_path: Pat
                        if path.is_file()):
         content = (tmp_path / "whole" / name).read_bytes()
         used = [at for at, byte in enumerate(content) if byte]  # most of a small database is empty
-        for _ in range(100 if name.suffix == ".db" else 25):
+        for _ in range((100 if name.suffix == ".db" else 25) // (1 if NIGHTLY else 5)):
             folder = Path(shutil.copytree(tmp_path / "whole", tmp_path / "flipped"))
             flipped = bytearray(content)
             flipped[draw.choice(used)] ^= 1 << draw.randrange(8)
@@ -65,7 +66,7 @@ def test_each_flipped_bit_is_named_or_changes_nothing_that_is_read(tmp_path: Pat
                     assert str(folder) in str(error)  # noqa: PT017  (either outcome is right)
                     named += 1
             shutil.rmtree(folder)
-    assert named > 20
+    assert named > 5
 
 
 def test_a_session_that_is_no_text_any_more_costs_no_other(tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def lanes(hits: pl.DataFrame) -> dict[tuple[int, str, int], float]:
             hits.select("query", "lane", "memory", "score").iter_rows()}
 
 
+@fewer(2)
 @given(worlds, st.integers(0, 3), st.booleans(), st.sampled_from(["idf", "uniform"]), st.sampled_from([None, 1, 5]))
 def test_with_all_candidates_it_is_the_exact_search(
         tables: Tables, window: int, sessions: bool, weighting: Any, centroids: int | None) -> None:
