@@ -19,9 +19,8 @@ from rich.markup import escape
 from memlab.config.help import help_page
 from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
-from memlab.runtime.console import Console
 from memlab.runtime.machine import one_interrupt
-from memlab.runtime.terminal import clean_logs, print
+from memlab.runtime.terminal import Console, clean_logs, print
 
 _out = Console(soft_wrap=True, highlight=False)
 
@@ -41,7 +40,7 @@ def _main(argv: list[str] | None) -> int:
         if any(w in HELP for w in words):
             print(help_page(plain, multirun))
             return 0
-        from memlab.cluster.launch import (
+        from memlab.cluster.submit import (
             launch,  # imports over a second of libraries, which the help page does not need
         )
 

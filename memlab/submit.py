@@ -17,8 +17,7 @@ from memlab.cluster.submit import submit
 from memlab.config.overrides import HELP, MULTIRUN
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
-from memlab.runtime.console import Console
-from memlab.runtime.terminal import print
+from memlab.runtime.terminal import Console, print
 
 LAUNCHER = "hydra/launcher="
 

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError
 from memlab.judge.rules import TokenF1
 from memlab.live.results import SearchResult, results, without_judges

@@ -11,7 +11,7 @@ import pytest
 from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
-from memlab.cluster.precompute import LAST_WRITTEN
+from memlab.cluster.shards import LAST_WRITTEN
 from memlab.config.ablation import PARTS
 from memlab.config.choices import EMPTY
 from memlab.config.instantiate import CONF, construct, options

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.harness.arm import refusal
 from memlab.pipeline import Pipeline
 from memlab.stage import Nothing

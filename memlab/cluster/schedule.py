@@ -1,7 +1,7 @@
 """The jobs of a sweep in levels of steps: a level starts when the one before has ended, even if a step of it failed.
 
 First the preparation encodes what all arms need, then scores that several arms share are computed once
-(``memlab.cluster.precompute``). Then come the arms (or their shards, and the merge of these), and last the report.
+(``memlab.cluster.shards``). Then come the arms (or their shards, and the merge of these), and last the report.
 """
 
 from __future__ import annotations

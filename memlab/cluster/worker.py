@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from memlab.cluster import shards
-from memlab.cluster.precompute import prepare, score, write
 from memlab.cluster.schedule import Step, parse_step
+from memlab.cluster.shards import prepare, score, write
 from memlab.cluster.snapshot import Snapshot
 from memlab.config.instantiate import part
 from memlab.errors import Faults, MemlabError
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
 from memlab.harness.runner import run_arm
-from memlab.report.publish import publish
-from memlab.runtime.console import Console
+from memlab.report.build import publish
 from memlab.runtime.machine import OF_A_RUN, enough_memory
-from memlab.runtime.terminal import clean_logs
+from memlab.runtime.terminal import Console, clean_logs
 from memlab.store import Store, store_at
 
 

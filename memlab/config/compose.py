@@ -21,14 +21,14 @@ from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-from memlab.config import choices, interpolation, plugins
+from memlab.config import choices, instantiate, plugins
 from memlab.config.choices import ARM, ARMS, FileStamp
 from memlab.config.instantiate import CONF, class_defaults, find_class, with_defaults
 from memlab.config.overrides import Fault, faults, groups, jobs, parse, try_parse, unknown_settings, valid_overrides
 from memlab.config.unread import Place, origin, unknown
 from memlab.runtime.paths import expand, path_refusal, refusal_message
 
-interpolation.remember_environment()
+instantiate.remember_environment()
 
 CONFIG = "config"
 """Name of the file of all defaults in ``conf``."""
@@ -60,7 +60,7 @@ def compose(words: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, li
     configs = None
     try:
         configs = _compose_arms(valid_overrides(words, [word for word, _ in bad]), multirun, bad)
-        if unresolved := dict.fromkeys(fault for arm in configs.arms for fault in interpolation.unresolved(arm)):
+        if unresolved := dict.fromkeys(fault for arm in configs.arms for fault in instantiate.unresolved(arm)):
             configs, bad = None, [*bad, *(("", fault) for fault in unresolved)]
         elif not any(word.partition("=")[0] in FOREIGN for word, _ in bad):
             bad += _from_files(words, configs)
@@ -160,7 +160,7 @@ def _reason(word: str, unread: Mapping[Place, str]) -> str:
 
 def _dangling(word: str, config: DictConfig) -> str:
     """Return why the references of a word cannot be resolved; empty if they can. A word of a sweep escapes braces."""
-    why = interpolation.unresolvable(config, parse(word).key_or_group) if "${" in str(parse(word).value()) else ""
+    why = instantiate.unresolvable(config, parse(word).key_or_group) if "${" in str(parse(word).value()) else ""
     return f"cannot be resolved ({why})" if why else ""
 
 

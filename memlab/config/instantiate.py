@@ -1,21 +1,27 @@
-"""Objects from configuration, with the defaults of their classes; all faults are reported at once.
+"""Objects from composed configurations: defaults of constructors, interpolations, and the faults of both.
 
-``_target_`` may name only classes of memlab and of the plug-ins that the command line names. For an unknown key the
-nearest setting of the class is suggested. Files state only what differs from the defaults of a class.
+Values may refer to others, ``${seed}`` or ``${oc.env:NAME}``. Those that cannot be resolved are faults; those from the
+environment are remembered as secrets.
+
+All faults are reported at once. ``_target_`` may name only classes of memlab and of the plug-ins that the command line
+names. For an unknown key the nearest setting of the class is suggested. Files state only what differs from the
+defaults of a class.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from omegaconf.resolvers import oc
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
@@ -23,7 +29,74 @@ from pydantic_core import PydanticUndefined
 from memlab.config import choices, plugins
 from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.paths import refusal_message, shipped
+from memlab.runtime.redaction import remember
 from memlab.text.display import sanitise
+
+
+def remember_environment() -> None:
+    """Replace the resolver ``oc.env`` by one that returns the same values and remembers them."""
+    OmegaConf.register_new_resolver("oc.env", _env, replace=True)
+
+
+def _env(key: str, *default: str | None) -> str | None:
+    remember([os.environ[key]] if key in os.environ else [])
+    return oc.env(key, *default)
+
+
+def resolved(config: DictConfig, left_out: Container[str]) -> dict[str, Any]:
+    """Return the plain values of a configuration without some keys, to which the others may still refer.
+
+    >>> resolved(OmegaConf.create({"out": "runs", "name": "in ${out}"}), ["out"])
+    {'name': 'in runs'}
+    """
+    return {str(key): _as_text(config.get(key)) for key in config if key not in left_out}
+
+
+def unresolved(config: DictConfig) -> list[str]:
+    """Return ``place: why`` for every value that cannot be resolved, but for Hydra's own settings.
+
+    >>> unresolved(OmegaConf.create({"seed": "${nope}", "rank": {"k": "${seed}", "n": "${oc.decode:3}"}}))[0]
+    "seed: '${nope}' cannot be resolved (Interpolation key 'nope' not found)"
+    """
+    return [fault for key in config if key != "hydra" for fault in _faults(config, key, str(key))]
+
+
+def unresolvable(config: DictConfig, place: str) -> str:
+    """Return why the value at a dotted place, or one within it, cannot be resolved; empty if all can.
+
+    >>> unresolvable(OmegaConf.create({"a": "${b}", "b": "${a}"}), "a")
+    'Recursive interpolation detected'
+    """
+    return _why(lambda: OmegaConf.select(config, place))
+
+
+def _faults(holder: DictConfig | ListConfig, key: Any, place: str) -> list[str]:
+    """Return the faults of the innermost values at a place; what it refers to has a place of its own."""
+    why = _why(lambda: holder.get(key))
+    if not why:
+        return []
+    node = None if OmegaConf.is_interpolation(holder, key) else holder.get(key)
+    if isinstance(node, DictConfig):
+        return [fault for name in node for fault in _faults(node, name, f"{place}.{name!s}")]
+    if isinstance(node, ListConfig):
+        return [fault for i in range(len(node)) for fault in _faults(node, i, f"{place}[{i}]")]
+    written: Any = OmegaConf.to_container(holder, resolve=False)
+    return [f"{place}: {written[key]!r:.200} cannot be resolved ({why})"]
+
+
+def _why(read: Callable[[], Any]) -> str:
+    try:
+        _as_text(read())
+    except OmegaConfBaseException as error:
+        return str(error).splitlines()[0]
+    except RecursionError:
+        return "it contains itself"
+    return ""
+
+
+def _as_text(value: Any) -> Any:
+    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+
 
 CONF = shipped("conf")
 """The configuration folder: beside the package in a clone, inside it when memlab was installed from a wheel."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from memlab.data import readers
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset
 from memlab.errors import MemlabError

@@ -26,7 +26,7 @@ from datetime import date, datetime
 from typing import Any, ClassVar
 
 from memlab.data import readers
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.jsonl import QUESTIONS, SESSIONS, FolderDataset, add_question, read
 from memlab.data.jsonl import validate as validate

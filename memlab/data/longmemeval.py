@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from memlab.data import benchmarks, readers
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.errors import MemlabError

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from memlab.data.beir import add_document
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError
 from memlab.tables import Tables
 

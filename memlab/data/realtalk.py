@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab.data import readers
-from memlab.data.benchmarks import data_folder
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder, data_folder
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.errors import MemlabError

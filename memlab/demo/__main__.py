@@ -22,14 +22,13 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from memlab.cluster.launch import launch
+from memlab.cluster.submit import launch
 from memlab.config.overrides import HELP
 from memlab.demo.question import CORPUS, QUESTION, FirstResult, answers, print_answers
 from memlab.errors import Faults, MemlabError
 from memlab.harness.sweep import read
-from memlab.runtime.console import Console
 from memlab.runtime.machine import one_interrupt
-from memlab.runtime.terminal import print
+from memlab.runtime.terminal import Console, print
 
 EXPERIMENT = "+exp=demo"
 

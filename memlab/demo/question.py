@@ -15,7 +15,7 @@ from memlab.harness.arm import load
 from memlab.harness.question import ask_data
 from memlab.harness.sweep import Sweep
 from memlab.live.results import RESULT
-from memlab.runtime.console import Console
+from memlab.runtime.terminal import Console
 from memlab.tables import Tables, with_text
 from memlab.text.display import sanitise
 

@@ -9,7 +9,6 @@ from typing import Any, NotRequired, TypedDict
 
 import polars as pl
 
-from memlab.evaluate.answers import judge_columns
 from memlab.evaluate.contrast import ALPHA, OUTPUTS, Contrast, ContrastResult, identical, measure
 from memlab.evaluate.curves import (
     CONSTANT,
@@ -21,6 +20,7 @@ from memlab.evaluate.curves import (
     mean_points,
     with_heights,
 )
+from memlab.evaluate.evidence import judge_columns
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import Estimate, headline, summary
 from memlab.evaluate.verbalise import grouping_in_words, sentence

@@ -15,9 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
-from memlab.evaluate.answers import ANSWER_WORDS
 from memlab.evaluate.contrast import Contrast
-from memlab.evaluate.evidence import within
+from memlab.evaluate.evidence import ANSWER_WORDS, within
 from memlab.evaluate.retrieval import Level, at_level, grain, holders, matrix, scored_evidence, unit_ranks
 from memlab.evaluate.statistics import Values, mean
 from memlab.tables import Tables

@@ -14,9 +14,9 @@ from typing import TypedDict
 
 import polars as pl
 
-from memlab.evaluate.answers import ANSWER_WORDS
 from memlab.evaluate.contrast import ALPHA, KEPT_RANKS, Contrast, ContrastResult, measure
 from memlab.evaluate.curves import is_curve
+from memlab.evaluate.evidence import ANSWER_WORDS
 from memlab.evaluate.statistics import holm
 from memlab.evaluate.summary import COSTS, view
 from memlab.evaluate.verbalise import bound, opponent, p_value

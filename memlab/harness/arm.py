@@ -22,8 +22,7 @@ from memlab.data.numbering import corpora_by_content, draws
 from memlab.evaluate.contrast import KEPT_RANKS
 from memlab.evaluate.curves import constant_k
 from memlab.evaluate.export import write_answers, write_trec
-from memlab.evaluate.predictions import calibration_error
-from memlab.evaluate.summary import averages, by_order, per_question
+from memlab.evaluate.summary import averages, by_order, calibration_error, per_question
 from memlab.harness import manifest
 from memlab.harness.run_files import write_manifest
 from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share

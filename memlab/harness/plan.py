@@ -23,15 +23,15 @@ from memlab.evaluate.statistics import Assumptions, planned_detectable, planned_
 from memlab.evaluate.summary import COSTS, view
 from memlab.evaluate.verbalise import grouping_in_words
 from memlab.harness.arm import Arm, load
-from memlab.harness.gpu_print import print_cards
+from memlab.harness.gpu_searches import print_cards
 from memlab.harness.sweep import Sweep
 from memlab.models.chat.protocol import Chat
 from memlab.models.protocols import PairScorer, Role, embedders_in, models_in
 from memlab.pipeline import apply
 from memlab.question_types import VOCABULARY
 from memlab.read.reader import Reader
-from memlab.runtime.console import Console
 from memlab.runtime.foreign import read_json
+from memlab.runtime.terminal import Console
 from memlab.search.as_of import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.slots import SLOTS

@@ -16,8 +16,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from memlab.errors import MemlabError
-from memlab.evaluate.answers import ANSWER_WORDS, answer_words, wanted_words
 from memlab.evaluate.curves import BY_CLASS, CONSTANT, RULE, class_points, constant_rankings, rule_points
+from memlab.evaluate.evidence import ANSWER_WORDS, answer_words, wanted_words
 from memlab.evaluate.retrieval import scored_evidence
 from memlab.models.protocols import Embedder, embedders_in
 from memlab.pipeline import Pipeline, apply

@@ -16,8 +16,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from memlab.config import ablation
 from memlab.config.compose import ArmConfigs, compose, overrides_of
-from memlab.config.instantiate import part
-from memlab.config.interpolation import resolved
+from memlab.config.instantiate import part, resolved
 from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, parse, try_parse, valid_overrides
 from memlab.config.plugins import one_line
 from memlab.config.unread import known_places, places_in_files, read_places, settings_of, slots_with

@@ -36,7 +36,7 @@ from transformers import PrinterCallback, TrainerCallback
 
 from memlab.errors import MemlabError
 from memlab.learn.pairs import TrainingLists
-from memlab.learn.reranker.config import TrainConfig
+from memlab.learn.reranker.stage import TrainConfig
 from memlab.models.local.backend import disable_progress_bars, resolve
 from memlab.models.local.batching import attempt
 from memlab.runtime.progress import Step, progress

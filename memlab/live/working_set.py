@@ -8,7 +8,7 @@ from itertools import islice
 
 import polars as pl
 
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError, did_you_mean
 from memlab.live.sessions import Entry
 from memlab.models.protocols import embedders_in

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memlab.errors import MemlabError
-from memlab.models.background import Emit, background, run_workers
 from memlab.models.connection import Connection
 from memlab.models.protocols import Floats, Ints, Role
-from memlab.models.server import ServerSettings
+from memlab.models.server import Emit, ServerSettings, background, run_workers
 from memlab.stage import stage
 from memlab.text.display import replace_surrogates
 

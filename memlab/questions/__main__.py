@@ -11,8 +11,7 @@ from memlab.data.jsonl import QUESTIONS, read
 from memlab.errors import Faults, MemlabError, did_you_mean
 from memlab.harness.preset import preset
 from memlab.judge.command import split_fields
-from memlab.questions.page import page
-from memlab.questions.pool import pool, systems
+from memlab.questions.pool import page, pool, systems
 from memlab.questions.propose import ProposedQuestion, propose, propose_by_model
 from memlab.runtime.files import atomic_write
 from memlab.runtime.machine import enough_memory

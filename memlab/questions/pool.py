@@ -1,4 +1,4 @@
-"""Pools of candidates: the first turns that several systems find for each question, to be judged by a person.
+"""Pools of candidates that several systems find, and the page on which a person marks the evidence.
 
 Spärck Jones and van Rijsbergen, "Report on the need for and provision of an 'ideal' information retrieval test
 collection" (1975): what no system finds within the depth is never judged, and counts as no evidence.
@@ -6,17 +6,34 @@ collection" (1975): what no system finds within the depth is never judged, and c
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
 import polars as pl
 
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.data.jsonl import SessionLine
 from memlab.pipeline import Pipeline
 from memlab.questions.propose import ProposedQuestion
 from memlab.stage import Nothing
 from memlab.store import Store
+
+
+def page(sessions: Sequence[SessionLine], questions: Sequence[ProposedQuestion], pools: Sequence[Sequence[Candidate]],
+         depth: int) -> str:
+    """Return the page; texts of the log are data in it, and never markup or code."""
+    turns = {(s.corpus, s.session): s.turns for s in sessions}
+    entries = [{"corpus": question.corpus, "text": question.text, "candidates": [
+        {"session": c.session, "turn": c.turn, "text": turns[question.corpus, c.session][c.turn].text,
+         "speaker": turns[question.corpus, c.session][c.turn].speaker or turns[question.corpus, c.session][c.turn].role}
+        for c in pool]} for question, pool in zip(questions, pools)]
+    digest = hashlib.sha256(json.dumps(entries).encode()).hexdigest()[:16]
+    data = json.dumps({"digest": digest, "depth": depth, "questions": entries})  # ASCII: no line separator is left
+    template = files("memlab.questions").joinpath("page.html").read_text("utf-8")
+    return template.replace("__DATA__", data.replace("<", "\\u003c"))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The reports of finished run folders: comparison.json, report.html and report.md beside them.
+"""The reports of finished run folders: comparison.json, HTML and Markdown, made again where an input changed.
 
 Every finished arm is reported: arms that failed or are still running are listed as missing, arms of an earlier
 configuration as older, and none of them stops the report.
@@ -6,31 +6,127 @@ configuration as older, and none of them stops the report.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import polars as pl
 
 from memlab.errors import MemlabError
-from memlab.evaluate.answers import PREFIX
 from memlab.evaluate.compare import ArmResult, Comparison, VerdictCounts, compare
 from memlab.evaluate.contrast import Contrast
+from memlab.evaluate.evidence import PREFIX
 from memlab.harness.arm import Arm
-from memlab.harness.results import ArmRun, finished_arms
+from memlab.harness.results import ArmRun, failure_file, finished_arms
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings, remarks
 from memlab.judge.official import OfficialJudge
 from memlab.report import view_model
 from memlab.report.arm_settings import oracle_bases
 from memlab.report.html import page
-from memlab.report.inputs import RECORD, reported_runs
 from memlab.report.markdown import document
+from memlab.report.sizes import write_table
 from memlab.runtime.files import atomic_write, os_errors, sweep_leftovers
 from memlab.runtime.foreign import read_json
+from memlab.runtime.source import own_source
+from memlab.runtime.terminal import Console
 from memlab.stage import name_of
 from memlab.text.display import one_line
+
+RECORD = "report_inputs.json"
+"""File beside a report with the digest. It is none of comparison.json's figures, which are equal on every machine."""
+
+
+def inputs_digest(folder: Path, contrasts: Sequence[Contrast], expected: Sequence[str],
+                  exact: Mapping[str, str]) -> str:
+    """Return the digest of the arguments of a report and of the files that it is made from.
+
+    These are memlab's source, the manifests below ``runs/<exp>/<data>``, sizes and times of the other files of their
+    run folders, and the calibration of judges.
+    """
+    total = hashlib.blake2b(digest_size=16)
+    source = own_source().digest(f"{__package__}.build")
+    arguments = [source, [asdict(contrast) for contrast in contrasts], list(expected), dict(exact)]
+    total.update(json.dumps(arguments, sort_keys=True, default=str).encode())
+    for path in [*sorted(folder.glob("*/manifest.json")), folder.resolve().parents[1] / CALIBRATION_FILE]:
+        if path.is_file():
+            total.update(b"\0" + str(path.relative_to(path.parents[1])).encode() + b"\0" + path.read_bytes())
+    for path in sorted(path for manifest in folder.glob("*/manifest.json") for path in manifest.parent.iterdir()):
+        about = path.stat()
+        total.update(f"\0{path.relative_to(folder)}\0{about.st_size}\0{about.st_mtime_ns}".encode())
+    return total.hexdigest()
+
+
+def up_to_date(folder: Path, digest: str) -> bool:
+    """Return whether the three files of a report are there and were made from these inputs."""
+    try:
+        recorded = read_json(folder / RECORD).get("inputs")
+    except (OSError, ValueError, AttributeError):  # missing or damaged: the report is built again
+        return False
+    return recorded == digest and bool(reported_runs(folder)) and all(
+        (folder / name).is_file() for name in ("report.html", "report.md"))
+
+
+def record_inputs(folder: Path, digest: str) -> None:
+    """Record the inputs of the report in a folder; on a full disk there is no record, and it is built again."""
+    with suppress(OSError):
+        sweep_leftovers(folder / RECORD)
+        atomic_write(folder / RECORD, json.dumps({"inputs": digest}) + "\n")
+
+
+def reported_runs(folder: Path) -> dict[str, str]:
+    """Return arm -> run folder of the folder's comparison.json, in its order; none where it cannot be read."""
+    try:
+        return {name: arm["folder"] for name, arm in read_json(folder / "comparison.json")["arms"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def publish(arms: Iterable[Arm], track: Any, contrasts: Sequence[Contrast], before: Sequence[Path] = ()) -> list[Path]:
+    """Publish the arms that finished (with their twins) or failed, and build the reports that are not up to date.
+
+    Return their comparison.json.
+
+    ``before`` are comparisons of exactly these arms that a job has built: then none is built again.
+    """
+    comparisons: list[Path] = []
+    arms = list(arms)
+    for place in dict.fromkeys(arm.arms_folder() for arm in arms):
+        group = [a for a in arms if a.arms_folder() == place]
+        exact: dict[str, str] = {}
+        for arm in group:
+            matched = str(read_json(arm.folder() / "manifest.json").get("twin") or "") if arm.finished() else ""
+            exact |= {arm.name: arm.folder().name, f"{arm.name}.twin": matched}
+            if arm.finished() or failure_file(arm.folder()).is_file():
+                track.publish(arm.folder())
+            if matched:
+                track.publish(place / matched)
+        if any(arm.finished() for arm in group) and not before:
+            names = [arm.name for arm in group]
+            digest = inputs_digest(place, contrasts, names, exact)
+            if not up_to_date(place, digest):
+
+                build(place, contrasts=contrasts, expected=names, exact=exact)
+                record_inputs(place, digest)
+                write_table(place)
+            comparisons.append(place / "comparison.json")
+    return list(before) or comparisons
+
+
+def show(path: Path, arms: Sequence[Arm], out: Console) -> None:
+    """Print a comparison.json, and where its report lies."""
+    from memlab.report.console import print_arm, print_comparison
+
+    comparison = cast(Comparison, read_json(path))
+    names = [a.name for a in arms if a.arms_folder().resolve() == path.parent.resolve()]
+    if len(names) == 1 and names[0] in comparison["arms"]:
+        print_arm(comparison, names[0], out)
+    else:
+        print_comparison(comparison, out)
+    out.print(f"report: {path.with_name('report.html')}")
 
 
 @dataclass(frozen=True)

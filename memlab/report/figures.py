@@ -13,7 +13,7 @@ from typing import Any
 from memlab.evaluate.compare import ArmSummary, Comparison
 from memlab.evaluate.contrast import ContrastResult
 from memlab.evaluate.curves import CurvePoint, RulePoint
-from memlab.evaluate.predictions import calibration_error, complete_bins
+from memlab.evaluate.summary import calibration_error, complete_bins
 from memlab.harness.results import ArmRun
 from memlab.report.view_model import by_type, gold_badge, types
 from memlab.text.display import format_number, one_line

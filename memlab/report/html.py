@@ -17,7 +17,7 @@ from typing import Any
 from memlab.evaluate.compare import Comparison, finite
 from memlab.evaluate.contrast import ContrastResult
 from memlab.harness.results import ArmRun
-from memlab.report import arm_settings, drill_down, figures, opening, sections, view_model
+from memlab.report import arm_settings, console, drill_down, figures, sections, view_model
 from memlab.report.sections import COLUMNS as TURN_COLUMNS
 from memlab.report.sections import TURNS, turn_metrics
 from memlab.text.display import clean, format_count, format_number, one_line, replace_surrogates
@@ -70,7 +70,7 @@ def page(comparison: Comparison, arms: Sequence[ArmRun], older: Sequence[str] = 
     first, second = next(((one_line(c["arm"]), one_line(c["comparator"])) for c in comparison["contrasts"]), ("", ""))
     return _environment().get_template("report.html.j2").render(
         c=comparison, pairing=view_model.pairing(comparison), columns=columns, older=older, kinds=kinds,
-        rows=view_model.arm_rows(comparison), opening=opening.opening(comparison), tiers=opening.tiers(comparison),
+        rows=view_model.arm_rows(comparison), opening=console.opening(comparison), tiers=console.tiers(comparison),
         declared=list(zip(declared, forest(comparison["contrasts"]))),
         classes=sections.class_tables(arms), why=sections.causes(arms), meanings=sections.VIEW_MEANINGS,
         importances=sections.importance_tables(arms), importance_legend=sections.GAINS,

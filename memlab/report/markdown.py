@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.curves import CurvePoint
-from memlab.evaluate.predictions import calibration_error
+from memlab.evaluate.summary import calibration_error
 from memlab.harness.results import ArmRun
-from memlab.report import arm_settings, opening, sections, view_model
+from memlab.report import arm_settings, console, sections, view_model
 from memlab.report.sections import COLUMNS as TURN_COLUMNS
 from memlab.report.sections import TURNS, turn_metrics
 from memlab.text.display import EMPTY, format_count, format_number, is_number, one_line
@@ -128,11 +128,11 @@ def _finding(comparison: Comparison) -> str:
     lines = lines or ["No contrast was declared: every difference below is exploratory."]
     quotes = [f"> **{heading}:** {escape(sentence)}" for heading, sentence in view_model.notices(comparison)]
     notes = [f"* {escape(note)}" for note in view_model.notes(comparison)]
-    sentences = [escape(sentence) for sentence in opening.opening(comparison)]
+    sentences = [escape(sentence) for sentence in console.opening(comparison)]
     verdict = "\n>\n".join(f"> **{line}**" if i == 0 else f"> {line}" for i, line in enumerate(sentences))
     tiers = "\n".join(
         f"{tier}. " + ", ".join(f"{escape(name)} {value} ({tokens} tokens)" for name, value, tokens in row)
-        for tier, row in opening.tiers(comparison))
+        for tier, row in console.tiers(comparison))
     blocks = [verdict, f"{tiers}\n\n{TIERS}" if tiers else "", "\n".join(lines),
               _contrasts(comparison, "contrasts") if rows else "", "\n>\n".join(quotes), "\n".join(notes)]
     return "\n\n".join(block.strip("\n") for block in blocks if block)

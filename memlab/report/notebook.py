@@ -25,8 +25,7 @@ from memlab.evaluate.contrast import Contrast
 from memlab.harness.results import ArmRun, finished_arms, read_arm
 from memlab.report import view_model
 from memlab.report.build import comparison_of, declared_contrasts
-from memlab.report.console import print_comparison
-from memlab.report.opening import opening
+from memlab.report.console import opening, print_comparison
 from memlab.text.display import format_count, format_interval, format_number, html_table, paragraphs
 
 
@@ -102,7 +101,7 @@ class ComparedRuns:
                             schema={name: pl.String if name in texts else pl.Float64 for name in columns}, strict=False)
 
     def __repr__(self) -> str:
-        from memlab.runtime.console import Console
+        from memlab.runtime.terminal import Console
 
         out = io.StringIO()
         print_comparison(self.comparison, Console(file=out, width=110, no_color=True, highlight=False))

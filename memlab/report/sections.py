@@ -12,7 +12,7 @@ import polars as pl
 from memlab.evaluate.attribution import CAUSES
 from memlab.evaluate.compare import Comparison
 from memlab.evaluate.evidence import STEPS, VIEWS
-from memlab.evaluate.predictions import accuracy, confusion, right_by_type
+from memlab.evaluate.summary import accuracy, confusion, right_by_type
 from memlab.harness.results import ArmRun
 from memlab.question_types import VOCABULARY
 from memlab.report.arm_settings import slot_names

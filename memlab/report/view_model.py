@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from memlab.evaluate.answers import judge_columns
 from memlab.evaluate.compare import ArmSummary, Comparison, SameOutputs
 from memlab.evaluate.contrast import ALPHA, OUTPUTS, ContrastResult
+from memlab.evaluate.evidence import judge_columns
 from memlab.evaluate.verbalise import agreement
 from memlab.harness.results import ArmRun
 from memlab.text.display import (

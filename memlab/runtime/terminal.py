@@ -1,8 +1,8 @@
-"""The only way to the terminal: text without keys, and without characters that steer a terminal or that it lacks.
+"""The terminal: clean printing, and a rich Console that strips control characters, redacts secrets and escapes text.
 
 What a benchmark, a file or a server says must neither colour, clear nor title a terminal, nor reverse a line, nor end a
 command whose output can hold no such letters (``LC_ALL=C``, ``PYTHONIOENCODING=ascii``). Commands import ``print`` from
-here and ``Console`` from ``memlab.runtime.console``; tests/test_structure.py holds them to it. Words of a command line
+here and ``Console``; tests/test_structure.py holds them to it. Words of a command line
 pass ``as_flags``.
 """
 
@@ -14,6 +14,10 @@ import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import TextIO
+
+from rich.console import Console as RichConsole
+from rich.console import ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from memlab.runtime.redaction import redact
 from memlab.text.display import sanitise_lines
@@ -86,3 +90,12 @@ def _format_warning(message: Warning | str, category: type[Warning], filename: s
                     line: str | None = None) -> str:
     del line
     return shown(f"{filename}:{lineno}: {category.__name__}: {message}") + "\n"
+
+
+class Console(RichConsole):
+    """Rich's console, whose texts are shown as ``shown`` returns them; its own styles and movements pass."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of a renderable, each with a text that steers no terminal."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(encodable(shown(segment.text), self.encoding), segment.style)

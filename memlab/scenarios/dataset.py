@@ -15,12 +15,11 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import numpy as np
 from pydantic import Field
 
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.subset import Subset, known_types
 from memlab.data.synthetic import lexicon
-from memlab.data.synthetic.dataset import chats
-from memlab.data.synthetic.events import Knobs, Life
+from memlab.data.synthetic.dataset import Knobs, Life, chats
 from memlab.scenarios.cases import CASES, CATEGORIES, Piece, Scenario
 from memlab.stage import stage
 from memlab.tables import Tables

@@ -23,9 +23,8 @@ from typing import get_args
 from memlab.errors import Faults, MemlabError
 from memlab.harness.arm import Arm, safe
 from memlab.harness.sweep import read
-from memlab.report.build import build
+from memlab.report.build import build, reported_runs
 from memlab.report.console import print_comparison
-from memlab.report.inputs import reported_runs
 from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import enough_memory
 from memlab.runtime.terminal import print

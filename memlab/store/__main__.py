@@ -196,7 +196,7 @@ def _remove_damaged(root: Path) -> Iterator[Path]:
 def _show(root: Path) -> None:
     from rich.table import Table
 
-    from memlab.runtime.console import Console
+    from memlab.runtime.terminal import Console
 
     table = Table(title=f"store {root}")
     frame = info(root)

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from memlab.data.jsonl import read as read_folder
-from memlab.questions.page import page
-from memlab.questions.pool import Candidate
+from memlab.questions.pool import Candidate, page
 from tests.chat_exports import json_lines, write
 from tests.questions.test_propose import CAT, LINES, SESSIONS, TEA
 

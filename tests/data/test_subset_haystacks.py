@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.data.dataset import session_texts
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.subset import Subset, grown, pooled

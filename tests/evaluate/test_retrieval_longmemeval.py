@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.evaluate.retrieval import (
     LONGMEMEVAL_KS,
     official_metrics,

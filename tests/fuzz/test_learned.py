@@ -17,7 +17,7 @@ from memlab.learn import coverage
 from memlab.learn.probability import model as probability
 from memlab.learn.ranker import model as ranker
 from memlab.learn.ranker.trees import Tree, trees_of
-from memlab.learn.reranker import config as record
+from memlab.learn.reranker import stage as record
 from tests.fuzz.mutation import as_json, damaged, fuzz, mutated, outcome
 
 pytestmark = pytest.mark.slow

@@ -27,7 +27,7 @@ from memlab.read import sentence_pruning
 from memlab.runtime.redaction import redact
 from memlab.runtime.terminal import shown
 from memlab.search.bm25 import StemmedWords
-from memlab.systems.memorystack import single_value
+from memlab.systems.memorystack import relations
 from memlab.systems.oltramem import resolve_pronouns
 from memlab.text import display, normalise, transcript
 from memlab.text.display import replace_surrogates
@@ -67,7 +67,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "links": lambda text: list(extract_rules.links(text, "Ann", frozenset())),
     "sentences": extract_rules.sentences, "category": extract_rules.category,
     "states": lambda text: list(contradiction.states(text)),
-    "claims": lambda text: list(contradiction.claims(text)), "values": lambda text: list(single_value.values(text)),
+    "claims": lambda text: list(contradiction.claims(text)), "values": lambda text: list(relations.values(text)),
     "citations": lambda text: chatgpt._CITATION.sub("", text), "context": codex._CONTEXT.fullmatch,
     "reminders": lambda text: claude_code._message({"type": "user", "message": {"content": text}}, Tally()),
     "slack": People([]).plain,

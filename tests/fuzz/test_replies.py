@@ -21,8 +21,7 @@ from memlab.query.time_window import LLMWindows
 from memlab.questions.propose import propose_by_model
 from memlab.rank.rerank_llm import many_scores, one_score
 from memlab.store import completions
-from memlab.systems.memorystack.judge import MemoryStackJudge
-from memlab.systems.memorystack.rerank import array_scores
+from memlab.systems.memorystack.stages import MemoryStackJudge, array_scores
 from memlab.write.chunk import TurnChunker
 from memlab.write.extract_llm import LLMExtract
 from tests.chats import ScriptedChat

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from memlab.harness.results import finished_arms, read_arm
 from memlab.harness.run_files import describe_files, plain_yaml, sealed
 from memlab.judge.accuracy import judge_warnings
-from memlab.report.build import build
-from memlab.report.inputs import inputs_digest, reported_runs, up_to_date
+from memlab.report.build import build, inputs_digest, reported_runs, up_to_date
 from memlab.store import store_at
 from tests.fuzz.mutation import EXAMPLES, as_json, as_lines, damaged, fuzz, json_bytes, mutated, outcome
 from tests.small import arm

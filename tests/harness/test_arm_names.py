@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from memlab.config.compose import compose
-from memlab.config.interpolation import resolved
+from memlab.config.instantiate import resolved
 from memlab.harness.sweep import arm_name, read
 from tests.examples import fewer
 

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from memlab.errors import Faults, MemlabError, MissingFiles
-from memlab.harness import gpu_print
+from memlab.harness import gpu_searches
 from memlab.harness.gpu_plan import (
     ACTIVATIONS,
     CUDA_GB,
@@ -26,7 +26,7 @@ from memlab.harness.gpu_plan import (
     setting_fault,
     size,
 )
-from memlab.harness.gpu_print import check_cards
+from memlab.harness.gpu_searches import check_cards
 from memlab.harness.sweep import read
 from memlab.models.local import base
 from memlab.models.local.base import token_width, weight_count
@@ -249,8 +249,8 @@ def test_the_plan_of_the_profile_says_what_to_type(gpus: str, lines: list[str], 
 
 def test_the_cards_of_this_machine_are_named_as_they_are_visible(capsys: pytest.CaptureFixture[str],
                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_print, "visible_cards", lambda: [80., 80.])
-    monkeypatch.setattr(gpu_print, "gpu_count", lambda: 2)
+    monkeypatch.setattr(gpu_searches, "visible_cards", lambda: [80., 80.])
+    monkeypatch.setattr(gpu_searches, "gpu_count", lambda: 2)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,6")
     told = plan(["+profile=gpu"], capsys)
     assert "CUDA_VISIBLE_DEVICES=6 memlab serve" in told
@@ -259,8 +259,8 @@ def test_the_cards_of_this_machine_are_named_as_they_are_visible(capsys: pytest.
 
 def test_a_build_for_cpus_leaves_the_cards_to_servers(capsys: pytest.CaptureFixture[str],
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_print, "visible_cards", lambda: [80.])
-    monkeypatch.setattr(gpu_print, "gpu_count", lambda: 0)
+    monkeypatch.setattr(gpu_searches, "visible_cards", lambda: [80.])
+    monkeypatch.setattr(gpu_searches, "gpu_count", lambda: 0)
     told = plan(["+profile=gpu"], capsys)
     assert "this memlab's PyTorch is a build for CPUs" in told
     assert "encoder bge-m3" not in told.partition("cards\n")[2]
@@ -276,7 +276,7 @@ def test_a_published_smaller_form_is_asked_for_by_its_name(capsys: pytest.Captur
 
 def test_without_a_card_the_profile_says_what_it_needs(capsys: pytest.CaptureFixture[str],
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_print, "visible_cards", list)
+    monkeypatch.setattr(gpu_searches, "visible_cards", list)
     told = plan(["+profile=gpu"], capsys)
     assert ("On a card the run takes 5.9 GB, and a server of qwen2.5-7b on the same or another card 18.6 GB "
             "(12.1 GB in its smallest form)") in told
@@ -303,18 +303,18 @@ def test_a_run_that_does_not_fit_loads_no_model(tmp_path: Path, capsys: pytest.C
 def test_free_memory_of_this_machines_cards_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     found = arms("+profile=gpu")
     sweep = read(["+profile=gpu", *LIVES, "track=none", "plan=true"]).settings
-    monkeypatch.setattr(gpu_print, "gpu_count", lambda: 2)
+    monkeypatch.setattr(gpu_searches, "gpu_count", lambda: 2)
     models = run_models(found)  # of a text they read 8,192 tokens
     assert least_gb(models) == pytest.approx(2.2 + CUDA_GB + 8192 * ACTIVATIONS * 1024 * 2 / 1e9)
     enough, little = 4_000, round(least_gb(models) * 1e9 / 2**20) - 100
-    monkeypatch.setattr(gpu_print.environment, "free_memory", lambda: [enough, enough])
+    monkeypatch.setattr(gpu_searches.environment, "free_memory", lambda: [enough, enough])
     check_cards(sweep, found)
-    monkeypatch.setattr(gpu_print.environment, "free_memory", lambda: [enough, little])
+    monkeypatch.setattr(gpu_searches.environment, "free_memory", lambda: [enough, little])
     with pytest.raises(Faults, match=r"card 1: 2\.9 GB are free, and the models of this run need 3\.0 GB or more"):
         check_cards(sweep, found)
-    monkeypatch.setattr(gpu_print.environment, "free_memory", lambda: [enough])  # MIG
+    monkeypatch.setattr(gpu_searches.environment, "free_memory", lambda: [enough])  # MIG
     check_cards(sweep, found)
-    monkeypatch.setattr(gpu_print, "gpu_count", lambda: 0)
+    monkeypatch.setattr(gpu_searches, "gpu_count", lambda: 0)
     check_cards(sweep, found)
 
 

@@ -4,9 +4,9 @@ import polars as pl
 import pytest
 
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.evaluate.answers import ANSWER_WORDS, answer_words, wanted_words
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import CONSTANT, RULE, curve_metric, mean_points, with_heights
+from memlab.evaluate.evidence import ANSWER_WORDS, answer_words, wanted_words
 from memlab.harness.run_tables import LARGEST_PRUNED_K, shown_curve
 from memlab.pipeline import apply
 from memlab.rank.select import Budget, Fixed

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from memlab.errors import MemlabError
 from memlab.harness.runner import keep_traceback
-from memlab.report.publish import publish, show
+from memlab.report.build import publish, show
 from memlab.store import Store
 from memlab.track.record import Off
 from tests.small import arm

@@ -22,7 +22,7 @@ from memlab.models.chat.protocol import Completion
 from memlab.report.build import verdict_counts
 from memlab.stage import Stage
 from memlab.store import Store
-from memlab.systems.memorystack.judge import MemoryStackJudge
+from memlab.systems.memorystack.stages import MemoryStackJudge
 from tests.judge.script import put
 from tests.judge.test_main import ANSWERS, data, lines, verdicts, words  # noqa: F401 - a fixture
 from tests.judge.worlds import one, says

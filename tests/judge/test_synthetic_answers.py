@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.judge.perturbations import list_items, outdated_values, perturb, reformat_date, renumber, reorder
 from memlab.judge.rules import abstains, same, within

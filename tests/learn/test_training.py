@@ -11,7 +11,7 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.learn import training
 from memlab.learn.pairs import TrainingLists, draw
-from memlab.learn.reranker.config import TrainConfig
+from memlab.learn.reranker.stage import TrainConfig
 from memlab.models.local.backend import Runtime
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from tests.learn.reranker.worlds import tiny

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memlab.query.classify import Rules
 from memlab.question_types import FALLBACK, VOCABULARY, first_of
 from memlab.systems.gimli import GIMLI_CLASSES, GimliClasses
-from memlab.systems.memorystack.classify import DETECTORS, MemoryStackDetectors
+from memlab.systems.memorystack.stages import DETECTORS, MemoryStackDetectors
 from memlab.systems.rag_v1 import V1_TYPES, V1Types
 from tests.query.worlds import asked, done
 

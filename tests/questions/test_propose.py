@@ -12,8 +12,7 @@ from memlab.data.jsonl import SessionLine
 from memlab.data.jsonl import read as read_folder
 from memlab.pipeline import Pipeline
 from memlab.questions import __main__ as command
-from memlab.questions.page import page
-from memlab.questions.pool import Candidate, pool
+from memlab.questions.pool import Candidate, page, pool
 from memlab.questions.propose import ProposedQuestion, propose, questions_of
 from memlab.store import Store
 from tests.chat_exports import json_lines, write

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from memlab.rank.signals import flagged, on_units, placed, questions_of
-from memlab.systems.memorystack.cross_session import CrossSession
+from memlab.systems.memorystack.stages import CrossSession
 from memlab.tables import SCHEMAS
 from tests.rank.rankings import ranking
 from tests.rank.signals.worlds import ASKED, dated

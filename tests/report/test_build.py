@@ -12,10 +12,8 @@ from memlab.errors import MemlabError
 from memlab.evaluate.contrast import Contrast
 from memlab.rank.select import Fixed
 from memlab.report.__main__ import main
-from memlab.report.build import ReportFiles, build
+from memlab.report.build import RECORD, ReportFiles, build, publish
 from memlab.report.console import print_comparison
-from memlab.report.inputs import RECORD
-from memlab.report.publish import publish
 from memlab.store import store_at
 from memlab.track.record import Off
 from tests.sealing import seal

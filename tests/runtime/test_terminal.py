@@ -7,8 +7,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from memlab.runtime.console import Console
-from memlab.runtime.terminal import clean_logs, print, shown
+from memlab.runtime.terminal import Console, clean_logs, print, shown
 
 TITLE = "\x1b]0;pwned\x07"
 

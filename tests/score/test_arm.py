@@ -6,7 +6,7 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError
 from memlab.score.arm import Matched, match
 from memlab.score.runs import Order, Run, Ties

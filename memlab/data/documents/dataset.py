@@ -30,7 +30,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from memlab.data import jsonl
-from memlab.data.build import Builder
+from memlab.data.benchmarks import Builder
 from memlab.data.dataset import GroupBy
 from memlab.data.documents import blocks, office
 from memlab.data.documents.blocks import Document, DocumentBlock

@@ -32,7 +32,7 @@ from memlab.harness import manifest
 from memlab.harness.arm import load
 from memlab.learn.command import read_arm, report
 from memlab.learn.pairs import NEEDED, draw, draw_examples, examples, split
-from memlab.learn.reranker.config import FILE, TrainConfig, write
+from memlab.learn.reranker.stage import FILE, TrainConfig, write
 from memlab.models.local.base import files_digest
 from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir

@@ -10,13 +10,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from memlab.errors import MemlabError
-from memlab.models.background import Emit, run_workers
 from memlab.models.chat import replies
 from memlab.models.chat.protocol import Completion, Message, Prompt
-from memlab.models.chat.refusals import Refused, changes, check_refusal, fields_of
+from memlab.models.chat.replies import Refused, changes, check_refusal, fields_of
 from memlab.models.chat.tokenizer import valid
 from memlab.models.connection import Connection, Reply
-from memlab.models.server import ServerSettings, check_address
+from memlab.models.server import Emit, ServerSettings, check_address, run_workers
 from memlab.stage import stage
 
 AUTO = "auto"
@@ -68,7 +67,7 @@ async def ask_all(settings: ChatSettings, fits: Fits, prompts: Sequence[Prompt],
 
 
 class Client(Connection):
-    """Sends prompts to one server, in the form that it takes (``memlab.models.chat.refusals``)."""
+    """Sends prompts to one server, in the form that it takes (``memlab.models.chat.replies``)."""
 
     def __init__(self, settings: ChatSettings, fits: Fits) -> None:
         super().__init__(settings)

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from memlab.errors import MemlabError
 from memlab.models import connection
-from memlab.models.background import Emit
 from memlab.models.chat.client import ChatSettings, Client, Fits
 from memlab.models.chat.protocol import Completion, Prompt
 from memlab.models.connection import LONGEST_WAIT, ServerUnavailable
+from memlab.models.server import Emit
 from memlab.runtime.paths import shipped
 from memlab.runtime.progress import clock
 from memlab.runtime.terminal import print

@@ -9,8 +9,7 @@ import pytest
 from memlab.config.instantiate import options
 from memlab.errors import Faults
 from memlab.harness.sweep import read
-from memlab.learn.reranker.config import write
-from memlab.learn.reranker.stage import CrossFitRerank
+from memlab.learn.reranker.stage import CrossFitRerank, write
 from memlab.rank.rerank import Rerank
 from tests.learn.reranker.worlds import tiny
 

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 
 from memlab.errors import MemlabError
 from memlab.learn.reranker import __main__
-from memlab.learn.reranker.config import TrainConfig, read
+from memlab.learn.reranker.stage import TrainConfig, read
 from memlab.store import Store
 from tests.learn.reranker.worlds import DATA, LEXICAL, lives, tiny
 

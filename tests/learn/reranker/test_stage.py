@@ -10,8 +10,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.learn.pairs import split
-from memlab.learn.reranker.config import write
-from memlab.learn.reranker.stage import BlankQuestion, Chance, CrossFitRerank
+from memlab.learn.reranker.stage import BlankQuestion, Chance, CrossFitRerank, write
 from memlab.models.local.cross_encoder import CrossEncoderScorer
 from memlab.models.protocols import PairScorer
 from memlab.rank.rerank import Rerank

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from memlab.models.background import Emit, background
+from memlab.models.server import Emit, background
 
 
 @pytest.mark.parametrize("queue_size", [1, 7, 1000])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.evaluate.answers import answer_metrics, judge_columns
+from memlab.evaluate.evidence import answer_metrics, judge_columns
 from memlab.evaluate.export import write_answers
 from memlab.evaluate.summary import averages, per_question, summary
 from memlab.tables import Tables, frame, text_hash, texts_frame

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from memlab.evaluate.predictions import calibration_error, complete_bins
+from memlab.evaluate.summary import calibration_error, complete_bins
 
 
 def test_the_mean_over_cases_by_hand() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from memlab.judge.accuracy import judge_warnings
 from memlab.store import Store
-from memlab.systems.memorystack.judge import MemoryStackJudge
+from memlab.systems.memorystack.stages import MemoryStackJudge
 from tests.judge.worlds import judged, one, says
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab.cluster.precompute import asks_before_search, prepare, write
-from memlab.cluster.shards import run_part
+from memlab.cluster.shards import asks_before_search, prepare, run_part, write
 from memlab.pipeline import _MEMO, Pipeline
 from memlab.search.dense import Dense
 from memlab.search.late_index import LateIndex

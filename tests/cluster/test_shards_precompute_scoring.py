@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from memlab.cluster.precompute import score, shared_groups, work_keys
-from memlab.cluster.shards import run_part
+from memlab.cluster.shards import run_part, score, shared_groups, work_keys
 from memlab.harness.arm import Arm
 from memlab.pipeline import _MEMO, Pipeline
 from memlab.rank.rerank import Rerank

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.evaluate.answers import answer_words, held_words, wanted_words
+from memlab.evaluate.evidence import answer_words, held_words, wanted_words
 from memlab.tables import Tables, frame
 from tests.read.world import world
 from tests.write.conversations import DAY

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.evaluate.predictions import accuracy, confusion, right_by_type
+from memlab.evaluate.summary import accuracy, confusion, right_by_type
 from memlab.question_types import classes_of_type
 
 TOLD = pl.DataFrame({"question": [0, 1, 1, 2, 3, 4, 5, 7],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.learn.reranker.config import FILE, FORMAT, read
+from memlab.learn.reranker.stage import FILE, FORMAT, read
 
 RECORD = {"format": FORMAT, "fold": 0, "held_out": ["ab", "cd"], "learnt": ["ef"]}
 

@@ -10,7 +10,7 @@ import pytest
 from memlab.errors import MemlabError
 from memlab.models.chat.openai import OpenAIChat
 from memlab.models.chat.protocol import Message, Prompt
-from memlab.models.chat.refusals import refused_fields
+from memlab.models.chat.replies import refused_fields
 from memlab.store import Store
 from memlab.store.completions import decode, encode
 from memlab.tables import Notes

@@ -6,8 +6,8 @@ from datetime import date, datetime, timedelta, timezone
 
 import pytest
 
-from memlab.data import build
-from memlab.data.build import Builder
+from memlab.data import benchmarks
+from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError
 from memlab.tables import Tables
 
@@ -26,7 +26,7 @@ def made() -> Tables:
 @pytest.mark.parametrize("rows", [1, 2, 5, 15])
 def test_rows_that_became_frames_early_are_the_same_table(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = made()
-    monkeypatch.setattr(build, "ROWS", rows)
+    monkeypatch.setattr(benchmarks, "ROWS", rows)
     in_pieces = made()
     assert all(in_pieces[name].equals(whole[name]) for name in whole)
     assert whole["turns"].height == 15

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from memlab.systems.memorystack.cross_session import CrossSession
+from memlab.systems.memorystack.stages import CrossSession
 from tests.rank.rankings import ranking
 from tests.rank.signals.worlds import boosted, dated, order, values
 

@@ -8,7 +8,7 @@ import pytest
 from memlab.config.instantiate import stated
 from memlab.rank.rerank_llm import KINDS
 from memlab.store import Store
-from memlab.systems.memorystack.rerank import ArrayRerank, schema
+from memlab.systems.memorystack.stages import ArrayRerank, schema
 from tests.chats import ScriptedChat
 from tests.fences import inside
 from tests.rank.rankings import body, ranking
@@ -40,7 +40,7 @@ def test_one_prompt_for_the_whole_pool_and_scores_in_its_order(store: Store) -> 
 
 def test_the_preset_asks_as_published(store: Store) -> None:
     node = stated("rank/rerank/memorystack")
-    assert node.pop("_target_") == "memlab.systems.memorystack.rerank.ArrayRerank"
+    assert node.pop("_target_") == "memlab.systems.memorystack.stages.ArrayRerank"
     chat = replying(json.dumps([.5] * 5))
     stage = ArrayRerank(**{**node, "chat": chat})
     assert (stage.pool, stage.max_chars, stage.dates, stage.typed) == (20, 200, False, False)
