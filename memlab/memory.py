@@ -37,11 +37,11 @@ from memlab.live.adapt import adapt_to_data
 from memlab.live.database import Database
 from memlab.live.messages import session_of_messages
 from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
-from memlab.live.question_store import QuestionStore
 from memlab.live.results import SearchResult
 from memlab.live.session_rows import SessionRows
 from memlab.live.sessions import Entry, Session, Turn, same_words
-from memlab.live.vector_log import LiveStore
+from memlab.live.store import LiveStore, QuestionStore
+from memlab.live.token_codes import forget_codes
 from memlab.live.working_set import WorkingSet
 from memlab.pipeline import Pipeline
 from memlab.runtime.clock import time_zone
@@ -230,6 +230,14 @@ class Memory:
             self._forget({s: None if turns is None else set(turns) for s, turns in rows.iter_rows()})
         return rows
 
+    def backup(self, folder: str | Path) -> None:
+        """Copy the memory to a new or empty folder, whole; questions are answered meanwhile, and additions wait.
+
+        The copy holds the sessions, their vectors and the replies of chat models; search indexes are made again.
+        """
+        with self._lock.shared(self._is_loaded, self._load):
+            self._database.backup(Path(folder))
+
     @_alone
     def sessions(self) -> pl.DataFrame:
         """Return one row per session, in the order of time: session (its number), name, said_on, turns (how many)."""
@@ -267,7 +275,7 @@ class Memory:
         self.close()
 
     def _load(self) -> None:
-        if self._process == os.getpid():
+        if self._is_loaded():
             return
         if self._process is not None:
             raise MemlabError("this memory was loaded by the process that this one was forked from",
@@ -278,13 +286,18 @@ class Memory:
             self._sessions = WorkingSet(self._rows.load(), self.pipeline, self._store, self._zone)
             self._sessions.next = self._rows.next()
             self._accesses = Accesses(self._database)
+            if not (self._database.read_only or self._database.is_cleared()):
+                self._clear()
         except BaseException:
             self._database.close()
             raise
         self._process = os.getpid()
 
+    def _is_loaded(self) -> bool:
+        return self._process == os.getpid()
+
     def _is_prepared(self) -> bool:
-        return self._process == os.getpid() and not self._sessions.changed()
+        return self._is_loaded() and not self._sessions.changed()
 
     def _prepare(self) -> None:
         """Load the memory, and put its sessions in the order of time."""
@@ -359,19 +372,20 @@ class Memory:
     def _forget(self, forgotten: Mapping[int, set[int] | None]) -> None:
         """Forget sessions, or some of their turns, on the disk and then in memory."""
         left = {entry.id: entry.without(forgotten[entry.id]) for entry in self._rows.find(set(forgotten))}
-        own = self._store if isinstance(self._store, LiveStore) else None
         try:
-            if own:
-                own.forget_indexes()
             with self._database.transaction():
                 self._rows.replace(left)
                 self._accesses.forget(forgotten)
-                texts = self._sessions.forget(left)
-                if own:
-                    own.forget_other_texts(texts)
-            if own:
-                own.clear_forgotten()
-            self._database.shrink()
+                forget_codes(self._database)
+                self._sessions.forget(left)
+            self._clear()
         except BaseException:  # the disk is consistent in any case: the next use loads it again and finishes the work
             self.close()
             raise
+
+    def _clear(self) -> None:
+        """Remove what is left of forgotten sessions from the folder, whatever store is used now."""
+        own = self._store if isinstance(self._store, LiveStore) else LiveStore(self._database)
+        own.forget_indexes()
+        own.keep(self._sessions.text_ids())
+        self._database.clear()

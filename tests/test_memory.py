@@ -313,7 +313,7 @@ def test_vectors_of_what_is_forgotten_are_overwritten(tmp_path: Path) -> None:
         memory.add(CAT)
         memory.add(Session("2023-05-21", [("user", "zebrafish"), ("user", "Lovely!")]))
         memory.forget(1)
-    everything = b"".join(p.read_bytes() for p in tmp_path.rglob("*.f32"))
+    everything = b"".join(p.read_bytes() for p in tmp_path.rglob("*.segment"))
     assert WORDS.vector("zebrafish").tobytes() not in everything
     assert WORDS.vector("Lovely!").tobytes() in everything  # another session says it too
     with Memory(tmp_path, pipeline) as memory:

@@ -58,7 +58,7 @@ def memlab(documents: list[Floats], _: Path, precision: Precision, lists: bool) 
     keys = np.random.default_rng(0).integers(0, 2**63, (len(documents), 2), np.uint64)
     ids = [np.zeros(len(document), np.int64) for document in documents]
     texts = as_texts(make_block(keys, ids, documents, precision))
-    postings = TokenLists(None, seed=0).postings(texts) if lists else None
+    postings = TokenLists(None, seed=0).of(texts) if lists else None
 
     def weights(tokens: Any) -> Floats:
         return np.ones(len(tokens), np.float32)

@@ -41,7 +41,7 @@ from memlab.search.late_interaction import Queries
 from memlab.search.maxsim import DocumentFrequencies, best_matches
 from memlab.search.token_lists import TokenLists
 from memlab.search.token_pools import TokenPool, session_numbers
-from memlab.store import Store, store_at, token_file
+from memlab.store import Store, segment, store_at
 from memlab.store.token_vectors import BITS, Precision, TokenBlock, TokenVectors, merge, quantise
 from memlab.tables import Tables, distinct_texts, frame
 
@@ -74,16 +74,17 @@ class OneMemory(Store):
     """A store that keeps a pool and its lists from question to question, as a live memory does."""
 
     shares_results = False
+    keeps_indexes = True
 
     def __init__(self, root: Path, pool: TokenPool, lists: TokenLists) -> None:
         super().__init__(root)
         self._pool, self._lists = pool, lists
 
-    def kept(self, key: Any, make: Any) -> Any:  # noqa: ARG002  (all is made before the first question)
+    def index(self, key: Any, make: Any) -> Any:  # noqa: ARG002  (all is made before the first question)
         return self if str(key).startswith("token pools") else self._lists
 
-    def pools(self, *_: object) -> list[TokenPool]:
-        """Return the pool, as ``KeptTokenPools.pools``."""
+    def of(self, *_: object) -> list[TokenPool]:
+        """Return the pool, as ``KeptTokenPools.of``."""
         return [self._pool]
 
 
@@ -129,22 +130,22 @@ def files_of(folder: Path, texts: TokenVectors, copies: int, precision: Precisio
         raise SystemExit(f"{folder} holds copies of something else: {page}")
     with progress("copies", copies - len(made["copies"]), "copies") as step:
         while len(made["copies"]) < copies:
-            made["copies"].append(token_file.write(folder, noisy_copy(texts, len(made["copies"]), precision)))
+            made["copies"].append(segment.write(folder, noisy_copy(texts, len(made["copies"]), precision).arrays))
             write_json(page, made)
             step(1)
     names: list[str] = made["copies"][:copies]
     return names
 
 
-def map_files(folder: Path, names: list[str]) -> TokenVectors:
+def map_files(folder: Path, names: list[str], precision: Precision) -> TokenVectors:
     """Return the texts of all files, in the order of these."""
     blocks = []
     with progress("files mapped", len(names), "files") as step:
         for name in names:
-            block = token_file.read(folder / name)
-            if block is None:
+            held = segment.read(folder / name)
+            if held is None:
                 raise SystemExit(f"{folder / name} is damaged")
-            blocks.append(block)
+            blocks.append(TokenBlock.of(held.arrays, BITS[precision], held.release))
             step(1)
     return TokenVectors(blocks, np.repeat(np.arange(len(blocks)), [len(block.keys) for block in blocks]),
                         np.concatenate([block.starts[:-1] for block in blocks]),
@@ -255,7 +256,7 @@ def main() -> None:
     with timed("token vectors written or found"):
         names = files_of(folder, turns.texts, -(-options.turns // len(turns.text_of)), options.precision)
     with timed("token vectors mapped, with the check of their digests"):
-        pool = pool_of(turns, map_files(folder, names), options.turns)
+        pool = pool_of(turns, map_files(folder, names, options.precision), options.turns)
     tokens = int(pool.texts.lengths.sum())
     print(f"{options.turns:,} turns, {tokens:,} tokens of {turns.texts.blocks[0].dim} numbers, {options.precision}, "
           f"{len(names)} files")
@@ -264,7 +265,7 @@ def main() -> None:
     lists = TokenLists(stage.centroids, stage.seed,
                        TokenCodes(database, f"{options.turns} {options.precision} {stage.centroids} {stage.seed}"))
     with timed("index built or read"):
-        postings = lists.postings(pool.texts)
+        postings = lists.of(pool.texts)
     print(f"{len(postings.centroids):,} centroids; {lists.assigned:,} tokens assigned")
     memory = OneMemory(store.root, pool, lists)
     sample = spread(sorted(turns.evidence), options.questions)

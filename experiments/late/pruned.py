@@ -133,7 +133,7 @@ def main() -> None:
     whole = as_texts(block)
     print(f"{len(whole)} turns, {len(block.ids)} tokens of {block.dim} numbers, {options.precision}")
     start = time.perf_counter()
-    postings = TokenLists(options.centroids, seed=0).postings(whole)
+    postings = TokenLists(options.centroids, seed=0).of(whole)
     print(f"{len(postings.centroids)} centroids and their lists: {time.perf_counter() - start:.1f} s")
     once = np.bincount(postings.place, minlength=postings.size)
 

@@ -64,8 +64,7 @@ def prepare(arms: Sequence[Arm], store: Store, part: int = 0, of: int = 1) -> No
                 key = (spec_digest(embedder), role, spec_digest(texts["text_id"].to_list()))
                 if texts.height and key not in encoded:
                     encoded.add(key)
-                    for _ in store.iter_vectors(embedder, texts, role):
-                        pass
+                    store.stored_vectors(embedder, texts, role)
                     if role == "document":  # every arm reports truncation, and should not load the model for it
                         truncated(embedder, texts, store)
         for _, stage in arm.pipeline.stages():

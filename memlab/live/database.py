@@ -1,13 +1,16 @@
 """The SQLite database of a live memory: transactions, one process at a time, and nothing left of deleted rows.
 
-The lock is SQLite's own, on the database itself. While a memory is open, ``memory.db-wal`` beside it holds the latest
-commits; closing, and the next opening after a kill, moves them into the database.
+While a memory is open, its folder is locked (``memlab.live.lock``), and ``memory.db-wal`` beside the database holds the
+latest commits; closing, and the next opening after a kill, moves them into the database.
 A folder that cannot be written is opened for reading, if its last process has closed it.
+Deleted rows leave old copies in the pages of a table, so the whole file is written anew after them (``clear``); until
+that is done, the database says so, and the next opening does it.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -15,34 +18,28 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memlab.errors import MemlabError
-from memlab.live.holder import hold, holder, inode, release
-from memlab.runtime.files import os_errors
+from memlab.live.lock import FolderLock, inode
+from memlab.runtime.files import TEMPORARY, atomic_dir, make_folder, os_errors
 
 FILE = "memory.db"
-FORMAT = 4
+FORMAT = 5
 """Format of the tables; a database of another format is refused."""
 
 _FORMAT_1 = "memory.jsonl"
 """The file of a memory of format 1, which had no database."""
 
 _APPLICATION = 0x6D656D6C  # "meml"
-_VECTORS = ("store/vectors/*/*.f32", "store/tokens/*/vectors")
+_SEGMENTS = "store/*/*/*.segment"
 _INHERITED: list[sqlite3.Connection] = []
 _TABLES = """
-CREATE TABLE counter (next INTEGER NOT NULL);
+CREATE TABLE counter (next INTEGER NOT NULL, sessions INTEGER NOT NULL, digest INTEGER NOT NULL, cleared INTEGER);
 CREATE TABLE sessions (id INTEGER PRIMARY KEY, content TEXT NOT NULL, digest BLOB NOT NULL);
 CREATE TABLE accesses (session INTEGER, turn INTEGER, times INTEGER NOT NULL, last TEXT NOT NULL,
                        PRIMARY KEY (session, turn)) WITHOUT ROWID;
-CREATE TABLE vector_files (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
-CREATE TABLE vectors (file INTEGER, row INTEGER, key BLOB NOT NULL, digest BLOB NOT NULL,
-                      PRIMARY KEY (file, row)) WITHOUT ROWID;
-CREATE TABLE token_files (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, size INTEGER NOT NULL);
-CREATE TABLE token_texts (file INTEGER, key BLOB, first INTEGER NOT NULL, tokens INTEGER NOT NULL, digest BLOB NOT NULL,
-                          PRIMARY KEY (file, key)) WITHOUT ROWID;
 CREATE TABLE token_centroids (name TEXT PRIMARY KEY, trained_for INTEGER NOT NULL, dim INTEGER NOT NULL,
                               digest BLOB NOT NULL, content BLOB NOT NULL);
 CREATE TABLE token_codes (name TEXT, key BLOB, digest BLOB NOT NULL, content BLOB NOT NULL, PRIMARY KEY (name, key));
-INSERT INTO counter VALUES (0);
+INSERT INTO counter VALUES (0, 0, 0, 1);
 """
 
 
@@ -61,6 +58,7 @@ class Database:
         self._lock = threading.RLock()  # the connection is in one transaction at a time
         self._connection: sqlite3.Connection | None = None
         self._files: dict[Path, tuple[int, int]] = {}  # the inodes that are open
+        self._folder_lock = FolderLock(folder, self.path)
 
     def open(self) -> None:
         """Lock the database, which is made if missing, and finish what a killed process has begun."""
@@ -70,12 +68,11 @@ class Database:
         with self.errors():
             if not self.path.exists() and is_memory(self.folder):
                 raise self._other_format(1)
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
             self.read_only = not (os.access(self.folder, os.W_OK)
                                   and (not self.path.exists() or os.access(self.path, os.W_OK)))
             self._refuse_other_kinds()
-            if self.path.exists() and (who := holder(self.path)):
-                raise self._in_use(who)
+            self._folder_lock.take(shared=self.read_only)
             try:
                 self._connect()
             except BaseException:
@@ -85,15 +82,14 @@ class Database:
     def close(self) -> None:
         """Move all commits into the database, release it, and remove the file beside it."""
         connection, self._connection = self._connection, None
-        files, self._files = self._files, {}
+        self._files = {}
         if connection is not None and self._process != os.getpid():
             _INHERITED.append(connection)  # closing it here would take the files from the process that forked this one
             return
         if connection is not None:
             with suppress(sqlite3.Error):  # what is left in the file beside it is read at the next opening
                 connection.close()
-        if self.path in files:
-            release(files[self.path])
+        self._folder_lock.release()
 
     def rows(self, query: str, *values: object) -> list[tuple[object, ...]]:
         """Return the rows of a query."""
@@ -134,15 +130,51 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
-    def shrink(self) -> None:
-        """Remove the pages of deleted rows from the disk: from the database, and from the file beside it."""
-        with self.errors():
+    def note_forgotten(self) -> None:
+        """Within a transaction, note that ``clear`` is to follow."""
+        self.run("UPDATE counter SET cleared = 0", ())
+
+    def is_cleared(self) -> bool:
+        """Return whether nothing is left of what was deleted: a killed process may not have come to ``clear``."""
+        return self.number("SELECT cleared FROM counter") == 1
+
+    def clear(self) -> None:
+        """Remove what is left of deleted rows from the disk: from the database, and from the file beside it."""
+        with self._lock, self.errors():
             self._open().execute("PRAGMA synchronous = FULL")
-            self._open().executescript("PRAGMA incremental_vacuum")  # ``execute`` would free a single page
-            busy, *_ = self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if busy:
-                raise MemlabError("deleted rows could not be removed from the disk", where=str(self.path),
-                                  fix="close the memory, and whatever else reads this file")
+            self._open().execute("VACUUM")
+            self._checkpoint()
+            with self.transaction():
+                self.run("UPDATE counter SET cleared = 1", ())
+
+    def backup(self, folder: Path) -> None:
+        """Copy the last commit, and the files of the store but for indexes, to a new folder."""
+        if folder.resolve().is_relative_to(self.folder.resolve()) or (folder.exists() and any(folder.iterdir())):
+            raise MemlabError("a backup replaces nothing", where=str(folder), fix="give a new folder, or an empty one")
+        with self.errors(), atomic_dir(folder) as temporary:
+            temporary.chmod(0o700)
+            for path in sorted(self.folder.glob("store/*/*/*")):
+                copy = temporary / path.relative_to(self.folder)
+                if path.is_file() and not path.name.endswith(TEMPORARY):
+                    make_folder(copy.parent)
+                    with suppress(FileNotFoundError):  # a question has just merged it: its vectors are made again
+                        shutil.copyfile(path, copy)
+                        copy.chmod(0o600)
+            (temporary / FILE).touch(0o600)
+            copied = sqlite3.connect(temporary / FILE)
+            try:
+                with self._lock:
+                    self._open().backup(copied)
+                copied.execute("PRAGMA journal_mode = DELETE")
+            finally:
+                copied.close()
+
+    def _checkpoint(self) -> None:
+        """Move all commits into the database, and empty the file beside it."""
+        busy, *_ = self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise MemlabError("deleted rows could not be removed from the disk", where=str(self.path),
+                              fix="close the memory, and whatever else reads this file")
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -170,14 +202,16 @@ class Database:
         elif self._beside().exists() and self._beside().stat().st_size:
             raise MemlabError(f"this memory was not closed, and {self._beside().name} cannot be moved into it",
                               where=str(self.folder), fix="open it once where its folder can be written")
-        options = "mode=ro&immutable=1" if self.read_only else "mode=rwc"
+        options = "mode=ro&immutable=1" if self.read_only else "mode=rw"
+        if not self.path.exists():
+            self.path.touch(0o600)  # SQLite gives the file beside it the same mode
         connection = sqlite3.connect(f"{self.path.absolute().as_uri()}?{options}", uri=True, timeout=0,
                                      isolation_level=None, check_same_thread=False)
         self._connection = connection
         connection.text_factory = lambda text: text.decode("utf-8", "replace")  # a damaged row fails its digest
         if not self.read_only:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("PRAGMA temp_store = MEMORY")  # texts are in no file outside the folder
         (application,), (version,) = (connection.execute(f"PRAGMA {name}").fetchone()
                                       for name in ("application_id", "user_version"))
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
@@ -185,8 +219,9 @@ class Database:
             raise MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
         if tables and version != FORMAT:
             raise self._other_format(version)
+        if [row for row, in connection.execute("PRAGMA quick_check(1)")] != ["ok"]:
+            raise self.damaged()
         if not self.read_only:
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new database alone
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
             self._take(connection, new=not tables)
 
@@ -194,7 +229,6 @@ class Database:
         """Lock the database, make its tables if it is new, and note its inode."""
         connection.execute("BEGIN EXCLUSIVE")
         self._files[self.path] = inode(self.path)
-        hold(self._files[self.path])
         if new:
             for statement in _TABLES.split(";"):
                 connection.execute(statement)
@@ -203,7 +237,15 @@ class Database:
         connection.execute("UPDATE counter SET next = next")  # so that the file beside it exists
         connection.execute("COMMIT")
         self._files[self._beside()] = inode(self._beside())
-        self.shrink()
+        self._checkpoint()
+
+    def _make_folder(self) -> None:
+        """Make the folder; a new one, and one that was empty, is closed to other users."""
+        if not self.folder.is_dir():
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        elif not any(self.folder.iterdir()):
+            with suppress(OSError):  # the folder of somebody else, who lets others write there
+                self.folder.chmod(0o700)
 
     def _refuse_other_kinds(self) -> None:
         """Raise MemlabError if a pipe, a device or a folder stands in the place of a file: SQLite would wait for it."""
@@ -215,8 +257,7 @@ class Database:
 
     def _refuse_emptied(self) -> None:
         """Raise MemlabError if the database is gone, but vectors of its sessions are there."""
-        vectors = (path for pattern in _VECTORS for path in self.folder.glob(pattern))
-        if (not self.path.exists() or not self.path.stat().st_size) and any(vectors):
+        if (not self.path.exists() or not self.path.stat().st_size) and any(self.folder.glob(_SEGMENTS)):
             raise MemlabError(f"{FILE} is empty or gone, but the vectors of its sessions are there",
                               where=str(self.folder), fix=f"bring {FILE} back from a copy, or delete the folder store")
 
@@ -234,18 +275,15 @@ class Database:
                            where=str(self.folder),
                            fix="use the memlab that wrote it, or add its sessions to a new folder")
 
-    def _in_use(self, who: str) -> MemlabError:
-        return MemlabError(f"this memory is in use by {who}", where=str(self.folder),
-                           fix="close it there (Memory.close()), or end that process: one at a time")
-
     def damaged(self) -> MemlabError:
         """Return the error that the tables hold what memlab does not write."""
-        return MemlabError(f"{FILE} is damaged", where=str(self.folder), fix="bring it back from a copy")
+        return MemlabError(f"{FILE} is damaged, or was copied while the memory was in use", where=str(self.folder),
+                           fix="bring it back from a copy (Memory.backup makes one at any time)")
 
     def _error(self, error: sqlite3.Error) -> MemlabError:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith("SQLITE_BUSY"):
-            return self._in_use(holder(self.path) or "another process")
+            return self._folder_lock.in_use()
         if name == "SQLITE_NOTADB":
             return MemlabError(f"{FILE} is no live memory", where=str(self.folder), fix="choose another folder")
         if name.startswith("SQLITE_CORRUPT") or str(error).startswith("no such table"):

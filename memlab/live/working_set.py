@@ -144,11 +144,8 @@ class WorkingSet:
                 return
             part, self._parts[level] = concat(self._parts[level]), []
 
-    def forget(self, left: Mapping[int, Entry]) -> pl.Series:
-        """Replace some sessions by what is left of them; return the ids of the texts that are left.
-
-        If this raises, nothing has changed.
-        """
+    def forget(self, left: Mapping[int, Entry]) -> None:
+        """Replace some sessions by what is left of them; if this raises, nothing has changed."""
         after = without(self._all(), left)
         if shortened := [entry for entry in left.values() if entry.session is not None]:
             after = concat([after, write(shortened, self._pipeline, self._store, self.clock())])
@@ -158,7 +155,10 @@ class WorkingSet:
             del self.turns[entry.id]
             self._times.pop(entry.id, None)
             self._enter(entry)
-        return after["texts"]["text_id"]
+
+    def text_ids(self) -> pl.Series:
+        """Return the ids of the texts of all sessions."""
+        return self._all()["texts"]["text_id"]
 
     def clock(self) -> Clock:
         """Return a clock that refuses times of another kind than those of the sessions."""

@@ -73,9 +73,8 @@ def lanes_of(tables: Tables, store: Store, level: Level, rrf_k: int, summed: boo
     hits = fused_queries(tables["hits"], tables["queries"], rrf_k, summed)
     lanes = hits["lane"].unique().sort()
     coded = hits.select("question", "memory", "score", pl.col("lane").cast(pl.Enum(lanes)).to_physical())
-    kept = store.kept("members", KeptMembers) if tables.has_digests(FROM) else None  # else they are of this question
-    if kept and coded.height:
-        members = kept.members(level, partial(project, level), coded["memory"], tables)
+    if store.keeps_indexes and tables.has_digests(FROM) and coded.height:  # else they are of this question
+        members = store.index("members", KeptMembers).of(level, partial(project, level), coded["memory"], tables)
         return members.units, pivot(members.by_unit(coded), lanes)
     units, pairs = project(level, tables["memories"].join(hits, on="memory", how="semi"), tables)
     return units, pivot(coded.join(pairs, on="memory"), lanes)

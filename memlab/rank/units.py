@@ -141,7 +141,7 @@ class KeptMembers:
         self._kinds = pl.Series("kind", [], pl.String)  # of each memory
         self._members: dict[tuple[str, tuple[str, ...]], Members] = {}
 
-    def members(self, level: str, project: Project, hit: pl.Series, tables: Tables) -> Members:
+    def of(self, level: str, project: Project, hit: pl.Series, tables: Tables) -> Members:
         """Return the units of a level, and those of all memories of the kinds of some (their ids), made once."""
         digest = tables.digest(FROM)
         with self._lock:
@@ -156,7 +156,7 @@ class KeptMembers:
                 self._members[level, kinds] = Members.of(*project(some, tables))
             return self._members[level, kinds]
 
-    def forget_other_texts(self, ids: pl.Series) -> None:  # noqa: ARG002  (all that is kept is made again)
+    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (all that is kept is made again)
         """Forget the members."""
         with self._lock:
             self._tables, self._members = "", {}

@@ -9,7 +9,6 @@ import os
 import secrets
 import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,15 +26,19 @@ STALE = 3600.0
 
 
 @contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path, sync: bool = True) -> Iterator[Path]:
     """Yield a temporary path to write a file to; it is renamed to ``path`` if the block ends without an error.
 
-    ``path`` then holds either the whole new file or what was there before, whatever kills the process.
+    ``path`` then holds either the whole new file or what was there before, whatever kills the process; without
+    ``sync`` a power failure may leave a part of it. A file in a folder that is closed to other users is closed too.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
     try:
         yield temporary
-        _sync(temporary)
+        if is_private(path.parent):
+            temporary.chmod(0o600)
+        if sync:
+            _sync(temporary)
         os.replace(temporary, path)
     except BaseException:
         with suppress(OSError):
@@ -56,9 +59,9 @@ def atomic_dir(path: Path) -> Iterator[Path]:
     A folder that holds something by then is left as it is: another process was faster, with the same content.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=TEMPORARY, dir=path.parent))
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
+    temporary.mkdir()  # as open to others as the umask says
     try:
-        temporary.chmod(0o755)  # mkdtemp closes a folder to other users
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
@@ -70,6 +73,18 @@ def atomic_dir(path: Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def is_private(folder: Path) -> bool:
+    """Return whether a folder is closed to other users."""
+    return not folder.stat().st_mode & 0o077
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it; one that is inside a folder that is closed to other users is closed too."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(mode=0o700 if is_private(folder.parent) else 0o777, exist_ok=True)
 
 
 def write_all(file: FileIO, data: bytes) -> None:

@@ -107,8 +107,9 @@ def search_words(tables: Tables, store: Store, kinds: Sequence[str] | None, name
     floor: the lowest score of a hit.
     """
     queries, memories = tables["queries"], tables["memories"]
-    kept = store.kept(("words", tokenise), lambda: KeptWords(tokenise))
-    index = kept.index(tables, kinds) if kept else None
+    # an experiment has hundreds of corpora: one at a time is in memory, and terms that nobody asks for are not counted
+    index = (store.index(("words", tokenise), lambda: KeptWords(tokenise)).of(tables, kinds) if store.keeps_indexes
+             else None)
     layout = list(visible_pools(index.pools if index else memory_pools(memories, kinds), queries, tables["questions"]))
     if not layout:
         return Tables(hits=empty("hits"))

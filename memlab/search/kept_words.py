@@ -65,7 +65,7 @@ class KeptWords:
         self._memories = ""  # the digest of the memories of ``_indexes``
         self._indexes: dict[tuple[str, ...] | None, WordIndex] = {}
 
-    def index(self, tables: Tables, kinds: Sequence[str] | None) -> WordIndex:
+    def of(self, tables: Tables, kinds: Sequence[str] | None) -> WordIndex:
         """Return the postings of the memories of these kinds; MemlabError for a kind that no memory has.
 
         They are made once for the same table of memories; texts are tokenised that were not there before.
@@ -78,14 +78,14 @@ class KeptWords:
                 self._indexes[key] = self._index(tables, memory_pools(tables["memories"], kinds))
             return self._indexes[key]
 
-    def forget_other_texts(self, ids: pl.Series) -> None:
+    def forget(self, left: pl.Series) -> None:
         """Forget all texts but those with these ids (n,), and the terms that no other text has."""
         with self._lock:
-            left = self._ids.is_in(ids.implode()).to_numpy()
-            counts = self._counts[np.flatnonzero(left)]
+            staying = self._ids.is_in(left.implode()).to_numpy()
+            counts = self._counts[np.flatnonzero(staying)]
             used = np.unique(counts.indices)
             self._counts = counts[:, used]
-            self._ids, self._lengths = self._ids.filter(left), self._lengths[left]
+            self._ids, self._lengths = self._ids.filter(staying), self._lengths[staying]
             self._terms = pl.Series("term", self._terms.gather(used).to_list(), pl.String)  # views keep old words
             self._memories, self._indexes = "", {}
 

@@ -17,7 +17,6 @@ from memlab.search.token_lists import TokenLists
 from memlab.search.token_pools import TokenPool
 from memlab.stage import stage
 from memlab.store import Store
-from memlab.store.kept import SavedCodes
 
 Positive = Annotated[int, Field(ge=1)]
 
@@ -53,11 +52,12 @@ class LateIndex(WeightedLate):
         settings = (self.matcher.token_identity("document"), self.number_format(), pool.rows.kind, self.centroids,
                     self.seed)
         name = f"late index {settings}"
-        lists = store.kept(name, lambda: self._lists(store.token_codes(name)))
-        if int(pool.texts.lengths.sum()) < self.exact_below or lists is None and len(queries) < self.exact_queries:
+        few = not store.keeps_indexes and len(queries) < self.exact_queries
+        if few or int(pool.texts.lengths.sum()) < self.exact_below:
             yield from super()._scores(pool, queries, visible, store)
             return
-        postings = (self._lists() if lists is None else lists).postings(pool.texts)
+        lists = store.index(name, lambda: TokenLists(self.centroids, self.seed, store.token_codes(name)))
+        postings = lists.of(pool.texts)
         for i, (ids, query) in enumerate(queries):
             if seen := int(visible[i]):
                 place = postings.place[pool.text_of[:seen]]
@@ -66,9 +66,6 @@ class LateIndex(WeightedLate):
                 search = _Search(self, pool, pool.places(seen, self.window), place, query, weight)
                 for lane, positions, scores in search.lanes(postings.estimates(query, self.probes)):
                     yield i, lane, positions, scores
-
-    def _lists(self, saved: SavedCodes | None = None) -> TokenLists:
-        return TokenLists(self.centroids, self.seed, saved)
 
 
 def usual_candidates(visible: int) -> tuple[int, int]:

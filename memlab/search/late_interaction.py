@@ -17,7 +17,7 @@ from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_g
 from memlab.search.as_of import VisiblePool, of_kinds, pools, visible_pools
 from memlab.search.hits import HitsBuilder, digits_of
 from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weighted_sums
-from memlab.search.token_pools import KeptTokenPools, TokenPool, token_pools
+from memlab.search.token_pools import KeptTokenPools, TokenPool
 from memlab.stage import Names, name_of, spec, stage
 from memlab.store import Store
 from memlab.store.token_vectors import Precision, TokenVectors, usual_precision
@@ -166,8 +166,7 @@ class WeightedLate:
             return store.token_vectors(self.matcher, keys, "document", self.number_format())
 
         settings = (self.matcher.token_identity("document"), self.number_format(), self.kinds)
-        kept = store.kept(f"token pools {settings}", KeptTokenPools)
-        return kept.pools(tables, self.kinds, encode) if kept else token_pools(tables, self.kinds, encode)
+        return store.index(f"token pools {settings}", KeptTokenPools).of(tables, self.kinds, encode)
 
     def _scores(self, pool: TokenPool, queries: Queries, visible: Ints, store: Store  # noqa: ARG002
                 ) -> Iterator[tuple[int, str, Ints, Floats]]:

@@ -19,9 +19,11 @@ from memlab.runtime.progress import progress
 from memlab.search.centroids import TokenCentroids, suitable_number
 from memlab.search.inverted_lists import InvertedLists
 from memlab.store.kept import SavedCodes
-from memlab.store.segments import key_columns
-from memlab.store.token_index import KEYS
+from memlab.store.segment import key_columns
 from memlab.store.token_vectors import TokenVectors, gather_tokens
+
+KEYS = ("h0", "h1")
+"""Columns of the halves of a text's hash."""
 
 GROWTH = 4
 """Times the tokens that the centroids were trained for, from which on they are trained anew."""
@@ -102,7 +104,7 @@ class TokenLists:
         """Return the number of texts, some of which may have left."""
         return len(self._keys)
 
-    def postings(self, texts: TokenVectors) -> TokenPostings:
+    def of(self, texts: TokenVectors) -> TokenPostings:
         """Return the lists of some texts, at least one token; those that are new are assigned to centroids first."""
         with self._lock:
             if self._latest is not None and self._latest[0] is texts:
@@ -124,10 +126,10 @@ class TokenLists:
             self._latest = texts, postings
             return postings
 
-    def forget_other_texts(self, ids: pl.Series) -> None:
+    def forget(self, left: pl.Series) -> None:
         """Forget all texts but those with these ids (n,)."""
         with self._lock:
-            self._keep(self._among(_frame(key_columns(ids))))
+            self._keep(self._among(_frame(key_columns(left))))
             self._loaded = _Codes.none()
             self._may_save = False  # these centroids know of texts that are forgotten: the next load trains others
 

@@ -81,7 +81,7 @@ class KeptTokenPools:
         self._memories = ""  # the digest of the memories of the pools
         self._pools: list[TokenPool] = []
 
-    def pools(self, tables: Tables, kinds: Sequence[str] | None, encode: Encode) -> list[TokenPool]:
+    def of(self, tables: Tables, kinds: Sequence[str] | None, encode: Encode) -> list[TokenPool]:
         """Return ``token_pools``, made once for the same table of memories."""
         digest = tables.digest(("memories",))
         with self._lock:
@@ -91,7 +91,7 @@ class KeptTokenPools:
                 self._memories = digest
             return self._pools
 
-    def forget_other_texts(self, ids: pl.Series) -> None:  # noqa: ARG002  (all that is kept is made again)
+    def forget(self, left: pl.Series) -> None:  # noqa: ARG002  (all that is kept is made again)
         """Forget the pools."""
         with self._lock:
             self._memories, self._pools = "", []

@@ -1,7 +1,7 @@
 """Maintenance of a store: ``memlab store info | verify | compact | prune``.
 
-Each command is safe while runs read and fill the store: files are added whole before others are removed, and a
-run whose segment vanishes looks for its successor, or computes the rows again. Completions are files of lines:
+Each command is safe while runs read and fill the store: files are added whole before others are removed, and what a
+run has mapped stays. Completions are files of lines:
 ``compact`` leaves them as they are, and ``prune`` removes damaged lines from files without a write for an hour.
 """
 
@@ -25,9 +25,10 @@ from memlab.errors import MemlabError, did_you_mean
 from memlab.runtime.files import TEMPORARY, is_stale, open_plain
 from memlab.runtime.paths import expand, path_argument, store_root
 from memlab.runtime.terminal import as_flags, print
-from memlab.store import completions, token_file
-from memlab.store.segments import DAMAGED, IDENTITY, load, read, segment_names, store_errors, write
-from memlab.store.store import KEYS
+from memlab.store import completions, segment
+from memlab.store.index import merged
+from memlab.store.segment import DAMAGED, IDENTITY, store_errors
+from memlab.store.store import KINDS
 
 COMPLETIONS = "completions"
 """The kind whose files hold lines."""
@@ -58,9 +59,7 @@ class Fingerprint:
         """The folder's segments, or files of lines, by name."""
         if self.kind == COMPLETIONS:
             return completions.files(self.path)
-        if self.kind == TOKENS:
-            return [self.path / name for name in token_file.names(self.path)]
-        return [self.path / name for name in segment_names(self.path)]
+        return [self.path / name for name in segment.names(self.path)]
 
     @property
     def days(self) -> float:
@@ -71,7 +70,7 @@ class Fingerprint:
 def fingerprints(root: Path) -> list[Fingerprint]:
     """List a store's fingerprints, by kind, model and folder."""
     listing = []
-    for kind in (*KEYS, COMPLETIONS):
+    for kind in KINDS:
         for path in (p for p in (root / kind).glob("*") if p.is_dir()):
             try:
                 with open_plain(path / IDENTITY) as file:
@@ -95,14 +94,7 @@ def info(root: Path) -> pl.DataFrame:
 def _rows(path: Path) -> int:
     if path.suffix == completions.SUFFIX:
         return sum(1 for _ in completions.lines(path)) if path.is_file() else 0
-    if path.suffix == token_file.SUFFIX:
-        return token_file.count(path)
-    if not path.is_file():
-        return 0
-    try:
-        return int(pl.scan_parquet(path).select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, OSError):  # damaged, or gone meanwhile: ``verify`` shows which
-        return 0
+    return segment.count(path)
 
 
 def verify(root: Path) -> list[Path]:
@@ -118,7 +110,7 @@ def verify(root: Path) -> list[Path]:
 def _is_damaged(path: Path) -> bool:
     if path.suffix == completions.SUFFIX:
         return bool(completions.count_damaged(path))
-    return (token_file.read(path) if path.suffix == token_file.SUFFIX else read(path)) is None
+    return segment.read(path) is None
 
 
 def compact(root: Path, below_mb: float = 64.0, target_mb: float = 256.0) -> int:
@@ -138,12 +130,11 @@ def compact(root: Path, below_mb: float = 64.0, target_mb: float = 256.0) -> int
 
 
 def _merge(fingerprint: Fingerprint, paths: Sequence[Path]) -> int:
-    parts = {path: rows for path in paths if (rows := load(path)) is not None}
+    parts = {path: rows for path in paths if (rows := segment.load(path)) is not None}
     if len(parts) < 2:
         return 0
     # the first by name counts, as it does for readers
-    merged = pl.concat(list(parts.values())).unique(KEYS[fingerprint.kind], keep="first", maintain_order=True)
-    name = write(fingerprint.path, merged.rechunk())
+    name = segment.write(fingerprint.path, merged([rows.arrays for rows in parts.values()]))
     with store_errors(fingerprint.path):
         for path in parts:
             if path.name != name:

@@ -21,9 +21,9 @@ from memlab.errors import MemlabError
 from memlab.models.chat.protocol import MAX_TOKENS, Chat, Completion, Prompt
 from memlab.models.protocols import prompt_costs
 from memlab.runtime import checked_lines
-from memlab.runtime.files import open_plain, write_all
+from memlab.runtime.files import is_private, open_plain, write_all
 from memlab.runtime.progress import progress
-from memlab.store.segments import store_errors, write_file, write_identity
+from memlab.store.segment import store_errors, write_file, write_identity
 from memlab.store.writer import model_name
 from memlab.text.display import replace_surrogates
 
@@ -132,6 +132,7 @@ class Completions:
         name, self._own = self._own, None  # after a failure a new file: nothing may follow half a line
         with store_errors(self.path):
             write_identity(self.path, self.identity)
+            (self.path / name).touch(0o600 if is_private(self.path) else 0o666)
             with (self.path / name).open("ab", buffering=0) as file:
                 write_all(file, line)
         self._own = name

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from memlab.runtime.files import atomic_path
+from memlab.runtime.files import atomic_path, make_folder
 
 DIGEST = 32
 """Bytes of the digest at the end of a file; FAISS reads what it needs from the start and ignores them."""
@@ -21,7 +21,7 @@ _BLOCK = 1 << 20
 
 def write_index(faiss: Any, index: Any, path: Path) -> None:
     """Write an index and its digest, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with atomic_path(path) as temporary:
         faiss.write_index(index, str(temporary))
         digest = _digest(temporary, temporary.stat().st_size)

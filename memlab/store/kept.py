@@ -1,4 +1,4 @@
-"""Objects that a live memory keeps of its texts from question to question, and those that outlive the process."""
+"""Indexes over texts, which a live memory caches between questions, and what is saved of one on the disk."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from memlab.models.protocols import Floats, Ints
 
 
-class Kept(Protocol):
-    """Something derived from texts, which can forget some of them."""
+class TextIndex(Protocol):
+    """An index over texts. Its ``of(tables, ...)`` returns what a search needs, and takes up texts that are new."""
 
-    def forget_other_texts(self, ids: pl.Series) -> None:
+    def forget(self, left: pl.Series) -> None:
         """Forget all texts but those with these ids (n,)."""
 
 

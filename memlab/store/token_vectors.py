@@ -50,7 +50,7 @@ def bytes_per_token(width: int, precision: Precision) -> int:
     return (width * BITS[precision] // 8 or width * DTYPES[precision].itemsize) + 4 + scale
 
 
-def _keep() -> None:
+def keep_pages() -> None:
     """Leave pages as they are: nothing is mapped, or the system takes it back where memory is short."""
 
 
@@ -70,7 +70,18 @@ class TokenBlock:
     scales: Floats
     vectors: NDArray[Any]
     bits: int = 0
-    release: Callable[[], None] = _keep
+    release: Callable[[], None] = keep_pages
+
+    @classmethod
+    def of(cls, arrays: Sequence[NDArray[Any]], bits: int = 0, release: Callable[[], None] = keep_pages) -> TokenBlock:
+        """Return the block of a segment's arrays."""
+        keys, starts, ids, scales, vectors = arrays
+        return cls(keys, starts, ids, scales, vectors, bits, release)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """The arrays of a segment."""
+        return self.keys, self.starts, self.ids, self.scales, self.vectors
 
     @property
     def dim(self) -> int:

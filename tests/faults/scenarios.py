@@ -170,7 +170,7 @@ class Compaction(Vectors):
 
     def check(self, folder: Path, done: bool) -> None:
         super().check(folder, True)
-        segments = list((folder / "store").glob("*/*/*.parquet"))
+        segments = list((folder / "store").glob("*/*/*.segment"))
         assert not done or len(segments) == 1
 
 

@@ -20,13 +20,15 @@ from tests.rank.rankings import hits, world
 
 
 class Keeping(Store):
-    """A store that keeps objects, as that of a live memory does."""
+    """A store that keeps indexes, as that of a live memory does."""
+
+    keeps_indexes = True
 
     def __init__(self) -> None:
         super().__init__()
         self.objects: dict = {}
 
-    def kept(self, key, make):
+    def index(self, key, make):
         return self.objects.setdefault(key, make())
 
 
@@ -62,21 +64,21 @@ def test_other_memories_have_other_units_and_a_memory_is_made_once() -> None:
         return project("turn", memories, tables)
 
     tables, hit = world(), pl.Series("memory", [2, 0])
-    one = kept.members("turn", counted, hit, tables)
-    assert kept.members("turn", counted, hit, world()) is one
-    assert kept.members("turn", counted, pl.Series("memory", [2, 101]), tables) is not one
+    one = kept.of("turn", counted, hit, tables)
+    assert kept.of("turn", counted, hit, world()) is one
+    assert kept.of("turn", counted, pl.Series("memory", [2, 101]), tables) is not one
     assert [sorted(kinds) for kinds in calls] == [["turn"], ["session", "turn"]]
     fewer = tables.updated({"turns": tables["turns"].filter(pl.col("session") > 0)})
-    assert kept.members("turn", counted, hit, fewer).units.height == 4
-    kept.forget_other_texts(pl.Series("text_id", [], pl.String))
-    kept.members("turn", counted, hit, tables)
+    assert kept.of("turn", counted, hit, fewer).units.height == 4
+    kept.forget(pl.Series("text_id", [], pl.String))
+    kept.of("turn", counted, hit, tables)
     assert len(calls) == 4
 
 
 def test_memories_of_several_kinds_are_refused_as_ever() -> None:
     tables = world()
     with pytest.raises(MemlabError, match="several kinds"):
-        KeptMembers().members("memory", partial(project, "memory"), pl.Series("memory", [0, 100]), tables)
+        KeptMembers().of("memory", partial(project, "memory"), pl.Series("memory", [0, 100]), tables)
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=20, unique=True), st.data())

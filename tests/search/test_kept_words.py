@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 from memlab.errors import MemlabError
 from memlab.live.database import Database
-from memlab.live.vector_log import LiveStore
+from memlab.live.store import LiveStore
 from memlab.memory import Memory, Session
 from memlab.search import kept_words
 from memlab.search.bm25 import BM25, BM25Okapi
@@ -53,8 +53,7 @@ def store(opened: LiveStore) -> LiveStore:
 
 
 def forget_others(store: LiveStore, texts: list[str]) -> None:
-    with store._database.transaction():
-        store.forget_other_texts(pl.Series("text_id", list(map(text_hash, texts)), pl.String))
+    store.keep(pl.Series("text_id", list(map(text_hash, texts)), pl.String))
 
 
 memories_ = st.lists(st.tuples(st.sampled_from([0, 0, 0, 1]), st.sampled_from(TEXTS),
@@ -119,10 +118,10 @@ def test_only_texts_that_are_new_are_tokenised() -> None:
     words = KeptWords(tokenise)
     first = world([(0, "cat", day(0)), (0, "sea", day(0))], [(0, "asked", None)])
     both = world([(0, "cat", day(0)), (0, "sea", day(0)), (0, "cat", day(1)), (0, "sun", day(1))], [(0, "asked", None)])
-    index = words.index(first, None)
-    assert words.index(first, None) is index
+    index = words.of(first, None)
+    assert words.of(first, None) is index
     assert sorted(read) == ["cat", "sea"]
-    assert sorted(words.index(both, None).columns) == ["cat", "sea", "sun"]
+    assert sorted(words.of(both, None).columns) == ["cat", "sea", "sun"]
     assert sorted(read) == ["cat", "sea", "sun"]
 
 
@@ -130,7 +129,7 @@ def test_postings_take_eight_bytes_for_each_term_of_a_text() -> None:
     words = KeptWords(split)
     some = [(0, "cat sea", day(0)), (0, "sea sea", day(0)), (0, "sun", day(1))]
     for tables in (world(some[:2], [(0, "asked", None)]), world(some, [(0, "asked", None)])):  # some are added later
-        postings = words.index(tables, None).corpora[0, "turn"].postings
+        postings = words.of(tables, None).corpora[0, "turn"].postings
         assert (postings.indices.dtype, postings.data.dtype) == (np.int32, np.int32)
     assert postings.nnz == 4
 
@@ -159,11 +158,11 @@ def test_words_of_a_forgotten_text_are_gone() -> None:
     kept = KeptWords(split)
     tables = world([(0, "zebrafish cat of an unusual length", None), (0, "cat sea of an unusual length", None)],
                    [(0, "cat", None)])
-    assert "zebrafish" in kept.index(tables, None).columns
-    kept.forget_other_texts(pl.Series("text_id", [text_hash("cat sea of an unusual length")]))
+    assert "zebrafish" in kept.of(tables, None).columns
+    kept.forget(pl.Series("text_id", [text_hash("cat sea of an unusual length")]))
     assert b"zebrafish" not in content([kept])
     left = world([(0, "cat sea of an unusual length", None)], [(0, "cat", None)])
-    assert sorted(kept.index(left, None).columns) == ["an", "cat", "length", "of", "sea", "unusual"]
+    assert sorted(kept.of(left, None).columns) == ["an", "cat", "length", "of", "sea", "unusual"]
 
 
 def test_a_memory_keeps_no_word_that_was_forgotten(tmp_path: Path) -> None:
@@ -177,7 +176,8 @@ def test_a_memory_keeps_no_word_that_was_forgotten(tmp_path: Path) -> None:
 
 
 def test_a_store_of_experiments_keeps_nothing() -> None:
-    assert Store().kept("words", lambda: KeptWords(split)) is None
+    store = Store()
+    assert store.index("words", lambda: KeptWords(split)) is not store.index("words", lambda: KeptWords(split))
 
 
 def content(kept: list[KeptWords]) -> bytes:

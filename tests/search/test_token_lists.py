@@ -57,7 +57,7 @@ def by_hand(centroids: TokenCentroids, rows: list[int], query: np.ndarray, probe
 def test_estimates_are_those_by_hand_whatever_came_and_went(pools: list[list[int]], probes: int) -> None:
     query, lists = MATRICES[0][:3], TokenLists(9, seed=0)
     for rows in pools:
-        postings = lists.postings(texts(rows))
+        postings = lists.of(texts(rows))
         expected = by_hand(postings.centroids, rows, query, probes)
         assert estimates(postings, query, probes) == pytest.approx(expected, abs=1e-6)
 
@@ -67,7 +67,7 @@ def test_estimates_are_those_by_hand_whatever_came_and_went(pools: list[list[int
 def test_document_frequencies_count_memories_with_each_token(pools: list[list[int]]) -> None:
     lists, asked = TokenLists(4, seed=0), np.array([3, 11, 500])
     for rows in pools:
-        postings = lists.postings(texts(rows))
+        postings = lists.of(texts(rows))
         memories = np.zeros(postings.size, np.int64)
         memories[postings.place] = 1 + np.arange(len(rows)) % 3  # memories may share a text
         expected = [sum(int(memories[place]) for place, row in zip(postings.place, rows) if token in IDS[row])
@@ -77,31 +77,31 @@ def test_document_frequencies_count_memories_with_each_token(pools: list[list[in
 
 def test_texts_that_are_forgotten_leave_nothing() -> None:
     lists = TokenLists(9, seed=0)
-    before = lists.postings(texts(list(range(40))))
+    before = lists.of(texts(list(range(40))))
     expected = estimates(before, MATRICES[0], 5)
-    lists.forget_other_texts(text_ids(range(10)))
+    lists.forget(text_ids(range(10)))
     assert len(lists) == 10
     assert len(lists._codes) == len(lists._ids) == sum(len(IDS[row]) for row in range(10))
-    after = lists.postings(texts([3, 9]))
+    after = lists.of(texts([3, 9]))
     assert estimates(after, MATRICES[0], 5) == pytest.approx(expected[:, [3, 9]], abs=1e-6)
     assert np.array_equal(estimates(before, MATRICES[0], 5), expected)  # a search that had begun is not disturbed
 
 
 def test_centroids_are_trained_anew_when_the_texts_have_grown_fourfold() -> None:
     lists = TokenLists(2, seed=0)
-    first = lists.postings(texts([0, 1])).centroids
-    assert lists.postings(texts([0, 1, 2])).centroids is first
+    first = lists.of(texts([0, 1])).centroids
+    assert lists.of(texts([0, 1, 2])).centroids is first
     assert lists.assigned == sum(len(IDS[row]) for row in range(3))
-    assert lists.postings(texts(list(range(60)))).centroids is not first
+    assert lists.of(texts(list(range(60)))).centroids is not first
 
 
 def test_searches_side_by_side_see_their_own_texts() -> None:
     lists, pools = TokenLists(9, seed=0), [list(range(first, first + 30)) for first in range(0, 31, 3)]
-    lists.postings(texts(list(range(60))))
+    lists.of(texts(list(range(60))))
 
     def right(rows: list[int]) -> bool:
-        lists.forget_other_texts(text_ids(rows[:15]))
-        postings = lists.postings(texts(rows))
+        lists.forget(text_ids(rows[:15]))
+        postings = lists.of(texts(rows))
         return np.allclose(estimates(postings, MATRICES[0], 5), by_hand(postings.centroids, rows, MATRICES[0], 5),
                            atol=1e-6)
 

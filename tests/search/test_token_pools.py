@@ -63,12 +63,12 @@ def test_kinds_are_chosen_and_unknown_ones_named(encode) -> None:
 
 def test_pools_are_made_once_for_the_same_memories(encode) -> None:
     kept = KeptTokenPools()
-    first = kept.pools(tables(), None, encode)
-    assert kept.pools(tables(), None, encode) is first
-    later = kept.pools(tables([*MEMORIES, (0, "ship", day(0), "turn")]), None, encode)
+    first = kept.of(tables(), None, encode)
+    assert kept.of(tables(), None, encode) is first
+    later = kept.of(tables([*MEMORIES, (0, "ship", day(0), "turn")]), None, encode)
     assert sum(len(pool.memories) for pool in later) == len(MEMORIES) + 1
-    kept.forget_other_texts(pl.Series("text_id", [], pl.String))
-    assert len(kept.pools(tables(), None, encode)) == 3
+    kept.forget(pl.Series("text_id", [], pl.String))
+    assert len(kept.of(tables(), None, encode)) == 3
     assert len(encode.calls) == 3
 
 

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from memlab.errors import MemlabError
 from memlab.models.protocols import Embedder, Floats, Ints, PairScorer, Role
 from memlab.store import Store
-from memlab.store.segments import key_columns
+from memlab.store.index import SegmentIndex
+from memlab.store.segment import key_columns, read
 from memlab.tables import texts_frame
 from tests.store import worker as store_worker
 from tests.store.worker import DIM, DigestEmbedder, digest_vector, expected, some_texts
@@ -44,7 +45,7 @@ class DigestScorer:
 
 
 def segments(root: Path) -> list[Path]:
-    return sorted(root.glob("*/*/*.parquet"))
+    return sorted(root.glob("*/*/*.segment"))
 
 
 def test_toys_keep_the_protocols() -> None:
@@ -99,15 +100,11 @@ def test_width_and_truncation_are_told_by_the_store(tmp_path: Path) -> None:
 
 
 def test_a_width_is_asked_of_the_model_where_a_segment_is_damaged(tmp_path: Path) -> None:
-    texts = some_texts(5)
-    Store(tmp_path).vectors(DigestEmbedder(), texts[:2], "document")
-    Store(tmp_path).vectors(DigestEmbedder(), texts[2:], "document")
-    warm = Store(tmp_path, memory_mb=0)  # holds the values of one segment at a time
-    assert warm.missing(DigestEmbedder(), texts, "document") == 0
+    Store(tmp_path).vectors(DigestEmbedder(), some_texts(5), "document")
     for path in segments(tmp_path):
         path.write_bytes(b"damaged")
     with pytest.warns(UserWarning, match="is damaged"):
-        assert warm.dim(DigestEmbedder(), "document") == DIM
+        assert Store(tmp_path).dim(DigestEmbedder(), "document") == DIM
 
 
 def test_time_spent_on_what_is_kept_is_counted_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,10 +144,10 @@ def test_only_the_missing_is_encoded_and_duplicates_once(tmp_path: Path) -> None
 
 
 @given(calls=st.lists(st.lists(st.integers(0, 30), max_size=40), min_size=1, max_size=4),
-       flush_mb=st.sampled_from([0.0, 64.0]), memory_mb=st.sampled_from([0.0, 64.0]))
-def test_any_sequence_of_calls(tmp_path_factory: pytest.TempPathFactory, calls: list[list[int]], flush_mb: float,
-                               memory_mb: float) -> None:
-    store = Store(tmp_path_factory.mktemp("store"), flush_mb=flush_mb, memory_mb=memory_mb)
+       flush_mb=st.sampled_from([0.0, 64.0]))
+def test_any_sequence_of_calls(tmp_path_factory: pytest.TempPathFactory, calls: list[list[int]], flush_mb: float
+                               ) -> None:
+    store = Store(tmp_path_factory.mktemp("store"), flush_mb=flush_mb)
     pool, embedder = some_texts(31), DigestEmbedder()
     for rows in calls:
         texts = pool[rows]
@@ -161,16 +158,13 @@ def test_any_sequence_of_calls(tmp_path_factory: pytest.TempPathFactory, calls: 
     assert len(embedder.asked) == len({i for rows in calls for i in rows})
 
 
-def test_iter_vectors_streams_every_row_once(tmp_path: Path) -> None:
+def test_stored_vectors_are_gathered_when_they_are_indexed(tmp_path: Path) -> None:
     texts = some_texts(40)
-    store = Store(tmp_path, flush_mb=0, memory_mb=0)
-    out, seen = np.zeros((40, DIM), np.float32), []
-    for at, block in store.iter_vectors(DigestEmbedder(), texts, "document", batch=3):
-        assert len(at) <= 3
-        out[at] = block
-        seen += at.tolist()
-    assert sorted(seen) == list(range(40))
-    np.testing.assert_array_equal(out, expected(texts))
+    rows = Store(tmp_path, flush_mb=0).stored_vectors(DigestEmbedder(), texts, "document")
+    assert len(rows) == 40
+    assert len(segments(tmp_path)) == 10
+    np.testing.assert_array_equal(rows[np.array([39, 0, 7, 7])], expected(texts)[[39, 0, 7, 7]])
+    assert rows[np.empty(0, np.int64)].shape[0] == 0
 
 
 def test_pair_scores(tmp_path: Path) -> None:
@@ -231,18 +225,16 @@ def test_flushes_are_large(tmp_path: Path) -> None:
     assert len(segments(tmp_path / "timed")) == 25
 
 
-@pytest.mark.parametrize("warm", [False, True])
-def test_a_flipped_byte_is_named_and_recomputed(tmp_path: Path, warm: bool) -> None:
-    texts, store = some_texts(30), Store(tmp_path, flush_seconds=0, memory_mb=0)
-    store.vectors(DigestEmbedder(batch=10), texts, "document")
+def test_a_flipped_byte_is_named_and_recomputed(tmp_path: Path) -> None:
+    texts = some_texts(30)
+    Store(tmp_path, flush_seconds=0).vectors(DigestEmbedder(batch=10), texts, "document")
     victim = segments(tmp_path)[1]
     data = bytearray(victim.read_bytes())
     data[len(data) // 2] ^= 1
     victim.write_bytes(data)
     embedder = DigestEmbedder(batch=10)
-    again = store if warm else Store(tmp_path)  # a warm store holds the index, but not the values
     with pytest.warns(UserWarning, match=victim.name):
-        np.testing.assert_array_equal(again.vectors(embedder, texts, "document"), expected(texts))
+        np.testing.assert_array_equal(Store(tmp_path).vectors(embedder, texts, "document"), expected(texts))
     assert len(embedder.asked) == 10
     assert victim.with_name(victim.name + ".damaged").exists()
     third = DigestEmbedder()
@@ -250,9 +242,9 @@ def test_a_flipped_byte_is_named_and_recomputed(tmp_path: Path, warm: bool) -> N
     assert third.asked == []
 
 
-def test_other_processes_segments_are_seen_and_vanished_ones_made_again(tmp_path: Path) -> None:
+def test_other_processes_segments_are_seen_and_what_is_mapped_stays(tmp_path: Path) -> None:
     texts = some_texts(20)
-    mine, theirs = Store(tmp_path, memory_mb=0), Store(tmp_path)
+    mine, theirs = Store(tmp_path), Store(tmp_path)
     mine.vectors(DigestEmbedder(), texts[:10], "document")
     theirs.vectors(DigestEmbedder(), texts[10:], "document")
     embedder = DigestEmbedder()
@@ -261,20 +253,24 @@ def test_other_processes_segments_are_seen_and_vanished_ones_made_again(tmp_path
     for path in segments(tmp_path):
         path.unlink()
     np.testing.assert_array_equal(mine.vectors(embedder, texts, "document"), expected(texts))
-    assert 10 <= len(embedder.asked) <= 20  # the newest segment's values are always in memory
+    assert embedder.asked == []
+    more = some_texts(21)  # one is missing, so the folder is read again
+    np.testing.assert_array_equal(mine.vectors(embedder, more, "document"), expected(more))
+    assert len(embedder.asked) == 21
 
 
 def test_the_first_of_two_equal_keys_by_name_counts(tmp_path: Path) -> None:
     texts = some_texts(1)
+    keys = key_columns(texts["text_id"])
+    for value in range(1, 9):  # as many processes would
+        SegmentIndex(tmp_path / "other").add([keys, np.full((1, DIM), value, np.float32)])
     index = Store(tmp_path)._index("vectors", DigestEmbedder(), "document")
-    frame = pl.DataFrame(key_columns(texts["text_id"]), schema={"h0": pl.UInt64, "h1": pl.UInt64})
-    for value in range(1, 100):
-        index.add(frame, np.full((1, DIM), value, np.float32))
-        first = pl.read_parquet(segments(tmp_path)[0])["value"][0][0]
-        if 1 < first < value:  # the first by name is neither the first nor the last that was written
-            break
-    assert Store(tmp_path).vectors(DigestEmbedder(), texts, "document")[0, 0] == first
-    assert next(iter(index.read(index.find(frame.with_columns(at=pl.lit(0))))))[1][0, 0] == first
+    assert index.path is not None
+    index.path.parent.mkdir()
+    os.rename(tmp_path / "other", index.path)
+    segment = read(segments(tmp_path)[0])
+    assert segment is not None
+    assert Store(tmp_path).vectors(DigestEmbedder(), texts, "document")[0, 0] == segment.arrays[1][0, 0]
 
 
 def test_many_pairs_load_and_join_quickly(tmp_path: Path) -> None:

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Message, Prompt
-from memlab.store import Store, vectors
+from memlab.store import Store
 from memlab.store.__main__ import main
 from memlab.store.faiss_file import read_index, write_index
 from memlab.tables import texts_frame
@@ -39,18 +38,12 @@ def replies_of(root: Path) -> object:
     return [reply.text for reply in Store(root).completions(ScriptedChat(lambda p: "Hi!", name="one"), PROMPTS)]
 
 
-def mapped_of(root: Path) -> object:
-    ids = pl.Series(TEXTS["text_id"])
-    return np.asarray(vectors.encode(Store(root), WordEmbedder(), TEXTS, ids, "document")[:]).tolist()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("pattern", "results"), [
-    ("vectors/*/*.parquet", vectors_of), ("vectors/*/identity.json", vectors_of), ("tokens/*/*.tokens", tokens_of),
-    ("completions/*/*.jsonl", replies_of), ("indexes/*.npy", mapped_of)])
+    ("vectors/*/*.segment", vectors_of), ("vectors/*/identity.json", vectors_of), ("tokens/*/*.segment", tokens_of),
+    ("completions/*/*.jsonl", replies_of)])
 def test_a_forged_file_is_no_answer(pattern: str, results: Callable[[Path], object], kind: str, tmp_path: Path,
-                                    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(vectors, "IN_MEMORY", 0)
+                                    capsys: pytest.CaptureFixture[str]) -> None:
     right = results(tmp_path)
     (path,) = tmp_path.glob(pattern)
     forge(path, kind)

@@ -47,12 +47,12 @@ def fill(root: Path, name: str = "tiny") -> Floats:
 
 
 def segments(root: Path) -> list[Path]:
-    return sorted(root.glob("vectors/*/*.parquet"))
+    return sorted(root.glob("vectors/*/*.segment"))
 
 
 def damage(path: Path) -> None:
     data = bytearray(path.read_bytes())
-    data[10] ^= 255
+    data[-1] ^= 255
     path.write_bytes(data)
 
 
@@ -86,7 +86,7 @@ def test_verify_names_the_damaged_and_changes_nothing(tmp_path: Path, capsys: py
 
 def test_compact_keeps_every_row_while_a_store_is_open(tmp_path: Path) -> None:
     want = fill(tmp_path)
-    reader = Store(tmp_path, memory_mb=0)
+    reader = Store(tmp_path)
     reader.vectors(Embedder(), TEXTS, "document")
     assert compact(tmp_path) == 10
     assert len(segments(tmp_path)) == 1
@@ -123,7 +123,7 @@ def test_compact_names_and_skips_the_damaged(tmp_path: Path) -> None:
 def test_prune_removes_stale_files_and_damage_only(tmp_path: Path) -> None:
     fill(tmp_path)
     folder = segments(tmp_path)[0].parent
-    old, young, aside = folder / ".1-a.tmp", folder / ".1-b.tmp", folder / "x.parquet.damaged"
+    old, young, aside = folder / ".1-a.tmp", folder / ".1-b.tmp", folder / "x.segment.damaged"
     for path in (old, young, aside):
         path.write_bytes(b"x")
     os.utime(old, (time.time() - 7200,) * 2)
@@ -143,7 +143,7 @@ def test_prune_by_model_and_age(tmp_path: Path) -> None:
         with pytest.raises(MemlabError, match="would match every model"):
             prune(tmp_path, model=empty)
     assert prune(tmp_path, model="old", older=1.0) == []
-    for path in tmp_path.glob("vectors/*/*.parquet"):
+    for path in tmp_path.glob("vectors/*/*.segment"):
         os.utime(path, (time.time() - 2 * 86400,) * 2)
     assert len(prune(tmp_path, model="old", older=1.0)) == 1
     assert info(tmp_path)["model"].to_list() == ["new-model"]

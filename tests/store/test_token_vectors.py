@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.store import Store
+from memlab.store import Store, segment
 from memlab.store.__main__ import info, prune, verify
 from memlab.store.token_vectors import Precision, make_block, merge, quantise
 from memlab.tables import texts_frame
@@ -42,7 +42,9 @@ def test_each_text_is_encoded_once_whatever_the_process(tmp_path: Path) -> None:
         np.testing.assert_array_equal(matrix, expected(text))
 
 
-def test_files_are_mapped_not_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("least", [0, 1 << 20])  # bytes from which on a segment is mapped
+def test_what_is_read_cannot_be_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+    monkeypatch.setattr(segment, "MAPPED", least)
     Store(tmp_path).token_vectors(TokenWords(), texts_frame(TEXTS), "document")
     (block,) = Store(tmp_path).token_vectors(TokenWords(), texts_frame(TEXTS), "document").blocks
     assert not block.vectors.flags.owndata
@@ -77,7 +79,7 @@ def test_info_counts_texts_and_verify_finds_a_changed_byte(tmp_path: Path) -> No
     Store(tmp_path).token_vectors(TokenWords(), texts, "document")
     assert info(tmp_path).select("kind", "model", "rows").rows() == [("tokens", "words", 3)]
     assert verify(tmp_path) == []
-    (path,) = tmp_path.glob("tokens/*/*.tokens")
+    (path,) = tmp_path.glob("tokens/*/*.segment")
     raw = bytearray(path.read_bytes())
     raw[-1] ^= 1
     path.write_bytes(raw)

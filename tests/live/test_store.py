@@ -1,8 +1,7 @@
-"""Token vectors of a live memory: each turn is encoded once, kept, and gone from the disk when it is forgotten."""
+"""Vectors of a live memory: each turn is encoded once, kept, and gone from the disk when it is forgotten."""
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
 from pathlib import Path
@@ -11,11 +10,15 @@ import numpy as np
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.live.token_log import MAPPED
+from memlab.live.database import Database
+from memlab.live.store import LiveStore
 from memlab.memory import Memory, Session
 from memlab.pipeline import Pipeline
 from memlab.search.late_interaction import WeightedLate
-from tests.live.test_token_files import resident
+from memlab.store import Store, segment
+from memlab.tables import texts_frame
+from tests.search.world import Overlap
+from tests.store.worker import DigestEmbedder, expected, some_texts
 from tests.token_words import TokenWords
 
 SAID = [("2023-01-01", "tea tastes lovely"), ("2023-01-02", "my cat Tom naps"), ("2023-01-03", "rain again today")]
@@ -81,58 +84,40 @@ def test_forgotten_turns_leave_the_disk_and_the_others_stay(tmp_path: Path) -> N
 def test_a_damaged_row_is_encoded_again(tmp_path: Path) -> None:
     with filled(tmp_path) as memory:
         before = memory.search("cat Tom", "2023-02-01")
-    (path,) = tmp_path.glob("store/tokens/*/vectors")
+    path = max(tmp_path.glob("store/tokens/*/*.segment"), key=lambda path: path.stat().st_mtime_ns)  # of the last
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     TokenWords.asked.clear()
-    with Memory(tmp_path, pipeline()) as memory:
+    with pytest.warns(UserWarning, match="is damaged"), Memory(tmp_path, pipeline()) as memory:
         assert memory.search("cat Tom", "2023-02-01").equals(before)
     assert TokenWords.asked == ["cat Tom", SAID[2][1]]
 
 
-def test_additions_are_one_mapped_block(tmp_path: Path) -> None:
-    with Memory(tmp_path, pipeline()) as memory:
-        for n in range(12):
-            memory.add(Session("2023-01-01", [("user", f"word{n} tea")]))
-        (log,) = (log for log in memory._store._token_logs.values() if log.on_disk)  # type: ignore[attr-defined]
-        assert {name: len(block.keys) for name, block in log._blocks.items()} == {MAPPED: 12}
-        assert np.isfinite(memory.search("word7", "2023-02-01")["score"].to_numpy()).all()
-
-
 @pytest.mark.filterwarnings("ignore:vectors are not saved")  # those of whole texts
-def test_what_the_disk_cannot_take_is_kept_in_few_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
+def test_what_the_disk_cannot_take_is_found_and_computed_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                                     ) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
 
     with filled(tmp_path) as memory:
         before = memory.search("cat Tom", "2023-02-01")
-        (log,) = (log for log in memory._store._token_logs.values() if log.on_disk)  # type: ignore[attr-defined]
         with monkeypatch.context() as patch:
-            patch.setattr(os, "pwrite", full)
+            patch.setattr(os, "replace", full)
             for n in range(12):
                 with pytest.warns(UserWarning, match="token vectors are not saved.*the disk is full"):
                     memory.add(Session("2024-01-01", [("user", f"word{n} tea")], f"s{n}"))
-        assert len(log._blocks) <= 5
-        assert sum(len(block.keys) for block in log._blocks.values()) == 15
         assert memory.search("cat Tom", "2023-02-01").equals(before)
         assert memory.search("word7", "2024-02-01")["text"][0].endswith("word7 tea")
         memory.forget("s7")
-        assert sum(len(block.keys) for block in log._blocks.values()) == 14
+        assert not memory.search("word7", "2024-02-01")["text"].str.contains("word7").any()
     TokenWords.asked.clear()
     with Memory(tmp_path, pipeline()) as memory:
         memory.search("word8", "2024-02-01")
     assert len(TokenWords.asked) == 12  # the question, and what was not saved
 
 
-@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs /proc")
-def test_no_vector_stays_in_memory_after_a_question(tmp_path: Path) -> None:
-    with filled(tmp_path) as memory:
-        memory.search("cat Tom", "2023-02-01")
-        (path,) = tmp_path.glob("store/tokens/*/vectors")
-        assert resident(path) == 0
-
-
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
-def test_a_closed_memory_holds_no_file(tmp_path: Path) -> None:
+def test_a_closed_memory_holds_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment, "MAPPED", 1)
     with filled(tmp_path) as memory:
         memory.search("cat Tom", "2023-02-01")
         used = {os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()}
@@ -144,9 +129,72 @@ def test_a_closed_memory_holds_no_file(tmp_path: Path) -> None:
 def test_a_question_fails_if_the_vectors_were_cut(tmp_path: Path) -> None:
     with filled(tmp_path) as memory:
         memory.search("cat Tom", "2023-02-01")
-        (path,) = tmp_path.glob("store/tokens/*/vectors")
+        path = next(tmp_path.glob("store/tokens/*/*.segment"))
         os.truncate(path, 7)
-        with pytest.raises(MemlabError, match="vectors was deleted, replaced or cut while the memory was open"):
+        with pytest.raises(MemlabError, match="was cut while the memory was open"):
             memory.search("cat Tom", "2023-02-01")
-    with Memory(tmp_path, pipeline()) as memory:
+    with pytest.warns(UserWarning, match="is damaged"), Memory(tmp_path, pipeline()) as memory:
         assert memory.search("cat Tom", "2023-02-01")["text"][0].endswith("my cat Tom naps")
+
+
+def test_what_belongs_to_a_question_is_not_kept(database: Database) -> None:
+    store, embedder, texts = LiveStore(database), DigestEmbedder(), some_texts(3)
+    store.vectors(embedder, texts, "query")
+    pairs = np.array([[0, 0], [0, 1]])
+    scores = store.pair_scores(Overlap(), texts_frame(["a b"]), texts_frame(["a", "c"]), pairs)
+    assert scores.tolist() == [0.5, 0.0]
+    store.pair_scores(Overlap(), texts_frame(["a b"]), texts_frame(["a", "c"]), pairs)
+    assert (store.made["pairs"], store.found["pairs"]) == (2, 2)
+    assert not list(store.root.iterdir())
+    store.forget_questions()
+    store.vectors(embedder, texts, "query")
+    assert store.made["vectors"] == 6
+
+
+@pytest.mark.parametrize("used", [True, False])  # the model was used since loading, or was not
+def test_what_is_forgotten_leaves_the_segments_of_every_model(database: Database, used: bool) -> None:
+    texts, store = some_texts(5), LiveStore(database)
+    for name in ("one", "two"):
+        store.vectors(DigestEmbedder(name), texts, "document")
+    store = store if used else LiveStore(database)
+    store.keep(texts["text_id"][[0, 2, 3]])
+    held = b"".join(path.read_bytes() for path in store.root.rglob("*.segment"))
+    assert [held.count(row.tobytes()) for row in expected(texts)] == [2, 0, 2, 2, 0]
+    for one in (store, LiveStore(database)):
+        np.testing.assert_array_equal(one.vectors(DigestEmbedder("one"), texts, "document"), expected(texts))
+    assert one.made["vectors"] == 0
+    assert len(list(store.root.glob("vectors/*/identity.json"))) == 2
+
+
+def test_what_a_killed_process_left_is_removed(database: Database) -> None:
+    LiveStore(database).vectors(DigestEmbedder(), some_texts(2), "document")
+    (path,) = (database.folder / "store").rglob("*.segment")
+    left = [path.with_name(f".{path.name}.0123.tmp"), path.with_name(f"{path.name}.damaged")]
+    for one in left:
+        one.write_bytes(path.read_bytes())
+    LiveStore(database)
+    assert path.exists()
+    assert not any(one.exists() for one in left)
+
+
+def test_a_memory_that_was_killed_after_forgetting_has_nothing_of_it_when_it_is_opened(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = filled(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(LiveStore, "keep", None)  # fails right behind the commit
+        with pytest.raises(TypeError):
+            memory.forget("2023-01-02")
+    assert on_disk(tmp_path, SAID[1][1])
+    with Memory(tmp_path, pipeline()) as again:
+        assert len(again) == 2
+        assert not on_disk(tmp_path, SAID[1][1])
+        assert on_disk(tmp_path, SAID[0][1])
+
+
+def test_forgetting_with_a_store_of_experiments_clears_the_own_store_too(tmp_path: Path) -> None:
+    with filled(tmp_path / "memory") as memory:
+        memory.search("cat Tom", "2023-02-01")
+    with Memory(tmp_path / "memory", pipeline(), Store(tmp_path / "shared")) as memory:
+        memory.forget("2023-01-02")
+        assert not on_disk(tmp_path / "memory", SAID[1][1])
+        assert on_disk(tmp_path / "memory", SAID[0][1])

@@ -1,0 +1,109 @@
+"""The lock of a live memory's folder: one process changes it, or several read it.
+
+It is ``flock`` on the folder. SQLite's own lock, which follows POSIX, ends as soon as its process closes any descriptor
+of the database, as a copy of the folder does; this one belongs to one open descriptor and lasts until that is closed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import struct
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from memlab.errors import MemlabError
+
+_FLOCK = "hhqqi4x"  # struct flock of Linux: type, whence, start, length, process
+_WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL, errno.EBADF)
+"""What file systems say that have no locks; NFS, which has none on folders, says EBADF."""
+
+_HELD: dict[int, tuple[int, int]] = {}
+"""The device and inode of each folder that this process has locked, by the descriptor that locks it."""
+
+
+def inode(path: Path) -> tuple[int, int]:
+    """Return the device and inode of a file; raise OSError if there is none."""
+    stat = path.stat()
+    return stat.st_dev, stat.st_ino
+
+
+class FolderLock:
+    """The lock of one folder, whose database tells who holds it.
+
+    A process that is forked from the holder does not hold it, and cannot release it.
+    """
+
+    def __init__(self, folder: Path, database: Path) -> None:
+        self._folder, self._database = folder, database
+        self._file: int | None = None
+        self._process = 0
+
+    def take(self, shared: bool) -> None:
+        """Lock the folder, beside other readers if ``shared``.
+
+        Raises MemlabError if another memory, of this or another process, holds it, or if it cannot be locked.
+        """
+        file = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(file)
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise self.in_use() from error
+            if error.errno in _WITHOUT_LOCKS:
+                raise MemlabError("the file system of this folder has no locks, so two processes could change the "
+                                  f"memory at once ({error.strerror})", where=str(self._folder),
+                                  fix="keep the memory on a local disk") from error
+            raise
+        self._file, self._process = file, os.getpid()
+        _HELD[file] = inode(self._folder)
+
+    def release(self) -> None:
+        """Let other processes use the folder."""
+        file, self._file = self._file, None
+        if file is not None and self._process == os.getpid():
+            del _HELD[file]
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)  # for descriptors that a library has copied, too
+            os.close(file)
+
+    def in_use(self) -> MemlabError:
+        """Return the error that another memory holds the folder."""
+        return MemlabError(f"this memory is in use by {self._holder()}", where=str(self._folder),
+                           fix="close it there (Memory.close()), or end that process: one at a time")
+
+    def _holder(self) -> str:
+        """Describe the process that holds the folder."""
+        process = 0
+        with suppress(OSError):
+            process = os.getpid() if inode(self._folder) in _HELD.values() else _locked_by(self._database)
+        return f"process {process} on {socket.gethostname()}" if process else "another process"
+
+
+def _locked_by(path: Path) -> int:
+    """Ask Linux for the process with a lock of POSIX on a file; 0 if it does not say, and on other systems."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for a writer
+    try:
+        question = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        with suppress(OSError, struct.error):
+            kind, _, _, _, process = struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_GETLK, question))
+            return 0 if kind == fcntl.F_UNLCK else max(0, process)
+        return 0
+    finally:
+        os.close(file)
+
+
+def _let_go() -> None:
+    """Close the descriptors that a forked process has from the one that holds the locks."""
+    for file in _HELD:
+        os.close(file)
+    _HELD.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)

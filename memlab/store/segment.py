@@ -1,0 +1,217 @@
+"""Segments: the store's immutable files of keys and arrays, named by the digest of their bytes, and memory-mapped.
+
+No locks are needed: a segment is written under a temporary name and renamed, and never changes afterwards, so a reader
+sees a whole file or none. Its digest (BLAKE2b) is checked when it is mapped; what is mapped stays, whoever removes the
+file. Layout, all little-endian: eight int64 (the mark, the version, the number of arrays, zeros), for each array four
+(the place of its format in ``FORMATS``, rows, columns or 0, 0), then the arrays, each from a multiple of 64 bytes on.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import mmap
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from memlab.errors import MemlabError
+from memlab.runtime.files import atomic_path, make_folder, open_plain
+from memlab.store.token_vectors import keep_pages
+
+Keys = NDArray[np.uint64]
+"""Keys (n, 2 or 4): the halves of the hash of a text, or of a query and a passage."""
+
+Arrays = Sequence[NDArray[Any]]
+"""Arrays of one or two dimensions: the keys (n, words), and what belongs to them."""
+
+Damaged = Literal["moved aside", "removed", "left"]
+"""What is done with a damaged segment."""
+
+SUFFIX = ".segment"
+DAMAGED = ".damaged"
+FORMATS = tuple(map(np.dtype, ("<u8", "<i8", "<i4", "<f4", "<f2", "i1", "u1")))
+MAPPED = 4 << 20
+"""Bytes from which on a file is mapped; smaller ones are read, since each mapping keeps a file open."""
+
+IDENTITY = "identity.json"
+"""Describes the fingerprint of a folder; for people and ``info``, never read for a lookup."""
+
+_NAME = re.compile(rf"[0-9a-f]{{32}}\{SUFFIX}")
+_MARK, _VERSION, _WORDS, _EACH, _ALIGNED, _MOST_ARRAYS = 0x746E656D676573, 1, 8, 4, 64, 8  # "segment"
+_FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up",
+         errno.EFBIG: "the limit on file sizes is reached"}
+_UNREADABLE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
+"""Merged or pruned meanwhile; ESTALE is how NFS says it."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Arrays of a file: the keys first. ``release`` takes mapped pages out of the memory of the process."""
+
+    arrays: Arrays
+    bytes: int
+    release: Callable[[], None] = keep_pages
+
+    @property
+    def keys(self) -> Keys:
+        """The keys (n, words)."""
+        return self.arrays[0]
+
+
+def key_columns(text_ids: pl.Series) -> Keys:
+    """Turn text hashes (32 hexadecimal digits each) into two 64-bit integers. Shape (n, 2).
+
+    Integers compare faster than strings and take a quarter of the memory.
+
+    >>> key_columns(pl.Series(["0000000000000001ffffffffffffffff"])).tolist()
+    [[1, 18446744073709551615]]
+    """
+    return np.frombuffer(bytes.fromhex("".join(text_ids)), ">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def names(folder: Path) -> list[str]:
+    """Return the names of a folder's segments, sorted; none if there is no folder."""
+    try:
+        return sorted(name for name in os.listdir(folder) if _NAME.fullmatch(name))
+    except (FileNotFoundError, NotADirectoryError):  # the latter is reported when something is to be written
+        return []
+
+
+def pack(arrays: Arrays) -> bytes:
+    """Return the bytes of a segment with these arrays."""
+    head = np.zeros((2 + len(arrays), _EACH), "<i8")
+    head.ravel()[:3] = _MARK, _VERSION, len(arrays)
+    for row, array in zip(head[2:], arrays):
+        row[:3] = FORMATS.index(array.dtype), len(array), array.shape[1] if array.ndim == 2 else 0
+    parts, end = [head.tobytes()], head.nbytes
+    for array in arrays:
+        parts += [bytes(-end % _ALIGNED), array.tobytes()]
+        end += -end % _ALIGNED + array.nbytes
+    return b"".join(parts)
+
+
+def write(folder: Path, arrays: Arrays, sync: bool = True) -> str:
+    """Write arrays as a new segment and return its name; without ``sync`` a power failure may damage it."""
+    data = pack(arrays)
+    name = hashlib.blake2b(data, digest_size=16).hexdigest() + SUFFIX
+    write_file(folder / name, data, sync)
+    return name
+
+
+def read(path: Path) -> Segment | None:
+    """Map a segment, or return None if its bytes do not match the digest in its name.
+
+    Raises FileNotFoundError when it is gone, and OSError for what is no plain file.
+    """
+    with open_plain(path) as file:
+        layout = _layout(file)
+        if layout is None:
+            return None
+        size = os.fstat(file.fileno()).st_size
+        data: bytes | mmap.mmap
+        if size < MAPPED:
+            file.seek(0)
+            data = file.read()
+        else:
+            data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+    if hashlib.blake2b(data, digest_size=16).hexdigest() != path.stem:
+        return None
+    arrays = [np.frombuffer(data, form, rows * max(columns, 1), at).reshape((rows, columns) if columns else rows)
+              for form, rows, columns, at in layout]
+    return Segment(arrays, size, keep_pages if isinstance(data, bytes) else partial(_release_pages, data))
+
+
+def load(path: Path, damaged: Damaged = "moved aside") -> Segment | None:
+    """Map a segment; a damaged one is named in a warning, moved aside or removed or left, and counts as absent."""
+    try:
+        segment = read(path)
+    except OSError as error:
+        if error.errno not in _UNREADABLE:
+            warnings.warn(f"segment {path} cannot be read ({error.strerror}); its rows are computed anew", stacklevel=2)
+        return None
+    if segment is None:
+        warnings.warn(f"segment {path} is damaged: its bytes do not match the digest in its name. It is {damaged}, and "
+                      "its rows are computed anew", stacklevel=2)
+        with suppress(OSError):  # a store that may only be read: left where it is, and ignored
+            if damaged == "moved aside":
+                os.replace(path, path.with_name(path.name + DAMAGED))
+            elif damaged == "removed":
+                path.unlink()
+    return segment
+
+
+def count(path: Path) -> int:
+    """Return the number of keys of a segment, 0 if it is damaged or gone."""
+    try:
+        with open_plain(path) as file:
+            layout = _layout(file)
+    except OSError:
+        return 0
+    return layout[0][1] if layout else 0
+
+
+def _layout(file: BinaryIO) -> list[tuple[np.dtype[Any], int, int, int]] | None:
+    """Read the format, rows, columns and place of each array; None unless the file is as long as it says."""
+    raw = file.read(8 * (_WORDS + _EACH * _MOST_ARRAYS))
+    head = np.frombuffer(raw[: len(raw) // 8 * 8], "<i8")
+    if len(head) < _WORDS or head[:2].tolist() != [_MARK, _VERSION] or not 0 < head[2] <= _MOST_ARRAYS:
+        return None
+    words = head[_WORDS : _WORDS + _EACH * int(head[2])]
+    if len(words) < _EACH * head[2]:
+        return None
+    layout, end = [], 8 * (_WORDS + len(words))
+    for form, rows, columns, _ in words.reshape(-1, _EACH).tolist():
+        if not 0 <= form < len(FORMATS) or rows < 0 or columns < 0:
+            return None
+        at = end + -end % _ALIGNED
+        layout.append((FORMATS[form], rows, columns, at))
+        end = at + FORMATS[form].itemsize * rows * max(columns, 1)
+    return layout if os.fstat(file.fileno()).st_size == end else None
+
+
+def _release_pages(mapped: mmap.mmap) -> None:
+    """Take the pages of a map out of the memory of this process; the system keeps them for as long as it likes.
+
+    Only where the system can: elsewhere it takes them back itself when memory is short.
+    """
+    if hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def write_identity(folder: Path, identity: str) -> None:
+    """Write the description of a fingerprint into its folder, unless it is there."""
+    with store_errors(folder):
+        missing = not (folder / IDENTITY).exists()
+    if missing:
+        write_file(folder / IDENTITY, identity.encode())
+
+
+def write_file(path: Path, data: bytes, sync: bool = True) -> None:
+    """Write a file of the store whole or not at all; its folder is created."""
+    with store_errors(path.parent):
+        make_folder(path.parent)
+        with atomic_path(path, sync) as temporary:
+            temporary.write_bytes(data)
+
+
+@contextmanager
+def store_errors(path: Path) -> Iterator[None]:
+    """Raise an OSError of the block as a MemlabError that names the store and the way out."""
+    try:
+        yield
+    except OSError as error:
+        raise MemlabError(
+            f"the store cannot be written: {_FULL.get(error.errno or 0, error.strerror or error)} "
+            "(what was stored before is kept)", where=str(path),
+            fix="free some space there, or put the store elsewhere with store=DIR or MEMLAB_HOME=DIR") from error

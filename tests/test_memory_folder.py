@@ -1,0 +1,290 @@
+"""The folder of a live memory: one process at a time, closed to others, whole copies, and nothing forgotten in it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memlab.errors import MemlabError
+from memlab.memory import Memory, Session
+from memlab.pipeline import Pipeline
+from memlab.search.bm25 import BM25
+from memlab.search.dense import Dense
+from memlab.search.late_index import LateIndex
+from memlab.write.prune import Age
+from tests.search.world import WordEmbedder
+from tests.token_words import TokenWords
+
+WORDS = WordEmbedder()
+PIPELINE = Pipeline(lexical=BM25(), dense=Dense(embedder=WORDS), prune=Age(days=90),
+                    late=LateIndex(matcher=TokenWords(), exact_below=0, centroids=4))  # type: ignore[arg-type]
+CAT = Session("2023-05-20", [("user", "I adopted a cat."), ("assistant", "Lovely!")], "cat")
+USE = """
+import sys
+from pathlib import Path
+from memlab.live.database import Database
+database = Database(Path(sys.argv[1]))
+database.open()
+database.close()
+"""
+
+
+def other_process(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", USE, str(folder)], capture_output=True, text=True, check=False)
+
+
+def copy(folder: Path) -> None:
+    shutil.copytree(folder, folder.with_name("copy"))
+
+
+def read(folder: Path) -> None:
+    (folder / "memory.db").read_bytes()
+
+
+def fork(folder: Path) -> None:
+    child = os.fork()
+    if not child:  # pragma: no cover - the forked process
+        read(folder)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("harmless", [copy, read, fork])
+def test_what_a_process_reads_of_its_own_memory_lets_no_other_in(tmp_path: Path, harmless: Callable[[Path], None]
+                                                                 ) -> None:
+    with Memory(tmp_path / "memory") as memory:
+        memory.add(CAT)
+        harmless(tmp_path / "memory")
+        other = other_process(tmp_path / "memory")
+        assert other.returncode == 1
+        assert "this memory is in use by" in other.stderr
+        with pytest.raises(MemlabError, match=f"in use by process {os.getpid()} on "):
+            len(Memory(tmp_path / "memory"))
+        memory.add(Session("2023-05-22", [("user", "after it")]))
+    assert other_process(tmp_path / "memory").returncode == 0
+    with Memory(tmp_path / "memory") as memory:
+        assert len(memory) == 2
+
+
+def test_a_forked_process_that_lives_on_does_not_hold_the_memory(tmp_path: Path) -> None:
+    memory = Memory(tmp_path)
+    memory.add(CAT)
+    child = os.fork()
+    if not child:  # pragma: no cover - the forked process
+        time.sleep(60)
+        os._exit(0)
+    try:
+        memory.close()
+        assert other_process(tmp_path).returncode == 0
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("error", ["ENOLCK", "EBADF", "ENOTSUP"])
+def test_a_file_system_without_locks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str) -> None:
+    def none(_file: int, _operation: int) -> None:
+        number = getattr(__import__("errno"), error)
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with pytest.raises(MemlabError, match="has no locks, so two processes could change the memory.*on a local disk"):
+        Memory(tmp_path / "memory").add(CAT)
+
+
+def test_readers_of_a_folder_that_cannot_be_written_read_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                                      ) -> None:
+    with Memory(tmp_path) as memory:
+        memory.add(CAT)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+            with pytest.raises(MemlabError, match="in use by"):
+                len(Memory(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+        one, two = Memory(tmp_path), Memory(tmp_path)
+        assert len(one) == len(two) == 1
+    one.close()
+    with pytest.raises(MemlabError, match="in use by"):  # by the second
+        len(Memory(tmp_path))
+    two.close()
+    assert len(Memory(tmp_path)) == 1
+
+
+def test_only_the_owner_can_read_a_memory(tmp_path: Path) -> None:
+    folder = tmp_path / "above" / "memory"
+    before = os.umask(0o022)
+    try:
+        with Memory(folder, PIPELINE) as memory:
+            memory.add(CAT)
+            memory.search("cat", "2023-06-01")
+            wide = [path for path in [folder, *folder.rglob("*")] if stat.S_IMODE(path.stat().st_mode) & 0o077]
+            assert len(list(folder.rglob("*"))) > 5
+        (tmp_path / "empty").mkdir()
+        len(Memory(tmp_path / "empty"))
+        (tmp_path / "shared").mkdir()
+        (tmp_path / "shared" / "notes.txt").touch()
+        with Memory(tmp_path / "shared", PIPELINE) as memory:
+            memory.add(CAT)
+    finally:
+        os.umask(before)
+    assert wide == []
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [*tmp_path.iterdir(),
+                                                                       *(tmp_path / "shared").iterdir()]}
+    assert modes == {"above": 0o755, "empty": 0o700, "shared": 0o755, "notes.txt": 0o644, "memory.db": 0o600,
+                     "store": 0o700}
+
+
+def test_a_backup_beside_searches_and_additions_is_whole(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory", PIPELINE) as memory:
+        memory.add(CAT)
+        added, done = [1], threading.Event()
+
+        def work() -> None:
+            while not done.is_set():
+                memory.add(Session("2023-05-21", [("user", f"tea number {added[0]}")], f"tea {added[0]}"))
+                added[0] += 1
+                memory.search("cat", "2023-06-01")
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            counts = []
+            for number in range(5):
+                counts.append(added[0])
+                memory.backup(tmp_path / f"backup{number}")
+        finally:
+            done.set()
+            thread.join()
+        assert len(memory) == added[0]
+    for number, count in enumerate(counts):
+        TokenWords.asked.clear()
+        with Memory(tmp_path / f"backup{number}", PIPELINE) as copied:
+            assert len(copied) >= count
+            assert copied.search("cat", "2023-06-01")["text"].str.contains("cat").any()
+        assert TokenWords.asked == ["cat"]  # the vectors were copied too
+        assert stat.S_IMODE((tmp_path / f"backup{number}").stat().st_mode) == 0o700
+
+
+def test_a_backup_replaces_nothing(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory", PIPELINE) as memory:
+        memory.add(CAT)
+        (tmp_path / "there").mkdir()
+        memory.backup(tmp_path / "there")  # empty
+        for taken in (tmp_path / "there", tmp_path / "memory", tmp_path / "memory" / "inside"):
+            with pytest.raises(MemlabError, match="a backup replaces nothing.*new folder"):
+                memory.backup(taken)
+    assert len(Memory(tmp_path / "there")) == 1
+
+
+@pytest.mark.parametrize("files", [("memory.db", "memory.db-wal"), ("memory.db-wal", "memory.db"), ("memory.db",)])
+def test_a_copy_made_while_the_memory_changes_opens_or_is_refused(tmp_path: Path, files: tuple[str, ...]) -> None:
+    """Each file is copied at another moment, as ``cp -r`` may do."""
+    refused = 0
+    with Memory(tmp_path / "memory") as memory:
+        added = 0
+
+        def add(count: int) -> None:
+            nonlocal added
+            for _ in range(count):
+                memory.add(Session("2023-05-20", [("user", f"number {added} " + "word " * 400)], f"s{added}"))
+                added += 1
+
+        add(1)
+        for number, between in enumerate([0, 3, 40, 90, 200, 0]):
+            target = tmp_path / f"copy{number}"
+            target.mkdir()
+            shutil.copy(tmp_path / "memory" / files[0], target)
+            start = added
+            add(between)
+            for name in files[1:]:
+                shutil.copy(tmp_path / "memory" / name, target)
+            try:
+                with Memory(target) as copied:
+                    names = set(copied.sessions()["name"])
+                    copied.add(CAT)
+            except MemlabError as error:
+                assert "was copied while the memory was in use" in str(error)  # noqa: PT017
+                refused += 1
+                continue
+            assert names == {f"s{n}" for n in range(len(names))}
+            assert between or len(files) == 1 or len(names) == start
+            with Memory(target) as copied:
+                assert len(copied) == len(names) + 1
+    assert refused <= 4
+
+
+def everything(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def spoken(number: int, draw: random.Random) -> tuple[str, str, str]:
+    """The text, the name and the date of a session: each is in no other."""
+    text = f"zebra{number:05d}q " + " ".join(f"filler{draw.randrange(50)}" for _ in range(draw.choice((1, 5, 40, 400))))
+    return text, f"name{number:05d}q", f"{1000 + number}-03-04"
+
+
+def left_of(folder: Path, gone: list[tuple[str, str, str]], kept: list[tuple[str, str, str]]) -> list[str]:
+    """What is left of forgotten sessions: words, names, dates, and vectors of texts and tokens."""
+    held = everything(folder)
+    found = [part for text, name, day in gone for part in (text.split()[0], name, day) if part.encode() in held]
+    matcher = TokenWords()
+    shared = {int(ids[0]) for ids in matcher.token_ids([text for text, _, _ in kept])}  # ids are not unique
+    for text, _, _ in gone[::25]:
+        if WORDS.vector(f"user: {text}").tobytes() in held or WORDS.vector(text).tobytes() in held:
+            found.append(f"vector of {text[:12]}")
+        ((_, (ids,), (tokens,)),) = matcher.token_vectors([text.split()[0]], "document")
+        if int(ids[0]) not in shared and tokens.tobytes() in held:
+            found.append(f"token vector of {text[:12]}")
+    return found
+
+
+SEEDS = [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 10))]
+LEXICAL = Pipeline(lexical=BM25(), prune=Age(days=90))
+
+
+def forget_half(folder: Path, pipeline: Pipeline, seed: int, count: int) -> None:
+    """Fill a memory, forget half of it, some one by one and the others in one transaction, and look for what is left.
+    """
+    draw = random.Random(seed)
+    said = [spoken(number, draw) for number in range(count)]
+    gone = set(draw.sample(range(count), count // 2))
+    alone = sorted(gone)[::20]
+    # pruning leaves out what is 90 days older than the day of the question: here, all that is to go
+    dates = [said[n][2] if n in gone else "3000-01-01" for n in range(count)]
+    with Memory(folder, pipeline) as memory:
+        for number, ((text, name, _), day) in enumerate(zip(said, dates)):
+            memory.add(Session(day, [("user", text)], name))
+            if number == count // 2:
+                memory.search(text.split()[0], "3000-01-02")
+        memory.search("filler1", "3000-01-02")
+        for number in alone:
+            memory.forget(number)
+        assert left_of(folder, [said[n] for n in alone], [said[n] for n in range(count) if n not in alone]) == []
+        assert memory.prune("3000-01-02").height == len(gone) - len(alone)
+        kept = [said[n] for n in range(count) if n not in gone]
+        assert left_of(folder, [said[n] for n in gone], kept) == []
+        assert len(memory) == count - len(gone)
+        assert kept[0][0].encode() in everything(folder)
+    assert left_of(folder, [said[n] for n in gone], kept) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_byte_of_a_forgotten_session_is_left_among_a_thousand(tmp_path: Path, seed: int) -> None:
+    forget_half(tmp_path, LEXICAL, seed, 1000)
+
+
+@pytest.mark.parametrize("seed", SEEDS[1:])
+def test_no_byte_of_a_forgotten_vector_is_left(tmp_path: Path, seed: int) -> None:
+    forget_half(tmp_path, PIPELINE, seed, 120)
