@@ -32,21 +32,16 @@ import polars as pl
 
 from memlab.errors import MemlabError
 from memlab.live import results
-from memlab.live.accesses import Accesses
-from memlab.live.adapt import adapt_to_data
 from memlab.live.database import Database
-from memlab.live.messages import session_of_messages
-from memlab.live.pruning import AccessProtected, frequently_accessed, sessions_to_prune
+from memlab.live.pruning import Accesses, AccessProtected, frequently_accessed, sessions_to_prune
 from memlab.live.results import SearchResult
-from memlab.live.session_rows import SessionRows
-from memlab.live.sessions import Entry, Session, Turn, same_words
-from memlab.live.store import LiveStore, QuestionStore
-from memlab.live.token_codes import forget_codes
-from memlab.live.working_set import WorkingSet
+from memlab.live.sessions import Entry, Session, SessionRows, Turn, same_words
+from memlab.live.store import LiveStore, QuestionStore, forget_codes
+from memlab.live.working_set import WorkingSet, adapt_to_data, session_of_messages
 from memlab.pipeline import Pipeline
 from memlab.runtime.clock import time_zone
+from memlab.runtime.files import SharedLock
 from memlab.runtime.machine import release_freed_memory
-from memlab.runtime.shared_lock import SharedLock
 from memlab.slots import PER_SESSION
 from memlab.stage import Nothing, Stage
 from memlab.store import Store

@@ -16,7 +16,7 @@ from memlab.memory import Memory, Session
 from memlab.models.local.embedder import SparseTermEncoder
 from memlab.pipeline import Pipeline
 from memlab.run import main
-from memlab.search.sparse import SparseSearch
+from memlab.search.dense import SparseSearch
 from memlab.stage import Nothing
 from tests.models.chatserver import ChatServer
 from tests.small import LIVES

@@ -20,7 +20,7 @@ from memlab.search import faiss_gpu
 from memlab.search.exact import Exact, ExactOnDevice
 from memlab.search.faiss_index import IVF
 from memlab.search.maxsim import best_matches
-from memlab.search.placed_tokens import PlacedTokens, place
+from memlab.search.token_pools import PlacedTokens, place
 
 WIDTH, BLOCK, DEPTH = 1024, 1 << 16, 100
 

@@ -55,7 +55,7 @@ def pipeline_of_stored_tokens(pipeline: Pipeline, some: list[Session], folder: P
     first."""
     from memlab.live.sessions import Entry
     from memlab.live.working_set import write
-    from memlab.search.as_of import of_kinds
+    from memlab.search.hits import of_kinds
     from memlab.store import Store
     from memlab.tables import distinct_texts
 

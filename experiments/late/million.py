@@ -30,12 +30,11 @@ from memlab.evaluate.retrieval import ndcg
 from memlab.harness.arm import load
 from memlab.harness.sweep import read
 from memlab.live.database import Database
-from memlab.live.token_codes import TokenCodes
+from memlab.live.store import TokenCodes
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.files import write_json
 from memlab.runtime.progress import progress
-from memlab.search.as_of import MemoryPool
-from memlab.search.hits import topk
+from memlab.search.hits import MemoryPool, topk
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import Queries
 from memlab.search.maxsim import DocumentFrequencies, best_matches

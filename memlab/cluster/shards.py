@@ -28,7 +28,7 @@ from memlab.models.protocols import Embedder, Role, TokenMatcher, models_in
 from memlab.pipeline import Pipeline
 from memlab.runtime.files import atomic_dir, os_errors, write_json
 from memlab.runtime.foreign import read_json
-from memlab.search.as_of import of_kinds
+from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.slots import LANES, LAST_RANKED, LAST_WRITTEN
 from memlab.stage import learns, spec_digest

@@ -21,7 +21,7 @@ from memlab.search import faiss_gpu
 from memlab.search.exact import Exact, ExactOnDevice, Neighbours
 from memlab.search.faiss_index import IVF
 from memlab.search.maxsim import best_matches
-from memlab.search.placed_tokens import PlacedTokens, place
+from memlab.search.token_pools import PlacedTokens, place
 
 COSINE = {"fp32": 0.99999, "fp16": 0.999, "bf16": 0.99}
 """Least cosine between the vectors of a text in fp32 on the CPU and in a number format on the device."""

@@ -27,7 +27,7 @@ from memlab.models.local.embedder import SentenceEmbedder
 from memlab.models.protocols import Floats, Ints
 from memlab.search.exact import ExactOnDevice
 from memlab.search.maxsim import best_matches
-from memlab.search.placed_tokens import place
+from memlab.search.token_pools import place
 from memlab.store.token_vectors import TokenVectors, make_block
 
 SLOWER = 0.9

@@ -39,10 +39,10 @@ from memlab.models.protocols import CHARACTERS, tokens_read
 from memlab.pipeline import Pipeline
 from memlab.runtime.terminal import Console
 from memlab.search import faiss_gpu
-from memlab.search.as_of import VisiblePool, memory_pools, of_kinds, pools
 from memlab.search.dense import Dense
 from memlab.search.exact import CELLS, Flat, gpu_pays, least_products
 from memlab.search.faiss_index import IVFPQ, Approximate
+from memlab.search.hits import VisiblePool, memory_pools, of_kinds, pools
 from memlab.search.late_interaction import WeightedLate
 from memlab.serving import environment
 from memlab.serving.settings import short_name

@@ -32,7 +32,7 @@ from memlab.question_types import VOCABULARY
 from memlab.read.reader import Reader
 from memlab.runtime.foreign import read_json
 from memlab.runtime.terminal import Console
-from memlab.search.as_of import of_kinds
+from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
 from memlab.slots import SLOTS
 from memlab.stage import spec_digest

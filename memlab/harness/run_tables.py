@@ -22,7 +22,7 @@ from memlab.evaluate.retrieval import scored_evidence
 from memlab.models.protocols import Embedder, embedders_in
 from memlab.pipeline import Pipeline, apply
 from memlab.question_types import first_of
-from memlab.search.as_of import of_kinds
+from memlab.search.hits import of_kinds
 from memlab.slots import LANES
 from memlab.stage import Stage
 from memlab.store import Store

@@ -1,24 +1,97 @@
-"""The sessions of a loaded live memory: their tables, numbers and names."""
+"""The working set of a memory: its tables in memory, sessions from messages, and techniques that need adapting.
+
+Names of kinds of memories that a young memory does not hold yet are left out of its pipeline. In an experiment, a name
+that fits no kind of memory is a fault. In a live memory the first session may hold no turn of the user, so such a name
+is no mistake.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from itertools import islice
+from typing import Any
 
 import polars as pl
 
+from memlab.chats.conversation import Tally
+from memlab.chats.messages import read_message
 from memlab.data.benchmarks import Builder
 from memlab.errors import MemlabError, did_you_mean
-from memlab.live.sessions import Entry
+from memlab.live.sessions import Entry, Session, Turn
 from memlab.models.protocols import embedders_in
 from memlab.pipeline import Pipeline
 from memlab.runtime.clock import Clock, has_offset
-from memlab.search.as_of import of_kinds
+from memlab.search.hits import of_kinds
 from memlab.search.late_interaction import WeightedLate
-from memlab.slots import PER_SESSION, SLOTS
+from memlab.slots import LANES, PER_SESSION, SLOTS
+from memlab.stage import Nothing
 from memlab.store import Store
-from memlab.tables import OPTIONAL, SCHEMAS, Tables, empty, merge_texts
+from memlab.tables import OPTIONAL, SCHEMAS, Tables, as_of, empty, merge_texts
+
+
+def session_of_messages(messages: Iterable[Mapping[str, Any]], said_on: datetime | date | str | None = None,
+                        name: str | None = None) -> Session:
+    """Return the session of a list of messages; ``said_on`` is the first date that a message states, unless given.
+
+    Instructions (system, developer) and results of tools are left out; pictures, files and calls of tools are named.
+    Raises MemlabError for an entry that is no message, and if nobody says anything.
+
+    >>> session = session_of_messages([{"role": "system", "content": "Be brief."},
+    ...                                {"role": "user", "content": [{"type": "text", "text": "I adopted a cat."}]}])
+    >>> session.turns
+    (Turn(role='user', text='I adopted a cat.', speaker=None),)
+    """
+    turns, dates = [], []
+    if isinstance(messages, str | Mapping):
+        raise MemlabError(f"expected a list of messages, got {type(messages).__name__}", where="session",
+                          fix='write [{"role": "user", "content": "..."}]')
+    for index, value in enumerate(messages):
+        where = f"message {index}"
+        if not isinstance(value, Mapping):
+            raise MemlabError(f"expected an object with role and content, got {type(value).__name__}", where=where,
+                              fix='write {"role": "user", "content": "..."}')
+        if message := read_message(value, Tally(), where):
+            turns.append(Turn(message.role, message.text, message.speaker))
+            dates += [message.said_on] if message.said_on else []
+    if not turns:
+        raise MemlabError("there is no message of the user or the assistant with words", where="session")
+    return Session(said_on if said_on is not None else dates[0] if dates else None, turns, name)
+
+
+_BY_LANE = ("weights", "floors", "factors")
+"""Fields of a score that map names of lanes to numbers."""
+
+
+def adapt_to_data(pipeline: Pipeline, tables: Tables) -> Pipeline:
+    """Return the pipeline without searches and weights for kinds of which the one question can see no memory."""
+    day = pl.lit(tables["questions"]["asked_on"][0], pl.Datetime("us"))
+    kinds = set(tables["memories"].filter(as_of(asked=day))["kind"].unique())
+    if not kinds:
+        return pipeline
+    changed: dict[str, Any] = {}
+    for slot in SLOTS:
+        stage = getattr(pipeline, slot.name)
+        searched = getattr(stage, "kinds", None) or ()
+        present = tuple(kind for kind in searched if kind in kinds)
+        if slot.name in LANES and present != tuple(searched):
+            changed[slot.name] = dataclasses.replace(stage, kinds=present) if present else Nothing(writes=slot.empty)
+    empty = tuple(slot for slot, stage in changed.items() if isinstance(stage, Nothing))
+    score: Any = pipeline.score
+    numbers = {field: getattr(score, field) for field in _BY_LANE if hasattr(score, field)}
+    fitting = {field: {name: value for name, value in by_lane.items() if _fits(name, kinds, empty)}
+               for field, by_lane in numbers.items()}
+    if fitting != numbers:
+        changed["score"] = dataclasses.replace(score, **fitting)
+    return pipeline.replace(**changed) if changed else pipeline
+
+
+def _fits(name: str, kinds: set[str], empty: tuple[str, ...]) -> bool:
+    """Return whether there can be a lane of this name: late_window and late_session are lanes of the slot late."""
+    lane, _, kind = name.partition(":")
+    return (not kind or kind in kinds) and not any(lane == slot or lane.startswith(f"{slot}_") for slot in empty)
+
 
 ENCODING = tuple(slot.name for slot in SLOTS if slot.scope != "session" and slot.phase in ("write", "search"))
 """Slots that need the vectors of keys, if their stage has an embedder."""

@@ -12,10 +12,8 @@ import polars as pl
 import scipy  # its parts are loaded when they are used
 from pydantic import Field, field_validator, model_validator
 
-from memlab.search.as_of import VisiblePool, memory_pools, visible_pools
-from memlab.search.corpus import IDF, Corpus, Form, Reals
-from memlab.search.hits import MATCH, HitsBuilder
-from memlab.search.kept_words import KeptWords, Tokenise
+from memlab.search.hits import MATCH, HitsBuilder, VisiblePool, memory_pools, visible_pools
+from memlab.search.postings import IDF, Corpus, Form, KeptWords, Reals, Tokenise
 from memlab.stage import Names, stage
 from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, empty

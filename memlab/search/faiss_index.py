@@ -16,8 +16,8 @@ from memlab.runtime.machine import usable_cores
 from memlab.search import faiss_gpu
 from memlab.search.exact import Flat, Neighbours, Searcher, Vectors, note
 from memlab.stage import stage
-from memlab.store.faiss_file import read_index, write_index
-from memlab.store.vectors import BATCH, digest
+from memlab.store.segment import read_index, write_index
+from memlab.store.writer import BATCH, digest
 
 Positive = Annotated[int, Field(ge=1)]
 

@@ -12,9 +12,8 @@ from memlab.models.protocols import Floats, Ints
 from memlab.search.hits import topk
 from memlab.search.late_interaction import Queries, WeightedLate
 from memlab.search.maxsim import best_matches, weighted_sums
-from memlab.search.places import Places
 from memlab.search.token_lists import TokenLists
-from memlab.search.token_pools import TokenPool
+from memlab.search.token_pools import Places, TokenPool
 from memlab.stage import stage
 from memlab.store import Store
 

@@ -14,8 +14,7 @@ from pydantic import Field
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats, Ints, PairScorer, TokenMatcher, on_gpu
-from memlab.search.as_of import VisiblePool, of_kinds, pools, visible_pools
-from memlab.search.hits import HitsBuilder, digits_of
+from memlab.search.hits import HitsBuilder, VisiblePool, digits_of, of_kinds, pools, visible_pools
 from memlab.search.maxsim import DocumentFrequencies, best_matches, cells, weighted_sums
 from memlab.search.token_pools import KeptTokenPools, TokenPool
 from memlab.stage import Names, name_of, spec, stage

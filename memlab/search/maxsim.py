@@ -18,8 +18,8 @@ from memlab.models.local.batching import attempt
 from memlab.models.local.late_interaction import GPU_CELLS
 from memlab.models.protocols import Floats, Ints
 from memlab.search.exact import note
-from memlab.search.placed_tokens import PlacedTokens
-from memlab.store import bit_codes
+from memlab.search.token_pools import PlacedTokens
+from memlab.store import token_vectors
 from memlab.store.token_vectors import TokenVectors
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def columns(query: Floats, turned: bool = False) -> torch.Tensor:
     rows = np.zeros((_width(len(query)), query.shape[1]), np.float32)
     rows[:len(query)] = query
     upright = torch.from_numpy(rows).T
-    return torch.from_numpy(bit_codes.rotation(query.shape[1])).T @ upright if turned else upright
+    return torch.from_numpy(token_vectors.rotation(query.shape[1])).T @ upright if turned else upright
 
 
 def _width(tokens: int) -> int:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from memlab.models.protocols import Floats, Ints
 from memlab.runtime.progress import progress
-from memlab.search.centroids import TokenCentroids, suitable_number
-from memlab.search.inverted_lists import InvertedLists
+from memlab.search.centroids import InvertedLists, TokenCentroids, suitable_number
 from memlab.store.kept import SavedCodes
 from memlab.store.segment import key_columns
 from memlab.store.token_vectors import TokenVectors, gather_tokens

@@ -12,8 +12,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.live.database import FILE, Database, is_memory
-from memlab.live.session_rows import SessionRows
-from memlab.live.sessions import Entry, Session
+from memlab.live.sessions import Entry, Session, SessionRows
 
 
 def entry(number: int, text: str = "hello") -> Entry:

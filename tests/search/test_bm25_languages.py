@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from memlab.search.bm25 import BM25
-from memlab.search.corpus import IDF
+from memlab.search.postings import IDF
 from memlab.store import Store
 from memlab.tables import text_hash
 from tests.search.world import world

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.search import maxsim, placed_tokens
+from memlab.search import maxsim, token_pools
 from memlab.search.maxsim import COLUMNS, DocumentFrequencies, best_matches, columns
-from memlab.store.bit_codes import rotation
-from memlab.store.token_vectors import BITS, Precision, TokenVectors, make_block
+from memlab.store.token_vectors import BITS, Precision, TokenVectors, make_block, rotation
 
 DIM = 8
 lengths = st.lists(st.integers(1, 6), min_size=1, max_size=8)
@@ -37,7 +36,7 @@ def test_matches_are_the_maxima_of_each_pair(sizes: list[int], split: int, asked
     rows = rng.permutation(len(sizes))[: rng.integers(1, len(sizes) + 1)]  # some of the texts, in any order
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(maxsim, "TOKENS", tokens)
-        patch.setattr(placed_tokens, "CACHED", cached)
+        patch.setattr(token_pools, "CACHED", cached)
         best = best_matches(query, texts.take(rows))
     wanted = np.array([[max(float(q @ token) for token in texts.text(int(row))[1]) for q in query] for row in rows])
     np.testing.assert_allclose(best, wanted, atol=1e-4)

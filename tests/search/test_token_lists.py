@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.search.centroids import TokenCentroids
-from memlab.search.inverted_lists import InvertedLists
+from memlab.search.centroids import InvertedLists, TokenCentroids
 from memlab.search.token_lists import TokenLists, TokenPostings
 from memlab.store.token_vectors import TokenBlock, TokenVectors, make_block
 from tests.examples import fewer

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.search.places import Places
-from memlab.search.token_pools import MOST_PLACES, KeptTokenPools, TokenPool, token_pools
+from memlab.search.token_pools import MOST_PLACES, KeptTokenPools, Places, TokenPool, token_pools
 from memlab.store import Store
 from memlab.store.token_vectors import TokenVectors
 from memlab.tables import Tables

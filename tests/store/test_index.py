@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.search.placed_tokens import PlacedTokens
+from memlab.search.token_pools import PlacedTokens
 from memlab.store import index, segment
 from memlab.store.index import MERGED, SegmentIndex, distinct
 from memlab.store.segment import FORMATS, Arrays

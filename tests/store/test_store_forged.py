@@ -12,7 +12,7 @@ from memlab.errors import MemlabError
 from memlab.models.chat.protocol import Message, Prompt
 from memlab.store import Store
 from memlab.store.__main__ import main
-from memlab.store.faiss_file import read_index, write_index
+from memlab.store.segment import read_index, write_index
 from memlab.tables import texts_frame
 from tests.chats import ScriptedChat
 from tests.forged import KINDS, forge

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from memlab.errors import MemlabError
 from memlab.models.protocols import Floats
-from memlab.store.bit_codes import decode, encode, levels, rotation
+from memlab.store.token_vectors import decode, encode, levels, rotation
 
 BITS = pytest.mark.parametrize("bits", [2, 4])
 

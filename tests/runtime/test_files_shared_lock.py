@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.runtime.shared_lock import SharedLock
+from memlab.runtime.files import SharedLock
 
 SECONDS = 20
 """Longer than any wait below takes, if the lock works."""

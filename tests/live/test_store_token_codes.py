@@ -14,7 +14,7 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.live.database import FILE, Database
-from memlab.live.token_codes import TokenCodes
+from memlab.live.store import TokenCodes
 from memlab.memory import Memory
 from memlab.pipeline import Pipeline
 from memlab.search.late_index import LateIndex

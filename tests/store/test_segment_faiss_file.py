@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memlab.store.faiss_file import DIGEST, read_index, write_index
+from memlab.store.segment import DIGEST, read_index, write_index
 
 faiss = pytest.importorskip("faiss")
 N, DIM = 300, 16

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from torch.overrides import TorchFunctionMode
 
 from memlab.models.local.late_interaction import Products
-from memlab.search import exact, late_interaction, maxsim, placed_tokens, token_pools
+from memlab.search import exact, late_interaction, maxsim, token_pools
 from memlab.search.late_index import LateIndex
 from memlab.search.late_interaction import WeightedLate
 from memlab.search.maxsim import best_matches
-from memlab.search.placed_tokens import PlacedTokens, place
+from memlab.search.token_pools import PlacedTokens, place
 from memlab.store import Store
 from memlab.store.token_vectors import BITS, Precision, TokenVectors, make_block
 from tests.search.world import day, world
@@ -46,7 +46,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
     """The tensors that were copied from pinned memory, on a machine whose GPU has room."""
     copied: list[torch.Tensor] = []
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: copied.append(tensor) or tensor)
-    monkeypatch.setattr(placed_tokens, "free_bytes", lambda device: ROOM)
+    monkeypatch.setattr(token_pools, "free_bytes", lambda device: ROOM)
     monkeypatch.setattr(maxsim, "_parts", {})
     return copied
 
@@ -72,8 +72,8 @@ def test_a_gpu_finds_the_matches_of_the_cpu(sizes: list[int], asked: int, tokens
     some = rng.permutation(len(sizes))[: rng.integers(1, len(sizes) + 1)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
-        patch.setattr(placed_tokens, "free_bytes", lambda device: room)
-        patch.setattr(placed_tokens, "SENT", tokens)
+        patch.setattr(token_pools, "free_bytes", lambda device: room)
+        patch.setattr(token_pools, "SENT", tokens)
         patch.setattr(maxsim, "GPU_TOKENS", tokens)
         placed, halved = (place(texts, GPU, products) for products in ("fp32", "fp16"))
         assert (placed.held is None) == (room == NO_ROOM)
@@ -103,7 +103,7 @@ def test_vectors_that_do_not_fit_are_sent_for_each_call(sent: list[torch.Tensor]
     texts = stored([3, 5, 2], "int8")
     size = 10 * (DIM + 4)
     for free, calls in ((2 * size, 0), (2 * size - 1, 2)):
-        monkeypatch.setattr(placed_tokens, "free_bytes", lambda device, free=free: free)
+        monkeypatch.setattr(token_pools, "free_bytes", lambda device, free=free: free)
         placed = place(texts, GPU, "fp32")
         sent.clear()
         for _ in range(2):
@@ -139,7 +139,7 @@ class Short:
 @pytest.mark.parametrize("room", [ROOM, NO_ROOM])
 def test_pieces_are_halved_when_memory_runs_out(room: int, sent: list[torch.Tensor], monkeypatch: pytest.MonkeyPatch
                                                 ) -> None:
-    monkeypatch.setattr(placed_tokens, "free_bytes", lambda device: room)
+    monkeypatch.setattr(token_pools, "free_bytes", lambda device: room)
     monkeypatch.setattr(maxsim, "GPU_TOKENS", 64)
     monkeypatch.setattr(maxsim, "FEWEST", 1)
     query, texts = np.ones((2, DIM), np.float32), stored([1] * 64, "int8")
@@ -182,7 +182,7 @@ def test_all_products_are_on_the_device_and_the_maxima_alone_come_back(
     precision: Precision, room: int, products: Products, sent: list[torch.Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used, back, real = set(), [], torch.segment_reduce
-    monkeypatch.setattr(placed_tokens, "free_bytes", lambda device: room)
+    monkeypatch.setattr(token_pools, "free_bytes", lambda device: room)
     monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: back.append(tensor) or torch.zeros(tensor.shape))
     monkeypatch.setattr(torch, "segment_reduce", lambda one, *arguments, **options: used.add(one.dtype)
                         or real(one, *arguments, **options))
@@ -209,7 +209,7 @@ def test_a_pool_is_sent_once_for_all_its_questions(kind: Any, fields: dict[str, 
                                                    sent: list[torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = hits(kind(matcher=TokenWords(), precision="int8", **fields))
     assert not sent
-    monkeypatch.setattr(placed_tokens, "free_bytes", lambda device: room)
+    monkeypatch.setattr(token_pools, "free_bytes", lambda device: room)
     monkeypatch.setattr(late_interaction, "cells", lambda texts: 1)  # a question at a time
     assert hits(kind(matcher=OnGpu(), precision="int8", **fields)).equals(wanted)
     times = 1 if room else 3

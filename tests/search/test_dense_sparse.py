@@ -10,7 +10,7 @@ import pytest
 from experiments.encoders.small_models import save_sparse
 from memlab.models.local.embedder import SparseTermEncoder, term_matrix
 from memlab.models.protocols import Embedder, embedders_in
-from memlab.search.sparse import SparseSearch
+from memlab.search.dense import SparseSearch
 from memlab.store import Store
 from tests.search.world import day, world
 

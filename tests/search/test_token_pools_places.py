@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memlab.models.protocols import Ints
 from memlab.search.late_interaction import best_in_session, best_in_window
-from memlab.search.places import Places
+from memlab.search.token_pools import Places
 
 memories = st.lists(st.tuples(st.integers(0, 4), st.floats(-1, 1, width=32)), min_size=1, max_size=25)
 

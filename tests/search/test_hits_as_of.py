@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.errors import MemlabError
-from memlab.search.as_of import pools
 from memlab.search.bm25 import BM25, BM25Okapi
 from memlab.search.dense import Dense
 from memlab.search.faiss_index import HNSW
+from memlab.search.hits import pools
 from memlab.search.late_interaction import Late
 from memlab.store import Store
 from memlab.tables import Tables, distinct_texts, text_hash, texts_frame

@@ -18,10 +18,9 @@ from memlab.errors import MemlabError
 from memlab.live.database import Database
 from memlab.live.store import LiveStore
 from memlab.memory import Memory, Session
-from memlab.search import kept_words
+from memlab.search import postings
 from memlab.search.bm25 import BM25, BM25Okapi
-from memlab.search.corpus import IDF
-from memlab.search.kept_words import KeptWords
+from memlab.search.postings import IDF, KeptWords
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import text_hash
@@ -77,7 +76,7 @@ def test_hits_are_those_of_the_batch_whatever_is_added_and_forgotten(opened: Liv
         tables = world(some, questions)
         for _ in range(2):  # the second time from postings that are there
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(kept_words, "AT_ONCE", at_once)
+                patch.setattr(postings, "AT_ONCE", at_once)
                 hits = lane.run(tables, opened)["hits"]
             assert_frame_equal(hits, lane.run(tables, Store())["hits"], check_exact=True)
 
@@ -129,9 +128,9 @@ def test_postings_take_eight_bytes_for_each_term_of_a_text() -> None:
     words = KeptWords(split)
     some = [(0, "cat sea", day(0)), (0, "sea sea", day(0)), (0, "sun", day(1))]
     for tables in (world(some[:2], [(0, "asked", None)]), world(some, [(0, "asked", None)])):  # some are added later
-        postings = words.of(tables, None).corpora[0, "turn"].postings
-        assert (postings.indices.dtype, postings.data.dtype) == (np.int32, np.int32)
-    assert postings.nnz == 4
+        found = words.of(tables, None).corpora[0, "turn"].postings
+        assert (found.indices.dtype, found.data.dtype) == (np.int32, np.int32)
+    assert found.nnz == 4
 
 
 def test_postings_are_made_anew_when_the_memories_change_or_the_kinds_do(store: LiveStore) -> None:
