@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memlab.harness.preset import preset, run_pipeline
+    from memlab.harness.sweep import preset, run_pipeline
     from memlab.live.sessions import Session, Turn
     from memlab.memory import Memory
     from memlab.pipeline import Pipeline
@@ -23,8 +23,8 @@ __all__ = ["Memory", "Pipeline", "Session", "Store", "Turn", "__version__", "com
 
 _PLACES = {"Memory": "memlab.memory", "Pipeline": "memlab.pipeline", "Session": "memlab.live.sessions",
            "Store": "memlab.store.store", "Turn": "memlab.live.sessions", "compare": "memlab.report.notebook",
-           "load": "memlab.report.notebook", "preset": "memlab.harness.preset",
-           "run_pipeline": "memlab.harness.preset"}
+           "load": "memlab.report.notebook", "preset": "memlab.harness.sweep",
+           "run_pipeline": "memlab.harness.sweep"}
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,7 @@ from rich.console import Console
 from memlab.data.locomo import LoCoMo
 from memlab.harness.runner import run_arm
 from memlab.models.local.embedder import SentenceEmbedder
-from memlab.rank.baselines import LengthBaseline, RandomScore
+from memlab.rank.score import LengthBaseline, RandomScore
 from memlab.report.build import build
 from memlab.run import main
 from memlab.search.bm25 import BM25Okapi

@@ -23,8 +23,8 @@ from memlab.harness.build import PLACES
 from memlab.learn.coverage import CrossFitCoverage, LearnedK
 from memlab.oracle.upper_bounds import OracleSelect
 from memlab.pipeline import HIDDEN, Pipeline
-from memlab.rank.baselines import LengthBaseline, RandomScore
 from memlab.rank.rerank import Rerank
+from memlab.rank.score import LengthBaseline, RandomScore
 from memlab.rank.select import Fixed
 from memlab.rank.units import Rollup
 from memlab.search.bm25 import BM25, BM25Okapi
@@ -91,7 +91,7 @@ def test_no_technique_declares_gold(file: str, target: str) -> None:
     if not file.startswith(tuple(f"{slot}/" for slot in AFTER_ANSWERS)):
         sees = vars(cls).get("__declaration__", Declaration()).sees
         assert reads & GOLD <= frozenset().union(*(HIDDEN[what] for what in sees))
-    assert ("ids" in reads) == (target == "memlab.oracle.context.ShownIds")  # the one tainted arm
+    assert ("ids" in reads) == (target == "memlab.oracle.upper_bounds.ShownIds")  # the one tainted arm
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ import polars as pl
 
 from memlab.data.longmemeval import LongMemEval
 from memlab.data.numbering import draw
-from memlab.harness.preset import preset
+from memlab.harness.sweep import preset
 from memlab.search.maxsim import best_matches
 from memlab.store import Store
 from memlab.tables import distinct_texts

@@ -130,7 +130,7 @@ def rerank_order(folder: Path, device: str) -> Row:
 def late_index(device: str, lives: int) -> Row:
     """Compare the first ten of each question in the lanes of a late index, from texts to hits, on embedded data."""
     from memlab.data.synthetic.dataset import Synthetic
-    from memlab.harness.preset import preset
+    from memlab.harness.sweep import preset
     from memlab.store import Store
 
     if _faiss() is None:

@@ -1,4 +1,4 @@
-"""The arms of a command line: composed, named and constructed before anything runs."""
+"""The arms of a command line or of a script: composed, named and constructed before anything runs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ from memlab.config.instantiate import part, resolved
 from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, parse, try_parse, valid_overrides
 from memlab.config.plugins import one_line
 from memlab.config.unread import known_places, places_in_files, read_places, settings_of, slots_with
+from memlab.data.dataset import Dataset
 from memlab.errors import Faults, MemlabError, MissingFiles
 from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.curves import is_curve
 from memlab.harness.arm import Arm, refusal
 from memlab.harness.build import PLACES, build
 from memlab.harness.gpu_plan import setting_fault
+from memlab.pipeline import Pipeline
 from memlab.runtime.machine import no_collection
 from memlab.runtime.paths import path_refusal
 from memlab.runtime.redaction import redact, redact_tree
+from memlab.store import Store
 
 PLACES_OF_WORK = ("embedder.device", *(f"{chat}.{field}" for chat in ("chat", "judge_chat") for field in (
     "url", "key_env", "concurrency", "timeout", "patience", "retries")))
@@ -286,3 +289,38 @@ def _value(config: DictConfig, override: Override) -> str:
 def _within(key: str, places: Sequence[str]) -> bool:
     dotted = key.replace("/", ".")
     return any(dotted == place or dotted.startswith(f"{place}.") for place in places)
+
+
+def preset(*words: str) -> Pipeline:
+    """Return the pipeline that words of ``memlab run`` describe; raise Faults with all that is wrong with them.
+
+    >>> preset("system=plain", "rank.select.k=5").select.k
+    5
+    """
+    if wrong := [repr(word) for word in words if not isinstance(word, str)]:
+        raise Faults([f"expected words such as 'rank.select.k=5', given {', '.join(wrong)}"])
+    arms = read(words, without=(*OF_RUNS, "data", "store")).arms
+    if len(arms) != 1:
+        raise Faults([f"one configuration is needed, these words describe {len(arms)}; give one value per slot"])
+    return arms[0].pipeline
+
+
+def run_pipeline(pipeline: Pipeline, dataset: Dataset, name: str, *, out: str | Path = "runs",
+                 experiment: str = "python", store: Store | None = None, seed: int = 0) -> Path:
+    """Run a pipeline on a data set as an arm; return its run folder, ``OUT/EXPERIMENT/DATA/NAME-HASH``.
+
+    A finished arm is not run again. An adaptive selection is followed by its token-matched baseline, ``NAME.twin``.
+
+    Args:
+        pipeline: Stages, such as ``Pipeline(select=Fixed(k=5))`` or ``preset("system=best")``.
+        dataset: A data set, such as ``Synthetic(lives=4)``.
+        name: Name of the arm in reports and comparisons.
+        out: Folder of all runs.
+        experiment: Folder below it; arms of one experiment are compared in one report.
+        store: Cache of vectors, scores and replies; None is ``$MEMLAB_HOME/store``.
+        seed: Seed of the token-matched baseline.
+
+    Raises:
+        MemlabError: The data cannot be read, or a stage fails.
+    """
+    return Arm(name, experiment, pipeline, dataset, Path(out), seed, config="").run(store or Store())

@@ -9,7 +9,7 @@ from typing import Any
 
 from memlab.data.jsonl import QUESTIONS, read
 from memlab.errors import Faults, MemlabError, did_you_mean
-from memlab.harness.preset import preset
+from memlab.harness.sweep import preset
 from memlab.judge.command import split_fields
 from memlab.questions.pool import page, pool, systems
 from memlab.questions.propose import ProposedQuestion, propose, propose_by_model

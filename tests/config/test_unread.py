@@ -9,8 +9,7 @@ import pytest
 
 from memlab.config.compose import compose
 from memlab.errors import Faults
-from memlab.harness.preset import preset
-from memlab.harness.sweep import read
+from memlab.harness.sweep import preset, read
 
 pytestmark = pytest.mark.slow
 

@@ -22,8 +22,8 @@ from memlab.learn.question_classifier import Centroids
 from memlab.query.decompose import RuleDecompose
 from memlab.query.original import ShuffledQueries
 from memlab.rank.adaptive_k import TokenMatchedK
-from memlab.rank.baselines import RandomScore
 from memlab.rank.boost import Forward
+from memlab.rank.score import RandomScore
 from memlab.rank.select import Gap
 from memlab.read.prompt import PromptTemplate
 from memlab.read.reader import Reader

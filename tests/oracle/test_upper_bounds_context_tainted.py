@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlab.oracle.context import ShownIds
+from memlab.oracle.upper_bounds import ShownIds
 from memlab.pipeline import Pipeline
 from memlab.read.pack import ByRank
 from memlab.store import Store

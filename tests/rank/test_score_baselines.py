@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import MemlabError
-from memlab.rank.baselines import LengthBaseline, RandomScore
+from memlab.rank.score import LengthBaseline, RandomScore
 from memlab.store import Store
 from memlab.tables import Tables, frame, text_hash, texts_frame
 

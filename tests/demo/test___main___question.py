@@ -10,7 +10,7 @@ import polars as pl
 from rich.console import Console
 
 from memlab.data.synthetic.dataset import Synthetic
-from memlab.demo.question import CURRENT, NOTHING, OTHER, OUTDATED, FirstResult, describe, find_evidence, print_answers
+from memlab.demo.__main__ import CURRENT, NOTHING, OTHER, OUTDATED, FirstResult, describe, find_evidence, print_answers
 from memlab.live.results import RESULT
 from memlab.tables import with_text
 from tests.small import lives

@@ -11,7 +11,7 @@ import pytest
 from memlab import Pipeline, Store, compare, load, run_pipeline
 from memlab.data.synthetic.dataset import Synthetic
 from memlab.errors import Faults
-from memlab.harness.preset import preset
+from memlab.harness.sweep import preset
 from memlab.rank.select import Fixed, Gap
 from tests.small import lexical
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.oracle.context import OracleContext
+from memlab.oracle.upper_bounds import OracleContext
 from memlab.store import Store
 from memlab.tables import GOLD, Tables, frame
 from tests.examples import fewer
