@@ -134,8 +134,8 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
     with pytest.raises(MemlabError, match=r"no Chat_\*.json is there"):
         RealTalk(path=tmp_path)
     file = tmp_path / "Chat_1_A_B.json"
-    for text, fault in (("[1]", "expected an object, got a list"), (json.dumps(chat())[:90], "not JSON, or it is cut"),
-                        ("", "not JSON, or it is cut")):
+    early = "ends too early or is damaged"
+    for text, fault in (("[1]", "expected an object, got a list"), (json.dumps(chat())[:90], early), ("", early)):
         file.write_text(text)
         with pytest.raises(MemlabError, match=fault):
             RealTalk(path=file).load()

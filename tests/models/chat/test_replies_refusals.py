@@ -67,6 +67,12 @@ def deepseek(body: dict[str, Any]) -> Error:
     return (400, error("deepseek-reasoner does not support the parameter `logprobs`")) if "logprobs" in body else None
 
 
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server may get the port of an earlier one, whose refusals the process knows."""
+    monkeypatch.setattr("memlab.models.chat.replies._known", {})
+
+
 def chat(server: ChatServer, **fields: Any) -> OpenAIChat:
     return OpenAIChat(**{"model": "tiny", "url": server.url, "window": 4096, "logprobs": True, "retries": 0, **fields})
 
