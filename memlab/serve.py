@@ -20,8 +20,8 @@ from memlab.runtime.paths import expand, path_argument
 from memlab.runtime.terminal import print
 from memlab.servers import Server, answers, running_servers
 from memlab.serving import environment, start
-from memlab.serving.plan import AUTO, make_plan
 from memlab.serving.settings import SHARES, served_names
+from memlab.serving.vllm_command import AUTO, make_plan
 from memlab.text.display import sanitise_lines
 
 _MODELS = served_names()

@@ -23,7 +23,7 @@ from memlab.search import faiss_gpu
 from memlab.serving import settings, start
 from memlab.serving.environment import STEPS, Device
 from memlab.serving.inside import key_guard
-from memlab.serving.plan import Plan
+from memlab.serving.vllm_command import Plan
 from tests.foreign import (
     ROOT,
     Strict,

@@ -25,7 +25,7 @@ from memlab.models.chat.protocol import Message, Prompt
 from memlab.serve import main
 from memlab.servers import Server, records_folder, running_servers
 from memlab.serving import process
-from memlab.serving.plan import INSIDE
+from memlab.serving.vllm_command import INSIDE
 from tests.models.chatserver import publish, serving
 from tests.serving.fakes import fake_vllm_env, model_folder
 

@@ -29,8 +29,8 @@ import polars as pl
 from memlab import pipeline
 from memlab.errors import MemlabError
 from memlab.harness import arm
+from memlab.harness.staleness import own_source
 from memlab.runtime.paths import PACKAGE
-from memlab.runtime.source import own_source
 from memlab.stage import Stage
 from memlab.store import Store
 from memlab.tables import Tables

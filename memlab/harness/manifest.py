@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from memlab.config import plugins
+from memlab.harness.staleness import imported, own_source
 from memlab.runtime.foreign import read_json
 from memlab.runtime.machine import usable_cores
 from memlab.runtime.paths import PACKAGE
-from memlab.runtime.source import imported, own_source
 from memlab.stage import classes_of, name_of
 
 CHANGES_RESULTS = False
@@ -34,7 +34,7 @@ LIBRARIES = ("memlab", "numpy", "scipy", "polars", "torch", "transformers", "sen
 def sources(*parts: Any) -> dict[str, str]:
     """Return name -> digest of the source of each class of memlab that these parts of an arm are made of.
 
-    A digest covers all that the class's module imports (``memlab.runtime.source``). A plug-in has that of what its
+    A digest covers all that the class's module imports (``memlab.harness.staleness``). A plug-in has that of what its
     package imports of memlab.
     """
     classes = {cls for cls in classes_of(*parts) if cls.__module__.startswith(f"{PACKAGE.name}.")}

@@ -22,6 +22,7 @@ from memlab.evaluate.contrast import Contrast
 from memlab.evaluate.evidence import PREFIX
 from memlab.harness.arm import Arm
 from memlab.harness.results import ArmRun, failure_file, finished_arms
+from memlab.harness.staleness import own_source
 from memlab.judge.accuracy import CALIBRATION_FILE, judge_warnings, remarks
 from memlab.judge.official import OfficialJudge
 from memlab.report import view_model
@@ -31,7 +32,6 @@ from memlab.report.markdown import document
 from memlab.report.sizes import write_table
 from memlab.runtime.files import atomic_write, os_errors, sweep_leftovers
 from memlab.runtime.foreign import read_json
-from memlab.runtime.source import own_source
 from memlab.runtime.terminal import Console
 from memlab.stage import name_of
 from memlab.text.display import one_line

@@ -26,8 +26,8 @@ from memlab.errors import MemlabError
 from memlab.runtime.progress import clock
 from memlab.servers import Server, base_url, file_stem, node_name, records_folder, running_servers, slurm_job
 from memlab.serving import environment, process
-from memlab.serving.plan import Plan, check_room, is_folder, outer_variables
 from memlab.serving.settings import Runner, Settings
+from memlab.serving.vllm_command import Plan, check_room, is_folder, outer_variables
 
 _CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 4, "temperature": 0}
 PROBES: dict[Runner, dict[str, tuple[str, dict[str, Any], str]]] = {

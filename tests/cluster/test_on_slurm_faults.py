@@ -15,10 +15,10 @@ import pytest
 
 from memlab.cluster.snapshot import sweeps
 from memlab.cluster.status import arm_statuses
+from memlab.harness.staleness import own_source
 from memlab.harness.sweep import read
 from memlab.run import main
 from memlab.runtime.paths import PACKAGE
-from memlab.runtime.source import own_source
 from tests.cluster.bed import Bed, wait_until
 from tests.cluster.shell import Shell
 from tests.cluster.test_on_slurm import figures, stored

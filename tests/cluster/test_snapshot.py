@@ -16,9 +16,9 @@ from memlab.cluster.snapshot import Job, Snapshot, sweeps, take_snapshot
 from memlab.errors import MemlabError
 from memlab.harness import manifest
 from memlab.harness.arm import Arm
+from memlab.harness.staleness import own_source
 from memlab.harness.sweep import Sweep, read
 from memlab.runtime.paths import PACKAGE
-from memlab.runtime.source import own_source
 from tests.small import words
 
 

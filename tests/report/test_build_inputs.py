@@ -13,8 +13,8 @@ import pytest
 
 from memlab.evaluate.contrast import Contrast
 from memlab.harness.arm import Arm
+from memlab.harness.staleness import SourceTree
 from memlab.report.build import RECORD, inputs_digest, publish, reported_runs, up_to_date
-from memlab.runtime.source import SourceTree
 from memlab.store import store_at
 from memlab.track.record import Off
 from tests.small import arm

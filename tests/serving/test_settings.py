@@ -7,8 +7,8 @@ import pytest
 
 from memlab.errors import Faults, MemlabError
 from memlab.serving import settings as rooms
-from memlab.serving.plan import check_room
 from memlab.serving.settings import LEFT_GB, Settings, served_names, settings
+from memlab.serving.vllm_command import check_room
 from tests.serving.fakes import model_folder
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memlab.serving.inside.key_guard import KeyGuard
-from memlab.serving.plan import INSIDE
+from memlab.serving.vllm_command import INSIDE
 
 
 def ask(path: str, key: str | None, kind: str = "http") -> list[dict[str, Any]]:

@@ -10,10 +10,10 @@ import pytest
 
 from memlab.errors import MemlabError
 from memlab.servers import LOOPBACK, Address
-from memlab.serving import plan
+from memlab.serving import vllm_command
 from memlab.serving.environment import Device
-from memlab.serving.plan import Plan
 from memlab.serving.settings import Settings, settings
+from memlab.serving.vllm_command import Plan
 from tests.serving.fakes import model_folder
 
 PYTHON = Path("/env/bin/python")
@@ -48,10 +48,10 @@ def test_a_large_model_on_gpus() -> None:
 
 
 def test_on_a_cpu() -> None:
-    given = plan.for_cpu(settings("qwen2.5-7b"))
+    given = vllm_command.for_cpu(settings("qwen2.5-7b"))
     line = build(given, ["q"], PYTHON, 9, "cpu", ["--seed", "3"])
     assert option(line, "--dtype") == "float32"
-    assert option(line, "--max-model-len") == str(plan.CPU_WINDOW)
+    assert option(line, "--max-model-len") == str(vllm_command.CPU_WINDOW)
     assert "--enforce-eager" in line
     assert "--gpu-memory-utilization" not in line
     assert "--tensor-parallel-size" not in line
@@ -59,7 +59,7 @@ def test_on_a_cpu() -> None:
     assert option(build(Settings(model="a/b"), ["b"], PYTHON, 9, "cpu"), "--max-model-len") == "auto"
     encoder = build(Settings(model="a/b", runner="pooling"), ["b"], PYTHON, 9, "cpu")
     assert "--max-model-len" not in encoder
-    assert plan.for_cpu(Settings(model="a/b", max_len=100)).max_len == 100
+    assert vllm_command.for_cpu(Settings(model="a/b", max_len=100)).max_len == 100
 
 
 def test_options_of_a_model_come_before_the_users(tmp_path: Path) -> None:
@@ -73,54 +73,54 @@ def test_variables(tmp_path: Path) -> None:
     assert "HF_HUB_OFFLINE" not in gpu
     cpu = variables(Settings(model=str(tmp_path), kv_cache=3), "cpu", 4)
     assert (cpu["OMP_NUM_THREADS"], cpu["VLLM_CPU_KVCACHE_SPACE"], cpu["HF_HUB_OFFLINE"]) == ("4", "3", "1")
-    assert plan.outer_variables({"PYTHONPATH": "x", "HF_TOKEN": "y"}) == {"HF_TOKEN": "y"}
+    assert vllm_command.outer_variables({"PYTHONPATH": "x", "HF_TOKEN": "y"}) == {"HF_TOKEN": "y"}
 
 
 def test_the_device() -> None:
-    assert plan.choose_device("auto", "gpu", [GIB80]) == "gpu"
-    assert plan.choose_device("cpu", None, [GIB80]) == "cpu"
+    assert vllm_command.choose_device("auto", "gpu", [GIB80]) == "gpu"
+    assert vllm_command.choose_device("cpu", None, [GIB80]) == "cpu"
     one = [GIB80]
     for asked, build, gpus in (("gpu", "cpu", one), ("auto", "gpu", []), ("gpu", None, []), ("cpu", "gpu", one)):
         with pytest.raises(MemlabError, match="--create-env"):
-            plan.choose_device(asked, build, gpus)  # type: ignore[arg-type]
+            vllm_command.choose_device(asked, build, gpus)  # type: ignore[arg-type]
 
 
 def test_what_cannot_fit_is_told_before_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large = settings("llama-3.3-70b")
-    plan.check_room(large, "gpu", [GIB80] * 4)
+    vllm_command.check_room(large, "gpu", [GIB80] * 4)
     with pytest.raises(MemlabError, match=r"share 4 GPUs; this machine shows 1.*--tensor-parallel 1"):
-        plan.check_room(large, "gpu", [GIB80])
+        vllm_command.check_room(large, "gpu", [GIB80])
     with pytest.raises(MemlabError, match=r"the weights take 141 GB; 1 GPU\(s\) give 77 GB"):
-        plan.check_room(replace(large, tensor_parallel=1), "gpu", [GIB80])
+        vllm_command.check_room(replace(large, tensor_parallel=1), "gpu", [GIB80])
 
     folder = str(model_folder(tmp_path / "m", size=3_000_000_000))  # a hole, not bytes
     free = psutil.virtual_memory()
     needed = 6.0 + 1.07 + 1.5  # bf16 weights doubled, the cache, the server
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free._replace(available=int((needed + 0.1) * 1e9)))
-    plan.check_room(Settings(model=folder, kv_cache=1), "cpu", [])
+    vllm_command.check_room(Settings(model=folder, kv_cache=1), "cpu", [])
     monkeypatch.setattr(psutil, "virtual_memory", lambda: free._replace(available=int((needed - 0.1) * 1e9)))
     with pytest.raises(MemlabError, match=r"needs 8\.6 GB of memory \(6\.0 GB of weights in float32\), 8\.5 GB are"):
-        plan.check_room(Settings(model=folder, kv_cache=1), "cpu", [])
-    plan.check_room(Settings(model=folder, kv_cache=1, dtype="bfloat16"), "cpu", [])
-    plan.check_room(Settings(model="un/known"), "cpu", [])
+        vllm_command.check_room(Settings(model=folder, kv_cache=1), "cpu", [])
+    vllm_command.check_room(Settings(model=folder, kv_cache=1, dtype="bfloat16"), "cpu", [])
+    vllm_command.check_room(Settings(model="un/known"), "cpu", [])
 
 
 def test_copies_of_the_weights_fill_the_gpus() -> None:
-    chosen = plan.for_gpus(settings("llama-3.3-70b"), [GIB80] * 8)
+    chosen = vllm_command.for_gpus(settings("llama-3.3-70b"), [GIB80] * 8)
     line = build(chosen, ["llama-3.3-70b"], PYTHON, 9, "gpu", host="10.0.0.3")
     assert [option(line, name) for name in ("--tensor-parallel-size", "--data-parallel-size", "--host")] == [
         "4", "2", "10.0.0.3"]
     assert option(build(settings("llama-3.3-70b"), ["l"], PYTHON, 9, "gpu"), "--data-parallel-size") is None
-    plan.check_room(chosen, "gpu", [GIB80] * 8)
+    vllm_command.check_room(chosen, "gpu", [GIB80] * 8)
     with pytest.raises(MemlabError, match="share 8 GPUs; this machine shows 7.*--data-parallel auto"):
-        plan.check_room(chosen, "gpu", [GIB80] * 7)
-    assert plan.for_gpus(settings("llama-3.3-70b"), []).data_parallel == 1
+        vllm_command.check_room(chosen, "gpu", [GIB80] * 7)
+    assert vllm_command.for_gpus(settings("llama-3.3-70b"), []).data_parallel == 1
 
 
 def made(words: list[str], gpus: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Plan:
-    monkeypatch.setattr(plan.environment, "gpus", lambda: gpus)
-    monkeypatch.setattr(plan.environment, "interpreter", lambda env: PYTHON)
-    return plan.make_plan(arguments(words), tmp_path, [], print)
+    monkeypatch.setattr(vllm_command.environment, "gpus", lambda: gpus)
+    monkeypatch.setattr(vllm_command.environment, "interpreter", lambda env: PYTHON)
+    return vllm_command.make_plan(arguments(words), tmp_path, [], print)
 
 
 def test_the_only_card_is_left_in_part_to_the_models_of_a_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -147,33 +147,33 @@ def test_the_cache_of_a_window_and_vllms_own_memory_are_counted(monkeypatch: pyt
     with pytest.raises(MemlabError, match=r"the weights take 15\.2 GB, the attention cache of 32,768 tokens "
                                           r"1\.9 GB, vLLM itself 1\.5 GB; 1 GPU\(s\) give 18\.1 GB.*"
                                           "--quantization fp8_per_tensor"):
-        plan.check_room(whole.settings, "gpu", small)
+        vllm_command.check_room(whole.settings, "gpu", small)
     with pytest.raises(MemlabError, match=r"the weights take 0\.1 GB, vLLM itself 1\.5 GB; 1 GPU\(s\) give 0\.4 GB"):
-        plan.check_room(settings("minilm"), "gpu", [4096])
+        vllm_command.check_room(settings("minilm"), "gpu", [4096])
     for words in (["--max-len", "8192"], ["--quantization", FP8], ["--gpu-memory", "0.9"]):
         fitting = made(["qwen2.5-7b", *words], small, monkeypatch, tmp_path)
-        plan.check_room(fitting.settings, "gpu", small)
+        vllm_command.check_room(fitting.settings, "gpu", small)
 
 
 def test_quantised_weights_are_counted_as_they_will_be() -> None:
     """The README's line for one H200 was refused in every form: by bf16's size, also with a quantisation to 8 bits."""
     large = replace(settings("qwen2.5-72b"), tensor_parallel=1)
     with pytest.raises(MemlabError, match=r"weights take 145 GB.*--quantization fp8_per_tensor"):
-        plan.check_room(large, "gpu", [H200])
+        vllm_command.check_room(large, "gpu", [H200])
     smaller = replace(large, quantization="fp8_per_tensor")
-    plan.check_room(smaller, "gpu", [H200])
+    vllm_command.check_room(smaller, "gpu", [H200])
     assert option(build(smaller, ["q"], PYTHON, 9, "gpu"), "--quantization") == "fp8_per_tensor"
     with pytest.raises(MemlabError, match=r"weights take 83 GB \(fp8_per_tensor\)"):
-        plan.check_room(smaller, "gpu", [GIB80])
+        vllm_command.check_room(smaller, "gpu", [GIB80])
     assert "--quantization" not in build(large, ["q"], PYTHON, 9, "gpu")
 
 
 def test_a_model_that_is_too_large_names_its_smaller_forms() -> None:
     for gpus, form in (([H200], "qwen2.5-72b-int8"), ([GIB80], "qwen2.5-72b-awq")):
         with pytest.raises(MemlabError, match=f"share 4 GPUs; this machine shows 1.*memlab serve {form}"):
-            plan.check_room(settings("qwen2.5-72b"), "gpu", gpus)
+            vllm_command.check_room(settings("qwen2.5-72b"), "gpu", gpus)
     with pytest.raises(MemlabError) as error:
-        plan.check_room(settings("qwen2.5-72b"), "gpu", [24_564])
+        vllm_command.check_room(settings("qwen2.5-72b"), "gpu", [24_564])
     assert "memlab.serve qwen2.5-72b" not in str(error.value)
 
 
@@ -188,26 +188,26 @@ def arguments(words: list[str]) -> argparse.Namespace:
 def test_quantisation_is_known_wherever_it_stands(
     words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(plan.environment, "gpus", lambda: [H200])
-    monkeypatch.setattr(plan.environment, "interpreter", lambda env: PYTHON)
+    monkeypatch.setattr(vllm_command.environment, "gpus", lambda: [H200])
+    monkeypatch.setattr(vllm_command.environment, "interpreter", lambda env: PYTHON)
     at = words.index("--") if "--" in words else len(words)
-    made = plan.make_plan(arguments(["qwen2.5-72b", "--tensor-parallel", "1", *words[:at]]), tmp_path, words[at + 1:],
-                          print)
+    own = arguments(["qwen2.5-72b", "--tensor-parallel", "1", *words[:at]])
+    made = vllm_command.make_plan(own, tmp_path, words[at + 1:], print)
     assert made.settings.quantization == FP8
     assert made.line(9).count("--quantization") == 1
-    plan.check_room(made.settings, made.device, made.gpus)
+    vllm_command.check_room(made.settings, made.device, made.gpus)
 
 
 def test_another_quantisation_of_vllms_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(plan.environment, "gpus", lambda: [H200])
-    monkeypatch.setattr(plan.environment, "interpreter", lambda env: PYTHON)
-    made = plan.make_plan(arguments(["qwen2.5-72b-awq"]), tmp_path, ["--quantization", "awq"], print)
+    monkeypatch.setattr(vllm_command.environment, "gpus", lambda: [H200])
+    monkeypatch.setattr(vllm_command.environment, "interpreter", lambda env: PYTHON)
+    made = vllm_command.make_plan(arguments(["qwen2.5-72b-awq"]), tmp_path, ["--quantization", "awq"], print)
     assert made.settings.quantization is None
     assert made.line(9)[-2:] == ["--quantization", "awq"]
 
 
 def test_a_cpu_does_not_quantise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(plan.environment, "gpus", lambda: [])
-    monkeypatch.setattr(plan.environment, "interpreter", lambda env: PYTHON)
+    monkeypatch.setattr(vllm_command.environment, "gpus", lambda: [])
+    monkeypatch.setattr(vllm_command.environment, "interpreter", lambda env: PYTHON)
     with pytest.raises(MemlabError, match="quantization fp8_per_tensor needs a GPU"):
-        plan.make_plan(arguments(["qwen2.5-7b", "--device", "cpu", "--quantization", FP8]), tmp_path, [], print)
+        vllm_command.make_plan(arguments(["qwen2.5-7b", "--device", "cpu", "--quantization", FP8]), tmp_path, [], print)

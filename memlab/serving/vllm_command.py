@@ -1,4 +1,4 @@
-"""Plan of a server: model, device, address, command line and variables, from the options and the machine."""
+"""The command line of vLLM, with model, device, address and variables, from the options and the machine."""
 
 from __future__ import annotations
 

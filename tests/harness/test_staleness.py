@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab.runtime.source import SourceTree, imported
+from memlab.harness.staleness import SourceTree, imported
 
 FILES = {
     "stage.py": '''"""A stage."""

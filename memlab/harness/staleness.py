@@ -1,4 +1,6 @@
-"""Digests of memlab's source by content: what a module can change, wherever its code lies.
+"""Staleness of runs: digests of the source that an arm's classes reach, without comments, docstrings and places.
+
+Digests of memlab's source by content: what a module can change, wherever its code lies.
 
 A digest covers the syntax trees of the modules that one module reaches by imports, without docstrings, comments and
 positions, and the other files in the folders of their packages, such as lists of words. It is a digest of statements,
@@ -18,6 +20,7 @@ from pathlib import Path
 
 from memlab.runtime.paths import PACKAGE
 
+CHANGES_RESULTS = False  # what every module with this line says of itself
 _MARK = "CHANGES_RESULTS"
 _SKIPPED = frozenset({"ctx", "kind", "type_comment"})  # fields that follow from the others, or say nothing
 
