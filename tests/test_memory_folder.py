@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import re
 import shutil
 import stat
 import subprocess
@@ -202,7 +203,7 @@ def test_a_copy_made_while_the_memory_changes_opens_or_is_refused(tmp_path: Path
                 added += 1
 
         add(1)
-        for number, between in enumerate([0, 3, 40, 90, 200, 0]):
+        for number, between in enumerate([0, 3, 60, 0]):
             target = tmp_path / f"copy{number}"
             target.mkdir()
             shutil.copy(tmp_path / "memory" / files[0], target)
@@ -222,7 +223,7 @@ def test_a_copy_made_while_the_memory_changes_opens_or_is_refused(tmp_path: Path
             assert between or len(files) == 1 or len(names) == start
             with Memory(target) as copied:
                 assert len(copied) == len(names) + 1
-    assert refused <= 4
+    assert refused <= 2
 
 
 def everything(folder: Path) -> bytes:
@@ -238,7 +239,8 @@ def spoken(number: int, draw: random.Random) -> tuple[str, str, str]:
 def left_of(folder: Path, gone: list[tuple[str, str, str]], kept: list[tuple[str, str, str]]) -> list[str]:
     """What is left of forgotten sessions: words, names, dates, and vectors of texts and tokens."""
     held = everything(folder)
-    found = [part for text, name, day in gone for part in (text.split()[0], name, day) if part.encode() in held]
+    parts = {part.decode() for part in re.findall(rb"zebra\d{5}q|name\d{5}q|\d{4}-03-04", held)}
+    found = [part for text, name, day in gone for part in (text.split()[0], name, day) if part in parts]
     matcher = TokenWords()
     shared = {int(ids[0]) for ids in matcher.token_ids([text for text, _, _ in kept])}  # ids are not unique
     for text, _, _ in gone[::25]:
@@ -250,7 +252,8 @@ def left_of(folder: Path, gone: list[tuple[str, str, str]], kept: list[tuple[str
     return found
 
 
-SEEDS = [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 10))]
+SEEDS = [pytest.param(0, marks=pytest.mark.slow), *(pytest.param(n, marks=[pytest.mark.slow, pytest.mark.nightly])
+                                                    for n in range(1, 20))]
 LEXICAL = Pipeline(lexical=BM25(), prune=Age(days=90))
 
 
@@ -285,6 +288,6 @@ def test_no_byte_of_a_forgotten_session_is_left_among_a_thousand(tmp_path: Path,
     forget_half(tmp_path, LEXICAL, seed, 1000)
 
 
-@pytest.mark.parametrize("seed", SEEDS[1:])
+@pytest.mark.parametrize("seed", [0, *SEEDS[1:]])
 def test_no_byte_of_a_forgotten_vector_is_left(tmp_path: Path, seed: int) -> None:
     forget_half(tmp_path, PIPELINE, seed, 120)

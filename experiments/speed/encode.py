@@ -24,9 +24,9 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from memlab.models.local.backend import CPU_BUDGET
-from memlab.models.local.base import PackedLinear, usable
 from memlab.models.local.batching import pack, padding_share, tokenise
 from memlab.models.local.embedder import SentenceEmbedder
+from memlab.models.local.onednn import PackedLinear, usable
 
 
 def locomo_turns(file: Path) -> list[str]:

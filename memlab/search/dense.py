@@ -13,7 +13,7 @@ from memlab.search.exact import Flat, Index
 from memlab.search.hits import MATCH, HitsBuilder, digits_of, pools
 from memlab.stage import Names, stage
 from memlab.store import Store
-from memlab.store.writer import Rows, encode, index_folder
+from memlab.store.vectors import Rows, encode, index_folder
 from memlab.tables import Tables, empty
 
 

@@ -17,7 +17,7 @@ from memlab.search import faiss_gpu
 from memlab.search.exact import Flat, Neighbours, Searcher, Vectors, note
 from memlab.stage import stage
 from memlab.store.segment import read_index, write_index
-from memlab.store.writer import BATCH, digest
+from memlab.store.vectors import BATCH, digest
 
 Positive = Annotated[int, Field(ge=1)]
 

@@ -67,7 +67,7 @@ def onednn_usable() -> bool:
     record, key = home() / "onednn.json", _key()
     if "torch" not in sys.modules and isinstance(known := _answers(record).get(key), bool):
         return known
-    from memlab.models.local.base import usable
+    from memlab.models.local.onednn import usable
 
     answer = usable()
     with suppress(OSError):

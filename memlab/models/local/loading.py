@@ -95,7 +95,7 @@ def _load_one(kind: str, folder: Path, runtime: Runtime, code: str | None, wrap:
             raise
         model = load_with("auto")  # a model without it
     if runtime.backend == "onednn":
-        from memlab.models.local.base import pack_linears
+        from memlab.models.local.onednn import pack_linears
 
         pack_linears(model)
     return wrap(model, device, *options) if wrap else model

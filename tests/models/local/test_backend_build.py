@@ -12,7 +12,7 @@ import torch
 
 from memlab.models.local import backend
 from memlab.models.local.backend import resolve
-from memlab.models.local.base import usable
+from memlab.models.local.onednn import usable
 from tests.test_structure import ROOT
 
 CODE = """
