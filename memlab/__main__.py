@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     name, *rest = words
     if name not in COMMANDS:
-        print(f"memlab: {unknown(name)}", file=sys.stderr)
+        print(f"memlab: {unknown_command(name)}", file=sys.stderr)
         return 2
     if "--version" in rest:
         return main(["--version"])
@@ -76,12 +76,12 @@ def usage() -> str:
     return USAGE.format(commands="\n".join(f"  {name:<{width}}  {text}" for name, (_, text) in COMMANDS.items()))
 
 
-def unknown(word: str) -> str:
+def unknown_command(word: str) -> str:
     """Return what is wrong with a word that is no subcommand.
 
-    >>> unknown("rnu")[:50]
+    >>> unknown_command("rnu")[:50]
     "there is no command 'rnu'; did you mean 'run'? (kn"
-    >>> unknown("+exp=adaptive_k")
+    >>> unknown_command("+exp=adaptive_k")
     "'+exp=adaptive_k' is a setting and no command; write memlab run +exp=adaptive_k"
     """
     if "=" in word:

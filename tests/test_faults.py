@@ -32,7 +32,7 @@ from memlab.report.build import build
 from memlab.run import main
 from memlab.search.bm25 import BM25Okapi
 from memlab.search.dense import Dense
-from memlab.stage import Nothing, Stage
+from memlab.stage import EmptyStage, Stage
 from memlab.store import Store
 from memlab.tables import Tables, text_hash, texts_frame
 from memlab.write.chunk import Levels, Recursive, RoundChunker, SessionChunker, Tokens, TurnChunker, Window
@@ -287,7 +287,7 @@ def test_the_real_encoder_cuts_a_very_long_turn_and_says_so(tmp_path: Path) -> N
         "sessions": tables["sessions"].filter((pl.col("corpus") == 1) & (pl.col("session") < 2)),
         "turns": tables["turns"].filter((pl.col("corpus") == 1) & (pl.col("session") < 2)), "questions": few,
         "gold": tables["gold"].join(few, on="question", how="semi"), "evidence": tables["evidence"].clear()})
-    pipeline = lexical(dense=Dense(embedder=SentenceEmbedder()), lexical=Nothing(writes=("hits",)))
+    pipeline = lexical(dense=Dense(embedder=SentenceEmbedder()), lexical=EmptyStage(writes=("hits",)))
     folder = arm(tmp_path, pipeline, Given(small)).run(Store(tmp_path / "store"))
     ranking = pl.read_parquet(folder / "ranking.parquet")
     assert ranking["dense:turn"].is_finite().all()

@@ -29,7 +29,7 @@ from memlab.harness.build import build
 from memlab.harness.manifest import COMMIT, commit
 from memlab.runtime.files import write_json
 from memlab.runtime.foreign import read_json
-from memlab.runtime.paths import PACKAGE, shipped, store_root
+from memlab.runtime.paths import PACKAGE, shipped_path, store_root
 from memlab.runtime.redaction import redact
 
 SWEEPS = ".sweeps"
@@ -159,7 +159,7 @@ def _copy_source(snapshot: Snapshot) -> None:
     shutil.copytree(PACKAGE, snapshot.source / "memlab", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(CONF, snapshot.source / "conf")
     (snapshot.source / SERVE).parent.mkdir()
-    shutil.copy2(shipped(SERVE), snapshot.source / SERVE)
+    shutil.copy2(shipped_path(SERVE), snapshot.source / SERVE)
     (snapshot.source / COMMIT).write_text(json.dumps(commit()), encoding="utf-8")
 
 

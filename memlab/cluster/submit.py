@@ -253,14 +253,14 @@ def _report(sweep: Sweep, out: Console, before: Sequence[Path] = ()) -> None:
     earlier = {arm.arms_folder(): reported_runs(arm.arms_folder()) for arm in sweep.arms}
     for built in publish(sweep.arms, sweep.track, sweep.contrasts, before):
         show(built, sweep.arms, out)
-        if command := _replaced(built, earlier.get(built.parent, {})):
+        if command := _replaced_command(built, earlier.get(built.parent, {})):
             out.print(f"  [dim]it replaces the report of {escape(command)}[/dim]")
     for file in dict.fromkeys(table_file(arm.arms_folder()) for arm in sweep.arms):
         if file.is_file():
             out.print(f"sizes: {escape(str(file))}")
 
 
-def _replaced(report: Path, earlier: Mapping[str, str]) -> str:
+def _replaced_command(report: Path, earlier: Mapping[str, str]) -> str:
     """Return the command of the earlier report of the same arms with other settings; empty if there was none."""
     now = reported_runs(report.parent)
     other = [folder for name, folder in earlier.items() if name in now and now[name] != folder]

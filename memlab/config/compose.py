@@ -25,7 +25,7 @@ from memlab.config import choices, instantiate, plugins
 from memlab.config.choices import ARM, ARMS, FileStamp
 from memlab.config.instantiate import CONF, class_defaults, find_class, with_defaults
 from memlab.config.overrides import Fault, faults, groups, jobs, parse, try_parse, unknown_settings, valid_overrides
-from memlab.config.unread import Place, origin, unknown
+from memlab.config.unread import Place, origin, unread_settings
 from memlab.runtime.paths import expand, path_refusal, refusal_message
 
 instantiate.remember_environment()
@@ -60,7 +60,7 @@ def compose(words: Sequence[str], multirun: bool) -> tuple[ArmConfigs | None, li
     configs = None
     try:
         configs = _compose_arms(valid_overrides(words, [word for word, _ in bad]), multirun, bad)
-        if unresolved := dict.fromkeys(fault for arm in configs.arms for fault in instantiate.unresolved(arm)):
+        if unresolved := dict.fromkeys(fault for arm in configs.arms for fault in instantiate.resolution_faults(arm)):
             configs, bad = None, [*bad, *(("", fault) for fault in unresolved)]
         elif not any(word.partition("=")[0] in FOREIGN for word, _ in bad):
             bad += _from_files(words, configs)
@@ -139,7 +139,7 @@ def compose_arm(words: Sequence[str]) -> tuple[DictConfig, dict[str, str]]:
                 wrong[word] = "there is no such item: those of a list are numbered from 0; or set the whole list"
             except OmegaConfBaseException as error:
                 wrong[word] = str(error).splitlines()[0]
-    unread = unknown(config, _hydra_alone())
+    unread = unread_settings(config, _hydra_alone())
     dead = {word: fault for word in words if word not in wrong if (fault := (
         _overridden(word, words, config) or _reason(word, unread) or _dangling(word, config)))}
     if dead:

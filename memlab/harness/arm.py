@@ -28,7 +28,7 @@ from memlab.harness.run_files import write_manifest
 from memlab.harness.run_tables import Prunes, rule_curve, shown_curve, snippets, truncated_share
 from memlab.models.protocols import origins
 from memlab.pipeline import Pipeline
-from memlab.rank.adaptive_k import TokenMatchedK, twin
+from memlab.rank.adaptive_k import TokenMatchedK, token_matched_k
 from memlab.runtime.files import atomic_dir, os_errors, sweep_leftovers, write_json
 from memlab.runtime.redaction import redact
 from memlab.slots import LAST_RANKED
@@ -174,7 +174,8 @@ class Arm:
 
     def _twin(self, tables: Tables, store: Store, ranked: Ranked | None) -> str:
         """Run the token-matched twin; return the name of its run folder."""
-        matched = twin(tables["ranking"], draws(tables["questions"], tables["turns"], self.seed), seed=self.seed)
+        drawn = draws(tables["questions"], tables["turns"], self.seed)
+        matched = token_matched_k(tables["ranking"], drawn, seed=self.seed)
         config = OmegaConf.create(self.config)
         select = {"_target_": f"{TokenMatchedK.__module__}.TokenMatchedK", "k": matched.k, "seed": matched.seed}
         OmegaConf.update(config, "rank.select", select, merge=False)
@@ -237,7 +238,7 @@ def folder_name(name: str) -> str:
 
 
 def safe(name: str) -> str:
-    """Return an arm's name as a part of a folder name; the digest after it tells apart what became equal.
+    """Return an arm's name as a part of a folder name; the digest after it keeps names distinct that became equal.
 
     >>> safe("rank.select.k=5, x/y")
     'rank.select.k=5_x_y'

@@ -16,7 +16,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from memlab.config import ablation
 from memlab.config.compose import ArmConfigs, compose, overrides_of
-from memlab.config.instantiate import part, resolved
+from memlab.config.instantiate import part, resolve_plain
 from memlab.config.overrides import FOLDER, RUN_SETTINGS, groups, parse, try_parse, valid_overrides
 from memlab.config.plugins import one_line
 from memlab.config.unread import known_places, places_in_files, read_places, settings_of, slots_with
@@ -232,18 +232,18 @@ def arm_of(config: DictConfig, swept: Sequence[str] = ()) -> Arm:
         raise Faults(faults)
     experiment = OmegaConf.select(config, "hydra.runtime.choices.exp") or "single"
     left_out = {"hydra", *(setting.name for setting in RUN_SETTINGS if not setting.recorded)}
-    whole = resolved(config, left_out)
+    whole = resolve_plain(config, left_out)
     safe = redact_tree(whole)
     return Arm(name=redact(str(config.name or arm_name(config, swept))), experiment=redact(str(experiment)),
                pipeline=pipeline, dataset=dataset, out=Path(config.out), seed=config.seed,
-               config=OmegaConf.to_yaml(OmegaConf.create(safe)), hidden=tuple(_changed(whole, safe)))
+               config=OmegaConf.to_yaml(OmegaConf.create(safe)), hidden=tuple(_differences(whole, safe)))
 
 
-def _changed(before: Any, after: Any, place: str = "") -> Iterator[str]:
+def _differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
     """Yield the places at which two configurations of one form differ."""
     if isinstance(before, dict) and before.keys() == after.keys():
         for key in before:
-            yield from _changed(before[key], after[key], f"{place}.{key}" if place else str(key))
+            yield from _differences(before[key], after[key], f"{place}.{key}" if place else str(key))
     elif before != after:
         yield place
 

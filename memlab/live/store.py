@@ -158,7 +158,7 @@ class LiveStore(Store):
                             path.unlink()
 
     def index(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the index that is kept under a key for as long as the memory is loaded, made by ``make`` at first."""
+        """Return the index cached under a key while the memory is loaded; ``make`` builds it once."""
         if key not in self._kept:
             self._kept[key] = make()
         return self._kept[key]
@@ -219,7 +219,7 @@ def _in_turn(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate
 class QuestionStore(Store):
     """A memory's store for one question: what belongs to the question leaves with it.
 
-    Vectors of documents, objects that are kept, and replies are the memory's. Questions take turns at the vectors and
+    Vectors of documents, cached indexes and replies are the memory's. Questions take turns at the vectors and
     at the models that make them, since a model's tokenizer serves one thread at a time; chat models answer several.
 
     Args:
@@ -251,10 +251,10 @@ class QuestionStore(Store):
         """Return what the memory has saved of an index of token vectors."""
         return self._memory.token_codes(name)
 
-    def _opened(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:
+    def _open_index(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:
         if role == "document" and kind in ON_DISK:
-            return self._memory._opened(kind, role, path, identity)
-        return super()._opened(kind, role, path, identity)
+            return self._memory._open_index(kind, role, path, identity)
+        return super()._open_index(kind, role, path, identity)
 
     def _open(self, kind: str, role: Role | None, path: Path, identity: str) -> SegmentIndex:  # noqa: ARG002
         return SegmentIndex(None)

@@ -308,7 +308,7 @@ def mean_tokens(ranking: pl.DataFrame) -> float:
     return float(total) / max(ranking["question"].n_unique(), 1)
 
 
-def twin(ranking: pl.DataFrame, drawn: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
+def token_matched_k(ranking: pl.DataFrame, drawn: pl.DataFrame, seed: int = 0) -> TokenMatchedK:
     """Return the constant K whose mean tokens come nearest to those of an arm's selection.
 
     ``ranking`` is the arm's, with ``tokens`` and ``selected``; ``drawn`` is ``draws(questions, turns, seed)``. The

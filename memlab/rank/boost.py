@@ -12,7 +12,7 @@ from memlab.errors import MemlabError
 from memlab.rank.fusion import Scorer, check_names, fits
 from memlab.rank.rerank import below
 from memlab.rank.signals import Signal
-from memlab.rank.units import ranked, signals_of, with_ranks
+from memlab.rank.units import rank_units, signals_of, with_ranks
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import DIGITS, SESSION, Tables
@@ -74,14 +74,14 @@ class Boost(Scorer):
         for signal in self.signals:
             values = signal.values(inputs).select("question", "unit", pl.col("value").alias(signal.name))
             head = head.join(values, on=["question", "unit"], how="left", validate="1:1", maintain_order="left")
-        scored = self._rescored(head)
+        scored = self._rescore(head)
         tail = ranking.filter(~within) if self.threshold is None and not self.floors else ranking.clear()
         rows = pl.concat([scored, below(scored, tail)], how="diagonal").with_columns(
             pl.col("score").round(DIGITS) + 0.0)
         order = rows.sort("question", "score", "rank", descending=[False, True, False])
         return Tables(ranking=with_ranks(order).select(scored.columns))
 
-    def _rescored(self, head: pl.DataFrame) -> pl.DataFrame:
+    def _rescore(self, head: pl.DataFrame) -> pl.DataFrame:
         """Return the units of the head that are kept, with their new scores."""
         columns = head.columns
         if EARLIER in self.weights and EARLIER not in columns:
@@ -117,8 +117,8 @@ class Boost(Scorer):
 
 
 @stage
-class Forward:
-    """Move the units dated within the window of one of their question's queries forward.
+class TimeWindowBoost:
+    """Boost units dated within a time window of their question's queries.
 
     Questions without a window, or without a unit in it, keep their ranking and scores. A memory is dated by
     ``happened_on`` if it is known, else like turns and sessions by the session's day.
@@ -143,7 +143,7 @@ class Forward:
         score = pl.col("score")
         step = (score.max() - score.min() + 1.0 if self.strength is None else self.strength * score.std(ddof=0)).over(
             "question")
-        moved = ranked(touched.with_columns(
+        moved = rank_units(touched.with_columns(
             pl.when("inside").then(score + step).otherwise(score).alias("score")).drop("inside"))
         rest = ranking.join(inside, on="question", how="anti")
         return Tables(ranking=pl.concat([rest, moved.select(rest.columns)]).sort("question", "rank"))

@@ -85,7 +85,7 @@ class BM25:
 
 @dataclass(frozen=True)
 class StemmedWords:
-    """The tokeniser of BM25; equal settings are equal, so that what is kept of a text is kept by its tokeniser."""
+    """The tokeniser of BM25; equal settings are equal, so that words are cached by tokeniser."""
 
     pattern: str | None
     stop_words: tuple[str, ...]

@@ -118,7 +118,7 @@ class Exact:
                 products = np.matmul(batch, part.T)  # (q, block)
                 for i, limit in enumerate(np.clip(limits - at, 0, len(part))):
                     better = topk_candidates(products[i, :limit], depth, floors[i])
-                    kept[i] = _merged(kept[i], (at + better, products[i][better]), depth)
+                    kept[i] = _merge(kept[i], (at + better, products[i][better]), depth)
                     if len(kept[i][0]) >= depth:
                         floors[i] = kept[i][1].min()
             neighbours += kept
@@ -251,7 +251,7 @@ class _FlatSearcher:
         return ExactOnDevice(self.vectors, self.block, GPU)
 
 
-def _merged(one: tuple[Ints, Scores], two: tuple[Ints, Scores], depth: int) -> tuple[Ints, Scores]:
+def _merge(one: tuple[Ints, Scores], two: tuple[Ints, Scores], depth: int) -> tuple[Ints, Scores]:
     if not len(two[0]):
         return one
     at, scores = np.concatenate([one[0], two[0]]), np.concatenate([one[1], two[1]])

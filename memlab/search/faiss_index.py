@@ -84,7 +84,7 @@ class Approximate:
         return _FaissSearcher(self, faiss, index, vectors, exact, on_gpus)
 
     def _gpus(self, faiss: Any) -> bool:
-        """Return whether the index goes on GPUs; log what keeps it from them."""
+        """Return whether the index is built on GPUs; log why not."""
         obstacle = self.gpu_obstacle()
         if self.device == "cpu" or obstacle == "" or not faiss_gpu.count_gpus(faiss):
             return False

@@ -92,7 +92,7 @@ class _Search:
     def __init__(self, stage: LateIndex, pool: TokenPool, places: Places, place: Ints, query: Floats,
                  weight: Floats) -> None:
         self.stage, self.pool, self.places, self.query, self.weight = stage, pool, places, query, weight
-        self.place, self.placed = place, pool.placed(stage.matcher)
+        self.place, self.place_on = place, pool.place_on(stage.matcher)
         number = stage.candidates
         self.candidates, self.window_candidates = (number, number) if number else usual_candidates(len(place))
 
@@ -151,4 +151,4 @@ class _Search:
     def _match(self, matches: Floats, columns: Ints) -> None:
         """Replace the estimates in some columns by the exact matches."""
         texts, text_of = np.unique(self.pool.text_of[self.places.memory[columns]], return_inverse=True)
-        matches[:, columns] = best_matches(self.query, self.placed.take(texts)).T[:, text_of]
+        matches[:, columns] = best_matches(self.query, self.place_on.take(texts)).T[:, text_of]

@@ -174,7 +174,7 @@ class WeightedLate:
         Query i sees the first ``visible[i]`` memories of the pool.
         """
         df = DocumentFrequencies(pool.texts, pool.text_of, np.concatenate([ids for ids, _ in queries]))
-        placed = pool.placed(self.matcher)
+        placed = pool.place_on(self.matcher)
         together = max(1, cells(placed) // max(1, len(pool.texts) * self.matcher.query_tokens))
         for first in range(0, len(queries), together):
             some = queries[first:first + together]

@@ -73,7 +73,7 @@ class TokenPostings:
 
 
 class TokenLists:
-    """Texts by centroid and by token id. Searches may run side by side.
+    """Texts by centroid and by token id. Safe for concurrent searches.
 
     Args:
         number: Centroids; None for ``suitable_number`` of the tokens.

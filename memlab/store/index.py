@@ -220,7 +220,7 @@ class SegmentIndex:
         numbers = next((some for some in levels.values() if len(some) >= MERGED), None)
         if numbers is None:
             return False
-        new = self._add(merged([self._segments[number].arrays for number in numbers]))
+        new = self._add(merge_segments([self._segments[number].arrays for number in numbers]))
         if numbers[0] in on_disk and new not in self._files.values():  # there is no room for it
             del self._segments[new]
             return False
@@ -254,7 +254,7 @@ class SegmentIndex:
         self._parts = [_Part.of([(number, self._segments[number].keys) for number in order])] if order else []
 
 
-def merged(parts: Sequence[Arrays]) -> Arrays:
+def merge_segments(parts: Sequence[Arrays]) -> Arrays:
     """Return the rows of several segments as the arrays of one; of equal keys the first counts."""
     if len(parts[0]) > 2:
         arrays: Arrays = merge([TokenBlock.of(part) for part in parts]).arrays

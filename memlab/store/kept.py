@@ -1,4 +1,4 @@
-"""Indexes over texts, which a live memory caches between questions, and what is saved of one on the disk."""
+"""Indexes over texts that a live memory caches between questions, and their on-disk form."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from memlab.errors import MemlabError
 from memlab.rank.fusion import Scorer
-from memlab.rank.units import ranked
+from memlab.rank.units import rank_units
 
 
 def lanes(**columns: list[float | None]) -> pl.DataFrame:
@@ -193,7 +193,7 @@ def test_a_ranking_is_a_permutation_that_does_not_depend_on_the_order_of_rows(pa
     frame = lanes(a=parts[0], b=parts[1], c=parts[2])
     order = list(range(frame.height))
     random.shuffle(order)
-    one, two = (ranked(Scorer().scored(f, ["a", "b", "c"])) for f in (frame, frame[order]))
+    one, two = (rank_units(Scorer().scored(f, ["a", "b", "c"])) for f in (frame, frame[order]))
     assert one.equals(two)
     assert sorted(one["unit"]) == list(range(frame.height))
     assert one["rank"].to_list() == list(range(1, frame.height + 1))
@@ -202,4 +202,4 @@ def test_a_ranking_is_a_permutation_that_does_not_depend_on_the_order_of_rows(pa
 
 def test_near_ties_go_to_the_smaller_unit() -> None:
     frame = lanes(a=[.3, .3 + 1e-9, .2])
-    assert ranked(Scorer(normaliser="none").scored(frame, ["a"]))["unit"].to_list() == [0, 1, 2]
+    assert rank_units(Scorer(normaliser="none").scored(frame, ["a"]))["unit"].to_list() == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Synthetic lives: events and small talk told in sessions, as a data set with questions.
+"""Synthetic lives: events and small talk in sessions, as a data set with questions.
 
 Each question type has a function that draws the sessions of its statements, adds near-misses (the same statement about
 somebody else, or another place), and returns the question with its evidence.

@@ -40,7 +40,7 @@ from memlab.learn.ranker.signals import FUSED
 from memlab.learn.ranker.stage import LearnedScore, candidates, in_haystacks
 from memlab.rank.adaptive_k import TopP
 from memlab.rank.select import Count, EachBudget, MeanBudget, need
-from memlab.rank.units import ranked
+from memlab.rank.units import rank_units
 from memlab.stage import stage
 from memlab.store import Store
 from memlab.tables import Tables
@@ -193,7 +193,7 @@ class NestedProbability(CrossFitProbability):
         """Yield each fold, and the ranking of all questions by rankers that have not seen it."""
         shown = tables["ranking"]
         need(shown, FUSED, "choose system=best_learned or rank/score=learned, without a roll-up")
-        first = ranked(shown.with_columns(pl.col(FUSED).alias("score")).drop("rank", "selected"))
+        first = rank_units(shown.with_columns(pl.col(FUSED).alias("score")).drop("rank", "selected"))
         frame, label = candidates(tables.updated({"ranking": first}), self.ranker.depth)
         fold = frame.select("question").join(fold_of, on="question", how="left", maintain_order="left")[
             "fold"].to_numpy()
