@@ -127,7 +127,7 @@ class Snapshot:
                    out=Path(metadata["out"]), seed=config["seed"], config=OmegaConf.to_yaml(config))
 
 
-def take_snapshot(arms: Sequence[Arm], words: Sequence[str], store: str | None, shards: int) -> Snapshot:
+def take_snapshot(arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int) -> Snapshot:
     """Write a sweep and its source code, with absolute paths; raise MemlabError if the disk refuses."""
     if hidden := sorted({place for arm in arms for place in arm.hidden}):
         raise MemlabError(f"a key or a variable's value stands in {', '.join(hidden)}, and the files of a submitted "
@@ -142,7 +142,8 @@ def take_snapshot(arms: Sequence[Arm], words: Sequence[str], store: str | None, 
             _copy_source(snapshot)
             _copy_plugins(snapshot)
             _write_arms(snapshot, [replace(arm, out=out) for arm in arms], {
-                "words": [redact(word) for word in words], "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "words": [redact(argument) for argument in arguments],
+                "submitted": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "from": os.getcwd(),
                 "plugins": {one.package: {"modules": one.modules, "version": one.version} for one in plugins.active()},
                 "out": str(out), "store": str((Path(store) if store else store_root()).resolve()), "shards": shards})

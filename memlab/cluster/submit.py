@@ -39,7 +39,7 @@ POLL, PATIENCE = 10.0, 600.0
 controller that does not answer."""
 
 
-def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: str | None, shards: int,
+def submit(launcher: Slurm, arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int,
            out: Console) -> Snapshot | None:
     """Submit the arms that are neither finished nor under way in an earlier sweep; None if all are finished."""
     if all(arm.finished() for arm in arms):
@@ -47,7 +47,7 @@ def submit(launcher: Slurm, arms: Sequence[Arm], words: Sequence[str], store: st
     earlier = jobs_under_way(arms)
     missing = [n for n, arm in enumerate(arms) if not arm.finished() and n not in earlier]
     steps = _levels(launcher, arms, missing, shards)
-    snapshot = take_snapshot(arms, words, store, shards)
+    snapshot = take_snapshot(arms, arguments, store, shards)
     snapshot.add_jobs([job for jobs in earlier.values() for job in jobs])
     _remove_failures([arms[n] for n in missing])
     try:
@@ -145,14 +145,14 @@ def _print_change(printed: dict[str, str], name: str, message: str, out: Console
         out.print(f"  {escape(name)}: {escape(message)}")
 
 
-def run_local(launcher: Local, arms: Sequence[Arm], words: Sequence[str], store: str | None, shards: int,
+def run_local(launcher: Local, arms: Sequence[Arm], arguments: Sequence[str], store: str | None, shards: int,
               out: Console) -> None:
     """Run the missing arms in processes of this machine; the report is left to the caller."""
     missing = [n for n, arm in enumerate(arms) if not arm.finished()]
     if not missing:
         return
     steps = [level for level in _levels(launcher, arms, missing, shards) if level[0].task != "report"]
-    snapshot = take_snapshot(arms, words, store, shards)
+    snapshot = take_snapshot(arms, arguments, store, shards)
     _remove_failures([arms[n] for n in missing])
 
     def print_end(job: Job, status: int) -> None:
@@ -180,16 +180,16 @@ def _span(ids: Sequence[str]) -> str:
 
 
 @enough_memory(OF_A_RUN)
-def launch(words: list[str], multirun: bool, out: Console) -> int:
-    """Plan or run what the words configure; return the exit status. Raises Faults for a faulty configuration."""
-    sweep = read(words, multirun)
+def launch(arguments: list[str], multirun: bool, out: Console) -> int:
+    """Plan or run what the arguments configure; return the exit status. Raises Faults for a faulty configuration."""
+    sweep = read(arguments, multirun)
     if sweep.settings.plan:
         print_plan(sweep, store_at(sweep.settings.store), out)
         return 0
-    return _run(sweep, words, out)
+    return _run(sweep, arguments, out)
 
 
-def _run(sweep: Sweep, words: list[str], out: Console) -> int:
+def _run(sweep: Sweep, arguments: list[str], out: Console) -> int:
     """Run the arms that are not finished, report all that are, and return the exit status."""
     first, several = sweep.arms[0], len(sweep.arms) > 1
     ready, twins = sum(a.finished() for a in sweep.arms), sum(a.adaptive() for a in sweep.arms)
@@ -205,14 +205,14 @@ def _run(sweep: Sweep, words: list[str], out: Console) -> int:
         _check_cards(sweep)
         if sweep.launcher is None:
             _check_data(sweep)
-    arguments = (sweep.arms, words, settings.store, settings.shards, out)
+    inputs = (sweep.arms, arguments, settings.store, settings.shards, out)
     built: list[Path] = []
     if isinstance(sweep.launcher, Slurm):
-        if snapshot := submit(sweep.launcher, *arguments):
+        if snapshot := submit(sweep.launcher, *inputs):
             wait(snapshot, out)
             built = snapshot.current_reports()
     elif isinstance(sweep.launcher, Local):
-        run_local(sweep.launcher, *arguments)
+        run_local(sweep.launcher, *inputs)
     else:
         store = store_at(settings.store)
         for number, arm in enumerate(sweep.arms):

@@ -42,15 +42,15 @@ Exit status: 0 done, 1 an arm failed, 2 the configuration is faulty, 130 interru
 
 {plugins}
 
-== Settings of what is chosen by these words (slot.setting=value) ==
+== Settings of what is chosen by these arguments (slot.setting=value) ==
 
 {settings}"""
 
 
 @no_collection()
-def help_page(words: Sequence[str], multirun: bool = False) -> str:
-    """Describe the command, all slots, and the settings of what these words choose; raise Faults if they are bad."""
-    configs, faults = compose(words, multirun)
+def help_page(arguments: Sequence[str], multirun: bool = False) -> str:
+    """Describe the command, all slots, and the settings of what the arguments choose; raise Faults if they are bad."""
+    configs, faults = compose(arguments, multirun)
     if configs is None or faults:
         raise Faults(faults)
     slots = (f"{slot}: {', '.join(options(slot))}" for slot in sorted(groups()) if not slot.startswith("hydra"))
